@@ -22,6 +22,7 @@ import { roleNeeded } from './http/access/role-needed.ts'
 import { isForeignSite, requireDeliberate } from './http/access/source.ts'
 import type { Assets } from './http/assets.ts'
 import { readAnyJson, readBytes, readJson } from './http/body.ts'
+import type { Dialect, Unfinished } from './http/dialect.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
 import { type RelayedAnswer, responseOf } from './http/relayed-answer.ts'
@@ -72,6 +73,8 @@ export interface AppOptions {
   readonly jsonBytes: number
   /** Path words of clients -> ours, such as `{vpcs: 'pc'}`. */
   readonly aliases: Readonly<Record<string, string>>
+  /** How clients of another program speak; without it none of them is understood. */
+  readonly dialect?: Dialect | undefined
   readonly json: Json
   /** The Response of an answer that is handed on; a runtime may have a faster one. */
   readonly relayed?: (answer: RelayedAnswer) => Response
@@ -155,6 +158,8 @@ interface Found {
   readonly caller?: Caller | ((identity: Identity) => Caller)
   readonly peer: Peer
   readonly upgrade?: Upgrade
+  /** Absent: the request is in our words. */
+  readonly dialect?: Dialect | undefined
 }
 
 /** The caller of what the service asks of other computes by itself. */
@@ -173,7 +178,7 @@ const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' 
 export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
   const isGateway = typeof agent === 'function'
-  const routes = new Routes(endpoints, isGateway ? onward : [])
+  const routes = new Routes([...endpoints, ...(options.dialect?.endpoints ?? [])], isGateway ? onward : [])
   const tickets = options.tickets ?? new Tickets()
   const logins = options.logins ?? new LoginLimit({ perMinute: () => 0 })
   const admission = new Admission({ access: options.access, tickets, logins, sessions: options.sessions })
@@ -223,24 +228,30 @@ export function createApp(options: AppOptions): App {
   const isPublic = (method: string, path: string): boolean => publicPaths.has(`${method} ${path}`)
   const server = `patchbay/${version}`
   const nextId = requestIds()
+  const dialectOf = (request: Request): Dialect | undefined =>
+    options.dialect?.speaks(request) === true ? options.dialect : undefined
+  const ourPath = (path: string, dialect: Dialect | undefined): string => {
+    const ours = unalias(path, aliases)
+    return dialect === undefined ? ours : dialect.path(ours)
+  }
   /** The endpoint that a request opens as a websocket. */
   const webSocketOf = (request: Request, path: string): Endpoint | undefined => {
     if (request.method !== 'GET' || !isUpgrade(request)) return undefined
-    const endpoint = routes.match('GET', unalias(path, aliases))?.endpoint
+    const endpoint = routes.match('GET', ourPath(path, dialectOf(request)))?.endpoint
     return endpoint?.websocket === true ? endpoint : undefined
   }
 
   /** Finds the endpoint and has it answer. */
   const respond = async (
-    request: Request,
+    sent: Request,
     path: string,
     headers: Record<string, string>,
-    { found, caller, peer, upgrade = options.upgrade }: Found,
+    { found, caller, peer, dialect, upgrade: upgraded = options.upgrade }: Found,
   ): Promise<Unfinished | Elsewhere> => {
-    const ours = unalias(path, aliases)
-    const match = routes.find(request.method, ours)
+    const ours = ourPath(path, dialect)
+    const match = routes.find(sent.method, ours)
     if ('methods' in match) {
-      Object.assign(headers, optionsHeaders(request, match.methods))
+      Object.assign(headers, optionsHeaders(sent, match.methods))
       return { status: 204 }
     }
     headers['X-ROUTE'] = match.endpoint.path
@@ -249,9 +260,15 @@ export function createApp(options: AppOptions): App {
       const { endpoint, params } = match
       const id = params.project_id?.toLowerCase()
       const projectId = endpoint.owner === 'project' && id !== undefined && isUuid(id) ? id : undefined
-      const there = await options.elsewhere({ request, endpoint, projectId, identity })
+      const there = await options.elsewhere({ request: sent, endpoint, projectId, identity })
       if (there !== undefined) return new Elsewhere(there)
     }
+    // An answer that is handed on is that of the endpoint there.
+    const there = match.endpoint.handsOn?.(ours)
+    const shown = (there === undefined ? undefined : routes.match(sent.method, there)?.endpoint) ?? match.endpoint
+    const request = (await dialect?.asked(sent, shown, options.jsonBytes)) ?? sent
+    const upgrade = dialect?.upgrade((_, on) => upgraded(sent, on), shown, sent) ?? upgraded
+    const told = async (answer: Unfinished) => dialect?.answered(answer, shown, sent) ?? answer
     const absent = new Set<string>()
     // Said also with an error, which may be one because of them.
     const tellAbsent = (name: string) => {
@@ -273,13 +290,13 @@ export function createApp(options: AppOptions): App {
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
       const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
-      if (handed !== undefined) return handed
+      if (handed !== undefined) return told(await handed)
     }
     const feeds = options.feeds ?? feedsOf(ourAgent.events, serviceEvents)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
     const context = { ...rest, identity, caller: asker.caller, answered, at, itself, peer, upgrade, ...own }
-    const work = () => answer(match, ours, request, context, options.jsonBytes)
+    const work = async () => told(await answer(match, ours, request, context, options.jsonBytes))
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Answer => {
@@ -341,7 +358,7 @@ export function createApp(options: AppOptions): App {
           calls = callerOf(it, request, id)
           return calls
         }
-        const respondToIt = () => respond(request, path, headers, { found, caller, peer })
+        const respondToIt = () => respond(request, path, headers, { found, caller, peer, dialect: dialectOf(request) })
         const answered =
           webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
         if (answered instanceof Elsewhere) {
@@ -352,7 +369,8 @@ export function createApp(options: AppOptions): App {
         // Told as what the client sees: the token itself has the status of an ordinary answer.
         if (endpoint?.websocket === true && isToken(response)) status = 101
       } catch (error) {
-        response = finish(failed(error, request, id, headers), headers, options)
+        const fault = failed(error, request, id, headers)
+        response = finish((await dialectOf(request)?.answered(fault, undefined, request)) ?? fault, headers, options)
       }
       if (request.method === 'HEAD') response = withoutBody(response)
       status ??= response.status
@@ -433,9 +451,6 @@ async function joined(
   if (response === undefined) throw refusal
   return response
 }
-
-/** An answer without the headers that every answer has. */
-type Unfinished = Response | Answer | RelayedAnswer
 
 /** An answer that another process gave, as it goes to the client. */
 class Elsewhere {

@@ -7,11 +7,13 @@ import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import { isLoopback } from '../../src/auth/network.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
+import { gns3Dialect } from '../../src/gns3/dialect.ts'
 import type { Access } from '../../src/http/access/access.ts'
+import type { Dialect } from '../../src/http/dialect.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
-import { assets } from './http/assets.ts'
+import { assetsWith } from './http/assets.ts'
 import { runAs } from './http/caller.ts'
 import { Certificate } from './http/certificate.ts'
 import { peerOf, peerOfMessage } from './http/peer.ts'
@@ -67,7 +69,9 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const inside = (request: Request) => app.inside(request)
   const host = await open({ config, log, records, tokens, port: () => port, inside }).catch(notReadable)
   const app: App = createApp({
-    ...{ ...host, version, within: runAs, tokens, rateLimit, logins, sessions, json, relayed, assets },
+    ...{ ...host, version, within: runAs, tokens, rateLimit, logins, sessions, json, relayed },
+    assets: assetsWith(current.clients_web_ui),
+    dialect: dialectOf(current),
     access: accessOf(config, verifier),
     peer: peerOf(config),
     jsonBytes: current.limits.json_kb * 1024,
@@ -164,6 +168,11 @@ async function ended(): Promise<void> {
       if (performance.now() - began > sameSignalMs) process.exit(1)
     })
   }
+}
+
+function dialectOf({ clients, clients_version, clients_web_ui }: Resolved): Dialect | undefined {
+  if (clients !== 'gns3') return undefined
+  return gns3Dialect({ version: clients_version, own: version, hasWebUi: clients_web_ui !== '' })
 }
 
 /** Whether the service refuses `user` and `password` from other hosts, because the connection is not encrypted. */

@@ -7,7 +7,11 @@ import type { Lab } from './lab.ts'
 export async function createDrawing(lab: Lab, { drawing_id, ...input }: LabDrawingCreate): Promise<LabDrawing> {
   const id = drawing_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.drawings.has(id)) throw conflict(`drawing_id: there is a drawing ${id} already`)
-  return put(lab, { drawing_id: id, ...withDefaults(drawingFields, input) }, 'drawing.created')
+  return put(
+    lab,
+    { drawing_id: id, ...withDefaults(drawingFields, input), ...given({ kept: input.kept }) },
+    'drawing.created',
+  )
 }
 
 export function updateDrawing(lab: Lab, id: string, input: LabDrawingUpdate): Promise<LabDrawing> {

@@ -161,6 +161,7 @@ export class Labs {
         project_id: id,
         name,
         ...withDefaults(labSettings, settings),
+        ...given({ kept: settings.kept }),
         path: null,
         revision: 0,
         computes: [await this.computes.choose(compute_id ?? undefined)],

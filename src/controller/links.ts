@@ -38,6 +38,7 @@ export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask
       filters_ba: input.filters_ba ?? {},
       suspend: input.suspend ?? false,
       link_style: input.link_style ?? {},
+      ...given({ kept: input.kept }),
       wiring: wiringOf(ends),
       capture: null,
     }

@@ -8,6 +8,7 @@ import { nodeFields } from '../schema/node-fields.ts'
 import type { ComputeNode, NodeAction, NodePath } from './compute-client.ts'
 import { Changes, type NodeRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
+import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { unlinkNode } from './links.ts'
@@ -38,8 +39,9 @@ export async function createNode(
   input: LabNodeCreate,
   { ask, unique }: { ask: AskCompute; unique?: 'refuse' | undefined },
 ): Promise<LabNode> {
-  const { node_type, properties = {}, console, console_type, template_id = null } = input
+  const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw badRequest(`node_type: there is no kind ${node_type} here`)
+  const { properties, kept } = sorted(node_type, 'create', input)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.nodes.has(node_id))
     throw conflict(`node_id: there is a node ${node_id} already`, { word: 'node-exists' })
@@ -65,6 +67,7 @@ export async function createNode(
       console: shown.console ?? null,
       console_type: shown.console_type ?? 'none',
       properties: propertiesOf(shown),
+      ...keptWith(undefined, kept),
     }
     lab.shown.set(node_id, shown)
     try {
@@ -89,10 +92,11 @@ export async function createNode(
 /** Changes of a node: on its compute first, then in the document. Nothing has changed when one of them is refused. */
 export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, ask: AskCompute): Promise<LabNode> {
   const record = lab.node(word)
-  const { name, properties, console, console_type, ...map } = input
+  const { name, properties: _, kept: __, console, console_type, ...map } = input
+  const { properties, kept } = sorted(record.node_type, 'update', input)
   const isRenamed = name !== undefined && name !== null && name !== record.name
   if (isRenamed) takeName(lab, name, 'refuse', record.node_id)
-  const changed = given(properties ?? {}) as Record<string, unknown>
+  const changed = given(properties) as Record<string, unknown>
   for (const [key, value] of Object.entries(changed)) {
     if (JSON.stringify(value) === JSON.stringify(record.properties[key])) delete changed[key]
   }
@@ -117,6 +121,7 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
         label,
         ...given(map),
         ...(shown !== undefined && shownIn(shown)),
+        ...keptWith(now.kept, kept),
       }
       return {
         changes: new Changes().put('node', record.node_id, next),

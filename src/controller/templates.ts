@@ -21,12 +21,15 @@ const namespace = 'a8a7a5b0-6d0c-4f5a-9a3a-3f1c5b2b7f10'
 const scope = 'templates'
 const list: readonly KindDescriptor[] = kinds
 
+/** The id of the template that is built in for a kind. */
+export const builtInId = (kind: string): string => v5(kind, namespace)
+
 const builtIn: readonly LabTemplate[] = list.flatMap(({ name, template }) =>
   template === undefined
     ? []
     : [
         {
-          template_id: v5(name, namespace),
+          template_id: builtInId(name),
           name: template.name,
           template_type: name,
           compute_id: null,

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, nullable, objectSchema } from '../schema/fields.ts'
 import { consolePort, nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { action, kind } from './kind.ts'
+import { action, incumbent, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** The routers that dynamips emulates, and their default memory, MB. */
@@ -90,6 +90,12 @@ export const dynamips = kind({
   name: 'dynamips',
   noun: 'router',
   aliases: ['ios'],
+  incumbent: incumbent({
+    nodeType: 'dynamips',
+    members: ['node_directory', 'usage', 'platform', 'image', 'ram', 'idlepc', 'console', 'console_type'],
+    // Its numbers are those of the processes of one compute; nothing here depends on them.
+    added: () => ({ dynamips_id: 1 }),
+  }),
   ...schemas,
   v1: v1Of('router', schemas, { lacks: ['console_type'] }),
   nioTypes: [],

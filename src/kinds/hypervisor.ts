@@ -3,7 +3,7 @@ import { changing, maybe, nullable, objectSchema, oneOf, PortNumber } from '../s
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { adaptersOfOnePort, computeAction, kind, unionBy } from './kind.ts'
+import { adaptersOfOnePort, computeAction, incumbent, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Hypervisors whose VMs nodes can be. */
@@ -122,6 +122,13 @@ export const hypervisor = kind({
   name: 'hypervisor',
   noun: 'VM',
   aliases: ['virtualbox', 'vmware'],
+  incumbent: incumbent({
+    nodeType: 'virtualbox',
+    members: [
+      ...['usage', 'vmname', 'node_directory', 'headless', 'on_close', 'adapters', 'use_any_adapter', 'adapter_type'],
+      ...['console', 'console_type', 'ram', 'linked_clone', 'custom_adapters'],
+    ],
+  }),
   ...schemas,
   v1: v1Of('VM', schemas, {
     lacks: ['console_type', 'status', 'custom_adapters'],

@@ -4,7 +4,7 @@ import { maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { action, kind, type PortShape } from './kind.ts'
+import { action, incumbent, kind, type PortShape } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
@@ -121,6 +121,13 @@ const v1 = v1Of('router', schemas, {
 export const iou = kind({
   name: 'iou',
   noun: 'router',
+  incumbent: incumbent({
+    nodeType: 'iou',
+    members: [
+      ...['node_directory', 'console', 'console_type', 'command_line', 'usage', 'path', 'md5sum', 'application_id'],
+      ...['serial_adapters', 'ethernet_adapters', 'ram', 'nvram', 'l1_keepalives', 'use_default_iou_values'],
+    ],
+  }),
   ...schemas,
   v1: {
     ...v1,

@@ -45,6 +45,22 @@ export interface ComputeAction<I extends TObject = TObject, O extends TSchema = 
   merge(outputs: readonly Static<O>[]): Static<O>
 }
 
+/** A kind in release 2.2 of GNS3: the table by which `clients = "gns3"` translates. */
+export interface Incumbent {
+  /** Its word in paths, bodies, templates, and below `project-files`. */
+  readonly nodeType: string
+  /** The members of a node on a compute, beside its id, project, name and status. */
+  readonly members: readonly string[]
+  /** Settings that only a creation takes there, or that only its controller shows. */
+  readonly settings?: readonly string[]
+  /** Members that it has and this version lacks, from those of a node. */
+  readonly added?: (node: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** Members of ours for those that it gives. */
+  readonly taken?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** The name and the symbol of the template that every server of it has. */
+  readonly template?: { readonly name: string; readonly symbol: string }
+}
+
 /** A port of a node. */
 export interface PortShape {
   readonly adapter: number
@@ -81,6 +97,8 @@ export interface KindDescriptor {
   readonly noun: string
   /** Names of the kind in other programs: hints in errors translate them. */
   readonly aliases?: readonly string[]
+  /** Absent: it has no such kind. */
+  readonly incumbent?: Incumbent
   /** A node as v2 shows it. */
   readonly node: TObject
   readonly create: TObject
@@ -136,6 +154,9 @@ export interface KindDescriptor {
   /** Members that the kind adds to the capabilities of a compute; a gateway without computes shows their defaults. */
   readonly capabilities?: TProperties
 }
+
+/** Of the wide type: its lists are no literal types of the descriptor. */
+export const incumbent = (table: Incumbent): Incumbent => table
 
 /** Keeps the literal types of a descriptor. */
 export const kind = <const D extends KindDescriptor>(descriptor: D): D => descriptor

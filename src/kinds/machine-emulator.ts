@@ -4,7 +4,7 @@ import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { inputsOf } from './inputs.ts'
-import { action, adaptersOfOnePort, computeAction, kind, unionBy } from './kind.ts'
+import { action, adaptersOfOnePort, computeAction, incumbent, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null": the platform of `qemu_path`. */
@@ -211,6 +211,22 @@ export const machineEmulator = kind({
   name: 'machine-emulator',
   noun: 'machine',
   aliases: ['qemu'],
+  incumbent: incumbent({
+    nodeType: 'qemu',
+    members: [
+      ...['node_directory', 'console', 'console_type', 'command_line', 'usage', 'qemu_path', 'platform', 'mac_address'],
+      ...diskSlots.flatMap((slot) => ['', '_md5sum'].map((end) => `${slot}_disk_image${end}`)),
+      ...diskSlots.map((slot) => `${slot}_disk_interface`),
+      ...['cdrom_image', 'cdrom_image_md5sum', 'bios_image', 'bios_image_md5sum', 'initrd', 'initrd_md5sum'],
+      ...['kernel_image', 'kernel_image_md5sum', 'kernel_command_line', 'boot_priority', 'ram', 'cpus', 'adapters'],
+      ...['adapter_type', 'legacy_networking', 'on_close', 'cpu_throttling', 'process_priority', 'options'],
+    ],
+    settings: ['linked_clone', 'custom_adapters'],
+    added: ({ firmware }) => ({
+      ...{ uefi: firmware === 'uefi', replicate_network_connection_state: true, tpm: false, create_config_disk: false },
+    }),
+    taken: ({ uefi }) => (typeof uefi === 'boolean' ? { firmware: uefi ? 'uefi' : 'bios' } : {}),
+  }),
   ...schemas,
   v1: v1Of('machine', schemas, { startShows: true }),
   ports: ({ adapters }) => adaptersOfOnePort(adapters),

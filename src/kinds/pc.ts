@@ -3,7 +3,7 @@ import { changing, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { adaptersOfOnePort, kind } from './kind.ts'
+import { adaptersOfOnePort, incumbent, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Engines that can run a pc. */
@@ -39,6 +39,11 @@ export const pc = kind({
   name: 'pc',
   noun: 'pc',
   aliases: ['vpcs'],
+  incumbent: incumbent({
+    nodeType: 'vpcs',
+    members: ['node_directory', 'console', 'console_type', 'command_line'],
+    template: { name: 'VPCS', symbol: ':/symbols/vpcs_guest.svg' },
+  }),
   ...schemas,
   v1: v1Of('pc', schemas, {
     lacks: ['console_type'],

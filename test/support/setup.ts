@@ -7,7 +7,7 @@ import type { TestProject } from 'vitest/node'
 import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
-import { assets } from '../../runtime/node/http/assets.ts'
+import { assetsWith } from '../../runtime/node/http/assets.ts'
 import { runAs } from '../../runtime/node/http/caller.ts'
 import { json, listen } from '../../runtime/node/http/server.ts'
 import { WebSockets } from '../../runtime/node/http/websocket.ts'
@@ -142,7 +142,7 @@ async function serve(
     aliases: { vpcs: 'pc' },
     json,
     upgrade: webSockets.upgrade,
-    assets,
+    assets: assetsWith(''),
     report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
   })
   const server = await listen({

@@ -118,6 +118,14 @@ export const Settings = Type.Object(
       default: {},
       description: 'Aliases of words in paths, such as vpcs = "pc"',
     }),
+    clients: oneOf(['patchbay', 'gns3'], {
+      default: 'patchbay',
+      description: 'Whose words, members and statuses the service speaks; gns3: those of release 2.2',
+    }),
+    clients_version: text('Version that clients = "gns3" says to clients that do not say their own', {
+      default: '2.2.59',
+    }),
+    clients_web_ui: text('Directory with the files of the web client of clients = "gns3", served at /static/web-ui/'),
     tls: group({
       cert: text('PEM file of the certificate, with its chain: the service speaks https. Read again when it changes', {
         reload: true,

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, maybes, Uuid } from '../../schema/fields.ts'
+import { kept } from './kept.ts'
 
 const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0 })
 export const drawingFields = {
@@ -18,10 +19,10 @@ export const drawingFields = {
 /** A drawing of a lab. */
 export type LabDrawing = Static<typeof LabDrawing>
 export const LabDrawing = Type.Object(
-  { drawing_id: Uuid, project_id: Uuid, ...drawingFields },
+  { drawing_id: Uuid, project_id: Uuid, ...drawingFields, kept: Type.Optional(kept) },
   { $id: 'LabDrawing', description: 'A drawing on the map: a text, a rectangle, a picture' },
 )
-const given = maybes(drawingFields)
+const given = { ...maybes(drawingFields), kept: maybe(kept) }
 export type LabDrawingCreate = Static<typeof LabDrawingCreate>
 export const LabDrawingCreate = Type.Object(
   { drawing_id: maybe(Uuid), ...given },

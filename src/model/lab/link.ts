@@ -3,6 +3,7 @@ import { changing, maybe, maybes, nullable, Uuid } from '../../schema/fields.ts'
 import { Filters } from '../../schema/filters.ts'
 import { CaptureStart } from '../capture.ts'
 import { DirectLink, LinkTraffic } from '../direct-link.ts'
+import { kept } from './kept.ts'
 import { LabLabel } from './node.ts'
 
 const number = (what: string) => Type.Integer({ minimum: 0, maximum: 100_000, description: `Number of the ${what}` })
@@ -57,6 +58,7 @@ export const LabLink = Type.Object(
     link_type: Type.Union([Type.Literal('ethernet'), Type.Literal('serial')]),
     nodes: Type.Array(LabLinkEnd, { description: 'Its two ends' }),
     ...both,
+    kept: Type.Optional(kept),
     capturing: Type.Boolean({ changesByItself: true }),
     capture_file_name: changing(nullable(Type.String())),
     capture_file_path: changing(nullable(Type.String())),
@@ -69,7 +71,7 @@ export const LabLink = Type.Object(
   { $id: 'LabLink', description: 'A link between two ports' },
 )
 
-const given = maybes(both)
+const given = { ...maybes(both), kept: maybe(kept) }
 
 /** An end as clients may give it: `R1:eth0` names a port of a node, too. */
 export const LabLinkEndGiven = Type.Union([

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type NodeKindName, nodeKinds } from '../../kinds/node.ts'
 import { changing, maybe, maybes, Name, nullable, PortNumber, Uuid } from '../../schema/fields.ts'
 import { NodeStatus } from '../../schema/node-fields.ts'
+import { kept } from './kept.ts'
 
 const place = (description: string) =>
   Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0, description })
@@ -117,6 +118,7 @@ export const LabNode = Type.Object(
     height: Type.Integer({ changesByItself: true, description: 'Height of its symbol' }),
     ports: changing(Type.Array(LabPort)),
     properties,
+    kept: Type.Optional(kept),
   },
   { $id: 'LabNode', description: 'A node of a project' },
 )
@@ -127,6 +129,7 @@ const both = {
   console: maybe(PortNumber),
   console_type: maybe(consoleType),
   properties: Type.Optional(properties),
+  kept: maybe(kept),
 }
 
 export type LabNodeCreate = Static<typeof LabNodeCreate>

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, maybes, Name, nullable, Uuid } from '../../schema/fields.ts'
 import { Variable, WantedCompute } from '../project.ts'
+import { kept } from './kept.ts'
 
 const size = (description: string, value: number) =>
   Type.Integer({ minimum: 0, maximum: 1_000_000, default: value, description })
@@ -39,11 +40,12 @@ export const LabProject = Type.Object(
     ),
     filename: Type.String({ description: 'Name of its file when it is exported' }),
     revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of its last edit' }),
+    kept: Type.Optional(kept),
   },
   { $id: 'LabProject', description: 'A project: named nodes, links and drawings, open or closed' },
 )
 
-const given = maybes(labSettings)
+const given = { ...maybes(labSettings), kept: maybe(kept) }
 
 /** What a lab is created with. Null and absent mean the default. */
 export type LabProjectCreate = Static<typeof LabProjectCreate>

@@ -1,0 +1,135 @@
+import { viaHeader } from '../auth/caller.ts'
+import { readAnswer } from '../fleet/forward.ts'
+import { maxAnswerBytes } from '../http/answer-budget.ts'
+import { readAnyJson } from '../http/body.ts'
+import type { Dialect, Unfinished } from '../http/dialect.ts'
+import type { Endpoint } from '../http/endpoint.ts'
+import { type RelayedAnswer, responseOf } from '../http/relayed-answer.ts'
+import type { Socket } from '../http/socket.ts'
+import { gns3Endpoints } from './endpoints.ts'
+import { theirFault, theirStatus } from './faults.ts'
+import { type FeedName, given, isMembers, isReshaped, line, shown } from './shapes.ts'
+import { ourPath } from './words.ts'
+
+interface Options {
+  /** The version that clients are told which do not say their own. */
+  readonly version: string
+  /** The version of this program. */
+  readonly own: string
+  /** Whether the files of the web client are there. */
+  readonly hasWebUi: boolean
+}
+
+/** Clients of this program take the neutral words, whatever the setting: they send this header with the value `neutral`. */
+export const wordsHeader = 'x-patchbay-words'
+
+/** `clients = "gns3"`: the words, members and statuses of release 2.2 of GNS3, and those of the compute interface of release 3. */
+export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
+  /** A client that says its version wants the same one; see `GNS3 QT Client v2.2.59`. */
+  const versionFor = ({ headers, url }: Request): string =>
+    /GNS3 QT Client v(\d[\w.+-]*)/.exec(headers.get('user-agent') ?? '')?.[1] ??
+    (/^[^/]*\/\/[^/]*\/v3\//.test(url) && !version.startsWith('3.') ? '3.0.6' : version)
+  return {
+    endpoints: gns3Endpoints(hasWebUi),
+    speaks: ({ headers }) => !headers.has(viaHeader) && headers.get(wordsHeader) !== 'neutral',
+    path: ourPath,
+    async asked(request, endpoint, limit) {
+      if (endpoint.body === undefined || request.method === 'GET' || request.method === 'HEAD') return request
+      const body = await readAnyJson(request, limit)
+      const checked = endpoint.body.$id === 'VersionCheck' && isMembers(body) && body.version === versionFor(request)
+      const text = JSON.stringify(checked ? { ...body, version: own } : isMembers(body) ? given(endpoint, body) : body)
+      const headers = new Headers(request.headers)
+      for (const name of ['content-length', 'transfer-encoding']) headers.delete(name)
+      return new Request(request.url, { method: request.method, headers, body: text, signal: request.signal })
+    },
+    async answered(answer, endpoint, request) {
+      const isAnswer = !(answer instanceof Response) && !('content' in answer)
+      const { status } = answer
+      const schema = endpoint?.replies[status]?.schema ?? endpoint?.replies[200]?.schema
+      const turned = (body: unknown) =>
+        status >= 400 ? theirFault(status, body) : shown(schema, body, versionFor(request))
+      const told = statuses[`${endpoint?.method} ${endpoint?.path}`]
+      if (isAnswer) {
+        const body = answer.body === undefined ? {} : { body: turned(answer.body) }
+        return { status: status < 400 ? (told ?? status) : theirStatus(status), ...body }
+      }
+      const feed = feedOf(endpoint)
+      if (feed !== undefined && status === 200 && answer instanceof Response && answer.body !== null)
+        return new Response(answer.body.pipeThrough(linesTurned(feed, versionFor(request))), answer)
+      if (status === 101 || (status < 400 && !isReshaped(schema))) return answer
+      return reread(answer, turned)
+    },
+    upgrade(upgrade, endpoint, request) {
+      const feed = feedOf(endpoint)
+      if (feed === undefined) return upgrade
+      const told = versionFor(request)
+      return (asked, { open, abandon }) =>
+        upgrade(asked, { open: (socket) => open(turnedSocket(socket, feed, told)), abandon })
+    },
+  }
+}
+
+/** Where release 2.2 answers with another status of success. */
+const statuses: Readonly<Record<string, number>> = {
+  'PUT /v2/projects/{project_id}/links/{link_id}': 201,
+  'PUT /v2/projects/{project_id}/drawings/{drawing_id}': 201,
+}
+
+function feedOf(endpoint: Endpoint | undefined): FeedName | undefined {
+  const path = endpoint?.path.replace(/\/ws$/, '')
+  if (path === '/v2/compute/notifications') return 'compute'
+  if (path === '/v2/notifications') return 'controller'
+  return path === '/v2/projects/{project_id}/notifications' ? 'project' : undefined
+}
+
+/** An answer in JSON with another body; one of another media type stays. */
+async function reread(answer: Response | RelayedAnswer, turned: (body: unknown) => unknown): Promise<Unfinished> {
+  const response = answer instanceof Response ? answer : responseOf(answer)
+  if (!(response.headers.get('content-type') ?? '').startsWith('application/json')) return answer
+  const body = turned(await readAnswer(response, maxAnswerBytes, 'asked'))
+  const headers = new Headers(response.headers)
+  for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) headers.delete(name)
+  const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
+  return {
+    status: theirStatus(response.status),
+    headers: { ...Object.fromEntries(headers), 'Content-Length': String(content.byteLength) },
+    content,
+  }
+}
+
+/** A text of a feed, in their words; undefined: that release does not have it. */
+function turnedText(text: string, feed: FeedName, version: string): string | undefined {
+  const value: unknown = JSON.parse(text)
+  const told = isMembers(value) ? line(value, feed, version) : undefined
+  return told && JSON.stringify(told)
+}
+
+function turnedSocket(socket: Socket, feed: FeedName, version: string): Socket {
+  return {
+    ...socket,
+    close: (code, reason) => socket.close(code, reason),
+    onMessage: (receive) => socket.onMessage(receive),
+    onClose: (closed) => socket.onClose(closed),
+    drained: () => socket.drained(),
+    send(data) {
+      const text = turnedText(typeof data === 'string' ? data : new TextDecoder().decode(data), feed, version)
+      if (text !== undefined) socket.send(text)
+    },
+  }
+}
+
+/** Lines of JSON that may be cut anywhere. */
+function linesTurned(feed: FeedName, version: string): TransformStream<Uint8Array, Uint8Array<ArrayBuffer>> {
+  const [decoder, encoder] = [new TextDecoder(), new TextEncoder()]
+  let rest = ''
+  return new TransformStream({
+    transform(chunk, controller) {
+      const lines = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+      rest = lines.pop() ?? ''
+      for (const text of lines) {
+        const turned = turnedText(text, feed, version)
+        if (turned !== undefined) controller.enqueue(encoder.encode(`${turned}\n`))
+      }
+    },
+  })
+}

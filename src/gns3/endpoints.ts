@@ -1,0 +1,89 @@
+import { Type } from '@sinclair/typebox'
+import { conflict, forbidden } from '../errors/api-error.ts'
+import { sendAsset } from '../http/assets.ts'
+import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
+import { pathTail } from '../http/params.ts'
+
+const own = { owner: 'self', tag: 'clients' } as const
+const at = (path: string) => ({ ...own, method: 'GET', path }) as const
+const anything = { 200: { description: 'The answer', schema: Type.Unknown() } }
+
+/** What only those clients ask for, and what needs nothing behind it. */
+const small: readonly Endpoint[] = [
+  endpoint({
+    ...at('/v2/appliances'),
+    summary: 'Descriptions of appliances: none',
+    replies: anything,
+    handle: () => ok([]),
+  }),
+  endpoint({
+    ...at('/v2/statistics'),
+    summary: 'Load of each compute',
+    replies: anything,
+    async handle(_, { fleet, agent }) {
+      if (fleet === undefined)
+        return ok([{ compute_id: 'local', compute_name: 'local', statistics: await agent.host.load() }])
+      const computes = (await fleet.list()).filter(({ connected }) => connected)
+      return ok(
+        computes.map(({ compute_id, name, cpu_usage_percent, memory_usage_percent }) => ({
+          ...{ compute_id, compute_name: name, statistics: { cpu_usage_percent, memory_usage_percent } },
+        })),
+      )
+    },
+  }),
+  endpoint({
+    ...at('/v2/iou_license'),
+    summary: 'The licence of IOU, which the setting iou.iourc_path names: its content is not shown',
+    replies: anything,
+    handle: () => ok({ iourc_content: '', license_check: true }),
+  }),
+  endpoint({
+    ...{ ...own, method: 'PUT', path: '/v2/iou_license', bodyKind: 'ignored', replies: {} },
+    summary: 'The licence of IOU is not set here',
+    handle() {
+      throw conflict('The licence of IOU is set with iou.iourc_path in the configuration of the service')
+    },
+  }),
+  endpoint({
+    ...{ ...own, method: 'POST', path: '/v2/shutdown', role: 'admin', bodyKind: 'ignored', replies: {} },
+    summary: 'The service is not ended by a client',
+    handle() {
+      throw forbidden('The service is ended by the program that started it, not by a client')
+    },
+  }),
+  endpoint({
+    ...{ ...own, method: 'POST', path: '/v2/reload', role: 'admin', bodyKind: 'ignored', replies: {} },
+    summary: 'Read the configuration file again',
+    handle: async (_, { agent }) => created(await agent.host.reloadConfig()),
+  }),
+]
+
+const prefix = '/static/web-ui/'
+
+/** The web client: its files, and its page for all paths that are none. */
+const webUi: readonly Endpoint[] = [
+  endpoint({
+    ...at('/'),
+    page: true,
+    summary: 'Redirect to the web client',
+    replies: { 302: { description: 'To the web client' } },
+    handle: () => new Response(null, { status: 302, headers: { Location: `${prefix}bundled` } }),
+  }),
+  endpoint({
+    ...at(`${prefix}{path}`),
+    page: true,
+    summary: 'The web client',
+    params: Type.Object({ path: pathTail }),
+    replies: { 200: { description: 'A file, or the page', media: 'text/html' } },
+    async handle({ params, request }, { assets }) {
+      const name = `web-ui/${params.path}`
+      const file = (await assets(name)) === undefined ? 'web-ui/index.html' : name
+      const response = await sendAsset(assets, file, request)
+      // The names of all other files change with their content.
+      if (file.endsWith('.html')) response.headers.set('Cache-Control', 'no-cache')
+      return response
+    },
+  }),
+]
+
+export const gns3Endpoints = (hasWebUi: boolean): readonly Endpoint[] => [...small, ...(hasWebUi ? webUi : [])]

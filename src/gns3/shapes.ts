@@ -1,0 +1,256 @@
+import type { TObject, TSchema } from '@sinclair/typebox'
+import type { Endpoint } from '../http/endpoint.ts'
+import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
+import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate } from './words.ts'
+
+type Members = Readonly<Record<string, unknown>>
+/** Undefined: that release does not have it. */
+type Shape = (value: Members, version: string) => Members | undefined
+
+export const isMembers = (value: unknown): value is Members =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+
+const pick = (value: Members, names: Iterable<string>): Record<string, unknown> =>
+  Object.fromEntries([...names].filter((name) => name in value).map((name) => [name, value[name]]))
+const only =
+  (...names: readonly string[]): Shape =>
+  (value) =>
+    pick(value, names)
+
+/** Their names of our symbols, where they are others. */
+const symbols: Readonly<Record<string, string>> = {
+  ...{ pc: 'vpcs_guest', switch: 'ethernet_switch', machine: 'qemu_guest', unknown: 'computer' },
+}
+const theirSymbol = (symbol: unknown, kind?: KindDescriptor): string => {
+  const word = typeof symbol === 'string' && symbol !== '' ? symbol : (kind?.template?.symbol ?? 'computer')
+  // Ours are words; a file that a user uploaded is named as it is.
+  return word.startsWith(':/') || word.includes('.') ? word : `:/symbols/${symbols[word] ?? word}.svg`
+}
+
+const byName = new Map(sharedKinds.map((it) => [it[0].name, it]))
+
+/** A node on a compute. */
+const computeNode = ([, { members, added }]: readonly [KindDescriptor, Incumbent], node: Members): Members => ({
+  ...pick(node, ['node_id', 'project_id', 'name', 'status', ...members]),
+  ...added?.(node),
+})
+/** The kind of a node that is shown without it: the one whose schema has all members. */
+const kindOfShown = (node: Members) =>
+  sharedKinds.find(([kind]) => Object.keys(node).every((name) => name in kind.node.properties))
+
+/** Members of nodes that have a place beside `properties` in a lab. */
+const besideProperties = new Set(['node_directory', 'console', 'console_type', 'command_line'])
+
+function properties(node_type: string, given: Members): Members {
+  const found = byName.get(node_type)
+  if (found === undefined) return given
+  const { members, settings = [], added } = found[1]
+  return { ...pick(given, [...members.filter((it) => !besideProperties.has(it)), ...settings]), ...added?.(given) }
+}
+
+const labNodeMembers = [
+  ...['compute_id', 'console', 'console_auto_start', 'console_host', 'console_type', 'custom_adapters', 'command_line'],
+  ...['first_port_name', 'height', 'label', 'locked', 'name', 'node_directory', 'node_id', 'port_name_format', 'ports'],
+  ...['port_segment_size', 'project_id', 'status', 'width', 'x', 'y', 'z'],
+]
+
+const labNode: Shape = (node) => {
+  const { properties: keptProperties, ...kept } = (node.kept ?? {}) as Members
+  const node_type = String(node.node_type)
+  const { label, height, template_id } = node
+  return {
+    ...kept,
+    ...pick(node, labNodeMembers),
+    node_type: theirKind(node_type),
+    template_id: typeof template_id === 'string' ? theirTemplate(template_id) : null,
+    symbol: theirSymbol(node.symbol, byName.get(node_type)?.[0]),
+    // Clients put their own address for that of all.
+    console_host: node.console_host ?? '0.0.0.0',
+    // Above the symbol, in the middle, as their controller puts it.
+    label: {
+      text: node.name,
+      style: null,
+      x: null,
+      y: -Math.round(Number(height) / 2 + 10),
+      rotation: 0,
+      ...(label as Members),
+    },
+    properties: { ...(keptProperties as Members), ...properties(node_type, (node.properties ?? {}) as Members) },
+  }
+}
+
+const linkMembers = [
+  ...['link_id', 'project_id', 'suspend', 'link_style', 'filters', 'capturing', 'capture_file_name'],
+  ...['capture_file_path', 'capture_compute_id', 'link_type'],
+]
+/** The filters of that release; it refuses others. */
+const theirFilters = ['frequency_drop', 'packet_loss', 'delay', 'corrupt', 'bpf']
+/** Clients mark a link that has a filter: that release shows none that is off. */
+const activeFilters = (filters: Members): Members =>
+  pick(
+    filters,
+    theirFilters.filter(
+      (name) => ![undefined, 0, ''].includes((filters[name] as (number | string)[] | undefined)?.[0]),
+    ),
+  )
+
+const labLink: Shape = (link) => ({
+  ...(link.kept as Members),
+  ...pick(link, linkMembers),
+  filters: activeFilters((link.filters ?? {}) as Members),
+  nodes: ((link.nodes ?? []) as Members[]).map((end) => ({
+    ...end,
+    label: end.label ?? { text: `${end.adapter_number}/${end.port_number}` },
+  })),
+})
+
+const projectMembers = [
+  ...['name', 'project_id', 'path', 'filename', 'status', 'auto_close', 'auto_open', 'auto_start', 'scene_height'],
+  ...['scene_width', 'zoom', 'show_layers', 'snap_to_grid', 'show_grid', 'grid_size', 'drawing_grid_size'],
+  ...['show_interface_labels', 'supplier', 'variables'],
+]
+
+const labTemplate: Shape = (template) => {
+  const { template_type, builtin, template_id, symbol, usage, ...rest } = template
+  const found = byName.get(String(template_type))
+  const [kind, incumbent] = found ?? []
+  const known = new Set([...(incumbent?.members ?? []), ...(incumbent?.settings ?? []), 'custom_adapters', 'name'])
+  // A setting of ours alone would be refused when the template is sent back.
+  const own = Object.keys(rest).filter(
+    (name) => kind !== undefined && name in kind.create.properties && !known.has(name),
+  )
+  const { properties: shown = {} } = (kind?.node ?? {}) as Partial<TObject>
+  const defaults = Object.entries(builtin === true ? {} : shown)
+    .filter(([name, schema]) => known.has(name) && !besideProperties.has(name) && schema.default !== undefined)
+    .map(([name, schema]) => [name, schema.default])
+  return {
+    ...Object.fromEntries(defaults),
+    ...(builtin === true ? {} : incumbent?.added?.(template)),
+    ...pick(
+      rest,
+      Object.keys(rest).filter((name) => !own.includes(name)),
+    ),
+    ...(usage !== '' && { usage }),
+    ...{ template_type: theirKind(String(template_type)), builtin, template_id: theirTemplate(String(template_id)) },
+    symbol: theirSymbol(symbol, kind),
+    ...(builtin === true && incumbent?.template),
+  }
+}
+
+const capabilities: Shape = ({ platform, node_types }, version) => ({
+  ...{ version, platform },
+  node_types: (node_types as string[]).map(theirKind),
+})
+
+/** What release 2.2 shows of a resource, by the `$id` of its schema. */
+const shapes: Readonly<Record<string, Shape>> = {
+  Version: ({ local }, version) => ({ version, local }),
+  Capabilities: capabilities,
+  Ports: only('console_port_range', 'console_ports', 'udp_port_range', 'udp_ports'),
+  ApplianceVm: (vm) => ({
+    ...pick(vm, ['enable', 'when_exit', 'headless', 'engine', 'allocate_vcpus_ram', 'vcpus', 'ram', 'port']),
+    vmname: vm.vmname ?? '',
+  }),
+  Image: only('filename', 'path', 'md5sum', 'filesize'),
+  ProjectFile: ({ path, md5sum }) => ({ path: theirFile(String(path)), md5sum }),
+  ComputeProject: only('name', 'project_id', 'variables'),
+  CaptureStarted: only('pcap_file_path'),
+  Compute: (compute, version) => ({
+    ...pick(compute, ['compute_id', 'name', 'host', 'port', 'user', 'connected', 'cpu_usage_percent']),
+    ...pick(compute, ['memory_usage_percent', 'last_error']),
+    // What has joined is reached through this service alone.
+    protocol: compute.protocol === 'https' ? 'https' : 'http',
+    capabilities: capabilities((compute.capabilities ?? {}) as Members, version),
+  }),
+  ...Object.fromEntries(sharedKinds.map((it) => [String(it[0].node.$id), (node: Members) => computeNode(it, node)])),
+  LabNode: labNode,
+  LabLink: labLink,
+  LabProject: (project) => ({ ...(project.kept as Members), ...pick(project, projectMembers) }),
+  LabDrawing: ({ kept, ...drawing }) => ({ ...(kept as Members), ...drawing }),
+  LabFilter: (filter) => (theirFilters.includes(String(filter.type)) ? filter : undefined),
+  LabTemplate: labTemplate,
+  LabSymbol: ({ symbol_id, filename, builtin, theme }) => ({
+    ...{ filename, builtin, theme },
+    symbol_id: builtin === true ? theirSymbol(symbol_id) : filename,
+  }),
+}
+
+/** A value of a schema as release 2.2 shows it. */
+export function shown(schema: TSchema | undefined, value: unknown, version: string): unknown {
+  if (schema === undefined) return value
+  if (Array.isArray(value)) {
+    const items = value.map((item) => shown(schema.items as TSchema | undefined, item, version))
+    return items.filter((item) => item !== undefined)
+  }
+  const shape = shapes[String(schema.$id)]
+  return shape !== undefined && isMembers(value) ? shape(value, version) : value
+}
+
+/** Whether answers of a schema are other ones in release 2.2. */
+export const isReshaped = (schema: TSchema | undefined): boolean =>
+  schema !== undefined && (String(schema.$id) in shapes || isReshaped(schema.items as TSchema | undefined))
+
+/** Categories of templates as numbers, which earlier clients send. */
+const categories = ['router', 'switch', 'guest', 'firewall']
+
+/** What kinds of ours take in place of members that only theirs have. */
+const taken = (given: Members): Members => Object.assign({}, ...sharedKinds.map(([, { taken }]) => taken?.(given)))
+
+/**
+ * A body of theirs as an endpoint takes it. Members that it only shows are left out, and members that it does not know are kept for
+ * those clients where the resource has a place for that.
+ */
+export function given({ body: schema, takesBack }: Endpoint, body: Members): Members {
+  const id = String(schema?.$id)
+  const { node_type, template_id, template_type, category, properties } = body
+  const ours: Members = {
+    ...body,
+    ...(typeof node_type === 'string' && { node_type: ourKind(node_type) }),
+    ...(typeof template_type === 'string' && { template_type: ourKind(template_type) }),
+    ...(typeof template_id === 'string' && { template_id: ourTemplate(template_id) }),
+    ...(typeof category === 'number' && { category: categories[category] ?? 'guest' }),
+    ...(isMembers(properties) &&
+      !id.startsWith('LabTemplate') && { properties: { ...properties, ...taken(properties) } }),
+    ...taken(body),
+  }
+  const { properties: known, additionalProperties } = (schema ?? {}) as Partial<TObject>
+  if (known === undefined || additionalProperties !== false) return ours
+  const others = Object.keys(body).filter((name) => !(name in known) && !(name in (takesBack?.properties ?? {})))
+  return { ...pick(ours, Object.keys(known)), ...('kept' in known && { kept: pick(body, others) }) }
+}
+
+export type FeedName = 'compute' | 'controller' | 'project'
+
+/** The events of each feed in release 2.2; its web client fails on others. */
+const told: Readonly<Record<FeedName, RegExp>> = {
+  compute: /^(ping|node\.updated|log\..+)$/,
+  controller: /^(ping|(project|template|compute)\..+|log\..+)$/,
+  project:
+    /^(ping|(node|link|drawing)\.(created|updated|deleted)|project\.(updated|closed)|snapshot\.restored|log\..+)$/,
+}
+const ofActions: Readonly<Record<string, string>> = {
+  ...{ node: 'LabNode', link: 'LabLink', drawing: 'LabDrawing', project: 'LabProject', template: 'LabTemplate' },
+  ...{ snapshot: 'LabProject', compute: 'Compute' },
+}
+
+/** A line of a feed as release 2.2 says it; undefined for one that it does not have. */
+export function line(
+  { action, event, project_id, seq }: Members,
+  feed: FeedName,
+  version: string,
+): Members | undefined {
+  if (typeof action !== 'string' || !told[feed].test(action)) return undefined
+  // What has a number is of a project on a compute; there it is another resource than that of a lab.
+  if (feed === 'controller' && seq !== undefined && action.startsWith('project.')) return undefined
+  if (!isMembers(event)) return { action, event }
+  if (action === 'ping') {
+    // Release 3 has the third one.
+    return { action, event: { disk_usage_percent: 0, ...event } }
+  }
+  if (feed === 'compute') {
+    const kind = action.startsWith('node.') ? kindOfShown(event) : undefined
+    return { action, event: kind === undefined ? event : computeNode(kind, event), project_id }
+  }
+  const shape = shapes[ofActions[action.split('.')[0] ?? ''] ?? '']
+  return { action, event: shape === undefined ? event : shape(event, version) }
+}

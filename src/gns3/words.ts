@@ -1,0 +1,62 @@
+import { v3 } from 'uuid'
+import { builtInId } from '../controller/templates.ts'
+import { unalias } from '../http/path.ts'
+import { kinds } from '../kinds/index.ts'
+import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
+
+const list: readonly KindDescriptor[] = kinds
+
+/** The kinds that both programs have. */
+export const sharedKinds: readonly (readonly [KindDescriptor, Incumbent])[] = list.flatMap((kind) =>
+  kind.incumbent === undefined ? [] : [[kind, kind.incumbent] as const],
+)
+
+const theirs = new Map(sharedKinds.map(([{ name }, { nodeType }]) => [name, nodeType]))
+const ours = new Map(sharedKinds.map(([{ name }, { nodeType }]) => [nodeType, name]))
+/** Their word for a kind of ours, and the reverse; other words stay. */
+export const theirKind = (word: string): string => theirs.get(word) ?? word
+export const ourKind = (word: string): string => ours.get(word) ?? word
+
+/**
+ * The templates that every server of theirs has, by the ids that it gives them: those of the node types as names in the name space
+ * of DNS (RFC 9562, 5.3).
+ */
+const templates = sharedKinds.flatMap(([{ name, template }, { nodeType }]) =>
+  template === undefined ? [] : [[v3(nodeType, v3.DNS), builtInId(name)] as const],
+)
+const ourTemplates = new Map(templates)
+const theirTemplates = new Map(templates.map(([id, own]) => [own, id]))
+export const ourTemplate = (id: string): string => ourTemplates.get(id.toLowerCase()) ?? id
+export const theirTemplate = (id: string): string => theirTemplates.get(id) ?? id
+
+/** The path of a file of a project, with the directory of another kind. */
+const inDirectory = (path: string, word: (kind: string) => string): string =>
+  path.replace(/^project-files\/([^/]+)/, (_, kind: string) => `project-files/${word(kind)}`)
+export const theirFile = (path: string): string => inDirectory(path, theirKind)
+
+const pathWords = { ...Object.fromEntries(ours), gns3vm: 'appliancevm' }
+/** Paths of the compute interface and of computes; elsewhere a segment may be a name that only looks like such a word. */
+const hasKinds = /^\/(v1|v2\/compute|v2\/computes|v2\/gns3vm)(\/|$)/
+/** In release 3 captures have paths of their own. */
+const captures = { 'capture/start': 'start_capture', 'capture/stop': 'stop_capture', 'capture/stream': 'pcap' } as const
+
+/** A path of theirs in our words. */
+export function ourPath(path: string): string {
+  if (path.startsWith('/v3/compute/')) {
+    const older = path.replace(
+      /\/(capture\/(?:start|stop|stream))$/,
+      (_, it: keyof typeof captures) => `/${captures[it]}`,
+    )
+    return ourPath(`/v2${older.slice('/v3'.length)}`)
+  }
+  // The id of a symbol is a path: `:/symbols/router.svg`.
+  const symbol = /^\/v2\/symbols\/(.+)\/(raw|dimensions)$/.exec(path)
+  if (symbol !== null) return `/v2/symbols/${(symbol[1] ?? '').replaceAll('/', '%2F')}/${symbol[2]}`
+  const file = path.indexOf('/files/project-files/')
+  if (file >= 0) {
+    const [head, tail] = [path.slice(0, file), path.slice(file + '/files/'.length)]
+    return `${ourPath(head)}/files/${inDirectory(tail, ourKind)}`
+  }
+  if (path.includes('/templates/')) return path.replace(/[0-9a-f-]{36}/gi, ourTemplate)
+  return hasKinds.test(path) ? unalias(path, pathWords) : path
+}

@@ -1,0 +1,22 @@
+import type { Answer, Endpoint } from './endpoint.ts'
+import type { RelayedAnswer } from './relayed-answer.ts'
+import type { Upgrade } from './socket.ts'
+
+/** An answer without the headers that every answer has. */
+export type Unfinished = Response | Answer | RelayedAnswer
+
+/** How the clients of another program speak: what they say is translated before an endpoint gets it, and what it answers after. */
+export interface Dialect {
+  /** Endpoints that only those clients ask for; one at a known path takes its place. */
+  readonly endpoints: readonly Endpoint[]
+  /** Whether a request is of such a client. Gateways and the program's own clients are not. */
+  speaks(request: Request): boolean
+  /** The path in our words. */
+  path(path: string): string
+  /** The request in our words. 400 for a body that is not JSON, 413 for one that is larger than `limit` bytes. */
+  asked(request: Request, endpoint: Endpoint, limit: number): Promise<Request>
+  /** An answer of an endpoint in their words; an error, too. */
+  answered(answer: Unfinished, endpoint: Endpoint | undefined, request: Request): Promise<Unfinished>
+  /** Websockets of an endpoint in their words. */
+  upgrade(upgrade: Upgrade, endpoint: Endpoint, request: Request): Upgrade
+}

@@ -1,0 +1,132 @@
+import { Type } from '@sinclair/typebox'
+import { ignore } from '../../async/ignore.ts'
+import { mapLimit } from '../../async/map-limit.ts'
+import { nodePath } from '../../controller/compute-client.ts'
+import { nodePathOf } from '../../controller/nodes.ts'
+import { conflict } from '../../errors/api-error.ts'
+import { type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { dynamips } from '../../kinds/dynamips.ts'
+import { machineEmulator } from '../../kinds/machine-emulator.ts'
+import { objectSchema, Uuid } from '../../schema/fields.ts'
+import type { FilterName } from '../../schema/filters.ts'
+import { base, labsOf, nodeParams, projectParam } from './lab-request.ts'
+import { relayTo } from './relays.ts'
+
+const owner = 'self'
+const params = Type.Object(nodeParams)
+const node = `${base}/{project_id}/nodes/{node_id}`
+const noSuchNode = 'There is no such project or node, or the project is closed'
+
+/** Operations of one kind alone, on the compute that has the node. */
+const ofKinds = [
+  [machineEmulator, 'POST', 'resize_disk', machineEmulator.actions.resizeDisk] as const,
+  [dynamips, 'GET', 'dynamips/auto_idlepc', dynamips.actions.autoIdlePc] as const,
+  [dynamips, 'GET', 'dynamips/idlepc_proposals', dynamips.actions.idlePcProposals] as const,
+].map(([kind, method, path, { summary, path: there, answer, output }]) =>
+  endpoint({
+    ...{ method, path: `${node}/${path}`, owner, tag: 'v2 nodes', params, role: 'operate', summary },
+    ...(method === 'POST' && { bodyKind: 'raw' as const }),
+    replies: {
+      [method === 'POST' ? 201 : 200]: {
+        description: answer.description,
+        ...(output !== undefined && { schema: output }),
+      },
+    },
+    errors: { 404: noSuchNode, 409: `The node is no ${kind.noun}, or it is not possible now; the message says why` },
+    async handle({ params, request }, context) {
+      const lab = await labsOf(context).labs.lab(params.project_id)
+      const record = lab.node(params.node_id)
+      if (record.node_type !== kind.name) throw conflict(`node_id: ${record.name} is no ${kind.noun}`)
+      return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/${there}`, { request, context })
+    },
+  }),
+)
+
+const Parameter = Type.Object({
+  name: Type.String(),
+  type: Type.Union([Type.Literal('int'), Type.Literal('text')]),
+  minimum: Type.Optional(Type.Integer()),
+  maximum: Type.Optional(Type.Integer()),
+  unit: Type.Optional(Type.String()),
+})
+const LabFilter = objectSchema('LabFilter', 'A filter of links, for a form', {
+  type: Type.String({ description: 'Its name in `filters`' }),
+  name: Type.String(),
+  description: Type.String(),
+  parameters: Type.Array(Parameter, { description: 'The values of its list, in this order' }),
+})
+
+const whole = (name: string, unit: string, minimum: number, maximum: number) =>
+  ({ ...{ name, type: 'int', minimum, maximum, unit } }) as const
+const chance = whole('Chance', '%', 0, 100)
+const ms = (name: string) => whole(name, 'ms', 0, 32767)
+/** The filters as people see them. */
+const filters: Readonly<Record<FilterName, readonly [string, string, readonly object[]]>> = {
+  frequency_drop: [
+    'Frequency drop',
+    'Drops every n-th frame; -1: all of them',
+    [whole('Frequency', 'th packet', -1, 32767)],
+  ],
+  packet_loss: ['Packet loss', 'Drops frames by chance', [chance]],
+  delay: ['Delay', 'Holds frames back', [ms('Latency'), ms('Jitter (-/+)')]],
+  corrupt: ['Corrupt', 'Changes bytes of frames by chance', [chance]],
+  bpf: [
+    'Berkeley Packet Filter (BPF)',
+    'Drops frames that match an expression of tcpdump, one a line',
+    [{ name: 'Filters', type: 'text' }],
+  ],
+  rate: [
+    'Rate',
+    'Limits the line',
+    [
+      whole('Rate', 'kbit/s', 0, 100_000_000),
+      whole('Burst', 'KB', 0, 100_000_000),
+      whole('Longest wait', 'ms', 0, 100_000_000),
+    ],
+  ],
+  duplicate: ['Duplicate', 'Sends frames twice by chance', [chance]],
+  reorder: ['Reorder', 'Holds frames back by chance, so that later ones overtake them', [chance, ms('Held back')]],
+}
+
+export const labKindActionEndpoints: readonly Endpoint[] = [
+  ...ofKinds,
+  endpoint({
+    ...{ method: 'POST', path: `${base}/{project_id}/nodes/console/reset`, owner, tag: 'v2 nodes' },
+    summary:
+      'End the clients of all consoles of a project, and listen for new ones; nodes that do not run are left out',
+    params: Type.Object(projectParam),
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'Done' } },
+    errors: { 404: 'There is no such project, or it is closed' },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.lab(params.project_id)
+      const running = [...lab.document.nodes.values()].filter(
+        ({ node_id }) => lab.shown.get(node_id)?.status === 'started',
+      )
+      await mapLimit(running, (record) =>
+        ask(record.compute_id).resetConsole(nodePathOf(lab, record)).catch(ignore('it has ended, or has no console')),
+      )
+      return noContent
+    },
+  }),
+  endpoint({
+    ...{ method: 'GET', path: `${base}/{project_id}/links/{link_id}/available_filters`, owner, tag: 'v2 links' },
+    summary: 'List the filters that the link can have',
+    params: Type.Object({ ...projectParam, link_id: Uuid }),
+    replies: { 200: { description: 'The filters', schema: Type.Array(LabFilter) } },
+    errors: { 404: 'There is no such project or link, or the project is closed' },
+    async handle({ params }, context) {
+      const lab = await labsOf(context).labs.lab(params.project_id)
+      lab.link(params.link_id)
+      return ok(
+        Object.entries(filters).map(([type, [name, description, parameters]]) => ({
+          type,
+          name,
+          description,
+          parameters,
+        })),
+      )
+    },
+  }),
+]

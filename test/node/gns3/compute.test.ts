@@ -1,0 +1,124 @@
+import { randomUUID } from 'node:crypto'
+import { describe, expect, it } from 'vitest'
+import type { TestService } from '../../support/service.ts'
+import { answerOf, gns3Service, heard } from './gns3-service.ts'
+
+const compute = '/v2/compute'
+
+/** What a controller of release 2.2.59 sends first: the project, and a node. */
+async function withNode(service: TestService) {
+  const project_id = randomUUID()
+  await service.call('POST', `${compute}/projects`, { name: 'lab', project_id })
+  const list = `${compute}/projects/${project_id}/vpcs/nodes`
+  const node = await service.call<Record<string, unknown>>('POST', list, {
+    ...{ name: 'PC1', node_id: randomUUID(), console_type: 'telnet', startup_script: 'ip 10.0.0.1/24' },
+  })
+  return { project: `${compute}/projects/${project_id}`, list, node, path: `${list}/${node.node_id}` }
+}
+
+describe('a compute of a controller of release 2.2', () => {
+  it('says the version of the controller, and what it has in the words of that release alone', async () => {
+    const service = await gns3Service()
+    const capabilities = await service.call('GET', `${compute}/capabilities`)
+    expect(Object.keys(capabilities).sort()).toEqual(['node_types', 'platform', 'version'])
+    expect(capabilities).toMatchObject({ version: '2.2.59' })
+    expect(capabilities.node_types).toEqual(expect.arrayContaining(['vpcs', 'iou', 'virtualbox']))
+    expect(await service.call('GET', `${compute}/version`)).toEqual({ version: '2.2.59', local: true })
+    const ports = await service.call('GET', `${compute}/network/ports`)
+    expect(Object.keys(ports).sort()).toEqual(['console_port_range', 'console_ports', 'udp_port_range', 'udp_ports'])
+  })
+
+  it('shows a node with the members that its schema has there', async () => {
+    const { node } = await withNode(await gns3Service())
+    expect(Object.keys(node).sort()).toEqual([
+      ...['command_line', 'console', 'console_type', 'name', 'node_directory', 'node_id', 'project_id', 'status'],
+    ])
+  })
+
+  it('takes the settings of machines that it lacks, and shows them as that release does', async () => {
+    const service = await gns3Service()
+    const { project } = await withNode(service)
+    const given = { uefi: true, tpm: false, create_config_disk: false, replicate_network_connection_state: true }
+    const [status, machine] = await answerOf(service, 'POST', `${project}/qemu/nodes`, { name: 'M', ram: 64, ...given })
+    // Without the emulator on this host there is no machine to show.
+    if (status === 409) return expect(machine.message).toContain('qemu')
+    expect(machine).toMatchObject(given)
+    expect(machine).not.toHaveProperty('firmware')
+  })
+
+  it('has the files of nodes in the directories of that release', async () => {
+    const service = await gns3Service()
+    const { project, node } = await withNode(service)
+    const file = `project-files/vpcs/${node.node_id}/startup.vpc`
+    const text = 'ip 10.0.0.9/24\n'
+    await service.fetch(`${project}/files/${file}`, { method: 'POST', body: text })
+    expect(await (await service.fetch(`${project}/files/${file}`)).text()).toBe(text)
+    const files = await service.call<{ path: string }[]>('GET', `${project}/files`)
+    expect(files.map(({ path }) => path)).toContain(file)
+  })
+
+  it('names the exception of a missing image, so that the controller uploads it', async () => {
+    const service = await gns3Service()
+    const { project } = await withNode(service)
+    const router = { name: 'R1', path: 'router.bin', application_id: 1 }
+    expect(await answerOf(service, 'POST', `${project}/iou/nodes`, router)).toEqual([
+      409,
+      expect.objectContaining({ status: 409, exception: 'ImageMissingError', image: 'router.bin' }),
+    ])
+  })
+
+  it('answers only with the statuses that the controller knows', async () => {
+    const service = await gns3Service({ 'limits.json_kb': 1 })
+    const large = { name: 'x'.repeat(2000) }
+    expect(await answerOf(service, 'POST', `${compute}/projects`, large)).toEqual([
+      409,
+      expect.objectContaining({ status: 409 }),
+    ])
+    expect((await answerOf(service, 'DELETE', `${compute}/version`))[0]).toBe(404)
+  })
+
+  it('tells of changes of nodes, with their project, and not of what the web client fails on', async () => {
+    const service = await gns3Service()
+    const lines = await heard(service, `${compute}/notifications/ws`)
+    const { node, path } = await withNode(service)
+    await service.call('POST', `${path}/start`)
+    await expect.poll(() => lines.filter(({ action }) => action !== 'ping').length).toBeGreaterThan(0)
+    const told = lines.filter(({ action }) => action !== 'ping')
+    expect(new Set(told.map(({ action }) => action))).toEqual(new Set(['node.updated']))
+    expect(told[0]).toMatchObject({ project_id: node.project_id, event: { node_id: node.node_id } })
+    expect(told[0]?.event).not.toHaveProperty('engine')
+    expect(lines[0]?.event).toHaveProperty('cpu_usage_percent')
+  })
+
+  it('takes back a node as it showed it', async () => {
+    const service = await gns3Service()
+    const { path, node } = await withNode(service)
+    expect(await service.call('PUT', path, { ...node, name: 'Renamed' })).toMatchObject({ name: 'Renamed' })
+  })
+
+  it('speaks its own words to gateways and to clients that ask for them', async () => {
+    const service = await gns3Service()
+    const { node, list } = await withNode(service)
+    const path = `${list.replace('vpcs', 'pc')}/${node.node_id}`
+    for (const headers of [{ 'x-patchbay-via': 'user' }, { 'x-patchbay-words': 'neutral' }]) {
+      expect(await (await service.fetch(path, { headers })).json()).toHaveProperty('engine', 'embedded')
+    }
+  })
+
+  it('is a compute of release 3 at /v3/compute', async () => {
+    const service = await gns3Service({ clients_version: '3.0.6' })
+    expect(await service.call('GET', '/v3/compute/capabilities')).toMatchObject({ version: '3.0.6' })
+    const { project } = await withNode(service)
+    const list = `${project.replace('/v2', '/v3')}/vpcs/nodes`
+    const node = await service.call('POST', list, { name: 'PC2', compute_id: 'there' })
+    const port = `${list}/${node.node_id}/adapters/0/ports/0`
+    const { udp_port } = await service.call('POST', `${project.replace('/v2', '/v3')}/ports/udp`)
+    const nio = { type: 'nio_udp', lport: udp_port, rhost: '127.0.0.1', rport: 9 }
+    await service.call('POST', `${port}/nio`, nio)
+    const capture = { capture_file_name: 'a.pcap', data_link_type: 'DLT_EN10MB' }
+    expect(await service.call('POST', `${port}/capture/start`, capture)).toHaveProperty('pcap_file_path')
+    expect((await answerOf(service, 'POST', `${port}/capture/stop`))[0]).toBe(204)
+    const [ping] = await heard(service, '/v3/compute/notifications/ws')
+    expect(ping?.event).toHaveProperty('disk_usage_percent')
+  })
+})
