@@ -1,3 +1,4 @@
+import { setNewest } from '../../src/async/newest.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
 import type { FleetObject } from './fleet-object.ts'
 
@@ -55,9 +56,6 @@ export class PlacementCache implements PlacementStore {
   }
 
   #keep(project: string, place: Place): void {
-    this.#known.delete(project)
-    this.#known.set(project, place)
-    const [oldest] = this.#known.keys()
-    if (this.#known.size > maxPlaces && oldest !== undefined) this.#known.delete(oldest)
+    setNewest(this.#known, project, place, maxPlaces)
   }
 }

@@ -1,3 +1,5 @@
+import { setNewest } from '../async/newest.ts'
+
 /** How fast a bucket fills. */
 export interface BucketRate {
   /** Tokens a second; above 0. */
@@ -59,15 +61,5 @@ export class Buckets {
 
   #keep(key: string, bucket: { left: number; at: number }): void {
     setNewest(this.#buckets, key, bucket, this.#maxKeys)
-  }
-}
-
-/** Sets an entry as the newest of a map, and removes the oldest entries above `max`. */
-export function setNewest<V>(map: Map<string, V>, key: string, value: V, max: number): void {
-  map.delete(key)
-  map.set(key, value)
-  for (const oldest of map.keys()) {
-    if (map.size <= max) break
-    map.delete(oldest)
   }
 }

@@ -1,6 +1,7 @@
+import { setNewest } from '../async/newest.ts'
 import { retryLater } from '../errors/api-error.ts'
 import type { MetricFamily } from '../model/metrics.ts'
-import { type BucketRate, Buckets, setNewest } from './buckets.ts'
+import { type BucketRate, Buckets } from './buckets.ts'
 import { networkOf } from './network.ts'
 
 /** Most entries of each table: addresses, pairs of address and name, wrong credentials. */

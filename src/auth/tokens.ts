@@ -1,7 +1,7 @@
+import { setNewest } from '../async/newest.ts'
 import { badRequest, conflict, notFound } from '../errors/api-error.ts'
 import type { JoinGrant, JoinTokens } from '../fleet/join-tokens.ts'
 import type { AccessToken, AccessTokenCreate, TokenRecord } from '../model/access-token.ts'
-import { setNewest } from './buckets.ts'
 import type { Identity } from './identity.ts'
 import type { TokenStore } from './token-store.ts'
 import {

@@ -1,15 +1,14 @@
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
-import { type Static, Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
+import { Type } from '@sinclair/typebox'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { EndedSessions } from '../../../src/auth/ended-sessions.ts'
 import type { Session, SessionKeeper } from '../../../src/auth/sessions.ts'
 import { signingKey } from '../../../src/auth/signed-text.ts'
 import { type Tokens, tokenOfKey } from '../../../src/auth/tokens.ts'
-import { readDurable, writeDurable } from '../storage/durable-file.ts'
+import { jsonOf, readDurable, writeDurable } from '../storage/durable-file.ts'
 import { closeToOthers } from '../storage/secret-file.ts'
-import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
 const FileContent = Type.Object({
   version: Type.Literal(1),
@@ -17,14 +16,10 @@ const FileContent = Type.Object({
   sessions: Type.Array(Type.Object({ id: Type.String(), begunAt: Type.Integer(), endsAt: Type.Integer() })),
 })
 
-const format: RecordFormat<Static<typeof FileContent>> = {
+const format = {
   file: 'ended-sessions.json',
   name: 'the ended sessions',
-  parse(text) {
-    const value: unknown = JSON.parse(text)
-    if (!Check(FileContent, value)) throw new Error('not a list of sessions')
-    return value
-  },
+  parse: jsonOf(FileContent),
   lost: 'all sessions are ended',
 }
 

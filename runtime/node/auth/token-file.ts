@@ -1,22 +1,17 @@
 import { Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { TokenStore } from '../../../src/auth/token-store.ts'
 import { TokenRecord } from '../../../src/model/access-token.ts'
 import { withDiskErrors } from '../storage/disk.ts'
-import { removeVersionBefore } from '../storage/durable-file.ts'
-import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
+import { jsonOf, removeVersionBefore } from '../storage/durable-file.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
 const FileContent = Type.Object({ version: Type.Literal(1), tokens: Type.Array(TokenRecord) })
 
-const format: RecordFormat<TokenRecord[]> = {
+const format = {
   file: 'tokens.json',
   name: 'the tokens',
-  parse(text) {
-    const value: unknown = JSON.parse(text)
-    if (!Check(FileContent, value)) throw new Error('not the tokens of a service')
-    return value.tokens
-  },
+  parse: jsonOf(FileContent),
   lost: 'no token is valid',
 }
 
@@ -33,7 +28,7 @@ export class TokenFile implements TokenStore {
   }
 
   static async open(files: ServiceRecords): Promise<TokenFile> {
-    return new TokenFile(files, (await files.read(format)).value ?? [])
+    return new TokenFile(files, (await files.read(format)).value?.tokens ?? [])
   }
 
   async list(): Promise<readonly TokenRecord[]> {

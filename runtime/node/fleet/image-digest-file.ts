@@ -1,10 +1,10 @@
 import { createHash } from 'node:crypto'
-import { type Static, Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
+import { Type } from '@sinclair/typebox'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { Hasher, ImageDigest, ImageDigests } from '../../../src/gateway/image-digests.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
-import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
+import { jsonOf } from '../storage/durable-file.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
 const FileContent = Type.Object({
   version: Type.Literal(1),
@@ -15,14 +15,10 @@ const FileContent = Type.Object({
   ),
 })
 
-const format: RecordFormat<Static<typeof FileContent>['images']> = {
+const format = {
   file: 'image-digests.json',
   name: 'the digests of images',
-  parse(text) {
-    const value: unknown = JSON.parse(text)
-    if (!Check(FileContent, value)) throw new Error('not the digests of images')
-    return value.images
-  },
+  parse: jsonOf(FileContent),
   lost: 'upload the images again',
 }
 
@@ -39,7 +35,7 @@ export class ImageDigestFile implements ImageDigests {
 
   static async open(files: ServiceRecords): Promise<ImageDigestFile> {
     const { value } = await files.read(format)
-    return new ImageDigestFile(files, new Map(Object.entries(value ?? {})))
+    return new ImageDigestFile(files, new Map(Object.entries(value?.images ?? {})))
   }
 
   async get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined> {

@@ -1,8 +1,8 @@
 import { Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import type { JoinBindings } from '../../../src/fleet/join-tokens.ts'
 import { ComputeId } from '../../../src/model/compute.ts'
-import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
+import { jsonOf } from '../storage/durable-file.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
 const FileContent = Type.Object({
   version: Type.Literal(1),
@@ -10,14 +10,10 @@ const FileContent = Type.Object({
   tokens: Type.Record(Type.String({ pattern: '^[0-9a-f]{64}$' }), ComputeId),
 })
 
-const format: RecordFormat<Record<string, string>> = {
+const format = {
   file: 'join-tokens.json',
   name: 'the computes of join tokens',
-  parse(text) {
-    const value: unknown = JSON.parse(text)
-    if (!Check(FileContent, value)) throw new Error('not the computes of join tokens')
-    return value.tokens
-  },
+  parse: jsonOf(FileContent),
   lost: 'each token belongs to the compute that uses it first',
 }
 
@@ -33,7 +29,7 @@ export class JoinBindingsFile implements JoinBindings {
 
   static async open(files: ServiceRecords): Promise<JoinBindingsFile> {
     const { value } = await files.read(format)
-    return new JoinBindingsFile(files, new Map(Object.entries(value ?? {})))
+    return new JoinBindingsFile(files, new Map(Object.entries(value?.tokens ?? {})))
   }
 
   get(key: string): string | undefined {

@@ -1,20 +1,16 @@
 import { Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import { computeKey } from '../../../src/fleet/computes.ts'
 import type { Registry } from '../../../src/fleet/registry.ts'
 import { ComputeRecord } from '../../../src/model/compute.ts'
-import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
+import { jsonOf } from '../storage/durable-file.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
 const FileContent = Type.Object({ version: Type.Literal(1), computes: Type.Array(ComputeRecord) })
 
-const format: RecordFormat<ComputeRecord[]> = {
+const format = {
   file: 'computes.json',
   name: 'the computes',
-  parse(text) {
-    const value: unknown = JSON.parse(text)
-    if (!Check(FileContent, value)) throw new Error('not the computes of a fleet')
-    return value.computes
-  },
+  parse: jsonOf(FileContent),
   lost: 'register them again',
 }
 
@@ -29,7 +25,7 @@ export class RegistryFile implements Registry {
 
   async load(): Promise<readonly ComputeRecord[]> {
     const { value } = await this.#files.read(format)
-    this.#records = new Map(value?.map((record) => [computeKey(record.compute_id), record]))
+    this.#records = new Map(value?.computes.map((record) => [computeKey(record.compute_id), record]))
     return [...this.#records.values()]
   }
 

@@ -1,9 +1,10 @@
 import { realpathSync } from 'node:fs'
-import { realpath, stat } from 'node:fs/promises'
+import { realpath } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { FoundProgram } from '../../../src/schema/program.ts'
 import { runProgram } from '../programs/start.ts'
+import { FileProbes } from '../storage/file-probes.ts'
 import { findProgram } from '../system/find-program.ts'
 
 const name = 'qemu-img'
@@ -13,8 +14,7 @@ const maxOutput = 4 * 2 ** 20
 /** The disk-image tools of this host. Only tools in this list run, whatever a client names. */
 export class DiskTools {
   readonly #path: () => string
-  /** Version of a program as long as its file is the same. */
-  readonly #versions = new Map<string, { readonly stamp: string; readonly version: string }>()
+  readonly #versions = new FileProbes<string>()
 
   constructor(path: () => string = () => process.env.PATH ?? '') {
     this.#path = path
@@ -45,15 +45,11 @@ export class DiskTools {
     throw conflict(`qemu_img: ${JSON.stringify(wanted.slice(0, 120))} is none of those found: ${found.join(', ')}`)
   }
 
-  async #version(path: string): Promise<string> {
-    const { ino, size, mtimeMs } = await stat(path).catch(() => ({ ino: 0, size: 0, mtimeMs: 0 }))
-    const stamp = `${ino}:${size}:${mtimeMs}`
-    const known = this.#versions.get(path)
-    if (known?.stamp === stamp) return known.version
-    const output = await runDiskTool(path, ['--version'], { timeoutMs: probeMs }).catch(() => '')
-    const version = /version (\S+)/.exec(output)?.[1] ?? ''
-    this.#versions.set(path, { stamp, version })
-    return version
+  #version(path: string): Promise<string> {
+    return this.#versions.get(path, async () => {
+      const output = await runDiskTool(path, ['--version'], { timeoutMs: probeMs }).catch(() => '')
+      return /version (\S+)/.exec(output)?.[1] ?? ''
+    })
   }
 }
 

@@ -120,8 +120,7 @@ const common = new Set(['qemu_img', 'path', 'format', 'size'])
 /** The options that were given, in alphabetical order. */
 const optionsOf = (input: DiskCreate): [string, string | number][] =>
   Object.entries(input as Record<string, string | number | null | undefined>)
-    .filter((entry): entry is [string, string | number] => !common.has(entry[0]) && entry[1] !== null)
-    .filter(([, value]) => value !== undefined)
+    .filter((entry): entry is [string, string | number] => !common.has(entry[0]) && entry[1] != null)
     .sort(([a], [b]) => (a < b ? -1 : 1))
 
 /** Bytes that the creation writes; a disk grows to its full size in use. */

@@ -1,14 +1,16 @@
 import { constants } from 'node:fs'
 import { chmod, copyFile, mkdir, mkdtemp, rename, rm, stat } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { type Static, Type } from '@sinclair/typebox'
+import { setNewest } from '../../../src/async/newest.ts'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { conflict, forbidden } from '../../../src/errors/api-error.ts'
 import { kindOf } from '../../../src/kinds/node.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
-import { makeDirectory } from '../storage/durable-file.ts'
-import type { RecordFormat, ServiceRecords } from '../storage/service-records.ts'
+import { jsonOf, makeDirectory } from '../storage/durable-file.ts'
+import type { ServiceRecords } from '../storage/service-records.ts'
 
 /** Whether images of a kind are programs that this host runs; emulators read the images of other kinds. */
 export const isExecutable = (kind: ImageKindName): boolean => kindOf(kind).image?.isProgram === true
@@ -29,11 +31,10 @@ export interface ExecutablesOptions {
   readonly minFreeMb: () => number
 }
 
-interface Brought {
-  /** The name of the image at its upload. */
-  readonly name: string
-  readonly at: string
-}
+/** `name`: that of the image at its upload. */
+const Brought = Type.Object({ name: Type.String(), at: Type.String() })
+type Brought = Static<typeof Brought>
+const FileContent = Type.Record(Type.String({ pattern: '^[0-9a-f]{64}$' }), Brought, { additionalProperties: false })
 
 /**
  * The programs that may run outside local mode: uploads of administrators, and the digests in the setting. The service runs a copy
@@ -101,8 +102,7 @@ export class Executables {
     let known = this.#copies.get(file)
     if (known?.stamp !== stamp) {
       known = { stamp, copy: this.#copy(file, name, Number(size), (stats.mode & 0o111n) !== 0n) }
-      this.#copies.set(file, known)
-      if (this.#copies.size > maxRecorded) this.#copies.delete(this.#copies.keys().next().value ?? '')
+      setNewest(this.#copies, file, known, maxRecorded)
     }
     const copy = await known.copy.catch((error: unknown) => {
       if (this.#copies.get(file) === known) this.#copies.delete(file)
@@ -167,7 +167,7 @@ export class Executables {
 
   #load(): Promise<Map<string, Brought>> {
     this.#brought ??= this.#options.records.read(format).then(
-      ({ value }) => new Map(value),
+      ({ value }) => new Map(Object.entries(value ?? {})),
       (error: unknown) => {
         this.#brought = undefined
         throw error
@@ -177,18 +177,11 @@ export class Executables {
   }
 }
 
-const parse = (text: string): [string, Brought][] =>
-  Object.entries(JSON.parse(text) as Record<string, Partial<Brought>>).map(([sha256, { name, at }]) => {
-    if (!/^[0-9a-f]{64}$/.test(sha256) || typeof name !== 'string' || typeof at !== 'string')
-      throw new Error('no record')
-    return [sha256, { name, at }]
-  })
-
 /** The uploads of administrators, by digest. */
-const format: RecordFormat<[string, Brought][]> = {
+const format = {
   file: 'images/executables.json',
   name: 'the programs that an administrator uploaded',
-  parse,
+  parse: jsonOf(FileContent),
   lost: 'upload them again',
 }
 

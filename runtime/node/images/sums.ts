@@ -1,5 +1,7 @@
 import { stat } from 'node:fs/promises'
 import { ignore } from '../../../src/async/ignore.ts'
+import { mapLimit } from '../../../src/async/map-limit.ts'
+import { setNewest } from '../../../src/async/newest.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { readDurable, writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
@@ -44,18 +46,11 @@ export class ImageSums {
   async ofAll<T extends { readonly file: string }>(
     files: readonly T[],
   ): Promise<(T & Sums & { readonly size: number })[]> {
-    const summed: (T & Sums & { size: number })[] = []
-    const next = files.entries()
-    const work = async () => {
-      for (let it = next.next(); it.done !== true; it = next.next()) {
-        const [index, entry] = it.value
-        const sum = await this.of(entry.file)
-        if (sum !== undefined) summed[index] = { ...entry, ...sum }
-      }
+    const sumOf = async (entry: T) => {
+      const sum = await this.of(entry.file)
+      return sum && { ...entry, ...sum }
     }
-    await Promise.all(Array.from({ length: maxAtOnce }, work))
-    // Removes the holes of deleted files.
-    return summed.filter(() => true)
+    return (await mapLimit(files, sumOf, maxAtOnce)).filter((it) => it !== undefined)
   }
 
   /** Stores the sums that were made while the file had another name. */
@@ -98,11 +93,7 @@ export class ImageSums {
   }
 
   async #keep(file: string, kept: Kept): Promise<void> {
-    const all = await this.#load()
-    all.delete(file)
-    all.set(file, kept)
-    const [oldest] = all.keys()
-    if (all.size > maxKept && oldest !== undefined) all.delete(oldest)
+    setNewest(await this.#load(), file, kept, maxKept)
     this.#timer ??= setTimeout(() => this.#save(), saveMs).unref()
   }
 

@@ -171,12 +171,9 @@ export class Uploads {
     content: Content,
     options: { directory: string; fate: string; checkSize: (bytes: number) => void; signal?: AbortSignal },
   ): Promise<void> {
+    await using file = handle
     const { minFreeMb, bodyTimeoutMs } = this.#options
-    try {
-      await receive(content, handle, { minFreeMb, bodyTimeoutMs, ...options })
-    } finally {
-      await handle.close()
-    }
+    await receive(content, file, { minFreeMb, bodyTimeoutMs, ...options })
   }
 
   async #finish(

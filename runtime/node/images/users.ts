@@ -44,7 +44,7 @@ const longestName = 1023
 
 /** The backing file of a qcow2 image; undefined without one, and for other formats. */
 async function baseOf(file: string): Promise<string | undefined> {
-  const handle = await open(file).catch(() => undefined)
+  await using handle = await open(file).catch(() => undefined)
   if (handle === undefined) return undefined
   try {
     const header = Buffer.alloc(headerBytes)
@@ -57,7 +57,5 @@ async function baseOf(file: string): Promise<string | undefined> {
     return resolve(dirname(file), name.toString())
   } catch {
     return undefined
-  } finally {
-    await handle.close()
   }
 }

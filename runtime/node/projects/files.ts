@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto'
 import { lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, sep } from 'node:path'
+import { mapLimit } from '../../../src/async/map-limit.ts'
 import { badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
@@ -37,15 +38,12 @@ export class ProjectFiles implements FileAgent {
     const { path: root } = await this.#options.project(projectId)
     const paths = await regularFiles(root)
     const files: ProjectFile[] = []
-    const next = paths[Symbol.iterator]()
-    const work = async () => {
-      for (let it = next.next(); it.done !== true; it = next.next()) {
-        const stats = await lstat(it.value, { bigint: true }).catch(() => undefined)
-        const md5sum = stats?.isFile() ? await this.#options.checksums.of(it.value, stats) : undefined
-        if (md5sum !== undefined) files.push({ path: relative(root, it.value).split(sep).join('/'), md5sum })
-      }
+    const work = async (path: string) => {
+      const stats = await lstat(path, { bigint: true }).catch(() => undefined)
+      const md5sum = stats?.isFile() ? await this.#options.checksums.of(path, stats) : undefined
+      if (md5sum !== undefined) files.push({ path: relative(root, path).split(sep).join('/'), md5sum })
     }
-    await Promise.all(Array.from({ length: maxAtOnce }, work))
+    await mapLimit(paths, work, maxAtOnce)
     return files.sort((a, b) => (a.path < b.path ? -1 : 1))
   }
 
@@ -87,7 +85,10 @@ export class ProjectFiles implements FileAgent {
       await using place = await openDirectory(parent, () => conflict('path: the directory has just been replaced'))
       const temporary = place.path(`.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
       try {
-        await this.#store(temporary, content, root, signal)
+        await using handle = await open(temporary, 'wx', 0o600)
+        const { minFreeMb, bodyTimeoutMs } = this.#options
+        const limits = { directory: root, minFreeMb, bodyTimeoutMs, signal, fate: 'nothing was written' }
+        await receive(content, handle, limits)
         signal.throwIfAborted()
         await rename(temporary, place.path(basename(file)))
       } catch (error) {
@@ -95,21 +96,6 @@ export class ProjectFiles implements FileAgent {
         throw error
       }
     })
-  }
-
-  async #store(
-    temporary: string,
-    content: ReadableStream<Uint8Array>,
-    directory: string,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { minFreeMb, bodyTimeoutMs } = this.#options
-    const handle = await open(temporary, 'wx', 0o600)
-    try {
-      await receive(content, handle, { directory, minFreeMb, bodyTimeoutMs, signal, fate: 'nothing was written' })
-    } finally {
-      await handle.close()
-    }
   }
 
   async #resolve(projectId: string, path: string): Promise<string> {

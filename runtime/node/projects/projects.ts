@@ -11,12 +11,10 @@ import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from 
 import { isUuid } from '../../../src/schema/fields.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
-
 import { isFull, requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { removeDurable, removeTreeDurable, writeDurable } from '../storage/durable-file.ts'
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
 import { checkedProjectPath, markerDirectory, type PlaceRules } from '../storage/paths.ts'
-
 import { OpenProject, projectView } from './open-project.ts'
 import {
   deleteProject,
@@ -192,7 +190,7 @@ export class Projects implements ProjectAgent {
   }
 
   async #openAt(path: string, id: string, input: ProjectCreate): Promise<OpenProject> {
-    const { rules, minFreeMb, events } = this.#options
+    const { rules, minFreeMb } = this.#options
     const found = await readProject(path)
     if (found?.newer !== undefined) throw found.newer
     if (found !== undefined && found.record.project_id !== id)
@@ -223,22 +221,25 @@ export class Projects implements ProjectAgent {
         await rm(made, { recursive: true, force: true }).catch(ignore('a directory without a marker is no project'))
       throw error
     }
-    const project = this.#projectOf(record, path)
-    events.openProject(id)
-    this.#open.set(id, project)
-    if (found?.damaged)
-      events.emit(id, { type: 'log.warning', message: 'The record of the project was damaged; the one before is used' })
+    const project = this.#enter(record, path, found?.damaged === true)
     if (found !== undefined) await this.#nodes.open(project, true)
     return project
   }
 
-  #projectOf(record: ProjectRecord, path: string): OpenProject {
+  /** Enters a project into the table of open ones. */
+  #enter(record: ProjectRecord, path: string, isDamaged: boolean): OpenProject {
     const { rules, events, log, ports } = this.#options
+    const { project_id: id } = record
     const tell = (message: string, error: unknown) => {
-      log.error({ err: error, project: record.project_id }, message)
-      events.emit(record.project_id, { type: 'log.error', message })
+      log.error({ err: error, project: id }, message)
+      events.emit(id, { type: 'log.error', message })
     }
-    return new OpenProject(record, path, rules.projectsDirectory, tell, ports.consoleHost)
+    const project = new OpenProject(record, path, rules.projectsDirectory, tell, ports.consoleHost)
+    events.openProject(id)
+    this.#open.set(id, project)
+    if (isDamaged)
+      events.emit(id, { type: 'log.warning', message: 'The record of the project was damaged; the one before is used' })
+    return project
   }
 
   async #close(project: OpenProject, how: 'close' | 'remove'): Promise<void> {
@@ -409,9 +410,8 @@ export class Projects implements ProjectAgent {
     const found = await readProject(path)
     if (found === undefined) return removeEmpty(path)
     const { record, damaged, newer } = found
-    const { events, log } = this.#options
     if (newer !== undefined) {
-      log.warn({ project: record.project_id }, newer.message)
+      this.#options.log.warn({ project: record.project_id }, newer.message)
       return this.#nodes.leave(path)
     }
     if (record.temporary || record.ending === 'remove') {
@@ -423,14 +423,7 @@ export class Projects implements ProjectAgent {
     }
     if (!record.open || this.#open.has(record.project_id)) return
     await tidyProject(path).catch(ignore('temporary files of a killed writer are harmless'))
-    const project = this.#projectOf(record, path)
-    events.openProject(record.project_id)
-    this.#open.set(record.project_id, project)
-    if (damaged)
-      events.emit(project.id, {
-        type: 'log.warning',
-        message: 'The record of the project was damaged; the one before is used',
-      })
+    const project = this.#enter(record, path, damaged)
     await this.#nodes.open(project, false)
     if (record.ending === 'close') await this.#whenKnown(path, () => this.#close(project, 'close'))
   }

@@ -1,5 +1,6 @@
 import type { BigIntStats } from 'node:fs'
 import { Worker } from 'node:worker_threads'
+import { setNewest } from '../../../src/async/newest.ts'
 
 const maxCached = 20_000
 const idleMs = 10_000
@@ -24,11 +25,7 @@ export class Checksums {
     const isSettled = Date.now() - Number(ctimeMs) > tickMs
     const sum = await this.hash(path, 'md5')
     if (sum === undefined || !isSettled) return sum
-    if (this.#cache.size >= maxCached) {
-      const [oldest] = this.#cache.keys()
-      this.#cache.delete(oldest ?? '')
-    }
-    this.#cache.set(key, sum)
+    setNewest(this.#cache, key, sum, maxCached)
     return sum
   }
 

@@ -1,6 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, open, readdir, readFile, rename, rm, rmdir, unlink } from 'node:fs/promises'
+import { link, mkdir, open, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
+import type { Static, TSchema } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
 import { GroupCommit } from '../../../src/async/group-commit.ts'
 import { NewerRecord, requireKnownVersion } from './newer-record.ts'
 
@@ -20,13 +22,7 @@ export async function writeDurable(path: string, text: string): Promise<void> {
   const directory = dirname(path)
   const temporary = join(directory, `${temporaryMark}${basename(path)}-${randomBytes(6).toString('hex')}`)
   try {
-    const file = await open(temporary, 'wx', 0o600)
-    try {
-      await file.writeFile(text)
-      await file.sync()
-    } finally {
-      await file.close()
-    }
+    await writeFile(temporary, text, { mode: 0o600, flag: 'wx', flush: true })
     const isKept = await keepBefore(path, `${temporary}.bak`)
     await rename(temporary, path)
     // Only after the rename: until then the old backup may be the only readable version.
@@ -69,6 +65,15 @@ export async function readDurable<T>(
   }
   return undefined
 }
+
+/** Parses JSON of a schema; throws on other text. */
+export const jsonOf =
+  <T extends TSchema>(schema: T) =>
+  (text: string): Static<T> => {
+    const value: unknown = JSON.parse(text)
+    if (Check(schema, value)) return value
+    throw new Error('the content is malformed')
+  }
 
 /**
  * Removes a record and its backup durably (fsync of the directory, fsync(2)). The backup goes first: alone, it would be read. Does
@@ -145,10 +150,6 @@ const syncs = new GroupCommit()
 /** Makes changes of directory entries durable (fsync(2)). Concurrent changes of one directory share a sync. */
 export const syncDirectory = (directory: string): Promise<void> =>
   syncs.run(directory, async () => {
-    const handle = await open(directory, 'r')
-    try {
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
+    await using handle = await open(directory, 'r')
+    await handle.sync()
   })

@@ -1,12 +1,11 @@
 import { existsSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
 import { type HypervisorDriverName, hypervisorDrivers } from '../../../../src/kinds/hypervisor.ts'
 import type { Log } from '../../log/log.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
-import { makeDirectory, readDurable, writeDurable } from '../../storage/durable-file.ts'
+import { jsonOf, makeDirectory, readDurable, writeDurable } from '../../storage/durable-file.ts'
 import type { HypervisorDriver } from './driver.ts'
 
 /** A hypervisor answers a request within minutes, or never, ms. */
@@ -29,7 +28,6 @@ const Leftover = Type.Object({
    */
   creating: Type.Optional(Type.Object({ record: Type.String(), until: Type.Integer() })),
 })
-const LeftoverList = Type.Array(Leftover)
 
 interface LeftoversOptions {
   readonly drivers: Readonly<Record<HypervisorDriverName, HypervisorDriver>>
@@ -202,17 +200,11 @@ export class Leftovers {
   }
 
   #all(): Promise<Map<string, Leftover>> {
-    this.#loaded ??= readDurable(this.#options.file, parse).then(
+    this.#loaded ??= readDurable(this.#options.file, jsonOf(Type.Array(Leftover))).then(
       (found) => new Map(found?.value.map((it) => [it.uuid, it])),
     )
     return this.#loaded
   }
-}
-
-function parse(text: string): Leftover[] {
-  const value: unknown = JSON.parse(text)
-  if (!Check(LeftoverList, value)) throw new Error('no record of leftovers')
-  return value
 }
 
 /** Stops a VM if the service started it; a run of the user goes on. */

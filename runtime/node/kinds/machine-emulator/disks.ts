@@ -1,6 +1,7 @@
 import { existsSync, statSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { basename, isAbsolute } from 'node:path'
+import { setNewest } from '../../../../src/async/newest.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { DiskSlot } from '../../../../src/kinds/machine-emulator.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
@@ -87,11 +88,7 @@ export async function prepareImage(
 }
 
 /** Prepares a disk for the saved state of a machine without other disks. */
-export async function prepareStateDisk(
-  tool: ImageTool,
-  path: string,
-  { allow }: Pick<Overlay, 'allow'> = {},
-): Promise<PreparedDisk> {
+export async function prepareStateDisk(tool: ImageTool, path: string, allow?: Overlay['allow']): Promise<PreparedDisk> {
   mustBeAbsolute(path)
   if (!existsSync(path)) {
     await mustRun(`Creating ${basename(path)}`, tool, ['create', '-q', '-f', 'qcow2', path, '1M'])
@@ -150,12 +147,8 @@ async function createOverlay(tool: ImageTool, path: string, base: string, baseFo
   try {
     await mustRun(what, tool, ['create', '-q', '-f', 'qcow2', '-F', baseFormat, '-b', base, temporary])
     await withDiskErrors(what, async () => {
-      const file = await open(temporary, 'r+')
-      try {
-        await file.sync()
-      } finally {
-        await file.close()
-      }
+      await using file = await open(temporary, 'r+')
+      await file.sync()
       await rename(temporary, path)
     })
   } catch (error) {
@@ -196,10 +189,8 @@ async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): P
   // Before the check, which opens the files that the image refers to.
   await allow?.(facts)
   const looking = check(tool, path, facts.format).then((end) => ({ facts, warnings: complaints(path, end) }))
-  knownBases.set(key, looking)
+  setNewest(knownBases, key, looking, maxKnown)
   looking.catch(() => knownBases.delete(key))
-  const [oldest] = knownBases.keys()
-  if (knownBases.size > maxKnown && oldest !== undefined) knownBases.delete(oldest)
   return looking
 }
 

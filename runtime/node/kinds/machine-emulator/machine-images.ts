@@ -107,8 +107,7 @@ export class MachineImages {
     await requireSpace(node.directory, this.#options.minFreeMb())
     const prepared: (PreparedDisk & { slot?: DiskSlot })[] = []
     for (const slot of used) prepared.push({ ...(await this.disk(node, slot, tool)), slot })
-    if (saves && used.length === 0)
-      prepared.push(await prepareStateDisk(tool, stateDisk, { allow: this.#allowOf(node, tool) }))
+    if (saves && used.length === 0) prepared.push(await prepareStateDisk(tool, stateDisk, this.#allowOf(node, tool)))
     else await requireNoState(tool, stateDisk)
     const holding = prepared.filter(({ snapshots }) => snapshots.includes(savedStateTag))
     // The disks change now, and an old state does not fit them later.

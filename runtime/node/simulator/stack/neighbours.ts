@@ -1,3 +1,4 @@
+import { setNewest } from '../../../../src/async/newest.ts'
 import { type StartTimer, startTimer } from '../../../../src/async/pause.ts'
 import type { Mac } from './address.ts'
 
@@ -32,12 +33,7 @@ export class Neighbours {
   }
 
   learn(address: string, mac: Mac): void {
-    this.#known.delete(address)
-    if (this.#known.size >= maxEntries) {
-      const [oldest] = this.#known.keys()
-      this.#known.delete(oldest ?? '')
-    }
-    this.#known.set(address, { mac: mac.slice(), expires: Date.now() + lifeMs })
+    setNewest(this.#known, address, { mac: mac.slice(), expires: Date.now() + lifeMs }, maxEntries)
     this.#settle(address, mac)
   }
 

@@ -1,3 +1,5 @@
+import { setNewest } from '../../../../src/async/newest.ts'
+
 const maxPackets = 16
 const maxBytes = 65_535
 /** Maximum number of fragments. The largest packet has 46 on Ethernet; only an attack uses fragments of eight bytes. */
@@ -50,13 +52,8 @@ export class Reassembly {
     const now = Date.now()
     const known = this.#packets.get(key)
     if (known !== undefined && now - known.began < lifeMs) return known
-    this.#packets.delete(key)
-    if (this.#packets.size >= maxPackets) {
-      const [oldest] = this.#packets.keys()
-      this.#packets.delete(oldest ?? '')
-    }
     const fresh: Partial = { parts: new Map(), began: now, total: undefined, size: 0 }
-    this.#packets.set(key, fresh)
+    setNewest(this.#packets, key, fresh, maxPackets)
     return fresh
   }
 }

@@ -1,9 +1,9 @@
 import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type Static, Type } from '@sinclair/typebox'
-import { Check } from '@sinclair/typebox/value'
 import { withDiskErrors } from '../../../storage/disk.ts'
 import {
+  jsonOf,
   makeDirectory,
   readDurable,
   removeDurable,
@@ -95,15 +95,9 @@ export class RunRecords {
     const records = new Map<string, RunRecord>()
     for (const name of names.filter((each) => each.endsWith(suffix))) {
       // Records of a newer version stay for that version.
-      const found = await readDurable(join(this.#directory, name), parseRunRecord).catch(() => undefined)
+      const found = await readDurable(join(this.#directory, name), jsonOf(RunRecord)).catch(() => undefined)
       if (found !== undefined && `${found.value.uuid}${suffix}` === name) records.set(found.value.uuid, found.value)
     }
     return records
   }
-}
-
-function parseRunRecord(text: string): RunRecord {
-  const value: unknown = JSON.parse(text)
-  if (!Check(RunRecord, value)) throw new Error('not the record of a run')
-  return value
 }
