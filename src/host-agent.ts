@@ -30,7 +30,7 @@ export interface HostAgent {
  * What a gateway does itself, of what its computes answer. A request about one project it hands on instead, so that it needs no
  * operation for it; those on ports are for links between computes.
  */
-export interface SharedAgent extends Pick<HostAgent, 'host' | 'images' | 'links' | 'events'> {
+export interface SharedAgent extends Pick<HostAgent, 'host' | 'images' | 'events'> {
   readonly projects: Pick<ProjectAgent, 'list' | 'create' | 'reserveUdpPort' | 'releaseUdpPort'>
   readonly nodes: Pick<NodeAgent, 'get' | 'nioState' | 'attachNio' | 'detachNio'>
 }

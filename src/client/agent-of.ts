@@ -1,6 +1,6 @@
 import { type Caller, headersFor } from '../auth/caller.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { RemoteHostAgent } from './remote-host-agent.ts'
+import { type RemoteHostAgent, remoteHostAgent } from './remote-host-agent.ts'
 
 /**
  * The host agent of a compute of a fleet. It sends with the credentials and over the session of the compute, and has no state: an
@@ -8,7 +8,7 @@ import { RemoteHostAgent } from './remote-host-agent.ts'
  */
 export function agentOf(fleet: Fleet, id: string, caller?: Caller): RemoteHostAgent {
   const ofCaller = caller && headersFor(caller)
-  return new RemoteHostAgent({
+  return remoteHostAgent({
     name: fleet.nameOf(id),
     send: (request) => fleet.send(id, { ...request, headers: { ...request.headers, ...ofCaller } }),
     isWatched: fleet.isTunnelled(id),

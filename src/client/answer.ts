@@ -2,24 +2,21 @@ import { ignore } from '../async/ignore.ts'
 import { answerBudget, type Reservation } from '../http/answer-budget.ts'
 import type { ComputeAnswer } from './transport.ts'
 
-/**
- * The text of a body; undefined when it is longer than that many bytes, or is no UTF-8. 503 when too much is being read of other
- * answers at the same time.
- */
+/** The text of a body; undefined for one of more than `most` bytes, or not in UTF-8. 503 when the budget of answers is used up. */
 export async function readText(
   response: ComputeAnswer,
   most: number,
   budget = answerBudget,
 ): Promise<string | undefined> {
   const { whole } = response
-  if (whole !== undefined) return whole.byteLength > most ? undefined : decodedWhole(whole)
+  if (whole !== undefined) return whole.byteLength > most ? undefined : decoded(strictDecoder(), whole, false)
   if (response.body === null) return ''
   const announced = Number(response.headers.get('content-length') ?? most)
   const reader = response.body.getReader()
   let reservation: Reservation | undefined
   try {
     if (announced > most) return undefined
-    const decoder = new TextDecoder('utf-8', { fatal: true })
+    const decoder = strictDecoder()
     let text = ''
     let size = 0
     for (;;) {
@@ -28,7 +25,7 @@ export async function readText(
       if (size > most) return undefined
       if (reservation === undefined && budget.isDue(size)) reservation = await budget.reserve(most)
       reservation?.touch()
-      const piece = decoded(decoder, value)
+      const piece = decoded(decoder, value, !done)
       if (piece === undefined) return undefined
       text += piece
       if (done) return text
@@ -39,42 +36,39 @@ export async function readText(
   }
 }
 
-/** The JSON of a body; undefined when it is none, or is too long. */
-export async function readJson(response: ComputeAnswer, most: number): Promise<unknown> {
+/** The JSON of a body; undefined for another body, and for a longer one. */
+export const readJson = async (response: ComputeAnswer, most: number): Promise<unknown> =>
+  jsonIn((await readText(response, most)) ?? '')
+
+/** The JSON of a text; undefined for other text. */
+export function jsonIn(text: string): unknown {
   try {
-    return JSON.parse((await readText(response, most)) ?? '')
-  } catch (error) {
-    if (error instanceof SyntaxError) return undefined
-    throw error
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }
 
-/** What another program said, as it may be repeated: one line, not too long. */
+/** A text of another program for our messages: one line of at most 300 characters. */
 export function quoteText(text: string): string {
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not get through
   const line = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim()
   return line.length > 300 ? `${line.slice(0, 297)}...` : line
 }
 
-/** What is inside says more: fetch only says that it failed, and attempts at several addresses say nothing at all. */
+/** The message of the innermost cause: that of `fetch` only says that it failed. */
 export function causeOf(error: unknown): string {
   const { message, cause, errors } = error as Error & { errors?: readonly unknown[] }
   const inner = errors?.[0] ?? cause
   return inner instanceof Error ? causeOf(inner) : quoteText(message)
 }
 
-function decodedWhole(bytes: Uint8Array): string | undefined {
-  try {
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
-  } catch {
-    return undefined
-  }
-}
+const strictDecoder = () => new TextDecoder('utf-8', { fatal: true })
 
-/** Pieces are joined by the decoder; its last call, without any, says whether the text was whole. */
-function decoded(decoder: TextDecoder, bytes: Uint8Array | undefined): string | undefined {
+/** Undefined for bytes that are not UTF-8. `stream`: more bytes follow; the last call reports an incomplete character. */
+function decoded(decoder: TextDecoder, bytes: Uint8Array | undefined, stream: boolean): string | undefined {
   try {
-    return bytes === undefined ? decoder.decode() : decoder.decode(bytes, { stream: true })
+    return decoder.decode(bytes, { stream })
   } catch {
     return undefined
   }

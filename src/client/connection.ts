@@ -123,12 +123,6 @@ export class Connection {
     return this.#error(503, `cannot be reached: ${causeOf(error)}`, error, 'compute-unreachable')
   }
 
-  /** What a compute answered instead, as an error; takes the answer's body. */
-  async refusal(response: ComputeAnswer, exchange: Exchange): Promise<ApiError> {
-    const text = await exchange.until(readText(response, faultBytes)).catch(() => undefined)
-    return faultOf(response, text ?? '', this.#name)
-  }
-
   async #send(call: Call): Promise<{ response: ComputeAnswer; exchange: Exchange }> {
     const { method, upload, accepts = [], pace = method === 'GET' ? 'read' : 'work' } = call
     const exchange = new Exchange(call.signal)
@@ -140,7 +134,8 @@ export class Connection {
         (response.status >= 200 && response.status < 300) ||
         (accepts.includes(response.status) && !isRedirect(response))
       if (isAnswer) return { response, exchange }
-      throw await this.refusal(response, exchange)
+      const text = await exchange.until(readText(response, faultBytes)).catch(() => undefined)
+      throw faultOf(response, text ?? '', this.#name)
     } catch (error) {
       exchange.abort()
       throw error

@@ -1,4 +1,4 @@
-import { abortable } from '../async/abort.ts'
+import { abortable, onAbort } from '../async/abort.ts'
 import { pause } from '../async/pause.ts'
 
 /** Why an exchange was ended by ourselves. */
@@ -8,7 +8,7 @@ export type ExchangeEnd = 'late' | 'cancelled'
 export class Exchange {
   readonly #over = new AbortController()
   readonly #caller: AbortSignal | undefined
-  readonly #cancelled = () => this.abort('cancelled')
+  #forget = () => {}
   #timer: ReturnType<typeof setTimeout> | undefined
   #ending: ExchangeEnd | undefined
   #bound = 0
@@ -16,8 +16,7 @@ export class Exchange {
 
   constructor(caller: AbortSignal | undefined) {
     this.#caller = caller
-    if (caller?.aborted === true) this.#cancelled()
-    else caller?.addEventListener('abort', this.#cancelled)
+    this.#forget = onAbort(caller, () => this.abort('cancelled'))
   }
 
   get signal(): AbortSignal {
@@ -67,6 +66,6 @@ export class Exchange {
   release(): void {
     this.#isOver = true
     clearTimeout(this.#timer)
-    this.#caller?.removeEventListener('abort', this.#cancelled)
+    this.#forget()
   }
 }

@@ -2,6 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { ApiError } from '../errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../errors/words.ts'
 import { Fault } from '../schema/fields.ts'
+import { jsonIn } from './answer.ts'
 import { requireAboutRequest } from './greeting.ts'
 import { tolerant } from './tolerant.ts'
 import type { ComputeAnswer } from './transport.ts'
@@ -16,7 +17,8 @@ export function faultOf(response: ComputeAnswer, text: string, name: string): Ap
   requireAboutRequest(response, name)
   const { status } = response
   const compute = `The compute ${name}`
-  const fault = parse(text)
+  const said = jsonIn(text)
+  const fault = Check(tolerant(Fault), said) ? said : undefined
   if (status < 400 || fault === undefined) {
     const what = response.headers.get('content-type')?.split(';')[0]?.slice(0, 60) ?? 'nothing that is known'
     return new ApiError(502, `${compute} answered ${status} with ${what}, which is no answer of a Patchbay`)
@@ -37,13 +39,4 @@ export function faultOf(response: ComputeAnswer, text: string, name: string): Ap
     headers: Object.fromEntries(headers),
     ...(fault.image !== undefined && { image: fault.image.slice(0, longestMessage) }),
   })
-}
-
-function parse(text: string): Fault | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return Check(tolerant(Fault), value) ? value : undefined
-  } catch {
-    return undefined
-  }
 }

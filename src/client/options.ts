@@ -1,37 +1,29 @@
 import { maxAnswerBytes } from '../http/answer-budget.ts'
 import type { Send } from './transport.ts'
 
-export interface ClientLimits {
-  /** How long an answer may take that only tells what is known, ms. */
-  readonly readMs: number
-  /** How long what is to be done may take, ms: the compute has its own, shorter bounds. */
-  readonly workMs: number
-  /** How long a body that should move may stand still, ms. */
-  readonly idleMs: number
-  /** How long a feed may be silent, ms: a compute says something every 5 s. */
-  readonly feedMs: number
-  /** Most bytes of a JSON answer. */
-  readonly answerBytes: number
-  /** Most bytes of a line of a feed. */
-  readonly lineBytes: number
-}
-
-export const defaultClientLimits: ClientLimits = {
-  // As long as a fleet takes a compute for there that says nothing: what only tells what is known is not waited for longer.
+/** Timeouts, ms, and limits, bytes. */
+export const defaultClientLimits = {
+  /** Timeout of an answer that only reports a state: as long as a silent compute counts as connected. */
   readMs: 16_000,
+  /** Timeout of an operation: the compute has its own, shorter timeouts. */
   workMs: 600_000,
+  /** Timeout of the next piece of a body. */
   idleMs: 60_000,
+  /** Timeout of the next line of a feed: a compute sends one every 5 s. */
   feedMs: 30_000,
+  /** Limit of a JSON answer. */
   answerBytes: maxAnswerBytes,
+  /** Limit of a line of a feed. */
   lineBytes: 4 << 20,
 }
+export type ClientLimits = Readonly<typeof defaultClientLimits>
 
 export interface RemoteOptions {
-  /** What the compute is called in messages. */
+  /** The name of the compute in messages. */
   readonly name: string
-  /** How it is asked, with what lets us in; ApiErrors of it are passed on. */
+  /** Sends with the credentials of the compute; its ApiErrors are passed on. */
   readonly send: Send
   readonly limits?: Partial<ClientLimits>
-  /** Whoever sends finds out by itself when the compute is not there any more, also when nothing is asked. */
+  /** Whether `send` detects a lost compute by itself, also without requests. */
   readonly isWatched?: boolean
 }

@@ -9,30 +9,21 @@ import { computeRecord } from './appliance-record.ts'
 import type { Fleet } from './fleet.ts'
 
 /** Timeouts, ms. */
-export interface ApplianceTimeouts {
+export const defaultApplianceTimeouts = {
   /** From the start of the VM until a service answers in it. */
-  readonly startMs: number
-  /** One probe of the service, and the pause before the next probe. */
-  readonly probeMs: number
-  readonly pauseMs: number
-  /** How long the guest may take after its power button is pressed, before power-off; also at the end of the service. */
-  readonly endMs: number
-  readonly exitMs: number
-  /** How long after a failed start requests do not start the VM again. */
-  readonly againMs: number
-  /** Delay before the check that the VM is in the network of this service. */
-  readonly checkMs: number
-}
-
-export const defaultApplianceTimeouts: ApplianceTimeouts = {
   startMs: 300_000,
+  /** One probe of the service, and the pause before the next probe. */
   probeMs: 10_000,
   pauseMs: 1000,
+  /** How long the guest may take after its power button is pressed, before power-off; also at the end of the service. */
   endMs: 120_000,
   exitMs: 60_000,
+  /** How long after a failed start requests do not start the VM again. */
   againMs: 5000,
+  /** Delay before the check that the VM is in the network of this service. */
   checkMs: 10_000,
 }
+export type ApplianceTimeouts = Readonly<typeof defaultApplianceTimeouts>
 
 export interface Wanted {
   readonly fleet: Fleet

@@ -247,7 +247,11 @@ export class ApplianceVmService {
       const held = this.#held
       if (held === undefined || this.#state !== 'on') return
       const engine = this.#engine(held)
-      if (!(await engine.isRunning(held))) return this.#rest()
+      if (!(await engine.isRunning(held))) {
+        // It may only be paused, so this service still manages it.
+        this.#leave()
+        return this.#off()
+      }
       const places = await engine.places(held)
       const [first] = places
       if (first === undefined || places.some((place) => JSON.stringify(place) === JSON.stringify(this.#place))) return
@@ -255,12 +259,6 @@ export class ApplianceVmService {
       this.#fleet.enrol(computeRecord(held, first))
     }
     await this.#working.run(look).catch(ignore('it is looked at again when the engine tells of a change'))
-  }
-
-  /** The VM does not run. It may only be paused, so this service still manages it. */
-  #rest(): void {
-    this.#leave()
-    this.#off()
   }
 
   #leave(): void {

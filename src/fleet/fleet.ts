@@ -85,7 +85,7 @@ export class Fleet {
     for (const record of records) {
       const compute = new RemoteCompute(record, fleet.#remote, fleet.#waiting(record))
       fleet.#computes.add(compute)
-      if (options.upkeep !== 'rounds') compute.start(Math.random() * spread)
+      if (options.upkeep !== 'rounds') compute.session.start(Math.random() * spread)
     }
     return fleet
   }
@@ -174,7 +174,7 @@ export class Fleet {
     const known = this.#computes.get(record.compute_id)
     const compute = known ?? new RemoteCompute(record, this.#remote, waiting)
     this.#computes.add(compute)
-    if (known === undefined) compute.start()
+    if (known === undefined) compute.session.start()
     else known.change(record, waiting)
     this.#tell(known === undefined ? 'compute.created' : 'compute.updated', compute)
   }
@@ -207,7 +207,7 @@ export class Fleet {
   /** Whether an attempt to connect may succeed: the last attempt is long ago, or there was none. */
   isUnclear(id: string): boolean {
     const found = this.#computes.get(id)
-    return this.#remote.upkeep === 'rounds' && found !== undefined && found.isUnclear
+    return this.#remote.upkeep === 'rounds' && found?.session.isUnclear === true
   }
 
   /** Connects a compute now; see `Session.connect`. 404 for an unknown id. */

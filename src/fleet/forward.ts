@@ -35,7 +35,7 @@ const toCompute = [
  * Response headers for the client: about the body. No header by which a compute could act as this service. An error has only those
  * that are `true`.
  */
-const toClient = Object.entries({
+const isOfErrors = {
   'Accept-Ranges': false,
   Allow: true,
   'Cache-Control': false,
@@ -54,8 +54,9 @@ const toClient = Object.entries({
   'X-Comment': false,
   'X-Interface-Name': false,
   [errorHeader]: true,
-})
-const toClientOfErrors = toClient.filter(([, isOfErrors]) => isOfErrors)
+}
+const toClient = Object.keys(isOfErrors)
+const toClientOfErrors = toClient.filter((name) => isOfErrors[name as keyof typeof isOfErrors])
 
 /** A request to forward. */
 export interface Forwarded {
@@ -122,7 +123,7 @@ export async function passOn(answer: ComputeAnswer, name: string): Promise<Relay
   const { status } = answer
   requireAboutRequest(answer, name)
   if (status >= 400) return failed(answer, name)
-  const headers = headersOf(answer, toClient)
+  const headers = picked(answer.headers, toClient)
   // An answer of a compute must not run as a page of this service.
   headers['Content-Security-Policy'] = "default-src 'none'; sandbox"
   headers['X-Content-Type-Options'] = 'nosniff'
@@ -137,7 +138,7 @@ async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswe
     messageOf(said) === undefined
       ? { message: `The compute ${name} answered ${status}, and not why`, status }
       : { ...(said as object), status }
-  const headers = headersOf(answer, toClientOfErrors)
+  const headers = picked(answer.headers, toClientOfErrors)
   // A compute of an earlier version sends no error code.
   headers[errorHeader] ??= 'image' in body ? 'image-missing' : wordOfStatus(status)
   const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
@@ -146,22 +147,13 @@ async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswe
   return { status, headers, content }
 }
 
-function headersOf({ headers }: ComputeAnswer, names: typeof toClient): Record<string, string> {
-  const found: Record<string, string> = {}
-  for (const [name] of names) {
-    const value = headers.get(name)
-    if (value !== null) found[name] = value
-  }
-  return found
-}
-
 /** A transport may resolve dot segments and backslashes, and so request another path. */
 function requirePlain(path: string): void {
   if (isPlainTarget(path)) return
   throw badRequest('action: a dot segment or a backslash is not possible here')
 }
 
-function picked(headers: Headers, names: readonly string[]): Record<string, string> {
+function picked(headers: Pick<Headers, 'get'>, names: readonly string[]): Record<string, string> {
   const found: Record<string, string> = {}
   for (const name of names) {
     const value = headers.get(name)

@@ -21,7 +21,7 @@ export class HealthCheck {
     const others = computes.filter(({ state }) => state !== 'connected')
     const looked = await this.#some(connected, began + lookMs * shareOfConnected)
     looked.push(...(await this.#some(others, began + lookMs)))
-    const unclear = looked.filter(({ isUnclear }) => isUnclear)
+    const unclear = looked.filter(({ session }) => session.isUnclear)
     if (unclear.length === 0) return
     await new Promise((resolve) => setTimeout(resolve, lookAgainMs))
     await this.#some(unclear, Date.now() + lookMs)
@@ -37,7 +37,7 @@ export class HealthCheck {
         if (Date.now() > until) return
         this.#at.set(compute, Date.now())
         looked.push(compute)
-        await compute.check()
+        await compute.session.check()
       },
     )
     return looked

@@ -1,3 +1,5 @@
+import { abortable, onAbort } from '../async/abort.ts'
+import { jsonIn } from '../client/answer.ts'
 import { Lines } from '../client/lines.ts'
 
 /** Longest line of a feed, characters. */
@@ -20,45 +22,32 @@ export async function followHeartbeat(
   { silenceMs, signal, line }: HeartbeatOptions,
 ): Promise<string> {
   const lines = new Lines(feed, longest, () => new Wrong('its feed of events has a line without an end'))
+  const over = new AbortController()
+  const forget = onAbort(signal, () => over.abort('it was given up'))
   let timer: ReturnType<typeof setTimeout> | undefined
-  let stop: (reason: string) => void = () => {}
-  const stopped = new Promise<string>((resolve) => {
-    stop = resolve
-  })
   const live = () => {
     clearTimeout(timer)
-    timer = setTimeout(() => stop(`it was silent for ${silenceMs / 1000} s`), silenceMs)
+    timer = setTimeout(() => over.abort(`it was silent for ${silenceMs / 1000} s`), silenceMs)
   }
-  const aborted = () => stop('it was given up')
   const read = async (): Promise<string> => {
     for (;;) {
       const text = await lines.next()
       if (text === undefined) return 'its feed of events ended'
       live()
-      const value = parsed(text)
-      if (value === undefined) return 'its feed of events is no JSON'
-      line(value)
+      const value = jsonIn(text)
+      if (typeof value !== 'object' || value === null) return 'its feed of events is no JSON'
+      line(value as Record<string, unknown>)
     }
   }
   live()
-  signal.addEventListener('abort', aborted, { once: true })
   try {
-    return await Promise.race([
-      read().catch((error) => (error instanceof Wrong ? error.message : 'the connection to it broke')),
-      stopped,
-    ])
+    return await abortable(read(), over.signal)
+  } catch (error) {
+    if (over.signal.aborted) return over.signal.reason
+    return error instanceof Wrong ? error.message : 'the connection to it broke'
   } finally {
     clearTimeout(timer)
-    signal.removeEventListener('abort', aborted)
+    forget()
     lines.cancel()
-  }
-}
-
-function parsed(text: string): Readonly<Record<string, unknown>> | undefined {
-  try {
-    const value: unknown = JSON.parse(text)
-    return typeof value === 'object' && value !== null ? (value as Record<string, unknown>) : undefined
-  } catch {
-    return undefined
   }
 }

@@ -18,7 +18,6 @@ import {
 import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
-import type { Load } from '../model/host.ts'
 import { awaitingLate } from './late-answer.ts'
 import type { Upkeep } from './options.ts'
 import { ComputeSession } from './session.ts'
@@ -67,6 +66,10 @@ export class RemoteCompute {
     return this.#record
   }
 
+  get session(): ComputeSession {
+    return this.#session
+  }
+
   get name(): string {
     return computeNameOf(this.#record)
   }
@@ -74,11 +77,6 @@ export class RemoteCompute {
   get state(): 'connected' | 'disconnected' | 'refusing' {
     if (this.#session.isConnected) return 'connected'
     return this.#session.isRefusing ? 'refusing' : 'disconnected'
-  }
-
-  /** The load in the last report. */
-  get load(): Load | undefined {
-    return this.#session.load
   }
 
   show(): Compute {
@@ -105,20 +103,6 @@ export class RemoteCompute {
   connect(): Promise<void> {
     this.#session.forgive()
     return this.#session.connect()
-  }
-
-  start(delayMs?: number): void {
-    this.#session.start(delayMs)
-  }
-
-  /** See `Session.isUnclear`. */
-  get isUnclear(): boolean {
-    return this.#session.isUnclear
-  }
-
-  /** See `Session.check`. */
-  check(): Promise<void> {
-    return this.#session.check()
   }
 
   /** See `Session.recall`. */

@@ -1,5 +1,5 @@
 import { quoteText } from '../client/answer.ts'
-import type { OpenSocket, Send, SocketTransport, Transport } from '../client/transport.ts'
+import type { SocketTransport, Transport } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { AskingEnd, type AskingOptions } from '../tunnel/asking.ts'
@@ -49,25 +49,25 @@ export class Tunnels {
   }
 
   /** Sends requests to a compute by its tunnel. */
-  readonly transport: Transport = ({ compute_id }): Send => {
-    return async (request) => {
-      const end = this.#ends.get(computeKey(compute_id))?.end
-      if (end === undefined) throw new Error(notJoined)
-      return end.send(request)
-    }
-  }
+  readonly transport: Transport =
+    ({ compute_id }) =>
+    async (request) =>
+      this.#endOf(compute_id).send(request)
+
+  /** Opens websockets by the tunnel. */
+  readonly sockets: SocketTransport =
+    ({ compute_id }) =>
+    async (request) =>
+      this.#endOf(compute_id).openSocket(request)
 
   has(id: string): boolean {
     return this.#ends.has(computeKey(id))
   }
 
-  /** Opens websockets by the tunnel. */
-  readonly sockets: SocketTransport = ({ compute_id }): OpenSocket => {
-    return async (request) => {
-      const end = this.#ends.get(computeKey(compute_id))?.end
-      if (end === undefined) throw new Error(notJoined)
-      return end.openSocket(request)
-    }
+  #endOf(id: string): AskingEnd {
+    const joined = this.#ends.get(computeKey(id))
+    if (joined === undefined) throw new Error(notJoined)
+    return joined.end
   }
 
   /** The endpoint for a websocket with a valid token; the caller passes it messages and the close. */

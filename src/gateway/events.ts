@@ -41,7 +41,7 @@ export class GatewayEvents implements EventAgent {
   readonly #log: EventLog
   readonly #bookmarks: Bookmarks
   readonly #feeds = new Map<string, Feed>()
-  #readers = 0
+  readonly #readers = new Set<object>()
   #dropped = 0
   /** Whether anybody reads already what is told now. */
   #isServing = false
@@ -60,7 +60,7 @@ export class GatewayEvents implements EventAgent {
       return this.#locator.at(projectId, ({ events }) => events.open({ ...options, projectId }))
     const leave = this.#come()
     // What was heard for readers of another time says nothing about now.
-    if (this.#readers === 1) this.#bookmarks.clear()
+    if (this.#readers.size === 1) this.#bookmarks.clear()
     try {
       await this.#enter(signal)
       return this.#serve(options, leave)
@@ -86,13 +86,12 @@ export class GatewayEvents implements EventAgent {
     }
   }
 
-  /** The result is called when the reader has gone, once or more. */
+  /** Adds a reader; the result removes it, and may be called more than once. */
   #come(): () => void {
-    let isLeft = false
-    this.#readers += 1
+    const reader = {}
+    this.#readers.add(reader)
     return () => {
-      if (!isLeft) this.#leave()
-      isLeft = true
+      if (this.#readers.delete(reader) && this.#readers.size === 0) this.#stop()
     }
   }
 
@@ -122,17 +121,12 @@ export class GatewayEvents implements EventAgent {
 
   /** What is told from here on is read of the computes. */
   async #enter(signal: AbortSignal): Promise<void> {
-    if (this.#readers === 1) this.#unwatch = this.#members.watch(() => void this.#follow())
+    if (this.#readers.size === 1) this.#unwatch = this.#members.watch(() => void this.#follow())
     await this.#follow()
     const opened = Promise.all([...this.#feeds.values()].map(({ opened }) => opened))
     const enough = new AbortController()
     await Promise.race([opened, pause(openMs, AbortSignal.any([signal, enough.signal]))])
     enough.abort()
-  }
-
-  #leave(): void {
-    this.#readers -= 1
-    if (this.#readers === 0) this.#stop()
   }
 
   #stop(): void {
@@ -147,7 +141,7 @@ export class GatewayEvents implements EventAgent {
   /** Begins with computes that came, and ends with those that went. */
   async #follow(): Promise<void> {
     const members = await this.#members.all().catch((): Member[] => [])
-    if (this.#readers === 0) return
+    if (this.#readers.size === 0) return
     const there = new Map(members.filter(({ isConnected }) => isConnected).map((member) => [member.id, member]))
     for (const [id, feed] of this.#feeds) {
       if (there.has(id)) continue

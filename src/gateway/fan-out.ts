@@ -41,24 +41,18 @@ export class FanOut {
     timeouts = defaultTimeouts,
   ): Promise<MemberReply<T>[]> {
     const members = await this.#members.all()
-    const replies: (MemberReply<T> | undefined)[] = members.map(() => undefined)
     const until = Date.now() + timeouts.allMs
     let failure: unknown
-    await mapLimit(members, async (member, index) => {
-      if (!member.isConnected) return this.#caller.absent(member.name)
+    const replies = await mapLimit(members, async (member) => {
       try {
-        replies[index] = {
-          member,
-          value: await within(
-            () => question(this.agentOf(member)),
-            member,
-            Math.min(timeouts.eachMs, until - Date.now()),
-          ),
-        }
+        const leftMs = Math.min(timeouts.eachMs, until - Date.now())
+        if (member.isConnected)
+          return { member, value: await within(() => question(this.agentOf(member)), member, leftMs) }
       } catch (error) {
-        this.#caller.absent(member.name)
         failure ??= presented(error, member)
       }
+      this.#caller.absent(member.name)
+      return undefined
     })
     const received = replies.filter((it) => it !== undefined)
     if (received.length === 0 && failure !== undefined) throw failure

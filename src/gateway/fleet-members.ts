@@ -7,10 +7,10 @@ import { type Forwarded, forward } from '../fleet/forward.ts'
 import type { RemoteCompute } from '../fleet/remote-compute.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Load } from '../model/host.ts'
-import type { FleetMembers, Member } from './members.ts'
+import type { FleetMembers } from './members.ts'
 
 /** A compute of a fleet as a compute of a gateway. */
-class FleetMember implements Member {
+export class FleetMember {
   readonly #fleet: Fleet
   readonly #compute: RemoteCompute
 
@@ -19,10 +19,12 @@ class FleetMember implements Member {
     this.#compute = compute
   }
 
+  /** Lower-case id of the compute. */
   get id(): string {
     return computeKey(this.#compute.record.compute_id)
   }
 
+  /** The name in messages. */
   get name(): string {
     return this.#compute.name
   }
@@ -35,22 +37,27 @@ class FleetMember implements Member {
     return this.#compute.state === 'connected' || this.#fleet.isUnclear(this.id)
   }
 
+  /** The last report; undefined before the first one. */
   get load(): Load | undefined {
-    return this.#compute.load
+    return this.#compute.session.load
   }
 
+  /** False for a compute that is drained: its projects stay, new projects go to other computes. */
   get acceptsProjects(): boolean {
     return this.#compute.record.accepts_projects ?? true
   }
 
+  /** The relative share of new projects. */
   get weight(): number {
     return this.#compute.record.weight ?? 1
   }
 
+  /** An agent whose requests name the caller to the compute; the caller of `agent` is a user. */
   agentFor(caller: Caller): RemoteHostAgent {
     return agentOf(this.#fleet, this.id, caller)
   }
 
+  /** Hands a request on to the compute. */
   forward(request: Forwarded): Promise<Response | RelayedAnswer> {
     return forward(this.#fleet, this.id, request)
   }

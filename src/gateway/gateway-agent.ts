@@ -8,11 +8,11 @@ import { type Bookmarks, GatewayEvents } from './events.ts'
 import { FanOut } from './fan-out.ts'
 import { handOn, type ProjectRequest } from './hand-on.ts'
 import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
-import { type BringImage, ImageCopies } from './image-copies.ts'
+import { type BringImage, imageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
 import type { FleetMembers, PlacementStore } from './members.ts'
-import { gatewayLinks, gatewayNodes } from './nodes.ts'
+import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
 import { gatewayProjects } from './projects.ts'
 import { Scheduler } from './scheduler.ts'
@@ -78,73 +78,38 @@ export function createGateway({
   const events: GatewayEvents = new GatewayEvents(members, locator, loadNow, bookmarks)
   const metrics = async () => [...(await host.metrics()), ...events.metrics()]
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
-  const bring = more.bring ?? new ImageCopies(members, locator, uploads).bring
-  const parts = { members, locator, scheduler, turns, events, uploads, bring, host: { ...host, metrics } }
+  const bring = more.bring ?? imageCopies(members, locator, uploads)
   return {
-    agent: (caller) => new RequestAgent(parts, caller),
+    agent(caller) {
+      const fanOut = () => new FanOut(members, caller)
+      const at: AskOwner = (id, use) => locator.at(id, use, caller)
+      // Most requests are handed on: the rest is made when it is used.
+      return {
+        handOn: (request) => handOn(request, { locator, bring, turns }, caller),
+        get host() {
+          return gatewayHost({ ...host, metrics }, members, fanOut())
+        },
+        get projects() {
+          return gatewayProjects({ members, locator, scheduler, turns, at, fanOut: fanOut() })
+        },
+        get images() {
+          return gatewayImages(fanOut(), { uploads, byAdmin: caller.caller.mayExecute })
+        },
+        get nodes() {
+          return gatewayNodes(at)
+        },
+        events: {
+          open: (options) => {
+            const { projectId } = options
+            return projectId === undefined ? events.open(options) : at(projectId, (agent) => agent.events.open(options))
+          },
+        },
+      }
+    },
     events,
     locator,
     bring,
     uploads,
     close: () => events.close(),
-  }
-}
-
-interface Parts
-  extends Pick<Gateway, 'events' | 'locator' | 'bring' | 'uploads'>,
-    Pick<GatewayOptions, 'members' | 'host'> {
-  readonly scheduler: Scheduler
-  readonly turns: KeyedMutex
-}
-
-/** The agent for one request. Most requests are handed on: the rest is made when it is used. */
-class RequestAgent implements GatewayAgent {
-  readonly #parts: Parts
-  readonly #caller: RequestingCaller
-
-  constructor(parts: Parts, caller: RequestingCaller) {
-    this.#parts = parts
-    this.#caller = caller
-  }
-
-  readonly handOn = (request: ProjectRequest): Promise<Response | RelayedAnswer> =>
-    handOn(request, this.#parts, this.#caller)
-
-  get host(): SharedAgent['host'] {
-    return gatewayHost(this.#parts.host, this.#parts.members, this.#fanOut)
-  }
-
-  get projects(): SharedAgent['projects'] {
-    return gatewayProjects({ ...this.#parts, fanOut: this.#fanOut, at: this.#at })
-  }
-
-  get images(): SharedAgent['images'] {
-    return gatewayImages(this.#fanOut, { uploads: this.#parts.uploads, byAdmin: this.#caller.caller.mayExecute })
-  }
-
-  get nodes(): SharedAgent['nodes'] {
-    return gatewayNodes(this.#at)
-  }
-
-  get links(): SharedAgent['links'] {
-    return gatewayLinks(this.#at)
-  }
-
-  get events(): SharedAgent['events'] {
-    return {
-      open: (options) => {
-        const { projectId } = options
-        if (projectId === undefined) return this.#parts.events.open(options)
-        return this.#at(projectId, (agent) => agent.events.open({ ...options, projectId }))
-      },
-    }
-  }
-
-  get #fanOut(): FanOut {
-    return new FanOut(this.#parts.members, this.#caller)
-  }
-
-  get #at(): AskOwner {
-    return (id, use) => this.#parts.locator.at(id, use, this.#caller)
   }
 }

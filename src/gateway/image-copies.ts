@@ -14,88 +14,82 @@ export type Outcome = 'brought' | { readonly refused: string } | undefined
 export type BringImage = (projectId: string, image: string) => Promise<Outcome>
 
 /**
- * Brings images to computes that lack them, such as one that joined after they were stored. Only what was uploaded through the gateway is
- * brought: its digest was recorded then, and the compute that gets a copy looks whether it is that image. What a compute says that it
- * has is no reason to give it to another.
+ * Brings images to computes that lack them, such as one that joined after they were stored. Only an image that was uploaded through
+ * the gateway is copied: the gateway recorded its digest then, and the receiver checks the copy by it. The
+ * claim of a compute to have an image is not trusted. Without `digests` no image is copied. Simultaneous requests for one image share
+ * a copy.
  */
-export class ImageCopies {
-  readonly #members: FleetMembers
-  readonly #locator: ProjectLocator
-  readonly #digests: Pick<ImageDigests, 'get'> | undefined
-  /** One after the other for each compute. */
-  readonly #turns = new KeyedMutex()
-  readonly #underWay = new Map<string, Promise<Outcome>>()
-
-  /** Without `digests` nothing is brought. */
-  constructor(members: FleetMembers, locator: ProjectLocator, digests: Pick<ImageDigests, 'get'> | undefined) {
-    this.#members = members
-    this.#locator = locator
-    this.#digests = digests
-  }
-
-  /** See `BringImage`. What is asked for several times at once is copied once. */
-  readonly bring: BringImage = async (projectId, image) => {
-    const digests = this.#digests
-    const to = await this.#locator.find(projectId)
+export function imageCopies(
+  members: FleetMembers,
+  locator: ProjectLocator,
+  digests: Pick<ImageDigests, 'get'> | undefined,
+): BringImage {
+  /** One copy at a time for each compute. */
+  const turns = new KeyedMutex()
+  const underWay = new Map<string, Promise<Outcome>>()
+  return async (projectId, image) => {
+    const to = await locator.find(projectId)
     // An absolute path is one of that machine.
     if (digests === undefined || to === undefined || image.startsWith('/')) return undefined
     const key = `${to.id} ${image}`
-    let copying = this.#underWay.get(key)
-    if (copying === undefined) {
-      copying = this.#turns
-        .run(to.id, () => this.#copyOfAnyKind(image, to, digests))
-        .finally(() => this.#underWay.delete(key))
-      this.#underWay.set(key, copying)
-    }
+    const copying =
+      underWay.get(key) ??
+      turns.run(to.id, () => copyOfAnyKind(members, digests, image, to)).finally(() => underWay.delete(key))
+    underWay.set(key, copying)
     return copying
   }
+}
 
-  /** The compute does not say of what kind the image is that it lacks. */
-  async #copyOfAnyKind(image: string, to: Member, digests: Pick<ImageDigests, 'get'>): Promise<Outcome> {
-    const known = await Promise.all(
-      imageKinds.map(async (kind) => ({ kind, image, to, digest: await digests.get(kind, image) })),
-    )
-    const uploaded = known.filter(({ digest }) => digest !== undefined)
-    let found: Outcome
-    for (const copy of uploaded.length > 0 ? uploaded : known) {
-      const outcome = await this.#copy(copy)
-      if (found !== 'brought') found = outcome ?? found
-    }
-    return found
+/** The compute does not name the kind of the image that it lacks. */
+async function copyOfAnyKind(
+  members: FleetMembers,
+  digests: Pick<ImageDigests, 'get'>,
+  image: string,
+  to: Member,
+): Promise<Outcome> {
+  const known = await Promise.all(
+    imageKinds.map(async (kind) => ({ kind, image, to, digest: await digests.get(kind, image) })),
+  )
+  const uploaded = known.filter(({ digest }) => digest !== undefined)
+  let found: Outcome
+  for (const wanted of uploaded.length > 0 ? uploaded : known) {
+    const outcome = await copy(members, wanted)
+    if (found !== 'brought') found = outcome ?? found
   }
+  return found
+}
 
-  /** Undefined when no other compute has it; a reason when those that have it, have another one, or none may be trusted to. */
-  async #copy({ kind, image, to, digest }: Copy): Promise<Outcome> {
-    let has = 0
-    let isBroken = false
-    for (const from of await this.#members.all()) {
-      if (!from.isConnected || from.id === to.id) continue
-      const found = await from.agent.images.read(kind, image, {}).catch(() => undefined)
-      if (found === undefined) continue
-      const { content, size } = found
-      has += 1
-      try {
-        if (digest === undefined) break
-        const digests = [{ algorithm: 'sha-256' as const, hex: digest.sha256 }]
-        await to.agentFor(onBehalfOf(digest)).images.write(kind, image, content, { size, digests })
-        return 'brought'
-      } catch (error) {
-        if (!(error instanceof ApiError) || ofReceiver.has(error.status)) throw error
-        // It was another image (400), or it broke off: the next compute may have the right one.
-        if (error.status !== 400) isBroken = true
-      } finally {
-        content.cancel().catch(ignore('it may have been refused before anything of it was read'))
-      }
+/** Undefined when no other compute has it; a reason when those that have it, have another one, or none may be trusted to. */
+async function copy(members: FleetMembers, { kind, image, to, digest }: Copy): Promise<Outcome> {
+  let has = 0
+  let isBroken = false
+  for (const from of await members.all()) {
+    if (!from.isConnected || from.id === to.id) continue
+    const found = await from.agent.images.read(kind, image, {}).catch(() => undefined)
+    if (found === undefined) continue
+    const { content, size } = found
+    has += 1
+    try {
+      if (digest === undefined) break
+      const digests = [{ algorithm: 'sha-256' as const, hex: digest.sha256 }]
+      await to.agentFor(onBehalfOf(digest)).images.write(kind, image, content, { size, digests })
+      return 'brought'
+    } catch (error) {
+      if (!(error instanceof ApiError) || ofReceiver.has(error.status)) throw error
+      // It was another image (400), or it broke off: the next compute may have the right one.
+      if (error.status !== 400) isBroken = true
+    } finally {
+      content.cancel().catch(ignore('it may have been refused before anything of it was read'))
     }
-    if (has === 0 || isBroken) return undefined
-    const quoted = JSON.stringify(image.slice(0, 200))
-    const why =
-      digest === undefined
-        ? 'the gateway has no digest of it, so it is not copied from the computes that have it'
-        : 'no compute has it as it was uploaded through the gateway'
-    const wanted = `upload it by POST /v2/compute/${kind}/images/{filename} at the gateway, then try again`
-    return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${wanted}` }
   }
+  if (has === 0 || isBroken) return undefined
+  const quoted = JSON.stringify(image.slice(0, 200))
+  const why =
+    digest === undefined
+      ? 'the gateway has no digest of it, so it is not copied from the computes that have it'
+      : 'no compute has it as it was uploaded through the gateway'
+  const wanted = `upload it by POST /v2/compute/${kind}/images/{filename} at the gateway, then try again`
+  return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${wanted}` }
 }
 
 /** Why the compute that lacks an image cannot store it: not allowed there, too large, or its disk is full. */

@@ -1,4 +1,5 @@
 import { ignore } from '../async/ignore.ts'
+import { setNewest } from '../async/newest.ts'
 import { relay } from '../async/relay.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { UploadOptions } from '../host-agent.ts'
@@ -129,9 +130,7 @@ export class UploadDigests {
     this.#begun.delete(key)
     const begun = first === 0 ? { hasher: this.#newHasher(), at: 0 } : before
     if (begun?.at !== first) return undefined
-    this.#begun.set(key, begun)
-    const [oldest] = this.#begun.keys()
-    if (this.#begun.size > maxUploads && oldest !== undefined) this.#begun.delete(oldest)
+    setNewest(this.#begun, key, begun, maxUploads)
     return begun
   }
 }

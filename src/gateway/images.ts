@@ -7,7 +7,7 @@ import { splitStream } from './shared-stream.ts'
 
 /**
  * Images are wanted wherever a lab may be placed: what is stored goes to every compute that is connected, what is read comes
- * from the first that has it. One that joins later is brought an image when a node needs it; see `ImageCopies`. The digest of what is
+ * from the first that has it. One that joins later is brought an image when a node needs it; see `imageCopies`. The digest of what is
  * uploaded is recorded for that; `byAdmin`: whether the caller is an administrator.
  */
 export function gatewayImages(

@@ -1,6 +1,7 @@
 import { abortable } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
+import { setNewest } from '../async/newest.ts'
 import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { RequestingCaller } from './asker.ts'
@@ -130,7 +131,7 @@ export class ProjectLocator {
   async forget(projectId: string): Promise<void> {
     const id = await this.#placeOf(projectId)
     // The event of its end may come later than the answer.
-    if (id !== undefined) keep(this.#left, projectId, { id, until: Date.now() + leftMs }, maxLeft)
+    if (id !== undefined) setNewest(this.#left, projectId, { id, until: Date.now() + leftMs }, maxLeft)
     this.#unsaved.delete(projectId)
     await this.#store.remove(projectId).catch(ignore('the store tells that it cannot save'))
   }
@@ -148,7 +149,7 @@ export class ProjectLocator {
   async #found(projectId: string, member: Member): Promise<void> {
     await this.put(projectId, member).catch(() => {
       // The store tells that it cannot save.
-      keep(this.#unsaved, projectId, { id: member.id, until: Date.now() + unsavedMs }, maxUnsaved)
+      setNewest(this.#unsaved, projectId, { id: member.id, until: Date.now() + unsavedMs }, maxUnsaved)
     })
   }
 
@@ -172,7 +173,7 @@ export class ProjectLocator {
       `The project ${projectId} is open on the computes ${names}: ` +
       'close it on all but one by POST /v2/computes/{compute_id}/projects/{project_id}/close'
     if (this.#shared.get(projectId) !== names) {
-      keep(this.#shared, projectId, names, maxShared)
+      setNewest(this.#shared, projectId, names, maxShared)
       this.#isShared(projectId, message)
     }
     return conflict(`project_id: ${message}`)
@@ -222,7 +223,7 @@ export class ProjectLocator {
   }
 
   #remember(projectId: string): void {
-    keep(this.#unknown, projectId, Date.now() + unknownMs, maxUnknown)
+    setNewest(this.#unknown, projectId, Date.now() + unknownMs, maxUnknown)
   }
 
   #isVain(projectId: string): boolean {
@@ -258,11 +259,3 @@ export const elsewhere = (projectId: string, { name }: Member): ApiError =>
   conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`, {
     word: 'project-exists',
   })
-
-/** The newest at the end; the oldest goes when there are too many. */
-function keep<K, V>(map: Map<K, V>, key: K, value: V, most: number): void {
-  map.delete(key)
-  map.set(key, value)
-  const [oldest] = map.keys()
-  if (map.size > most && oldest !== undefined) map.delete(oldest)
-}

@@ -7,10 +7,7 @@ const maxBusy = 90
 /** How long it is counted, ms: a compute tells its load every 5 s, and a lab is filled and started in about a minute. */
 const expectedMs = 60_000
 
-interface Placed {
-  readonly at: number
-}
-
+type Placed = { readonly at: number }
 type Candidate = Pick<Member, 'id' | 'load' | 'weight' | 'isConnected' | 'acceptsProjects'>
 
 /** Finds the compute with most room. */

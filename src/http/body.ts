@@ -44,7 +44,7 @@ export async function readBytes(request: Request, limit: number): Promise<Uint8A
   const isChunked = request.headers.get('transfer-encoding') !== null
   if (announced === 0 && !isChunked && request.headers.get('content-length') !== null) return nothing
   if (request.body === null) return nothing
-  const parts: Uint8Array[] = []
+  const parts: Uint8Array<ArrayBuffer>[] = []
   let size = 0
   const reader = request.body.getReader()
   for (;;) {
@@ -57,11 +57,21 @@ export async function readBytes(request: Request, limit: number): Promise<Uint8A
     }
     parts.push(value)
   }
+  return joined(parts, size)
+}
+
+/** The pieces as one, of `size` bytes in all. */
+export function joined<B extends ArrayBufferLike>(
+  pieces: readonly Uint8Array<B>[],
+  size: number,
+): Uint8Array<B | ArrayBuffer> {
+  const [only] = pieces
+  if (only !== undefined && pieces.length === 1) return only
   const whole = new Uint8Array(size)
   let at = 0
-  for (const part of parts) {
-    whole.set(part, at)
-    at += part.byteLength
+  for (const piece of pieces) {
+    whole.set(piece, at)
+    at += piece.byteLength
   }
   return whole
 }

@@ -36,45 +36,39 @@ type ToLine = (item: FeedItem | FleetItem) => FeedLine | undefined
 
 /** Answers with a feed: as JSON lines, server-sent events, or a websocket, as the request asks. */
 export async function openFeed(options: FeedOptions): Promise<Response> {
+  const { request, context, encode, projectId, query, computeLine } = options
   const aborter = new AbortController()
   try {
-    return await opened(options, aborter)
+    const from = request.headers.get('last-event-id') ?? query.since
+    const items: Items = await context.feeds({
+      ...(projectId !== undefined && { projectId }),
+      ...(from !== undefined && { since: sequence(from) }),
+      pings: query.pings === undefined,
+      computes: computeLine !== undefined,
+      key: context.identity.key,
+      signal: aborter.signal,
+    })
+    const line: ToLine = (item) =>
+      item.kind === 'fleet' ? computeLine?.(item.event) : lineOf(item, encode, projectId === undefined)
+    if (isUpgrade(request)) {
+      return context.upgrade(request, {
+        open: (socket) => void pump(items, line, socket, aborter),
+        abandon: () => aborter.abort(),
+      })
+    }
+    onAbort(request.signal, () => aborter.abort())
+    const isSse = request.headers.get('accept')?.includes('text/event-stream') ?? false
+    return new Response(encoded(items, line, isSse ? sse : jsonLine, aborter), {
+      headers: {
+        'Content-Type': isSse ? 'text/event-stream' : 'application/json',
+        'Cache-Control': 'no-store',
+        'X-Accel-Buffering': 'no',
+      },
+    })
   } catch (error) {
     aborter.abort()
     throw error
   }
-}
-
-async function opened(
-  { request, context, encode, projectId, query, computeLine }: FeedOptions,
-  aborter: AbortController,
-): Promise<Response> {
-  const from = request.headers.get('last-event-id') ?? query.since
-  const items: Items = await context.feeds({
-    ...(projectId !== undefined && { projectId }),
-    ...(from !== undefined && { since: sequence(from) }),
-    pings: query.pings === undefined,
-    computes: computeLine !== undefined,
-    key: context.identity.key,
-    signal: aborter.signal,
-  })
-  const line: ToLine = (item) =>
-    item.kind === 'fleet' ? computeLine?.(item.event) : lineOf(item, encode, projectId === undefined)
-  if (isUpgrade(request)) {
-    return context.upgrade(request, {
-      open: (socket) => void pump(items, line, socket, aborter),
-      abandon: () => aborter.abort(),
-    })
-  }
-  onAbort(request.signal, () => aborter.abort())
-  const isSse = request.headers.get('accept')?.includes('text/event-stream') ?? false
-  return new Response(encoded(items, line, isSse ? sse : jsonLine, aborter), {
-    headers: {
-      'Content-Type': isSse ? 'text/event-stream' : 'application/json',
-      'Cache-Control': 'no-store',
-      'X-Accel-Buffering': 'no',
-    },
-  })
 }
 
 /** Throws 404 for a plain GET of a path that is only for websockets. */
@@ -138,12 +132,9 @@ function encoded(
 
 async function pump(items: Items, line: ToLine, socket: Socket, aborter: AbortController): Promise<void> {
   socket.onClose(() => aborter.abort())
-  const reader = items.getReader()
   try {
-    for (;;) {
-      const { done, value } = await reader.read()
-      if (done) break
-      const it = line(value)
+    for await (const item of items) {
+      const it = line(item)
       if (it !== undefined) socket.send(JSON.stringify(it))
       await socket.drained()
     }

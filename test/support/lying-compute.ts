@@ -4,7 +4,7 @@ import type { AddressInfo, Socket } from 'node:net'
 import { onTestFinished } from 'vitest'
 import { httpTransport } from '../../runtime/node/fleet/http-transport.ts'
 import type { RemoteOptions } from '../../src/client/options.ts'
-import { RemoteHostAgent } from '../../src/client/remote-host-agent.ts'
+import { type RemoteHostAgent, remoteHostAgent } from '../../src/client/remote-host-agent.ts'
 import type { ComputeAddress } from '../../src/client/transport.ts'
 
 export type Answer = (req: IncomingMessage, res: ServerResponse, count: number) => void
@@ -50,7 +50,7 @@ export function agentAt(port: number, options: Partial<RemoteOptions> = {}): Rem
   const { transport, close } = httpTransport()
   onTestFinished(close)
   const address = addressOf(port)
-  return new RemoteHostAgent({
+  return remoteHostAgent({
     name: 'one',
     send: transport(address),
     ...options,

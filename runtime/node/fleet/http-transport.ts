@@ -143,7 +143,7 @@ export class WireAnswer implements ComputeAnswer {
   constructor(message: IncomingMessage, method: string) {
     this.#message = message
     this.status = message.statusCode ?? 0
-    this.headers = new WireHeaders(message.headers)
+    this.headers = headersOf(message.headers)
     this.#isBodiless = method === 'HEAD' || bodiless.has(this.status)
     if (this.#isBodiless) message.resume()
     else if (message.complete) this.whole = message.read() ?? nothing
@@ -159,22 +159,13 @@ export class WireAnswer implements ComputeAnswer {
 const nothing = new Uint8Array()
 
 /** Headers that are only looked up. */
-class WireHeaders {
-  readonly #headers: IncomingHttpHeaders
-
-  constructor(headers: IncomingHttpHeaders) {
-    this.#headers = headers
-  }
-
-  get(name: string): string | null {
-    const value = this.#headers[name.toLowerCase()]
+const headersOf = (headers: IncomingHttpHeaders): ComputeAnswer['headers'] => ({
+  get(name) {
+    const value = headers[name.toLowerCase()]
     return value === undefined ? null : Array.isArray(value) ? value.join(', ') : value
-  }
-
-  has(name: string): boolean {
-    return this.#headers[name.toLowerCase()] !== undefined
-  }
-}
+  },
+  has: (name) => headers[name.toLowerCase()] !== undefined,
+})
 
 /** Sends a body. When the request ends first the rest of it is left: to cancel it would end the client's connection, too. */
 async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest): Promise<void> {

@@ -91,8 +91,9 @@ export class Admission {
   /** Whole seconds that a request with this Authorization has to wait after too many wrong log-ins; 0: none. */
   refusal(authorization: string, { address }: Peer): number {
     if (!isProtected(this.#options.access())) return 0
-    const login = loginOf(credentialsIn(authorization), address)
-    return login === undefined ? 0 : this.#options.logins.refusal(login)
+    const credentials = credentialsIn(authorization)
+    if (credentials.kind !== 'bearer' && credentials.kind !== 'basic') return 0
+    return this.#options.logins.refusal(loginOf(credentials, address))
   }
 
   /** The identity for a public endpoint; 403 for a foreign page, as in `admit`. */
@@ -228,15 +229,12 @@ function cookieIn(header: string, name: string): string | undefined {
 
 type Guess = Extract<Credentials, { kind: 'bearer' | 'basic' }>
 
-/** The log-in that wrong credentials count as; undefined for credentials that cannot be guessed. */
-function loginOf(credentials: Guess, address: string, way?: LoginKind): Login
-function loginOf(credentials: Credentials, address: string): Login | undefined
-function loginOf(credentials: Credentials, address: string, way?: LoginKind): Login | undefined {
+/** The log-in that wrong credentials count as. */
+function loginOf(credentials: Guess, address: string, way?: LoginKind): Login {
   if (credentials.kind === 'bearer') {
     const { token } = credentials
     return { kind: way ?? 'bearer', address, name: nameOfToken(token), secret: token }
   }
-  if (credentials.kind !== 'basic') return undefined
   const { user, password } = credentials
   const name = madeToken.test(password) ? nameOfToken(password) : user
   return { kind: way ?? 'basic', address, name, secret: password }

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { RemoteHostAgent } from '../../../src/client/remote-host-agent.ts'
+import { remoteHostAgent } from '../../../src/client/remote-host-agent.ts'
 import { ConnectionLost } from '../../../src/client/transport.ts'
 import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import { unusedPort } from '../../support/fleet.ts'
@@ -193,7 +193,7 @@ test('what its transport refuses is passed on, and asked again only when a conne
       count += 1
       return Promise.reject(error)
     }
-    expect(await refusal(new RemoteHostAgent({ name: 'one', send }).host.ports())).toBe(error)
+    expect(await refusal(remoteHostAgent({ name: 'one', send }).host.ports())).toBe(error)
     expect(count).toBe(most)
   }
 })
@@ -216,7 +216,7 @@ test('a transport that does not look at signals holds nobody up', async () => {
     new Promise<Response>((resolve) => {
       answer = resolve
     })
-  const agent = new RemoteHostAgent({ name: 'one', send, limits: { readMs: 20 } })
+  const agent = remoteHostAgent({ name: 'one', send, limits: { readMs: 20 } })
   expect(await refusal(agent.host.ports())).toMatchObject({ status: 504 })
   const body = new ReadableStream({ cancel: () => void cancelled++ })
   answer(new Response(body))
