@@ -1,98 +1,55 @@
-import { onAbort } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import { type Upgrade, upgradeToken } from '../http/socket.ts'
-import {
-  type ComputeHello,
-  GatewayHello,
-  type TunnelAnswer,
-  type TunnelLimits,
-  TunnelRequest,
-  tunnelProtocol,
-} from '../model/tunnel.ts'
+import { type ComputeHello, GatewayHello, type TunnelAnswer, TunnelRequest, tunnelProtocol } from '../model/tunnel.ts'
 import { bodyOfStream, sendBody, sendBytes } from './bodies.ts'
 import { decodeJson, frameKinds, type TunnelFrame } from './frames.ts'
-import { type TunnelEnd, TunnelLink } from './link.ts'
-import type { LivenessTimeouts } from './liveness.ts'
+import { type LinkOptions, TunnelLink } from './link.ts'
 import { Messages } from './messages.ts'
-import type { TunnelWire } from './outbox.ts'
-import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
 /** The endpoints that a gateway may ask for: those that concern this host. Some have no path below v2/compute. */
 const open = ['/v2/compute/', '/v1/projects/', '/v2/computes/local/auto_idlepc']
 
-export interface AnsweringOptions {
-  readonly wire: TunnelWire
+export interface AnsweringOptions extends Pick<LinkOptions, 'wire' | 'limits' | 'timeouts' | 'ended'> {
   readonly who: Pick<ComputeHello, 'version' | 'compute_id' | 'name'>
-  readonly limits?: TunnelLimits
-  readonly timeouts?: LivenessTimeouts
   /** Answers a request whose sender the gateway has admitted; `upgrade` makes websockets of the tunnel. Never rejects. */
   readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response | RelayedAnswer>
   /** Called with the version of the gateway when the gateway accepts this compute. */
   readonly greeted: (version: string) => void
-  readonly ended: (end: TunnelEnd) => void
 }
 
 /** The compute's end of a tunnel, which answers requests. It sends its HELLO at once. */
-export class AnsweringEnd {
+export class AnsweringEnd extends TunnelLink {
   readonly #options: AnsweringOptions
-  readonly #link: TunnelLink
   #gateway: GatewayHello | undefined
   /** Requests whose handlers still run, also those whose streams have ended. */
   #working = 0
 
   constructor(options: AnsweringOptions) {
+    super(options)
     this.#options = options
-    const { wire, limits, timeouts, ended } = options
-    this.#link = new TunnelLink({
-      wire,
-      ...(limits !== undefined && { limits }),
-      ...(timeouts !== undefined && { timeouts }),
-      greeted: (payload) => this.#greeted(payload),
-      opened: (frame) => this.#opened(frame),
-      ended,
-    })
     this.#greet()
   }
 
-  /** Open requests and websockets. */
-  get size(): number {
-    return this.#link.size
-  }
-
-  /** Takes a message of the websocket. */
-  message(data: Uint8Array | string): void {
-    this.#link.message(data)
-  }
-
-  /** Called when the websocket is closed. */
-  closed(code = 0, reason = ''): void {
-    this.#link.closed({ code, reason: reason === '' ? 'the connection ended' : reason })
-  }
-
-  close(code: number, reason: string): void {
-    this.#link.close(code, reason)
-  }
-
   #greet(): void {
-    const hello: ComputeHello = { protocol: tunnelProtocol, ...this.#options.who, ...this.#link.limits }
-    this.#link.send(frameKinds.hello, 0, hello)
+    const hello: ComputeHello = { protocol: tunnelProtocol, ...this.#options.who, ...this.limits }
+    this.sendJson(frameKinds.hello, 0, hello)
   }
 
-  #greeted(payload: Uint8Array): void {
+  protected override greeted(payload: Uint8Array): void {
     const isAgain = this.#gateway !== undefined
     this.#gateway = decodeJson(payload, GatewayHello)
-    this.#link.restart('the gateway begins anew')
+    this.restart('the gateway begins anew')
     if (isAgain) this.#greet()
     else this.#options.greeted(this.#gateway.version)
   }
 
-  #opened({ stream: id, payload }: TunnelFrame): void {
+  protected override opened({ stream: id, payload }: TunnelFrame): void {
     const opening = decodeJson(payload, TunnelRequest)
-    const stream = this.#link.add(id, this.#gateway?.window ?? 0)
-    if (this.#working >= this.#link.limits.streams) return stream.reset(new Error('too many requests are open'))
+    const stream = this.add(id, this.#gateway?.window ?? 0)
+    if (this.#working >= this.limits.streams) return stream.reset(new Error('too many requests are open'))
     this.#working += 1
     void this.#answer(stream, opening)
       .catch((error: Error) => stream.reset(error))
@@ -110,7 +67,7 @@ export class AnsweringEnd {
     const request = new Request(`http://localhost${path}`, {
       method,
       headers: new Headers(headers),
-      signal: aliveWhile(stream),
+      signal: stream.stopped,
       ...(body && !isUpgrade && { body: bodyOfStream(stream), duplex: 'half' }),
     })
     let handlers: Parameters<Upgrade>[1] | undefined
@@ -121,13 +78,6 @@ export class AnsweringEnd {
     if (handlers !== undefined) return join(stream, handlers)
     await respond(stream, response, { isHead: method === 'HEAD', inOne: this.#gateway?.answers === true })
   }
-}
-
-/** Aborts when the gateway cancels the request. */
-function aliveWhile(stream: Stream): AbortSignal {
-  const gone = new AbortController()
-  onAbort(stream.stopped, () => gone.abort(stream.stopped.reason))
-  return gone.signal
 }
 
 /** `inOne`: whether the gateway takes ANSWER frames. */
@@ -169,6 +119,6 @@ function join(stream: Stream, handlers: Parameters<Upgrade>[1]): void {
   if (stream.stopped.aborted) return handlers.abandon()
   stream.sendHead({ status: 101, headers: [], body: false } satisfies TunnelAnswer)
   const messages = new Messages(stream)
-  handlers.open(socketOf(messages))
+  handlers.open(messages)
   messages.resume()
 }

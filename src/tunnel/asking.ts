@@ -8,41 +8,30 @@ import {
   ComputeHello,
   type GatewayHello,
   TunnelAnswer,
-  type TunnelLimits,
   TunnelRequest,
   tunnelProtocol,
 } from '../model/tunnel.ts'
 import { bodyOfStream, sendBody, sendBytes } from './bodies.ts'
 import { decodeJson, frameKinds, ProtocolError, resetCodes } from './frames.ts'
-import { type TunnelEnd, TunnelLink } from './link.ts'
-import type { LivenessTimeouts } from './liveness.ts'
+import { type LinkOptions, type TunnelEnd, TunnelLink } from './link.ts'
 import { Messages } from './messages.ts'
-import type { TunnelWire } from './outbox.ts'
-import { socketOf } from './socket-of.ts'
 import type { Stream } from './stream.ts'
 
 /** How long a compute that connects may take to send its HELLO, ms. */
 const helloMs = 10_000
 
-export interface AskingOptions {
-  readonly wire: TunnelWire
+export interface AskingOptions extends LinkOptions {
   /** The version of this service. */
   readonly version: string
-  readonly limits?: TunnelLimits
-  readonly timeouts?: LivenessTimeouts
-  /** See `LinkOptions.watch`. */
-  readonly watch?: 'always' | 'busy'
   /** The HELLO that began this tunnel, for a program that wakes up and remembers nothing else. */
   readonly resumed?: ComputeHello
   /** Called once with the HELLO of the compute. No request is sent before `accept`. */
   readonly greeted?: (hello: ComputeHello) => void
-  readonly ended: (end: TunnelEnd) => void
 }
 
 /** The gateway's end of a tunnel, which sends requests. Driven by `message` and `closed`. */
-export class AskingEnd {
+export class AskingEnd extends TunnelLink {
   readonly #options: AskingOptions
-  readonly #link: TunnelLink
   #hello: ComputeHello | undefined
   /** Until the HELLO comes, frames belong to streams that this program has forgotten, and are ignored. */
   #isDeaf = true
@@ -50,21 +39,10 @@ export class AskingEnd {
   readonly #late: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: AskingOptions) {
+    super(options)
     this.#options = options
-    const { wire, limits, timeouts, watch, resumed } = options
-    this.#link = new TunnelLink({
-      wire,
-      ...(limits !== undefined && { limits }),
-      ...(timeouts !== undefined && { timeouts }),
-      ...(watch !== undefined && { watch }),
-      greeted: (payload) => this.#greeted(payload),
-      ended: (end) => {
-        clearTimeout(this.#late)
-        options.ended(end)
-      },
-    })
-    this.#hello = resumed
-    if (resumed !== undefined) this.accept()
+    this.#hello = options.resumed
+    if (options.resumed !== undefined) this.accept()
     else this.#late = setTimeout(() => this.close(resetCodes.malformed, 'No HELLO came'), helloMs)
   }
 
@@ -75,41 +53,31 @@ export class AskingEnd {
 
   /** Whether requests can be sent. */
   get isOpen(): boolean {
-    return this.#isAccepted && !this.#link.isOver
+    return this.#isAccepted && !this.isOver
   }
 
-  /** Open requests and websockets. */
-  get size(): number {
-    return this.#link.size
-  }
-
-  /** Takes a message of the websocket. */
-  message(data: Uint8Array | string): void {
+  override message(data: Uint8Array | string): void {
     // Byte 0 is the kind of frame. Before the HELLO all other kinds are ignored.
     if (this.#isDeaf && typeof data !== 'string' && data[0] !== frameKinds.hello) return
-    this.#link.message(data)
+    super.message(data)
   }
 
-  /** Called when the websocket is closed. */
-  closed(code = 0, reason = ''): void {
-    this.#link.closed({ code, reason: reason === '' ? 'its connection ended' : reason })
-  }
-
-  close(code: number, reason: string): void {
-    this.#link.close(code, reason)
+  protected override ended(end: TunnelEnd): void {
+    clearTimeout(this.#late)
+    super.ended(end)
   }
 
   /** Accepts the compute: requests can be sent from now on. */
   accept(): void {
-    if (this.#link.isOver) return
+    if (this.isOver) return
     const hello: GatewayHello = {
       protocol: tunnelProtocol,
       version: this.#options.version,
-      ...this.#link.limits,
+      ...this.limits,
       answers: true,
     }
     this.#isAccepted = true
-    this.#link.send(frameKinds.hello, 0, hello)
+    this.sendJson(frameKinds.hello, 0, hello)
   }
 
   /** See `Send`. */
@@ -127,7 +95,7 @@ export class AskingEnd {
       sending.catch((error: Error) => stream.reset(error))
     }
     const answer = await answerOf(stream)
-    if (request.rests === true) this.#link.rest(stream)
+    if (request.rests === true) this.rest(stream)
     return responseOf(stream, answer)
   }
 
@@ -143,7 +111,7 @@ export class AskingEnd {
     try {
       const answer = await answerOf(stream)
       if (answer.status === 101) {
-        const socket = socketOf(new Messages(stream))
+        const socket = new Messages(stream)
         socket.onClose(stay)
         return socket
       }
@@ -159,29 +127,28 @@ export class AskingEnd {
   /** Without a `body` the stream stays open for messages. */
   #open({ method, path, headers, body, signal }: Omit<Outgoing, 'body'> & Partial<Outgoing>): Stream {
     signal.throwIfAborted()
-    const { limits } = this.#link
     const hello = this.#hello
     if (hello === undefined || !this.isOpen) throw new Error('it is not connected')
-    if (this.#link.size >= Math.min(limits.streams, hello.streams)) {
+    if (this.size >= Math.min(this.limits.streams, hello.streams)) {
       throw new ApiError(503, 'The compute has too many open requests; try again later', {
         headers: { 'Retry-After': '1' },
       })
     }
-    const id = this.#link.nextId()
+    const id = this.nextId()
     const opening: TunnelRequest = { method, path, headers: Object.entries(headers), body: body !== null }
     try {
       // The compute would close the tunnel for a malformed OPEN.
       if (!Check(TunnelRequest, opening)) throw new RangeError('its path or a header is too long')
-      this.#link.send(frameKinds.open, id, opening)
+      this.sendJson(frameKinds.open, id, opening)
     } catch (cause) {
       throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
     }
-    const stream = this.#link.add(id, hello.window)
+    const stream = this.add(id, hello.window)
     if (body === null) stream.endSilently()
     return stream
   }
 
-  #greeted(payload: Uint8Array): void {
+  protected override greeted(payload: Uint8Array): void {
     if (!this.#isDeaf) throw new ProtocolError('an unexpected HELLO came')
     const { protocol } = decodeJson(payload, AnyHello)
     if (protocol !== tunnelProtocol) {

@@ -23,9 +23,6 @@ export interface LinkOptions {
   readonly timeouts?: LivenessTimeouts
   /** `busy`: heartbeats are sent only while streams are active, so that the program may sleep otherwise. */
   readonly watch?: 'always' | 'busy'
-  readonly greeted: (payload: Uint8Array) => void
-  /** Called when the other end opens a stream; undefined at the end that opens them. */
-  readonly opened?: (frame: TunnelFrame) => void
   /** Called once when the tunnel ends, by either end. `code` 0: the connection broke. */
   readonly ended: (end: TunnelEnd) => void
 }
@@ -37,8 +34,8 @@ export interface TunnelEnd {
 }
 
 /** One end of a tunnel: its open streams, and the heartbeats of the other end. */
-export class TunnelLink {
-  readonly limits: TunnelLimits
+export abstract class TunnelLink {
+  protected readonly limits: TunnelLimits
   readonly #options: LinkOptions
   readonly #outbox: Outbox
   readonly #liveness: Liveness
@@ -61,16 +58,26 @@ export class TunnelLink {
     if (options.watch !== 'busy') this.#liveness.start()
   }
 
-  get isOver(): boolean {
+  /** Called with the payload of a HELLO. */
+  protected abstract greeted(payload: Uint8Array): void
+
+  /** Called when the other end opens a stream; absent at the end that opens them. */
+  protected opened?(frame: TunnelFrame): void
+
+  protected ended(end: TunnelEnd): void {
+    this.#options.ended(end)
+  }
+
+  protected get isOver(): boolean {
     return this.#isOver
   }
 
-  /** Open streams. */
+  /** Open requests and websockets. */
   get size(): number {
     return this.#streams.size
   }
 
-  /** Takes a message. */
+  /** Takes a message of the websocket. */
   message(data: Uint8Array | string): void {
     if (this.#isOver) return
     this.#liveness.heard()
@@ -84,8 +91,8 @@ export class TunnelLink {
   }
 
   /** Called when the websocket is closed, by either end. */
-  closed(end: TunnelEnd): void {
-    this.#end(end)
+  closed(code = 0, reason = ''): void {
+    this.#end({ code, reason: reason === '' ? 'the connection ended' : reason })
   }
 
   close(code: number, reason: string): void {
@@ -94,16 +101,16 @@ export class TunnelLink {
     this.#options.wire.close(code, closeReason(reason))
   }
 
-  send(kind: FrameKind, stream: number, value: unknown): void {
+  protected sendJson(kind: FrameKind, stream: number, value: unknown): void {
     this.#outbox.control(encodeJson(kind, stream, value))
   }
 
-  nextId(): number {
+  protected nextId(): number {
     return this.#lastStream + 1
   }
 
   /** Makes a stream of this number; `theirs`: the first credit that the other end grants, bytes. */
-  add(id: number, theirs: number): Stream {
+  protected add(id: number, theirs: number): Stream {
     const stream = new Stream({
       id,
       outbox: this.#outbox,
@@ -117,25 +124,25 @@ export class TunnelLink {
   }
 
   /** Marks the stream as idle: it needs no heartbeats. */
-  rest(stream: Stream): void {
+  protected rest(stream: Stream): void {
     if (this.#streams.get(stream.id) !== stream) return
     this.#resting.add(stream)
     this.#settle()
   }
 
   /** Drops all streams; their numbers begin again at 1. */
-  restart(reason: string): void {
+  protected restart(reason: string): void {
     this.#failAll(reason)
     this.#lastStream = 0
   }
 
   #take(frame: TunnelFrame): void {
     const { kind, stream: id, payload } = frame
-    if (kind === frameKinds.hello) return this.#options.greeted(payload)
+    if (kind === frameKinds.hello) return this.greeted(payload)
     if (kind === frameKinds.open) {
-      if (this.#options.opened === undefined || id <= this.#lastStream)
+      if (this.opened === undefined || id <= this.#lastStream)
         throw new ProtocolError('a frame opens a stream where none may be opened')
-      return this.#options.opened(frame)
+      return this.opened(frame)
     }
     if (id === 0 || id > this.#lastStream) throw new ProtocolError('a frame is of a stream that was never opened')
     this.#streams.get(id)?.take(frame)
@@ -175,7 +182,7 @@ export class TunnelLink {
     this.#liveness.stop()
     this.#outbox.close()
     // Before the streams fail, so that their listeners find the tunnel closed.
-    this.#options.ended(end)
+    this.ended(end)
     this.#failAll(end.reason)
   }
 }

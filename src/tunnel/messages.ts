@@ -1,3 +1,5 @@
+import { joined } from '../http/body.ts'
+import type { Socket } from '../http/socket.ts'
 import { TunnelClose } from '../model/tunnel.ts'
 import { decodeJson, frameFlags } from './frames.ts'
 import { closeReason } from './link.ts'
@@ -11,21 +13,17 @@ const maxWaiting = 8 << 20
 /** How long the other end may take to answer a close, ms. */
 const closeMs = 5000
 
-export interface MessageHandlers {
-  message(data: string | Uint8Array): void
-  /** Called once, also when this end closes; with 1006 when the stream broke. */
-  closed(code: number, reason: string): void
-}
-
-/** A websocket on a stream: whole messages, text or binary, in both directions, and a close with a code. */
-export class Messages {
+/** A websocket on a stream, open and paused: whole messages in both directions, and a close with a code. */
+export class Messages implements Socket {
   readonly #stream: Stream
-  #on: MessageHandlers | undefined
+  readonly #receivers: ((data: string | Uint8Array) => void)[] = []
+  readonly #closeListeners: ((code: number) => void)[] = []
   readonly #queue: { readonly bytes: Uint8Array; readonly flags: number }[] = []
   #waiting = 0
   #isPumping = false
   #closing: TunnelClose | undefined
-  #isClosed = false
+  /** The code of the close; undefined before it. */
+  #code: number | undefined
   #late: ReturnType<typeof setTimeout> | undefined
   #paused: Promise<void> | undefined
   #resume = () => {}
@@ -33,28 +31,28 @@ export class Messages {
 
   constructor(stream: Stream) {
     this.#stream = stream
-  }
-
-  /** Bytes that wait to be sent. */
-  get waiting(): number {
-    return this.#waiting
-  }
-
-  get state(): 'open' | 'closing' | 'closed' {
-    if (this.#isClosed) return 'closed'
-    return this.#closing === undefined ? 'open' : 'closing'
-  }
-
-  /** Delivers messages from now on. */
-  start(on: MessageHandlers): void {
-    this.#on = on
-    this.#stream.stopped.addEventListener('abort', () => this.#broke())
-    if (this.#stream.failure !== undefined) queueMicrotask(() => this.#broke())
+    this.pause()
+    stream.stopped.addEventListener('abort', () => this.#broke())
+    if (stream.failure !== undefined) queueMicrotask(() => this.#broke())
     else void this.#read()
   }
 
+  get #isOpen(): boolean {
+    return this.#code === undefined && this.#closing === undefined
+  }
+
+  onMessage(receive: (data: string | Uint8Array) => void): void {
+    this.#receivers.push(receive)
+  }
+
+  onClose(closed: (code: number) => void): void {
+    const code = this.#code
+    if (code === undefined) this.#closeListeners.push(closed)
+    else queueMicrotask(() => closed(code))
+  }
+
   send(data: string | Uint8Array): void {
-    if (this.state !== 'open') return
+    if (!this.#isOpen) return
     const bytes = typeof data === 'string' ? new TextEncoder().encode(data) : data
     this.#waiting += bytes.length
     if (this.#waiting > maxWaiting) return this.#stream.reset(new Error('the other end reads too slowly'))
@@ -64,7 +62,7 @@ export class Messages {
 
   /** Closes after the messages that wait. */
   close(code = 1000, reason = ''): void {
-    if (this.state !== 'open') return
+    if (!this.#isOpen) return
     this.#closing = { code, reason: closeReason(reason) }
     this.#late = setTimeout(() => this.#stream.reset(new Error('the close was not answered')), closeMs)
     this.resume()
@@ -73,7 +71,7 @@ export class Messages {
 
   /** Delivers nothing until `resume`; the other end is slowed down. */
   pause(): void {
-    if (this.state !== 'open') return
+    if (!this.#isOpen) return
     this.#paused ??= new Promise((resolve) => {
       this.#resume = resolve
     })
@@ -86,7 +84,7 @@ export class Messages {
 
   /** Resolves when few bytes wait to be sent, or the stream has ended. */
   async drained(): Promise<void> {
-    while (this.#waiting > maxBuffered && !this.#isClosed) {
+    while (this.#waiting > maxBuffered && this.#code === undefined) {
       await new Promise<void>((resolve) => this.#drainers.add(resolve))
     }
   }
@@ -115,7 +113,7 @@ export class Messages {
         const message = await this.#next()
         if (message === undefined) break
         await this.#paused
-        if (this.#closing === undefined) this.#on?.message(message)
+        if (this.#closing === undefined) for (const receive of this.#receivers) receive(message)
       }
       this.#ended(decodeJson(this.#stream.ending ?? new Uint8Array(), TunnelClose))
     } catch (error) {
@@ -144,39 +142,27 @@ export class Messages {
   #ended(theirs: TunnelClose): void {
     this.#queue.length = 0
     this.#stream.end(encoded(this.#closing ?? theirs))
-    this.#finish(theirs.code, theirs.reason)
+    this.#finish(theirs.code)
   }
 
   #broke(): void {
-    if (this.#stream.failure !== undefined) this.#finish(1006, this.#stream.failure.message)
+    if (this.#stream.failure !== undefined) this.#finish(1006)
   }
 
-  #finish(code: number, reason: string): void {
-    if (this.#isClosed) return
-    this.#isClosed = true
+  #finish(code: number): void {
+    if (this.#code !== undefined) return
+    this.#code = code
     clearTimeout(this.#late)
     this.#queue.length = 0
     this.#wakeDrainers()
     this.resume()
-    this.#on?.closed(code, reason)
+    for (const closed of this.#closeListeners) closed(code)
   }
 
   #wakeDrainers(): void {
     for (const wake of this.#drainers) wake()
     this.#drainers.clear()
   }
-}
-
-function joined(pieces: readonly Uint8Array[], size: number): Uint8Array {
-  const [only] = pieces
-  if (only !== undefined && pieces.length === 1) return only
-  const bytes = new Uint8Array(size)
-  let at = 0
-  for (const piece of pieces) {
-    bytes.set(piece, at)
-    at += piece.length
-  }
-  return bytes
 }
 
 const encoded = (close: TunnelClose): Uint8Array => new TextEncoder().encode(JSON.stringify(close))
