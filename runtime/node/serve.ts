@@ -203,7 +203,6 @@ function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => A
 }
 
 /** The names by which clients on this network may call a service that listens on `host`. */
-
 function ownNames(host: string): string[] {
   const names = ['localhost', '127.0.0.1', '[::1]', bracketed(host)]
   if (host !== '0.0.0.0' && host !== '::') return names

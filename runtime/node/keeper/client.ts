@@ -112,10 +112,6 @@ export class KeeperClient {
     return isFullProtocol(this.protocol)
   }
 
-  get isSilent(): boolean {
-    return this.#isSilent
-  }
-
   /**
    * Rejects with a KeeperError: the error of the keeper, `internal` when it has ended, `no_answer` when it hangs or takes longer than
    * `ms`, `other_version` when a keeper of another version does not have the operation.
@@ -138,17 +134,11 @@ export class KeeperClient {
     })
   }
 
-  /** The console of a running unit as a stream: the scroll-back unless `replay` is false, then live output. `not_running`. */
-  attachConsole(key: string, replay = true): Promise<Socket> {
-    return this.#attach('console.attach', { key, replay })
-  }
-
-  /** A capture as a stream of classic pcap, which ends with the capture. `not_linked`, `not_running`. */
-  attachCapture(wanted: Operations['capture.attach']['in']): Promise<Socket> {
-    return this.#attach('capture.attach', wanted)
-  }
-
-  async #attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
+  /**
+   * The console of a running unit: the scroll-back unless `replay` is false, then live output. Or a capture in classic pcap, which
+   * ends with the capture. `not_linked`, `not_running`.
+   */
+  async attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
     if (!hasOperation(this.protocol, op)) throw this.#isOther(op)
     const socket = await open(this.#runDirectory)
     const [{ error }, rest] = await ask(socket, op, input)

@@ -64,7 +64,7 @@ export class Captures {
     wanted: Operations['capture.attach']['in'],
     signal: AbortSignal,
   ): Promise<CaptureSource> {
-    const socket = await this.#keeper.attachCapture(wanted).catch(refused)
+    const socket = await this.#keeper.attach('capture.attach', wanted).catch(refused)
     onAbort(signal, () => socket.destroy())
     if (signal.aborted) socket.destroy()
     const { name, node_id } = node.record

@@ -36,7 +36,8 @@ export class Consoles {
   async open(node: LabNode, signal: AbortSignal, replay: boolean): Promise<ConsoleStream> {
     requireText(node)
     try {
-      return this.#streams(node, await this.#options.keeper.attachConsole(node.key, replay), signal)
+      const socket = await this.#options.keeper.attach('console.attach', { key: node.key, replay })
+      return this.#streams(node, socket, signal)
     } catch (error) {
       if (keeperErrorCode(error) === 'not_running') throw stopped(error)
       throw error

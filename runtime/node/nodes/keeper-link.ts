@@ -209,12 +209,9 @@ export class KeeperLink {
     await tidy().catch(tidy).catch(ignore('the next instance with this id tidies up, too'))
   }
 
-  async attachConsole(key: string, replay: boolean): Promise<Socket> {
-    return this.#with(this.#holdOf(key), (client) => client.attachConsole(key, replay))
-  }
-
-  async attachCapture(wanted: Operations['capture.attach']['in']): Promise<Socket> {
-    return this.#with(this.#holdOf(unitOf(wanted.key)), (client) => client.attachCapture(wanted))
+  /** See `KeeperClient.attach`. */
+  attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {
+    return this.#with(this.#holdOf(unitOf(input.key)), (client) => client.attach(op, input))
   }
 
   /** The packet path of the switch. */

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { link, mkdir, open, readdir, readFile, rename, rm, rmdir, unlink, writeFile } from 'node:fs/promises'
+import { link, mkdir, open, readdir, readFile, rename, rm, rmdir, unlink } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import type { Static, TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
@@ -22,7 +22,11 @@ export async function writeDurable(path: string, text: string): Promise<void> {
   const directory = dirname(path)
   const temporary = join(directory, `${temporaryMark}${basename(path)}-${randomBytes(6).toString('hex')}`)
   try {
-    await writeFile(temporary, text, { mode: 0o600, flag: 'wx', flush: true })
+    {
+      await using file = await open(temporary, 'wx', 0o600)
+      await file.writeFile(text)
+      await file.sync()
+    }
     const isKept = await keepBefore(path, `${temporary}.bak`)
     await rename(temporary, path)
     // Only after the rename: until then the old backup may be the only readable version.

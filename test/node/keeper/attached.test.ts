@@ -38,7 +38,7 @@ async function attach(place: Pick<AttachedSpec, 'port' | 'path'>, readyMs = 5000
 
 /** The console of the unit, with what it has shown so far. */
 async function consoleOf(client: TestKeeper['client']) {
-  const socket = await client.attachConsole(key)
+  const socket = await client.attach('console.attach', { key })
   onTestFinished(() => void socket.destroy())
   let shown = ''
   socket.on('data', (bytes) => (shown += String(bytes))).resume()

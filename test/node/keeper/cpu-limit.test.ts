@@ -95,7 +95,7 @@ test('a program that sleeps and wakes up often is never stopped; once it works, 
     console.log('ready')`
   await program(keeper, source)
   await limit(keeper, 10)
-  const client = new TcpClient(await keeper.client.attachConsole('a'))
+  const client = new TcpClient(await keeper.client.attach('console.attach', { key: 'a' }))
   client.socket.write('begin')
   await client.shows('tick 60\n')
   expect(client.received.toString()).not.toContain('continued')

@@ -73,7 +73,7 @@ test('every service is told of the end of a unit, and can attach to its console'
   )
   const { run } = await client.call('unit.start', shellUnit(data, 'echo hello; read line; exit 4'))
   await expect(other.call('unit.start', shellUnit(data, 'exit 0'))).rejects.toMatchObject({ code: 'exists' })
-  const console = new TcpClient(await other.attachConsole('test:unit'))
+  const console = new TcpClient(await other.attach('console.attach', { key: 'test:unit' }))
   await console.shows('hello')
   console.socket.write('\n')
   expect(await Promise.all(told)).toEqual([`test:unit ${run} 4`, `test:unit ${run} 4`])

@@ -132,7 +132,7 @@ test('a console is moved while its unit runs, and attached to without telnet', a
   await client.call('console.listen', { key: 'a', listen: { host: '127.0.0.1', port: port(7) } })
   await (await Terminal.connect(port(7))).expect('hello')
   await expect(Terminal.connect(port(6))).rejects.toThrow('ECONNREFUSED')
-  const raw = await client.attachConsole('a')
+  const raw = await client.attach('console.attach', { key: 'a' })
   onTestFinished(() => void raw.destroy())
   raw.write(Uint8Array.of(0xff, 0x0a))
   let seen = Buffer.alloc(0)
@@ -141,7 +141,7 @@ test('a console is moved while its unit runs, and attached to without telnet', a
     if (seen.includes(0xff)) break
   }
   expect(seen.toString('latin1')).toBe('hello\n\xff\n')
-  await expect(client.attachConsole('b')).rejects.toMatchObject({ code: 'not_running' })
+  await expect(client.attach('console.attach', { key: 'b' })).rejects.toMatchObject({ code: 'not_running' })
 })
 
 testWith(vpcs)('VPCS runs on a terminal of its own; quit is an end that nobody asked for', async () => {

@@ -1,37 +1,20 @@
-import { closeSync, constants, openSync, readdirSync, realpathSync, type Stats, statSync } from 'node:fs'
+import { closeSync, constants, openSync, readdirSync, realpathSync } from 'node:fs'
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
+import { FileProbes } from '../../storage/file-probes.ts'
 import { findProgram } from '../../system/find-program.ts'
 import { installHint, isEmulatorName, nativePlatforms, type Platform, platformAsked, programOf } from './platforms.ts'
 import { type BinaryFacts, probe } from './probe.ts'
 
 export type Accelerator = 'kvm' | 'tcg'
 
-const known = new Map<string, Promise<BinaryFacts>>()
+const probes = new FileProbes<BinaryFacts>()
 
 /** The capabilities of the program at that path; cached until the file changes. */
-export function factsOf(path: string, confinement?: Confinement): Promise<BinaryFacts> {
-  const key = fileKey(path)
-  const before = known.get(key)
-  if (before !== undefined) return before
-  const facts = probe(path, confinement)
-  known.set(key, facts)
-  // A failure is not cached: the host may only have been busy.
-  facts.catch(() => known.delete(key))
-  return facts
-}
-
-function fileKey(path: string): string {
-  let stats: Stats
-  try {
-    stats = statSync(path)
-  } catch (cause) {
-    throw conflict(`The emulator ${basename(path)} is not there any more`, { cause })
-  }
-  return `${path}:${stats.size}:${stats.mtimeMs}`
-}
+export const factsOf = (path: string, confinement?: Confinement): Promise<BinaryFacts> =>
+  probes.get(path, () => probe(path, confinement))
 
 /** The emulator programs in PATH, by name; a program in several directories of PATH is listed once. */
 export function findEmulators(path = process.env.PATH ?? ''): readonly string[] {

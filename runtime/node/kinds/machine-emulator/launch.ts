@@ -100,10 +100,10 @@ export async function launchOf(
   await replaceOwn(directory, logName, `${command_line}\n`)
   let run = { command: facts.path, args, is_wrapped: false }
   if (confinement !== undefined) {
-    const shown = [cdrom, bios, kernel, initrd].filter((file) => file !== undefined)
-    const confined = { files: shown, tool: typeof tool === 'object' ? tool : undefined, hasKvm: accelerator === 'kvm' }
-    const wrapped = await confine(node, confinement, { ...confined, command: facts.path, args, options })
-    run = { ...wrapped, is_wrapped: true }
+    const files = [cdrom, bios, kernel, initrd].filter((file) => file !== undefined)
+    const readings = { files, tool: typeof tool === 'object' ? tool : undefined, hasKvm: accelerator === 'kvm' }
+    const cell = await cellOf(node, confinement.user, options, readings)
+    run = { ...confinement.wrap(cell, facts.path, args), is_wrapped: true }
   }
   return {
     command_line,
@@ -121,38 +121,27 @@ export async function launchOf(
   }
 }
 
-interface Confined {
-  readonly command: string
-  readonly args: readonly string[]
-  /** Images other than disks. */
-  readonly files: readonly string[]
-  /** Has the paths of the disks. */
-  readonly tool: ConfinedTool | undefined
-  readonly hasKvm: boolean
-  readonly options: LaunchOptions
-}
-
 /** The name of the monitor in the box. */
 const insideName = 'qmp'
 
-/** Wraps the emulator in a cell with its node, its images, and the box with its monitor. */
-async function confine(
+/** The cell of an emulator: its node, its images (`files`: not the disks, which `tool` has), and the box with its monitor. */
+async function cellOf(
   { record, directory }: MachineKindNode,
-  confinement: Confinement,
-  { command, args, files, tool, hasKvm, options }: Confined,
-): Promise<{ command: string; args: string[] }> {
-  const { runDirectory, images } = options
+  user: Confinement['user'],
+  { runDirectory, images, consoleHost }: LaunchOptions,
+  { files, tool, hasKvm }: { files: readonly string[]; tool: ConfinedTool | undefined; hasKvm: boolean },
+): Promise<Cell> {
   const directories = images.directories()
   const box = await makeBox(runDirectory, record.node_id)
   // The service connects to the monitor by this link.
   const monitor = join(runDirectory, monitorName(record.node_id))
   await rm(monitor, { force: true })
   await symlink(join(box, insideName), monitor)
-  for (const file of files) await letRead(confinement.user, file, directories)
-  await give(confinement.user, directory, box)
+  for (const file of files) await letRead(user, file, directories)
+  await give(user, directory, box)
   const { console, console_type } = record
   const hasScreen = console !== null && console_type !== 'telnet' && console_type !== 'none'
-  const cell: Cell = {
+  return {
     cwd: directory,
     writable: tool?.writable ?? [directory],
     readable: [...(tool?.readable ?? directories), ...files],
@@ -161,10 +150,9 @@ async function confine(
     // Its links are UDP sockets of the host, and the port of its screen is one of the host.
     network: 'host',
     // The name of a console host has to be resolved.
-    ...(isIP(options.consoleHost) !== 0 && { sees: 'nameless' }),
+    ...(isIP(consoleHost) !== 0 && { sees: 'nameless' }),
     listens: hasScreen ? [console] : [],
   }
-  return confinement.wrap(cell, command, args)
 }
 
 /** The further options of a machine; 400. */

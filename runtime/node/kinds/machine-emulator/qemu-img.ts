@@ -22,9 +22,10 @@ export interface DiskFacts {
   readonly snapshots: readonly string[]
 }
 
-/** `qemu-img` beside the emulator, which has the same version, else the one in PATH; 409 without any. */
-export function findImageTool(emulator: string): string {
-  const tool = findProgram(join(dirname(emulator), 'qemu-img')) ?? findProgram('qemu-img')
+/** `qemu-img` beside the emulator, if there is one, which has the same version, else that in PATH; 409 without any. */
+export function findImageTool(emulator?: string): string {
+  const beside = emulator && findProgram(join(dirname(emulator), 'qemu-img'))
+  const tool = beside || findProgram('qemu-img')
   if (tool === undefined) throw conflict('qemu-img is not installed; install it (apt-get install qemu-utils)')
   return tool
 }

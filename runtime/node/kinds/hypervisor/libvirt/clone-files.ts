@@ -5,8 +5,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { conflict } from '../../../../../src/errors/api-error.ts'
 import { readOwn, replaceOwn } from '../../../storage/own-files.ts'
-import { findProgram } from '../../../system/find-program.ts'
-import { inspectImage, mustRun } from '../../machine-emulator/qemu-img.ts'
+import { findImageTool, inspectImage, mustRun } from '../../machine-emulator/qemu-img.ts'
 import { type CloneBase, type CloneDisk, type CloneMark, domainNvramName, domainOverlayName } from './clone-xml.ts'
 import { domainUuid } from './domain.ts'
 
@@ -65,7 +64,7 @@ export async function createOverlay(
 ): Promise<void> {
   const overlay = join(directory, domainOverlayName(device))
   const args = ['create', '-q', '-f', 'qcow2', '-u', '-F', format, '-b', file, overlay, String(bytes)]
-  await mustRun(`The overlay of ${file}`, imageTool(), args, overlayMs)
+  await mustRun(`The overlay of ${file}`, findImageTool(), args, overlayMs)
   // libvirt changes the owner, and the service must read the file later. The directory keeps other users out.
   await chmod(overlay, 0o644)
 }
@@ -96,7 +95,7 @@ export async function requireSound({ directory, bases }: CloneMark, name: string
 async function requireOverlay(directory: string, device: string, base: string): Promise<void> {
   const overlay = domainOverlayName(device)
   if (!(await requireOwn(directory, overlay))) throw conflict(`The disk ${overlay} of the clone is gone`)
-  const { backing, references } = await inspectImage(imageTool(), join(directory, overlay), 'qcow2')
+  const { backing, references } = await inspectImage(findImageTool(), join(directory, overlay), 'qcow2')
   if (backing === base && references.every((it) => it === base)) return
   throw conflict(
     `The disk ${overlay} of the clone is not the overlay on ${base} that was created: create the node again`,
@@ -109,10 +108,4 @@ async function requireOwn(directory: string, name: string): Promise<boolean> {
   if (stats === undefined) return false
   if (stats.isFile() && stats.nlink === 1) return true
   throw conflict(`${name} of the clone is no regular file, or has hard links`)
-}
-
-function imageTool(): string {
-  const tool = findProgram('qemu-img')
-  if (tool === undefined) throw conflict('qemu-img is not installed; install it (apt-get install qemu-utils)')
-  return tool
 }

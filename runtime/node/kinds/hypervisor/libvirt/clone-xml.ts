@@ -42,8 +42,7 @@ export const domainNvramName = 'nvram.fd'
 
 /** The metadata of a clone; undefined for a VM of the user. */
 export function markOf(domain: Element): CloneMark | undefined {
-  const metadata = child(domain, 'metadata')
-  const mark = (metadata === undefined ? [] : children(metadata)).find((it) => it.namespaceURI === namespace)
+  const mark = children(child(domain, 'metadata')).find((it) => it.namespaceURI === namespace)
   if (mark === undefined) return undefined
   return {
     directory: mark.getAttribute('directory') ?? '',
@@ -89,7 +88,7 @@ function diskToOverlay(domain: Element, element: Element): CloneDisk {
   const source = child(element, 'source')
   const file = source?.getAttribute('file') ?? ''
   if (!/^[\w-]+$/.test(device) || !file.startsWith('/')) throw refuse('has no file')
-  const special = (source === undefined ? [] : children(source)).find(({ nodeName }) => nodeName !== 'seclabel')
+  const special = children(source).find(({ nodeName }) => nodeName !== 'seclabel')
   if (special !== undefined) throw refuse(`is more than a file (${special.nodeName})`)
   return { device, file, format: child(element, 'driver')?.getAttribute('type') ?? 'raw', element }
 }

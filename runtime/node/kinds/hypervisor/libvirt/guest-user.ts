@@ -13,11 +13,9 @@ type GuestUser = { readonly uid: number; readonly gid: number }
 
 /** The user of guests in the capabilities; undefined when guests run as the user of the daemon. */
 export function guestUserIn(capabilities: string): GuestUser | undefined {
-  const host = child(parseXml(capabilities), 'host')
-  const models = host === undefined ? [] : children(host, 'secmodel')
+  const models = children(child(parseXml(capabilities), 'host'), 'secmodel')
   const owner = models.find((it) => textOf(child(it, 'model')) === 'dac')
-  const label = owner === undefined ? '' : textOf(child(owner, 'baselabel'))
-  const [, uid, gid] = /^\+(\d+):\+(\d+)$/.exec(label) ?? []
+  const [, uid, gid] = /^\+(\d+):\+(\d+)$/.exec(textOf(child(owner, 'baselabel'))) ?? []
   return uid === undefined ? undefined : { uid: Number(uid), gid: Number(gid) }
 }
 

@@ -41,8 +41,7 @@ function withConsoles(domain: Element, { serialPort, screen }: VmPlan): string {
 }
 
 export function setRam(domain: Element, mb: number): void {
-  const topology = descendant(domain, 'cpu', 'numa')
-  const cells = topology === undefined ? [] : children(topology, 'cell')
+  const cells = children(descendant(domain, 'cpu', 'numa'), 'cell')
   if (cells.length > 1)
     throw conflict(`"${domainNameOf(domain)}" has its memory in ${cells.length} NUMA cells: its ram cannot be set`)
   const kib = String(mb * 1024)
@@ -70,8 +69,7 @@ function serveSerial(domain: Element, port: number): void {
 
 /** Whether the first serial port is on that TCP port. */
 export function servesSerial(domain: Element, port: number): boolean {
-  const [serial] = children(devicesOf(domain), 'serial')
-  return serial !== undefined && child(serial, 'source')?.getAttribute('service') === String(port)
+  return descendant(devicesOf(domain), 'serial', 'source')?.getAttribute('service') === String(port)
 }
 
 /** Serves the screen by VNC. Screens of other types stay, because devices of the guest may need them. */

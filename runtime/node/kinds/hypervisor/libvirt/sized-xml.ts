@@ -22,8 +22,7 @@ function vcpusOf(domain: Element): number {
 
 function setVcpus(domain: Element, count: number): void {
   const cpu = child(domain, 'cpu')
-  const numa = cpu && child(cpu, 'numa')
-  const [cell, ...others] = numa === undefined ? [] : children(numa, 'cell')
+  const [cell, ...others] = children(child(cpu, 'numa'), 'cell')
   if (others.length > 0)
     throw conflict(`"${domainNameOf(domain)}" has its processors in NUMA cells: set allocate_vcpus_ram to false`)
   cell?.setAttribute('cpus', count === 1 ? '0' : `0-${count - 1}`)
@@ -34,8 +33,5 @@ function setVcpus(domain: Element, count: number): void {
   removeChildren(domain, 'vcpus')
   if (cpu !== undefined) removeChildren(cpu, 'topology')
   const tuning = child(domain, 'cputune')
-  if (tuning === undefined) return
-  for (const pin of children(tuning, 'vcpupin')) {
-    if (Number(pin.getAttribute('vcpu')) >= count) tuning.removeChild(pin)
-  }
+  for (const pin of children(tuning, 'vcpupin')) if (Number(pin.getAttribute('vcpu')) >= count) tuning?.removeChild(pin)
 }

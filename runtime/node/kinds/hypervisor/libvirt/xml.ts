@@ -27,23 +27,21 @@ export function parseXml(text: string): Element {
 export const xmlText = (element: Element): string =>
   new (library().XMLSerializer)().serializeToString(element, { requireWellFormed: true })
 
-/** The child elements, of one name if it is given. */
-export function children(parent: Element, name?: string): Element[] {
+/** The child elements, of one name if it is given; none of a missing parent. */
+export function children(parent: Element | undefined, name?: string): Element[] {
   const elements: Element[] = []
-  for (let node = parent.firstChild; node !== null; node = node.nextSibling) {
+  for (let node = parent?.firstChild ?? null; node !== null; node = node.nextSibling) {
     if (node.nodeType === node.ELEMENT_NODE && (name === undefined || node.nodeName === name))
       elements.push(node as Element)
   }
   return elements
 }
 
-export const child = (parent: Element, name: string): Element | undefined => children(parent, name)[0]
+export const child = (parent: Element | undefined, name: string): Element | undefined => children(parent, name)[0]
 
 /** The first child of the first child. */
 export const descendant = (parent: Element, name: string, inner: string): Element | undefined =>
-  children(parent, name)
-    .slice(0, 1)
-    .flatMap((it) => children(it, inner))[0]
+  child(child(parent, name), inner)
 
 /** The first child of that name; a missing one is created. */
 export const childOrNew = (parent: Element, name: string): Element => child(parent, name) ?? append(parent, name)

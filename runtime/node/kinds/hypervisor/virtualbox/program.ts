@@ -10,10 +10,8 @@ export function findManager(setting: string, searchPath: string): string {
   if (setting !== '' && !names.includes(basename(setting).replace(/\.exe$/i, '')))
     throw conflict(`vboxmanage_path: expected the path of a program that is called VBoxManage, got ${quoted(setting)}`)
   const candidates = setting === '' ? names : [setting]
-  for (const candidate of candidates) {
-    const path = findProgram(candidate, searchPath)
-    if (path !== undefined) return path
-  }
+  const path = candidates.map((it) => findProgram(it, searchPath)).find((it) => it !== undefined)
+  if (path !== undefined) return path
   if (setting !== '') throw conflict(`vboxmanage_path: ${quoted(setting)} is no program that can be run`)
   throw conflict('VirtualBox is not installed: VBoxManage was not found in PATH')
 }

@@ -5,7 +5,7 @@ export class RunningWatch {
   readonly #changed: (uuid: string) => void
   /** The last known state of each watched VM: whether it runs. */
   readonly #known = new Map<string, boolean>()
-  #watchers = 0
+  readonly #watchers = new Set<object>()
   #timer: NodeJS.Timeout | undefined
   #isPolling = false
 
@@ -29,26 +29,24 @@ export class RunningWatch {
 
   /** Adds a watcher; the result removes it. */
   enter(): () => void {
-    this.#watchers++
+    const watcher = {}
+    this.#watchers.add(watcher)
     this.#schedule()
-    let isIn = true
     return () => {
-      if (!isIn) return
-      isIn = false
-      this.#watchers--
+      this.#watchers.delete(watcher)
       this.#schedule()
     }
   }
 
   close(): void {
-    this.#watchers = 0
+    this.#watchers.clear()
     this.#known.clear()
     this.#schedule()
   }
 
   /** Polls only while there are watchers and running VMs, one poll at a time. */
   #schedule(): void {
-    const isNeeded = this.#watchers > 0 && [...this.#known.values()].includes(true)
+    const isNeeded = this.#watchers.size > 0 && [...this.#known.values()].includes(true)
     if (!isNeeded) {
       clearTimeout(this.#timer)
       this.#timer = undefined
