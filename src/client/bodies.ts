@@ -5,15 +5,15 @@ import type { ClientLimits } from './options.ts'
 import type { ComputeAnswer } from './transport.ts'
 
 interface Received {
-  /** How long it may stand still while somebody reads, ms; undefined: for ever. */
+  /** Timeout of the next piece, ms; undefined: none. */
   readonly idleMs: number | undefined
-  /** Bytes that were announced. */
+  /** The announced size, bytes. */
   readonly size: number | undefined
-  /** The error for a reader. */
+  /** Makes the error for a reader. */
   readonly lost: (error: unknown) => unknown
 }
 
-/** The body of an answer as it is read: an error when it stands still or ends at another place than was announced. */
+/** The body of an answer; an error after the timeout, or when its size is not the announced one. */
 export function received(
   response: ComputeAnswer,
   exchange: Exchange,
@@ -49,7 +49,7 @@ export function received(
   )
 }
 
-/** What is sent to a compute as it comes from somebody else. */
+/** The body of a request that comes from a client. */
 export class Upload {
   readonly #reader: ReadableStreamDefaultReader<Uint8Array>
   readonly #size: number | undefined
@@ -61,17 +61,17 @@ export class Upload {
     this.#size = size
   }
 
-  /** Why the content did not come to its end. */
+  /** The error of the client's content. */
   get failure(): unknown {
     return this.#failure
   }
 
-  /** Bytes that were taken. */
+  /** Bytes that were read. */
   get sent(): number {
     return this.#sent
   }
 
-  /** The body of the request; what the exchange waits for is bounded while it is the compute's turn. */
+  /** The body of the request. The timeout runs while the compute has to read or answer, not while the client has to send. */
   begin(exchange: Exchange, { idleMs, workMs }: ClientLimits): ReadableStream<Uint8Array> {
     return new ReadableStream<Uint8Array>(
       {
@@ -99,7 +99,7 @@ export class Upload {
     )
   }
 
-  /** Nothing more is taken: the answer has come, or none will. */
+  /** Stops reading: the answer has come, or none will. */
   end(): void {
     this.#reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
   }

@@ -30,7 +30,7 @@ export interface Call {
   readonly input?: unknown
   readonly upload?: Upload
   readonly signal?: AbortSignal
-  /** `read`: tells what is known; `work`: takes its time, or waits for its turn. Without it GETs read and all else works. */
+  /** The timeout: `readMs` or `workMs`. Default: `read` for a GET, else `work`. */
   readonly pace?: 'read' | 'work'
   /** See `Outgoing.rests`. */
   readonly rests?: boolean
@@ -38,7 +38,7 @@ export interface Call {
   readonly accepts?: readonly number[]
 }
 
-/** What may be said to a compute, and how it is heard: with bounds, retries, and errors that a client may be told. */
+/** Sends calls to a compute, with timeouts, limits and retries. Its errors are errors for the client. */
 export class Connection {
   readonly limits: ClientLimits
   /** See `RemoteOptions.isWatched`. */
@@ -53,12 +53,12 @@ export class Connection {
     this.#transport = send
   }
 
-  /** A call that is answered with JSON; 502 unless it fits the schema. */
+  /** A call with a JSON answer; 502 unless the answer fits the schema. */
   async json<T extends TSchema>(schema: T, call: Call): Promise<Static<T>> {
     return (await this.answer(schema, call)).value
   }
 
-  /** The same with the status. */
+  /** As `json`, with the status. */
   async answer<T extends TSchema>(schema: T, call: Call): Promise<{ value: Static<T>; status: number }> {
     const { response, exchange } = await this.#send(call)
     const text = await this.#text(response, exchange)
@@ -67,14 +67,14 @@ export class Connection {
     return { value: this.fitting(schema, this.parse(text)), status: response.status }
   }
 
-  /** A call of whose answer only the head counts; it is over when the body has ended. */
+  /** A call whose answer is read to its end, and of which only the head counts. */
   async done(call: Call): Promise<ComputeAnswer> {
     const { response, exchange } = await this.#send(call)
     await this.#text(response, exchange)
     return response
   }
 
-  /** A call that is answered with a stream. `idleMs`: how long it may stand still; undefined: for ever. */
+  /** A call with a stream as its answer. `idleMs`: the timeout of the next piece; undefined: none. */
   async stream(
     call: Call,
     { idleMs, size }: { idleMs: number | undefined; size?: (response: ComputeAnswer) => number | undefined },
@@ -100,19 +100,19 @@ export class Connection {
     }
   }
 
-  /** A value that must fit the schema, but for members that are not known; 502. */
+  /** The value if it fits the schema, apart from unknown members; else 502. */
   fitting<T extends TSchema>(schema: T, value: unknown): Static<T> {
     const wanted = tolerant(schema)
     if (Check(wanted, value)) return value
     throw this.wrong(complaint(wanted, value, 'answer'))
   }
 
-  /** 502: it answered, and not as a Patchbay would. */
+  /** 502: the answer is not that of a Patchbay. */
   wrong(what: string, cause?: unknown): ApiError {
     return this.#error(502, `answered something else than expected: ${what}`, cause)
   }
 
-  /** Why an exchange came to nothing: 503 when it could not be asked, 504 when it took too long, 502 when the answer broke off. */
+  /** The error of a failed exchange: 503 without a connection, 504 after a timeout, 502 when the answer broke off. */
   lost(error: unknown, exchange: Exchange, broke?: 'broke off'): unknown {
     if (error instanceof ApiError) return error
     if (exchange.ending === 'cancelled') return exchange.reason ?? error
@@ -170,18 +170,15 @@ export class Connection {
       signal: exchange.signal,
       ...(rests && { rests }),
     })
-    // What comes when nobody waits any more is let go.
+    // An answer after the end of the exchange is dropped.
     answer.then(
-      (late) =>
-        void (
-          exchange.ending !== undefined && late.body?.cancel().catch(ignore('nobody waits for this answer any more'))
-        ),
-      ignore('who waits for it is told'),
+      (late) => void (exchange.ending !== undefined && late.body?.cancel().catch(ignore('the exchange has ended'))),
+      ignore('`until` rejects with it'),
     )
     return exchange.until(answer)
   }
 
-  /** Undefined: it is too long, or no UTF-8. */
+  /** Undefined for a body that is too long, or not in UTF-8. */
   async #text(response: ComputeAnswer, exchange: Exchange): Promise<string | undefined> {
     try {
       return await exchange.until(readText(response, this.limits.answerBytes))
@@ -199,5 +196,5 @@ export class Connection {
   }
 }
 
-/** Whether another try may do better: what a fleet refuses stays refused, but for a connection that just ended. */
+/** Whether a retry may succeed: a refusal of the fleet stays, except for a connection that just ended. */
 const mayPass = (error: unknown): boolean => !(error instanceof ApiError) || error.cause instanceof ConnectionLost

@@ -15,7 +15,7 @@ import { tolerant } from './tolerant.ts'
 export const remoteEvents = (connection: Connection): EventAgent => ({
   async open({ projectId, since, pings = true, signal }) {
     const base = projectId === undefined ? '/v2/compute' : path`/v2/compute/projects/${projectId}`
-    // Where nobody watches, pings tell that the compute is still there.
+    // Without another watch, pings show that the compute is alive.
     const rests = !pings && connection.isWatched
     const query = search({ since, view: 'full', pings: rests ? 'false' : undefined })
     const { body } = await connection.stream(
@@ -49,7 +49,7 @@ function items(
           }
         } catch (error) {
           source.cancel()
-          // A feed that is left has come to its end.
+          // The reader has left.
           if (signal.aborted) controller.close()
           else controller.error(error)
         }
@@ -91,7 +91,7 @@ const OfAny = Type.Object({
 })
 const OfLog = tolerant(line(Message))
 
-/** What a line says; undefined for what is of no project and only a newer compute tells. */
+/** The item of a line; undefined for an unknown event without a project, of a newer compute. */
 function itemOf(connection: Connection, value: unknown, projectId: string | undefined): FeedItem | undefined {
   const { action, seq } = connection.fitting(AnyLine, value)
   const event = (
@@ -130,7 +130,7 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
     case 'log.error':
     case 'log.warning':
     case 'log.info': {
-      // What the feed says of itself has no number.
+      // A message about the feed itself has no number.
       if (seq === undefined) return { kind: 'dropped', count: connection.fitting(Dropped, value).event.dropped }
       if (!Check(OfLog, value)) return other(connection, value, projectId)
       return event(value, { type: action, message: value.event.message })
@@ -140,7 +140,7 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
   }
 }
 
-/** An event that is not known here, or has a form that is not: handed on as it is. Undefined for one of no project. */
+/** An unknown event, or a known one in an unknown form, unchanged. Undefined for one without a project. */
 function other(connection: Connection, value: unknown, projectId: string | undefined): FeedItem | undefined {
   const { action, seq, project_id: named, by, event, ...more } = connection.fitting(OfAny, value)
   const project_id = projectId ?? named

@@ -1,10 +1,10 @@
 import { abortable, onAbort } from '../async/abort.ts'
 import { pause } from '../async/pause.ts'
 
-/** Why an exchange was ended by ourselves. */
+/** Why this side ended an exchange. */
 export type ExchangeEnd = 'late' | 'cancelled'
 
-/** One request and its answer: ended by the caller's signal, or when what is waited for takes too long. */
+/** One request and its answer. The signal of the caller ends it, or a timeout. */
 export class Exchange {
   readonly #over = new AbortController()
   readonly #caller: AbortSignal | undefined
@@ -27,17 +27,17 @@ export class Exchange {
     return this.#ending
   }
 
-  /** What the caller gave as the reason. */
+  /** The reason of the caller's signal. */
   get reason(): unknown {
     return this.#caller?.reason
   }
 
-  /** The time that was given last, ms. */
+  /** The last timeout, ms. */
   get bound(): number {
     return this.#bound
   }
 
-  /** From now on it may take this long, ms; undefined: as long as it likes. */
+  /** Starts a new timeout, ms; undefined: none. */
   within(ms: number | undefined): void {
     clearTimeout(this.#timer)
     if (ms === undefined || this.#isOver) return
@@ -45,24 +45,24 @@ export class Exchange {
     this.#timer = setTimeout(() => this.abort('late'), ms)
   }
 
-  /** The result; rejects when the exchange is ended first, also where a transport does not look at the signal. */
+  /** The result; rejects when the exchange ends first, even if a transport ignores the signal. */
   until<T>(result: Promise<T>): Promise<T> {
     return abortable(result, this.signal)
   }
 
-  /** Resolves after this time, ms, or with the end. */
+  /** Resolves after `ms`, or at the end of the exchange. */
   async pause(ms: number): Promise<void> {
     await pause(ms, this.signal)
   }
 
-  /** Ends what is under way. */
+  /** Ends the request and the body of its answer. */
   abort(ending: ExchangeEnd = 'cancelled'): void {
     this.#ending ??= ending
     this.#over.abort()
     this.release()
   }
 
-  /** Nothing is waited for any more. */
+  /** Ends the timeout and the listening to the caller's signal. */
   release(): void {
     this.#isOver = true
     clearTimeout(this.#timer)

@@ -7,12 +7,12 @@ import { requireAboutRequest } from './greeting.ts'
 import { tolerant } from './tolerant.ts'
 import type { ComputeAnswer } from './transport.ts'
 
-/** Headers of an error that say more about it. */
+/** Headers of an error that the client gets. */
 const telling = ['content-range', 'range', 'retry-after']
 const longestMessage = 4096
 const longestWord = 100
 
-/** What a compute answered instead of what was asked for, as the error that our own caller is told. */
+/** The error answer of a compute as an error for the client. */
 export function faultOf(response: ComputeAnswer, text: string, name: string): ApiError {
   requireAboutRequest(response, name)
   const { status } = response
@@ -25,7 +25,7 @@ export function faultOf(response: ComputeAnswer, text: string, name: string): Ap
   }
   const message = fault.message.slice(0, longestMessage)
   if (status === 500) return new ApiError(502, `${compute} failed: ${message}`)
-  // A path that is an endpoint is named, also when what it stands for is not there.
+  // Every answer of an endpoint has X-Route, also a 404 for a missing resource.
   if ((status === 404 || status === 405) && !response.headers.has('x-route')) {
     return new ApiError(501, `${compute} has no such operation: its version is another one`)
   }

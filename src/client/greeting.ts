@@ -8,12 +8,12 @@ import type { ComputeAnswer, Send } from './transport.ts'
 const maxBytes = 64 * 1024
 const maxKinds = 100
 
-/** Something answered, and it is not what this service can work with. */
+/** The program that answered is not a compute that this service can use. */
 export class ComputeRefused extends Error {
   override readonly name = 'Refusal'
 }
 
-/** Asks a compute what it is. Rejects with Refusal when it is none that can be used, and as `send` does when nothing answers. */
+/** The capabilities of a compute. Rejects with ComputeRefused for another program, and as `send` does without an answer. */
 export async function greetCompute(send: Send, version: string, signal: AbortSignal): Promise<ComputeCapabilities> {
   const path = '/v2/compute/capabilities'
   const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
@@ -34,7 +34,7 @@ export async function greetCompute(send: Send, version: string, signal: AbortSig
   }
 }
 
-/** Throws for an answer by which no compute can be used, with the reason as a person needs it. */
+/** Throws ComputeRefused, with the reason for the user, unless the status is 200. */
 export function requireAnswer(response: ComputeAnswer, said?: unknown): void {
   const { status } = response
   if (status === 200) return
@@ -46,7 +46,7 @@ export function requireAnswer(response: ComputeAnswer, said?: unknown): void {
   throw new ComputeRefused(`it answered ${status}${reason === undefined ? '' : `: ${reason}`}`)
 }
 
-/** 409 for an answer that is about us, and not about what was asked. */
+/** 409 for an answer about the access of this service, and not about the request. */
 export function requireAboutRequest(response: ComputeAnswer, name: string): void {
   const refuse = (reason: string): never => {
     response.body?.cancel().catch(ignore('what else the answer says is not wanted'))
@@ -58,11 +58,11 @@ export function requireAboutRequest(response: ComputeAnswer, name: string): void
   if (isRedirect(response)) refuse('answers with a redirect, which is not followed')
 }
 
-/** A 308 without an address is no redirect: it says how much of an upload came. Status 0 is how `fetch` may hide one. */
+/** A 308 without Location is no redirect: it reports the progress of an upload. `fetch` may hide a redirect as status 0. */
 export const isRedirect = ({ status, headers }: ComputeAnswer): boolean =>
   status === 0 || ([301, 302, 303, 307, 308].includes(status) && (status !== 308 || headers.has('location')))
 
-/** What the body of an error says. */
+/** The message in the body of an error. */
 export function messageOf(said: unknown): string | undefined {
   const { message } = (typeof said === 'object' && said !== null ? said : {}) as { message?: unknown }
   return typeof message === 'string' ? quoteText(message) : undefined

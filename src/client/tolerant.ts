@@ -3,9 +3,8 @@ import { Kind, type TSchema, Type } from '@sinclair/typebox'
 const made = new WeakMap<TSchema, TSchema>()
 
 /**
- * The schema for what a newer compute may say: objects may have more members, a word may be another than those of a list, an object
- * of which there are several forms may have a form that is not known, and texts and lists may be longer. What is only handed on is
- * not judged; what is known must still have its form.
+ * The schema for answers of newer computes: objects may have more members, a word may be missing in a list of words, an object of a
+ * union may have an unknown form, and texts and lists may be longer. Known members must still have their types.
  */
 export function tolerant<T extends TSchema>(schema: T): T {
   const known = made.get(schema)
@@ -33,7 +32,7 @@ function each(schemas: Record<string, TSchema>): Record<string, TSchema> {
   return Object.fromEntries(Object.entries(schemas).map(([name, schema]) => [name, tolerant(schema)]))
 }
 
-/** The members of a union, and those that a newer compute may have. */
+/** The members of a union, and those of newer computes. */
 function forms(members: readonly TSchema[]): TSchema[] {
   const words = members.filter(({ const: value }) => typeof value === 'string')
   // One word alone, or null, is no list that could grow.
@@ -42,7 +41,7 @@ function forms(members: readonly TSchema[]): TSchema[] {
   return [...open.map(tolerant), ...(objects.length > 1 ? unknownForm(objects) : [])]
 }
 
-/** An object whose form is another than those: a member that tells them apart has another word. */
+/** An object of an unknown form: the member that distinguishes the forms has another word. */
 function unknownForm(objects: readonly TSchema[]): TSchema[] {
   const [first] = objects
   const name = Object.keys(first?.properties ?? {}).find((it) =>

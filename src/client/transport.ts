@@ -8,22 +8,22 @@ export interface Outgoing {
   /** With the query, still percent-encoded; it begins with a slash. */
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
-  /** When its length is known, the headers have it. */
+  /** The headers have its length if that is known. */
   readonly body: ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | null
   readonly signal: AbortSignal
-  /** The answer may stand still for as long as it likes: a tunnel need not be watched because of it. */
+  /** The answer may be idle without a limit: a tunnel needs no heartbeats for it. */
   readonly rests?: boolean
 }
 
 /**
- * The answer of a compute. A `Response` is one. A runtime that is nearer to the wire makes less: headers that are only looked up, and
- * a short body as a whole.
+ * The answer of a compute, such as a `Response`. A faster runtime gives headers that can only be looked up, and a short body in one
+ * piece.
  */
 export interface ComputeAnswer {
   readonly status: number
   readonly headers: Pick<Headers, 'get' | 'has'>
   readonly body: ReadableStream<Uint8Array> | null
-  /** A short body that has come; `body` has the same bytes. */
+  /** A short body in one piece; `body` has the same bytes. */
   readonly whole?: Uint8Array<ArrayBuffer> | undefined
 }
 
@@ -34,7 +34,7 @@ export interface ComputeAnswer {
  */
 export type Send = (request: Outgoing) => Promise<ComputeAnswer>
 
-/** Where a compute is; a transport by which computes connect to us looks at the id only. */
+/** The address of a compute; the transport of joined computes uses the id only. */
 export type ComputeAddress = Pick<ComputeRecord, 'compute_id' | 'protocol' | 'host' | 'port'>
 export type Transport = (address: ComputeAddress) => Send
 
@@ -53,7 +53,7 @@ export class ConnectionLost extends Error {
   override readonly name = 'ConnectionLost'
 }
 
-/** A request that met the end of an idle connection is told so after the time of a way there and back, ms. */
+/** A request on an idle connection that the server has just ended fails within a round trip; this is its limit, ms. */
 export const raceMs = 5000
 
 /** The statuses of answers that have no body. */
@@ -66,7 +66,7 @@ export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
   return { headers, body: bytes }
 }
 
-/** The transport of runtimes that have nothing closer to the wire than `fetch`. */
+/** The transport of runtimes that have only `fetch`. */
 export const fetchTransport =
   (fetch: (url: string, init: RequestInit) => Promise<Response>): Transport =>
   (address) =>
@@ -82,7 +82,7 @@ export const fetchTransport =
     try {
       return await fetch(originOf(address) + path, init)
     } catch (error) {
-      // A server may end an idle connection just when it is used again; what changes nothing can be asked again.
+      // A server may end an idle connection just when it is used again; only a request without an effect is repeated.
       if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal.aborted || Date.now() - began > raceMs)
         throw error
       return fetch(originOf(address) + path, init)
