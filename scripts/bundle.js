@@ -1,12 +1,19 @@
 import { createHash } from 'node:crypto'
-import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat } from 'node:fs/promises'
-import { join, relative } from 'node:path'
+import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
+import { basename, join, relative, resolve } from 'node:path'
 
 // JavaScript, so that any Node that Patchbay runs on can build it.
 
 const root = join(import.meta.dirname, '..')
 const docsScript = join(root, 'runtime/vendor/rapidoc-min.js')
 const weekMs = 7 * 86_400_000
+const programs = {
+  patchbay: 'runtime/node/main.ts',
+  keeper: 'runtime/node/keeper/main.ts',
+  'pc-host': 'runtime/node/keeper/pc-host.ts',
+  'packet-worker': 'runtime/node/switch/fast/worker.ts',
+  'hash-worker': 'runtime/node/storage/hash-worker.ts',
+}
 
 /**
  * Bundles the program, and what it starts in processes and threads of their own, into a directory. Two bundles with the same
@@ -15,46 +22,113 @@ const weekMs = 7 * 86_400_000
 export async function bundle(outdir, { build: given, define, ...more } = {}) {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   // Only who bundles needs the bundler.
-  const { build } = await import('esbuild')
-  await build({
+  const esbuild = await import('esbuild')
+  const digest = given ?? (await digestOfSources())
+  const options = {
     absWorkingDir: root,
-    entryPoints: {
-      patchbay: 'runtime/node/main.ts',
-      keeper: 'runtime/node/keeper/main.ts',
-      'pc-host': 'runtime/node/keeper/pc-host.ts',
-      'packet-worker': 'runtime/node/switch/fast/worker.ts',
-      'hash-worker': 'runtime/node/storage/hash-worker.ts',
-    },
-    outdir,
+    outdir: resolve(root, outdir),
     bundle: true,
-    splitting: true,
     format: 'esm',
     platform: 'node',
     target: 'node20',
     minifySyntax: true,
+    minifyWhitespace: true,
     legalComments: 'none',
     // A native library, found beside the program in node_modules.
     external: ['koffi'],
     define: {
       PATCHBAY_VERSION: JSON.stringify(version),
-      PATCHBAY_BUILD: JSON.stringify(given ?? (await digestOfSources())),
+      PATCHBAY_BUILD: JSON.stringify(digest),
       ...define,
     },
     // Bundled CommonJS packages ask for Node's modules by require.
     banner: {
       js: "import { createRequire as _createRequire } from 'node:module'; const require = _createRequire(import.meta.url);",
     },
+    // A part imports parts of its own build alone, also in a directory with parts of an older one.
+    chunkNames: `[name]-${digest}-[hash]`,
+    metafile: true,
     logLevel: 'warning',
     ...more,
-  })
+    plugins: [requiredHttp, ...(more.plugins ?? [])],
+  }
+  // Each process and thread has a bundle of its own: parts in common would be dozens of small files, which a start reads one by one.
+  const build = async ([name, source]) =>
+    esbuild.build({ ...options, splitting: name === 'patchbay', entryPoints: { [name]: source } })
+  const [{ metafile }] = await Promise.all(Object.entries(programs).map(build))
+  await mergeParts(esbuild, options, metafile.outputs)
   await mkdir(join(outdir, 'assets'), { recursive: true })
   await copyFile(docsScript, join(outdir, 'assets/rapidoc-min.js'))
 }
 
+/** Node reads all members of a module that is imported, and loads undici for those of node:http: it is required instead. */
+const requiredHttp = {
+  name: 'required-http',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /^node:http$/ }, ({ kind }) =>
+      kind === 'import-statement' ? { path: 'http', namespace: 'required' } : undefined,
+    )
+    onLoad({ filter: /./, namespace: 'required' }, () => ({ contents: 'module.exports = require("node:http")' }))
+  },
+}
+
+/** The parts that are always loaded together come into one file each: a start reads one file after the other. */
+async function mergeParts(esbuild, options, outputs) {
+  const pathOf = (source) => Object.keys(outputs).find((path) => outputs[path].entryPoint === `runtime/node/${source}`)
+  const kinds = Object.keys(outputs).filter((path) => /^runtime\/node\/kinds\//.test(outputs[path].entryPoint ?? ''))
+  const done = new Set()
+  const take = (path) => {
+    if (done.has(path) || outputs[path] === undefined) return []
+    done.add(path)
+    const imported = outputs[path].imports.filter(({ kind }) => kind === 'import-statement')
+    return [path, ...imported.flatMap((it) => take(it.path))]
+  }
+  // They stay as they are: the program imports them before it knows its command.
+  take(pathOf('main.ts'))
+  const groups = [[pathOf('config/load.ts')], [pathOf('serve.ts'), ...kinds]].map((paths) => paths.flatMap(take))
+  const listOf = (path, name) => `{${outputs[path].exports.map(name).join()}}`
+  const stubs = new Map()
+  for (const [first, ...others] of groups) {
+    for (const [at, path] of others.entries())
+      stubs.set(join(root, path), `export${listOf(path, (it) => `p${at}_${it} as ${it}`)}from"${nameOf(first)}"`)
+  }
+  const merge = async ([first, ...others]) => {
+    const ours = new Set([first, ...others].map((path) => join(root, path)))
+    const contents = [
+      `export*from"${nameOf(first)}"`,
+      ...others.map((path, at) => `export${listOf(path, (it) => `${it} as p${at}_${it}`)}from"${nameOf(path)}"`),
+    ]
+    const parts = {
+      name: 'parts',
+      setup({ onResolve, onLoad }) {
+        onResolve({ filter: /^\.\// }, ({ path, kind }) => {
+          const whole = join(options.outdir, path)
+          const isMerged = kind === 'import-statement' && (ours.has(whole) || stubs.has(whole))
+          return isMerged ? { path: whole } : { path, external: true }
+        })
+        onLoad({ filter: /./ }, async ({ path }) => ({
+          contents: ours.has(path) ? (await readFile(path, 'utf8')).replace(options.banner.js, '') : stubs.get(path),
+          resolveDir: options.outdir,
+        }))
+      },
+    }
+    const { outputFiles } = await esbuild.build({
+      ...options,
+      ...{ plugins: [parts], outdir: undefined, outfile: join(root, first), allowOverwrite: true, write: false },
+      ...{ define: {}, stdin: { contents: contents.join(';'), resolveDir: options.outdir } },
+    })
+    return outputFiles.map(({ path, contents }) => [path, contents])
+  }
+  for (const [path, contents] of [...(await Promise.all(groups.map(merge))).flat(), ...stubs])
+    await writeFile(path, contents)
+}
+
+const nameOf = (path) => `./${basename(path)}`
+
 async function digestOfSources() {
   const hash = createHash('sha256')
   const sources = await Promise.all(['src', 'runtime/node'].map(sourcesIn))
-  for (const name of [...sources.flat().sort(), 'package-lock.json']) {
+  for (const name of [...sources.flat().sort(), 'package-lock.json', 'scripts/bundle.js']) {
     hash.update(name).update(await readFile(join(root, name)).catch(() => ''))
   }
   return hash.digest('hex').slice(0, 12)
