@@ -32,6 +32,12 @@ const small: readonly Endpoint[] = [
     },
   }),
   endpoint({
+    ...at('/v2/compute/statistics'),
+    summary: 'Load of the host',
+    replies: anything,
+    handle: async (_, { agent }) => ok(await agent.host.load()),
+  }),
+  endpoint({
     ...at('/v2/iou_license'),
     summary: 'The licence of IOU, which the setting iou.iourc_path names: its content is not shown',
     replies: anything,

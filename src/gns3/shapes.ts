@@ -193,8 +193,15 @@ export const isReshaped = (schema: TSchema | undefined): boolean =>
 /** Categories of templates as numbers, which earlier clients send. */
 const categories = ['router', 'switch', 'guest', 'firewall']
 
-/** What kinds of ours take in place of members that only theirs have. */
-const taken = (given: Members): Members => Object.assign({}, ...sharedKinds.map(([, { taken }]) => taken?.(given)))
+/** What a kind takes in place of members that only theirs have. Of an unknown kind, what any kind takes beside the given members. */
+function taken(given: Members, kind: string | undefined): Members {
+  if (kind !== undefined) return byName.get(kind)?.[1].taken?.(given) ?? {}
+  const all: Members = Object.assign({}, ...sharedKinds.map(([, { taken }]) => taken?.(given)))
+  return pick(
+    all,
+    Object.keys(all).filter((name) => !(name in given)),
+  )
+}
 
 /**
  * A body of theirs as an endpoint takes it. Members that it only shows are left out, and members that it does not know are kept for
@@ -203,6 +210,11 @@ const taken = (given: Members): Members => Object.assign({}, ...sharedKinds.map(
 export function given({ body: schema, takesBack }: Endpoint, body: Members): Members {
   const id = String(schema?.$id)
   const { node_type, template_id, template_type, category, properties } = body
+  const type = node_type ?? template_type
+  const kind =
+    typeof type === 'string'
+      ? ourKind(type)
+      : sharedKinds.find(([{ create, update }]) => create === schema || update === schema)?.[0].name
   const ours: Members = {
     ...body,
     ...(typeof node_type === 'string' && { node_type: ourKind(node_type) }),
@@ -210,8 +222,8 @@ export function given({ body: schema, takesBack }: Endpoint, body: Members): Mem
     ...(typeof template_id === 'string' && { template_id: ourTemplate(template_id) }),
     ...(typeof category === 'number' && { category: categories[category] ?? 'guest' }),
     ...(isMembers(properties) &&
-      !id.startsWith('LabTemplate') && { properties: { ...properties, ...taken(properties) } }),
-    ...taken(body),
+      !id.startsWith('LabTemplate') && { properties: { ...properties, ...taken(properties, kind) } }),
+    ...taken(body, kind),
   }
   const { properties: known, additionalProperties } = (schema ?? {}) as Partial<TObject>
   if (known === undefined || additionalProperties !== false) return ours
@@ -244,8 +256,8 @@ export function line(
   if (feed === 'controller' && seq !== undefined && action.startsWith('project.')) return undefined
   if (!isMembers(event)) return { action, event }
   if (action === 'ping') {
-    // Release 3 has the third one.
-    return { action, event: { disk_usage_percent: 0, ...event } }
+    // Without the third one release 3 gives its feed up.
+    return { action, event: version.startsWith('3.') ? { disk_usage_percent: 0, ...event } : event }
   }
   if (feed === 'compute') {
     const kind = action.startsWith('node.') ? kindOfShown(event) : undefined

@@ -3,7 +3,7 @@ import { objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { deviceName, ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { kind } from './kind.ts'
+import { incumbent, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
 import { v1Of } from './v1.ts'
 
@@ -42,8 +42,14 @@ const schemas = { node: CloudNode, create: CloudCreate, update: CloudUpdate }
 export const cloud = kind({
   name: 'cloud',
   noun: 'cloud',
+  incumbent: incumbent({
+    nodeType: 'cloud',
+    members: ['node_directory', 'ports_mapping', 'interfaces'],
+    template: { name: 'Cloud', symbol: ':/symbols/cloud.svg' },
+  }),
   ...schemas,
   v1: v1Of('cloud', schemas, { lacks: ['console_type'] }),
+  template: { name: 'Cloud', category: 'guest', nameFormat: 'Cloud{0}', symbol: 'cloud' },
   ports: mappedShapes,
   nioTypes: ethernetNios,
   consoles: [],

@@ -3,7 +3,7 @@ import { objectSchema } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { kind } from './kind.ts'
+import { incumbent, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
 import { v1Of } from './v1.ts'
 
@@ -29,8 +29,14 @@ export const hub = kind({
   name: 'hub',
   noun: 'hub',
   aliases: ['ethernet_hub', 'ethernet-hub'],
+  incumbent: incumbent({
+    nodeType: 'ethernet_hub',
+    members: ['ports_mapping'],
+    template: { name: 'Ethernet hub', symbol: ':/symbols/hub.svg' },
+  }),
   ...schemas,
   v1: v1Of('hub', schemas, { lacks: ['console_type'] }),
+  template: { name: 'Hub', category: 'switch', nameFormat: 'Hub{0}', symbol: 'hub' },
   ports: mappedShapes,
   nioTypes: ethernetNios,
   consoles: [],

@@ -3,7 +3,7 @@ import { objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { action, kind } from './kind.ts'
+import { action, incumbent, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
 import { v1Of } from './v1.ts'
 
@@ -61,8 +61,16 @@ export const ethernetSwitch = kind({
   name: 'switch',
   noun: 'switch',
   aliases: ['ethernet_switch', 'ethernet-switch'],
+  incumbent: incumbent({
+    nodeType: 'ethernet_switch',
+    members: ['console', 'console_type', 'ports_mapping'],
+    // Its switch has a console for its table; this one has `mac-table`.
+    taken: ({ console_type }) => (console_type === undefined ? {} : { console_type: 'none' }),
+    template: { name: 'Ethernet switch', symbol: ':/symbols/ethernet_switch.svg' },
+  }),
   ...schemas,
   v1: v1Of('switch', schemas, { lacks: ['console_type'] }),
+  template: { name: 'Switch', category: 'switch', nameFormat: 'Switch{0}', symbol: 'switch' },
   ports: mappedShapes,
   nioTypes: ethernetNios,
   consoles: [],

@@ -122,3 +122,16 @@ describe('a compute of a controller of release 2.2', () => {
     expect(ping?.event).toHaveProperty('disk_usage_percent')
   })
 })
+
+describe('switches, hubs and clouds of a controller of release 2.2', () => {
+  it.each([
+    ['ethernet_switch', { console_type: 'telnet' }, ['console', 'console_type', 'ports_mapping']],
+    ['ethernet_hub', {}, ['ports_mapping']],
+    ['cloud', {}, ['interfaces', 'node_directory', 'ports_mapping']],
+  ])('a node of the type %s has the members of that type', async (type, given, members) => {
+    const service = await gns3Service()
+    const { project } = await withNode(service)
+    const node = await service.call('POST', `${project}/${type}/nodes`, { name: 'N', ...given })
+    expect(Object.keys(node).sort()).toEqual([...members, 'name', 'node_id', 'project_id', 'status'].sort())
+  })
+})

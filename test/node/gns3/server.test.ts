@@ -36,6 +36,13 @@ describe('a server for clients of release 2.2', () => {
       ...{ default_name_format: 'PC{0}', symbol: ':/symbols/vpcs_guest.svg', compute_id: null },
     })
     expect(await service.call('GET', `/v2/templates/${vpcs}`)).toMatchObject({ name: 'VPCS' })
+    expect(templates.map(({ template_type, template_id }) => [template_type, template_id])).toEqual(
+      expect.arrayContaining([
+        ['ethernet_switch', '1966b864-93e7-32d5-965f-001384eec461'],
+        ['ethernet_hub', 'b4503ea9-d6b6-3695-9fe4-1db3b39290b0'],
+        ['cloud', '39e257dc-8412-3174-b6b3-0ee3ed6a43e9'],
+      ]),
+    )
   })
 
   it('shows nodes, links and projects with the members of that release', async () => {
