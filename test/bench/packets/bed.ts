@@ -16,7 +16,7 @@ export class Bed {
     const { links = 1, segmenting = true } = options
     const netio: Netio = { ...setup.netio, isDirect: setup.kind === 'none' }
     const bed = new Bed()
-    const { first } = leasePorts(links * 2)
+    const { first } = leasePorts(links * 4 + 16)
     const ports = Array.from({ length: links }, (_, index) => [first + index * 2, first + index * 2 + 1] as const)
     const { targets } = (await ask(bed.#relay, { setup: { ...setup, ports } } satisfies Order)) as Reply & {
       targets: Setup['ports']

@@ -4,6 +4,7 @@ import type { SwitchNio } from '../../../runtime/node/keeper-protocol/protocol.t
 import { Sockets } from '../../../runtime/node/switch/fast/sockets.ts'
 import { Switch } from '../../../runtime/node/switch/switch.ts'
 import { loadLibc } from '../../../runtime/node/system/libc.ts'
+import { leasePorts } from '../../support/port-leases.ts'
 
 /** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */
 export type RelayKind = 'fast' | 'fast, no GSO' | 'portable' | 'node:dgram' | 'none'
@@ -89,9 +90,10 @@ async function overSwitch(lan: Switch, b: number, sinks: number): Promise<number
   const ports = keys.map((_, port_number) => ({ port_number, mode: 'access' as const, vlan: 1, ethertype: 0x8100 }))
   await lan.configure('sw', { type: 'bridge', forwards: 'learned', ageing_s: 300, ports })
   const { switch_port: toB } = await lan.open('b0', b)
-  const sockets = new Sockets(loadLibc(), false)
+  const sockets = new Sockets(loadLibc(), true)
+  const { first } = leasePorts(8)
   for (let index = 0; index < sinks; index++) {
-    const local = { address: host, port: b + 10 + index }
+    const local = { address: host, port: first + index }
     const { switch_port } = await lan.open(`s${index}`, local.port)
     const remote = { address: host, port: switch_port }
     sockets.udp({ type: 'udp', local, remote, probes: false, row: 0, sends: 'out' })
