@@ -280,8 +280,8 @@ export function createApp(options: AppOptions): App {
     }
     const who = typeof caller === 'function' ? caller(identity) : caller
     /** Says of the inner answer what it says of itself. */
-    const at = async (inner: Request, to: string): Promise<Response> => {
-      const how: Found = { found: () => identity, peer, upgrade: (_, on) => upgrade(request, on) }
+    const at = async (inner: Request, to: string, over = upgrade): Promise<Response> => {
+      const how: Found = { found: () => identity, peer, upgrade: (_, on) => over(request, on) }
       const response = await respond(inner, to, headers, { ...how, ...(who !== undefined && { caller: who }) })
       return response instanceof Elsewhere ? response.response : finish(response, headers, options)
     }

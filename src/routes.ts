@@ -2,6 +2,7 @@ import type { Endpoint } from './http/endpoint.ts'
 import { docsEndpoints } from './routes/docs.ts'
 import { imageEndpoints } from './routes/images.ts'
 import { labDrawingEndpoints } from './routes/labs/drawings.ts'
+import { labJobEndpoints } from './routes/labs/jobs.ts'
 import { labKindActionEndpoints } from './routes/labs/kind-actions.ts'
 import { labLinkEndpoints } from './routes/labs/links.ts'
 import { labNodeEndpoints } from './routes/labs/nodes.ts'
@@ -30,6 +31,7 @@ export const endpoints: readonly Endpoint[] = [
   ...projectEndpoints,
   ...labProjectEndpoints,
   ...labNodeEndpoints,
+  ...labJobEndpoints,
   ...labLinkEndpoints,
   ...labKindActionEndpoints,
   ...labRelayEndpoints,

@@ -19,6 +19,7 @@ import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
 import { callerName } from './http/caller.ts'
+import { isRebooted } from './labs/boot-id.ts'
 import { LabFiles } from './labs/lab-files.ts'
 import type { Log } from './log/log.ts'
 import type { ServiceRecords } from './storage/service-records.ts'
@@ -51,7 +52,7 @@ export async function openCompute({ config, log, records, tokens, port, inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
   const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, load: () => agent.host.load() })
-  void labs.restore(takenOver)
+  void labs.restore(takenOver, { isRebooted: await isRebooted(records) })
   return {
     agent,
     fleet,
@@ -126,7 +127,7 @@ async function openLabs(
   return {
     labs,
     async close() {
-      labs.shutdown()
+      await labs.shutdown()
       await store.close()
     },
   }

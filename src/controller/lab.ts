@@ -34,6 +34,8 @@ export class Lab {
   /** What is known of links, and when it was read, ms since 1970. */
   readonly linkStates = new Map<string, LabLinkState>()
   linksReadAt = 0
+  /** Nodes that run, or that ended without being stopped: an `auto_start` after a reboot starts them. */
+  readonly ran: Set<string>
   /** Ends what goes on while the lab is open. */
   readonly closing = new AbortController()
   isOpen = false
@@ -44,6 +46,7 @@ export class Lab {
   constructor(id: string, entries: LabEntries, store: LabStore, events: EventLog) {
     this.id = id
     this.document = new LabDocument(entries)
+    this.ran = new Set(entries.get('ran') as string[] | undefined)
     this.#store = store
     this.#events = events
   }
@@ -64,6 +67,11 @@ export class Lab {
       for (const it of news()) this.tell(it)
       return result
     })
+  }
+
+  /** Keeps `ran`. It is no edit of the document. */
+  saveRan(): Promise<void> {
+    return this.#store.save(this.id, new Map([['ran', [...this.ran]]]))
   }
 
   /** Tells the feed of the lab. */

@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
+import { startTimer } from '../async/pause.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
@@ -12,7 +13,9 @@ import type { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 import { Changes, LabDocument, type ProjectRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
+import { Jobs } from './jobs.ts'
 import { Lab, type LabNews } from './lab.ts'
+import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { nameKey } from './names.ts'
 import type { LabStore } from './store.ts'
@@ -22,6 +25,9 @@ import { ComputeWatch } from './watch.ts'
 
 /** How long requests wait for labs that are opened after a start of the service, ms. */
 const maxRestoreMs = 30_000
+
+/** Changes of what runs are saved together, after this time, ms. */
+const saveRanMs = 1000
 
 /** On whose behalf a lab asks computes. */
 export type AskCompute = (computeId: string) => ComputeClient
@@ -40,6 +46,8 @@ export class Labs {
   readonly events: EventLog
   readonly templates: Templates
   readonly symbols: Symbols
+  readonly jobs: Jobs
+  readonly uses: LabUses
   readonly #listeners = new Set<(news: LabNews) => void>()
   readonly #store: LabStore
   readonly #warn: (message: string) => void
@@ -49,6 +57,8 @@ export class Labs {
   /** Opening, closing and deleting one lab come one after the other; under '' so does what takes a name. */
   readonly #mutex = new KeyedMutex()
   readonly #watch: ComputeWatch
+  /** Labs whose `ran` is saved soon, and what cancels that. */
+  readonly #unsaved = new Map<Lab, () => void>()
   /** Settled when what was open before is open again. */
   #restored: Promise<void> = Promise.resolve()
 
@@ -59,6 +69,12 @@ export class Labs {
     this.computes = computes
     this.events = events
     this.#warn = warn
+    this.jobs = new Jobs(computes)
+    this.uses = new LabUses({
+      isBusy: (lab) => this.jobs.isBusy(lab.id),
+      close: (lab) => this.close(lab.id, ownAsk(computes)),
+      warn,
+    })
     this.#watch = new ComputeWatch(computes, {
       item: (computeId, item) => {
         const { project_id, payload } = item
@@ -79,12 +95,15 @@ export class Labs {
     return labs
   }
 
-  /** Opens the labs that were open before, and those that are to be opened at each start, once the computes are ready. */
-  restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
+  /**
+   * Opens the labs that were open before, and those that are to be opened at each start, once the computes are ready. `isRebooted`:
+   * the computer was started since; of projects with `auto_start` the nodes that ran are started then.
+   */
+  restore(ready: Promise<unknown> = Promise.resolve(), { isRebooted } = { isRebooted: false }): Promise<void> {
     const wanted = [...this.#heads].filter(([, { is_open, auto_open }]) => is_open || auto_open)
-    const open = async ([id]: (typeof wanted)[number]) => {
-      const ask: AskCompute = (computeId) => this.computes.client(computeId)
-      await this.#openNow(id, id, ask).catch(({ message }: Error) =>
+    const open = async ([id, { is_open }]: (typeof wanted)[number]) => {
+      const starts = !is_open ? 'all' : isRebooted ? 'ran' : 'none'
+      await this.#openNow(id, id, ownAsk(this.computes), starts).catch(({ message }: Error) =>
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
     }
@@ -201,6 +220,7 @@ export class Labs {
       result: undefined,
     }))
     this.#heads.set(lab.id, lab.document.project)
+    if (lab.document.project.auto_start) await lab.saveRan()
     this.#tellAll(lab, 'project.updated')
     return lab.project()
   }
@@ -209,10 +229,11 @@ export class Labs {
   async open(word: string, ask: AskCompute): Promise<LabProject> {
     const id = this.idOf(word)
     await this.#restored
-    return this.#openNow(id, word, ask)
+    return this.#openNow(id, word, ask, 'all')
   }
 
-  #openNow(id: string, word: string, ask: AskCompute): Promise<LabProject> {
+  /** `starts`: the nodes that `auto_start` starts. */
+  #openNow(id: string, word: string, ask: AskCompute, starts: 'all' | 'ran' | 'none'): Promise<LabProject> {
     return this.#mutex.run(id, async () => {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
@@ -227,8 +248,21 @@ export class Labs {
       await this.#refresh(lab, computes, ask)
       await this.#saveOpen(lab, true)
       this.#tellAll(lab, 'project.opened')
+      this.#autoStart(lab, starts, ask)
       return lab.project()
     })
+  }
+
+  #autoStart(lab: Lab, starts: 'all' | 'ran' | 'none', ask: AskCompute): void {
+    const { document, ran, shown } = lab
+    const nodes = [...document.nodes.keys()].filter((id) => starts === 'all' || ran.has(id))
+    for (const [id, { status }] of shown) if (status !== 'stopped') ran.add(id)
+    if (starts === 'none' || !document.project.auto_start || nodes.length === 0) return
+    try {
+      this.jobs.start(lab, { action: 'start', ...(starts === 'ran' && { nodes }) }, ask)
+    } catch (error) {
+      lab.tell({ action: 'log.warning', event: { message: `Its nodes were not started: ${(error as Error).message}` } })
+    }
   }
 
   /** Stops its nodes, and keeps all. A closed one is left as it is. */
@@ -237,6 +271,7 @@ export class Labs {
     return this.#mutex.run(id, async () => {
       const lab = this.#open.get(id)
       if (lab === undefined) return
+      this.jobs.endOf(id, 'The project was closed')
       await this.#closeComputes(lab, ask)
       await this.#saveOpen(lab, false)
       this.#closed(lab, 'project.closed')
@@ -248,6 +283,7 @@ export class Labs {
     const id = this.idOf(word)
     return this.#mutex.run(id, async () => {
       const lab = await this.find(id)
+      this.jobs.endOf(id, 'The project was deleted', { forget: true })
       for (const computeId of lab.document.project.computes) await ask(computeId).removeProject(id).catch(unlessGone)
       await this.#store.remove(id)
       this.#heads.delete(id)
@@ -271,11 +307,19 @@ export class Labs {
     this.#watch.add(computeId)
   }
 
-  /** Ends the feeds. */
-  shutdown(): void {
-    for (const lab of this.#open.values()) lab.closing.abort()
+  /** Ends jobs and feeds. */
+  async shutdown(): Promise<void> {
     this.#watch.close()
+    for (const lab of this.#open.values()) {
+      this.jobs.endOf(lab.id, 'The service has ended')
+      lab.closing.abort()
+    }
+    this.uses.end()
     this.events.close()
+    for (const [lab, cancel] of this.#unsaved) {
+      cancel()
+      await lab.saveRan().catch(ignore('what is kept is a moment older'))
+    }
   }
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
@@ -305,13 +349,18 @@ export class Labs {
     lab.isOpen = true
     this.events.openProject(id)
     this.#open.set(id, lab)
-    const ask: AskCompute = (computeId) => this.computes.client(computeId)
-    void watchLinks(lab, { ask, hasReaders: () => this.events.hasReaders(id), signal: lab.closing.signal })
+    void watchLinks(lab, {
+      ask: ownAsk(this.computes),
+      hasReaders: () => this.events.hasReaders(id),
+      signal: lab.closing.signal,
+    })
     for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
     return lab
   }
 
   #closed(lab: Lab, action: string): void {
+    this.#unsaved.get(lab)?.()
+    this.#unsaved.delete(lab)
     lab.isOpen = false
     lab.closing.abort()
     this.#tellAll(lab, action)
@@ -362,7 +411,7 @@ export class Labs {
   async #refreshAll(computeId: string): Promise<void> {
     for (const lab of this.#open.values()) {
       if (!lab.document.project.computes.includes(computeId)) continue
-      await this.#refresh(lab, [computeId], (id) => this.computes.client(id))
+      await this.#refresh(lab, [computeId], ownAsk(this.computes))
       for (const record of lab.document.nodes.values()) {
         if (record.compute_id === computeId) lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
       }
@@ -376,11 +425,13 @@ export class Labs {
         kind: string
         node_id: string
         status: string
+        status_reason?: string | null
         name: string
       }
       const record = lab.document.nodes.get(shown.node_id)
       if (record === undefined || record.compute_id !== computeId) return
       lab.troubles.delete(record.node_id)
+      this.#noteRun(lab, shown)
       if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
       else lab.shown.set(record.node_id, shown)
       if (payload.type === 'node.deleted')
@@ -388,6 +439,23 @@ export class Labs {
       lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
     } else if (payload.type.startsWith('log.') && 'message' in payload)
       lab.tell({ action: payload.type, event: { message: payload.message } })
+  }
+
+  /** Remembers whether a node is to run. One that ended by itself, or with the computer, still is. */
+  #noteRun(
+    lab: Lab,
+    { node_id, status, status_reason }: { node_id: string; status: string; status_reason?: string | null },
+  ): void {
+    const runs = status !== 'stopped'
+    if (runs === lab.ran.has(node_id) || (!runs && status_reason != null)) return
+    if (runs) lab.ran.add(node_id)
+    else lab.ran.delete(node_id)
+    if (!lab.document.project.auto_start || this.#unsaved.has(lab)) return
+    const cancel = startTimer(() => {
+      this.#unsaved.delete(lab)
+      lab.saveRan().catch(ignore('the next change is saved with it'))
+    }, saveRanMs)
+    this.#unsaved.set(lab, cancel)
   }
 
   #absent(lab: Lab, computeId: string, error: Error): void {
@@ -411,6 +479,12 @@ export class Labs {
     }
   }
 }
+
+/** The service itself asks. */
+const ownAsk =
+  (computes: LabComputes): AskCompute =>
+  (computeId) =>
+    computes.client(computeId)
 
 const noSuchProject = (word: string): ApiError =>
   notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })

@@ -1,5 +1,4 @@
 import { ignore } from '../async/ignore.ts'
-import { mapLimit } from '../async/map-limit.ts'
 import { badRequest, conflict, unlessGone } from '../errors/api-error.ts'
 import { kindOf } from '../kinds/node.ts'
 import { isKnownKind, type LabNode, type LabNodeCreate, type LabNodeUpdate, mapFields } from '../model/lab/node.ts'
@@ -13,9 +12,6 @@ import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { unlinkNode } from './links.ts'
 import { freeName, nameKey } from './names.ts'
-
-/** Nodes of a lab that are acted on at once. */
-const maxAtOnce = 8
 
 export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
   project_id: lab.id,
@@ -164,17 +160,6 @@ export async function actOn(lab: Lab, record: NodeRecord, action: NodeAction, as
   const shown = await ask(record.compute_id).act(nodePathOf(lab, record), action)
   lab.shown.set(record.node_id, shown)
   return lab.nodeView(lab.node(record.node_id))
-}
-
-/** The same with all nodes of a lab; rejects with the first failure when all others were asked. */
-export async function actOnAll(lab: Lab, action: NodeAction, ask: AskCompute): Promise<void> {
-  const failures: unknown[] = []
-  await mapLimit(
-    [...lab.document.nodes.values()].filter(({ node_type }) => isKnownKind(node_type)),
-    (record) => actOn(lab, record, action, ask).catch((error: unknown) => failures.push(error)),
-    maxAtOnce,
-  )
-  if (failures.length > 0) throw failures[0]
 }
 
 /** A copy of a node, with a name of its own; 409 for a node that runs. */

@@ -49,8 +49,8 @@ export interface Context<Agent = SharedAgent> {
   readonly caller: Caller
   /** Told the id of the compute whose answer this is, before it is asked (`X-Patchbay-Compute`). */
   readonly answered: (computeId: string) => void
-  /** Answers a request at another path of this service, on behalf of the same caller. */
-  readonly at: (request: Request, path: string) => Promise<Response>
+  /** Answers a request at another path of this service, on behalf of the same caller. `over` opens its websocket. */
+  readonly at: (request: Request, path: string, over?: Upgrade) => Promise<Response>
   /** The same, where this service is what the compute `local` means: at a gateway. */
   readonly itself: ((request: Request, path: string) => Promise<Response>) | undefined
   readonly tickets: TicketOffice

@@ -127,6 +127,13 @@ export class TestService {
     await this.kill('SIGTERM')
   }
 
+  /** What a reboot of the computer is for it: it ends with all nodes, and finds another boot id. */
+  async reboot(): Promise<void> {
+    await this.end()
+    await writeFile(join(this.data, 'labs/boot-id'), 'another boot\n')
+    await this.restart()
+  }
+
   async kill(signal: NodeJS.Signals): Promise<void> {
     const child = this.#child
     if (child === undefined || !this.isRunning) return

@@ -1,14 +1,8 @@
-import { Type } from '@sinclair/typebox'
+import { type Static, Type } from '@sinclair/typebox'
+import { abortable } from '../../async/abort.ts'
 import type { NodeAction } from '../../controller/compute-client.ts'
-import {
-  actOn,
-  actOnAll,
-  createNode,
-  duplicateNode,
-  nodePathOf,
-  removeNode,
-  updateNode,
-} from '../../controller/nodes.ts'
+import { jobHeader } from '../../controller/jobs.ts'
+import { actOn, createNode, duplicateNode, nodePathOf, removeNode, updateNode } from '../../controller/nodes.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { LabLink } from '../../model/lab/link.ts'
 import { LabNode, LabNodeCreate, LabNodeUpdate } from '../../model/lab/node.ts'
@@ -26,6 +20,11 @@ const unique = Type.Object({
     Type.Literal('refuse', {
       description: 'refuse: 409 for a name that is taken; else the node gets the next free one',
     }),
+  ),
+})
+const startQuery = Type.Object({
+  wait: Type.Optional(
+    Type.Literal('ready', { description: 'ready: answered when all nodes are ready, not when they were asked' }),
   ),
 })
 const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
@@ -148,13 +147,22 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
     endpoint({
       ...{ method: 'POST', path: `${list}/${action}`, owner, tag, params: inProject },
       summary: `${does} all nodes of a project`,
+      description: `A job does it, which ${jobHeader} names. It goes on when the client leaves.`,
+      query: action === 'start' ? startQuery : Type.Object({}),
       bodyKind: 'ignored',
       replies: { 204: { description: 'All were asked' } },
-      errors: { 404: noSuchProject, 409: 'A node could not; all others were asked' },
-      async handle({ params }, context) {
+      errors: {
+        404: noSuchProject,
+        409: 'A node could not; all others were asked',
+        ...(action === 'start' && { 400: 'Nodes come after each other in a cycle' }),
+        429: 'Too many jobs run',
+      },
+      async handle({ params, query, request }, context) {
         const { labs, ask } = labsOf(context)
-        await actOnAll(await labs.lab(params.project_id), action, ask)
-        return noContent
+        const job = labs.jobs.start(await labs.lab(params.project_id), { action }, ask)
+        const { wait } = query as Static<typeof startQuery>
+        await abortable(wait === 'ready' ? job.over : job.asked, request.signal)
+        return new Response(null, { status: 204, headers: { [jobHeader]: job.id } })
       },
     }),
     endpoint({

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { onAbort } from '../../async/abort.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../../http/feed.ts'
 import { LabProject, LabProjectCreate, LabProjectUpdate, LabStats } from '../../model/lab/project.ts'
@@ -106,7 +107,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       ...{ method: 'GET', path: `${base}/{project_id}/notifications${tail}`, owner, tag, params },
       summary: `Feed of what happens in a project${tail === '' ? '' : ', as a websocket'}`,
       description:
-        'One JSON object a line: node.created, node.updated, node.deleted, the same of link and drawing, project.updated, ' +
+        'One JSON object a line: node.created, node.updated, node.deleted, the same of link, drawing and job, project.updated, ' +
         'project.closed, project.deleted, log.warning, log.error, ping. With "Accept: text/event-stream" as server-sent events.',
       query: feedQuery,
       websocket: true,
@@ -117,7 +118,11 @@ export const labProjectEndpoints: readonly Endpoint[] = [
         if (tail === '/ws') requireUpgrade(request)
         const { labs } = labsOf(context)
         const lab = await labs.lab(params.project_id)
-        const feeds: typeof context.feeds = async (feed) => labs.events.open(feed)
+        const feeds: typeof context.feeds = async (feed) => {
+          const items = labs.events.open(feed)
+          onAbort(feed.signal, labs.uses.begin(lab))
+          return items
+        }
         const encode = ({ payload }: Parameters<NonNullable<Parameters<typeof openFeed>[0]['encode']>>[0]) =>
           payload.type === 'other' ? { action: payload.action, event: payload.event } : undefined
         return openFeed({ request, context: { ...context, feeds }, encode, projectId: lab.id, query })

@@ -10,6 +10,7 @@ import { type Context, created, type Endpoint, endpoint, noContent, ok } from '.
 import { requireUpgrade } from '../../http/feed.ts'
 import { pathTail, sinceQuery } from '../../http/params.ts'
 import type { RelayedAnswer } from '../../http/relayed-answer.ts'
+import type { Upgrade } from '../../http/socket.ts'
 import { localId } from '../../model/compute.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
 import { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
@@ -38,7 +39,7 @@ export async function relayTo(
   const { url, method, headers, body, signal } = request
   const inner = new URL(path + new URL(url).search, url)
   const init = { method, headers, signal, ...(body !== null && method !== 'GET' && { body, duplex: 'half' }) }
-  return at(new Request(inner, init), path)
+  return at(new Request(inner, init), path, upgrade)
 }
 
 /** Streams of labs, which their computes answer: consoles, captures and files. */
@@ -59,9 +60,24 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       },
       async handle({ params, request }, context) {
         requireUpgrade(request)
-        const lab = await labsOf(context).labs.lab(params.project_id)
+        const { labs } = labsOf(context)
+        const lab = await labs.lab(params.project_id)
         const record = lab.node(params.node_id)
-        return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/console/${kind}`, { request, context })
+        const upgrade: Upgrade = (asked, on) => {
+          const end = labs.uses.begin(lab)
+          return context.upgrade(asked, {
+            open(socket) {
+              socket.onClose(end)
+              on.open(socket)
+            },
+            abandon() {
+              end()
+              on.abandon()
+            },
+          })
+        }
+        const path = `${nodePath(nodePathOf(lab, record))}/console/${kind}`
+        return relayTo(record.compute_id, path, { request, context: { ...context, upgrade } })
       },
     }),
   ),

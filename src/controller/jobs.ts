@@ -1,0 +1,322 @@
+import { abortable } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
+import { startTimer } from '../async/pause.ts'
+import { ApiError, badRequest, notFound, tooMany } from '../errors/api-error.ts'
+import type { LabJob, LabJobCreate, LabJobNode } from '../model/lab/job.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import type { LabComputes } from './computes.ts'
+import type { NodeRecord } from './document.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute } from './labs.ts'
+import { nameKey } from './names.ts'
+import { actOn, nodePathOf } from './nodes.ts'
+import { untilReady } from './ready.ts'
+import { StartPace } from './start-pace.ts'
+
+/** Most running jobs of a service, and how many ended ones it lists for how long, ms. */
+const maxRunning = 200
+const maxEnded = 200
+const keptMs = 15 * 60_000
+/** Between two events of one job, ms. */
+const tellMs = 100
+/** Most nodes that a job shows. */
+const maxShown = 100
+
+/** Costs of a start, see StartPace. Nodes of other kinds are machines. */
+const weightOf: Readonly<Record<string, number>> = { pc: 1, switch: 0, hub: 0, nat: 0, cloud: 0 }
+const machineWeight = 4
+
+/** In this order a job shows its nodes. */
+const shownStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
+
+/** One node of a job. */
+interface Step {
+  readonly record: NodeRecord
+  /** Steps that must be done before. */
+  before: readonly Step[]
+  state: LabJobNode['state']
+  reason: string | null
+  /** Resolves when the node was asked, or will not be; and when its step is over. */
+  readonly asked: Promise<void>
+  readonly over: Promise<void>
+  readonly settle: { asked(): void; over(): void }
+}
+
+/** What a job was asked for, with its effects. */
+interface Job {
+  readonly id: string
+  readonly lab: Lab
+  readonly action: LabJobCreate['action']
+  readonly startedAt: Date
+  readonly steps: readonly Step[]
+  readonly cancel: AbortController
+  endedAt: Date | undefined
+  /** Of the first node that failed. */
+  failure: unknown
+  /** Whether an event of it is due. */
+  isChanged: boolean
+}
+
+/** A job for the one who started it. */
+export interface StartedJob {
+  readonly id: string
+  /** Resolves when every node was asked; rejects with the first failure among them. */
+  readonly asked: Promise<void>
+  /** The same when the job is over, with all nodes ready. */
+  readonly over: Promise<void>
+}
+
+/**
+ * Work on many nodes of labs. Jobs end with the service; the nodes go on. Starts come in the order of `after`, each when those before
+ * it are ready, and as the load of the computes allows. A node that fails stops only those that come after it.
+ */
+export class Jobs {
+  readonly #computes: LabComputes
+  readonly #jobs = new Map<string, Job>()
+  /** By compute. */
+  readonly #paces = new Map<string, StartPace>()
+  /** Computes whose pcs were embedded ones when one was started last. */
+  readonly #embedded = new Set<string>()
+
+  constructor(computes: LabComputes) {
+    this.#computes = computes
+  }
+
+  list(): LabJob[] {
+    this.#sweep()
+    return [...this.#jobs.values()].map(viewOf)
+  }
+
+  get(id: string): LabJob {
+    return viewOf(this.#job(id))
+  }
+
+  isBusy(projectId: string): boolean {
+    return [...this.#jobs.values()].some(({ lab, endedAt }) => lab.id === projectId && endedAt === undefined)
+  }
+
+  /** Begins a job. 400 for nodes that come after each other in a cycle, 404 for an unknown node, 429. */
+  start(lab: Lab, { action, nodes }: LabJobCreate, ask: AskCompute): StartedJob {
+    this.#sweep()
+    const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
+    if (running.length >= maxRunning) throw tooMany(`${maxRunning} jobs run already; wait for one, or cancel one`)
+    // A placeholder cannot start: unless it is named, it is no failure of all the others.
+    const all = [...lab.document.nodes.values()].filter(({ node_type }) => isKnownKind(node_type))
+    const records = nodes === undefined ? all : [...new Set(nodes.map((word) => lab.node(word)))]
+    const job: Job = {
+      ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController() },
+      steps: records.map(stepOf),
+      ...{ endedAt: undefined, failure: undefined, isChanged: false },
+    }
+    if (action === 'start') putInOrder(job.steps)
+    this.#jobs.set(job.id, job)
+    lab.tell({ action: 'job.created', event: viewOf(job) })
+    const signal = AbortSignal.any([job.cancel.signal, lab.closing.signal])
+    const steps = job.steps.map((step) => this.#step(job, step, ask, signal))
+    const orFail = () => {
+      if (job.failure !== undefined) throw job.failure
+    }
+    const asked = Promise.all(job.steps.map((step) => step.asked)).then(orFail)
+    const over = Promise.all(steps)
+      .then(() => this.#end(job))
+      .then(orFail)
+    for (const it of [asked, over]) it.catch(ignore('the job shows what failed'))
+    return { id: job.id, asked, over }
+  }
+
+  /** Cancels a running job; forgets one that is over. Nodes that were asked are not asked to go back. */
+  remove(id: string): void {
+    const job = this.#job(id)
+    if (job.endedAt === undefined) job.cancel.abort(new Cancelled('A client cancelled it'))
+    else this.#forget(job)
+  }
+
+  /** Cancels the jobs of a project; with `forget` they are not listed any more. */
+  endOf(projectId: string, reason: string, { forget } = { forget: false }): void {
+    for (const job of this.#jobs.values()) {
+      if (job.lab.id !== projectId) continue
+      job.cancel.abort(new Cancelled(reason))
+      if (forget) this.#jobs.delete(job.id)
+    }
+  }
+
+  async #step(job: Job, step: Step, ask: AskCompute, signal: AbortSignal): Promise<void> {
+    const { record, settle } = step
+    const { node_id, compute_id } = record
+    const show = (state: Step['state'], reason: string | null = null) => {
+      step.state = state
+      step.reason = reason
+      this.#changed(job)
+    }
+    try {
+      await abortable(this.#untilTurn(step, show), signal)
+      const pace = this.#paceOf(compute_id)
+      step.reason = 'Its compute has other starts, or a high load'
+      const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal)
+      try {
+        show('asked')
+        const { command_line } = await actOn(job.lab, job.lab.node(node_id), job.action, ask)
+        if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
+      } finally {
+        end()
+        settle.asked()
+      }
+      if (job.action === 'start' && record.ready !== null) {
+        show('unready', 'It was started, and is not ready yet')
+        await untilReady(ask(compute_id), nodePathOf(job.lab, record), record.ready, signal)
+      }
+      show('done')
+    } catch (error) {
+      if (signal.aborted)
+        show('cancelled', signal.reason instanceof Cancelled ? signal.reason.message : 'It was closed')
+      else if (error instanceof Skipped) show('skipped', error.message)
+      else {
+        job.failure ??= failureOf(error, job.id)
+        show('failed', error instanceof ApiError ? error.message : 'It failed by a defect of the service')
+      }
+    } finally {
+      settle.asked()
+      settle.over()
+    }
+  }
+
+  async #untilTurn({ before }: Step, show: (state: Step['state'], reason: string) => void): Promise<void> {
+    const names = before.filter(({ state }) => state !== 'done').map(({ record }) => record.name)
+    if (names.length > 0) show('waiting', `It comes after ${names.join(', ')}`)
+    for (const it of before) {
+      await it.over
+      if (it.state !== 'done') throw new Skipped(`It comes after ${it.record.name}, which is ${it.state}`)
+    }
+  }
+
+  #weightOf({ node_type, compute_id }: NodeRecord): number {
+    if (node_type === 'pc' && this.#embedded.has(compute_id)) return 0
+    return weightOf[node_type] ?? machineWeight
+  }
+
+  /** Whether the pcs of a compute are programs, which one of the settings says, is seen at the first one that starts. */
+  #learn(computeId: string, commandLine: string | null): void {
+    if (commandLine?.startsWith('embedded ')) this.#embedded.add(computeId)
+    else this.#embedded.delete(computeId)
+  }
+
+  #paceOf(computeId: string): StartPace {
+    const known = this.#paces.get(computeId)
+    const load = async () => (await this.#computes.client(computeId).load()).cpu_usage_percent
+    const pace = known ?? new StartPace(load)
+    this.#paces.set(computeId, pace)
+    return pace
+  }
+
+  /** Tells what has changed, not more often than every `tellMs`. */
+  #changed(job: Job): void {
+    if (job.isChanged) return
+    job.isChanged = true
+    startTimer(() => {
+      job.isChanged = false
+      if (job.endedAt === undefined) job.lab.tell({ action: 'job.updated', event: viewOf(job) })
+    }, tellMs)
+  }
+
+  #end(job: Job): void {
+    job.endedAt = new Date()
+    job.lab.tell({ action: 'job.updated', event: viewOf(job) })
+    this.#sweep()
+  }
+
+  /** Forgets ended jobs that are old, or too many. */
+  #sweep(): void {
+    const ended = [...this.#jobs.values()].filter(({ endedAt }) => endedAt !== undefined)
+    const isOld = ({ endedAt }: Job) => Date.now() - (endedAt?.getTime() ?? 0) > keptMs
+    for (const [index, job] of ended.entries()) if (isOld(job) || index < ended.length - maxEnded) this.#forget(job)
+  }
+
+  #forget(job: Job): void {
+    this.#jobs.delete(job.id)
+    job.lab.tell({ action: 'job.deleted', event: viewOf(job) })
+  }
+
+  #job(id: string): Job {
+    const job = this.#jobs.get(id.toLowerCase())
+    if (job === undefined) throw notFound(`job_id: there is no job ${id}, or it ended some time ago`)
+    return job
+  }
+}
+
+/** A job was cancelled. */
+class Cancelled extends Error {}
+
+/** A node is not asked because one before it has failed. */
+class Skipped extends Error {}
+
+/** What the client of a request gets that waits for the job. */
+function failureOf(error: unknown, jobId: string): unknown {
+  if (!(error instanceof ApiError)) return error
+  const { status, message, word, headers, extra } = error
+  const image = extra.image === undefined ? {} : { image: extra.image }
+  return new ApiError(status, message, { word, cause: error, headers: { ...headers, [jobHeader]: jobId }, ...image })
+}
+
+/** Names the job of a request that waits for one. */
+export const jobHeader = 'X-Patchbay-Job'
+
+function stepOf(record: NodeRecord): Step {
+  const settle = { asked() {}, over() {} }
+  const settled = (of: keyof typeof settle) =>
+    new Promise<void>((resolve) => {
+      settle[of] = resolve
+    })
+  return { record, before: [], state: 'waiting', reason: null, asked: settled('asked'), over: settled('over'), settle }
+}
+
+/** Finds the steps before each, by names in `after`; names that are no node of the job are left out. 400 for a cycle, naming it. */
+function putInOrder(steps: readonly Step[]): void {
+  const byName = new Map(steps.map((step) => [nameKey(step.record.name), step]))
+  for (const step of steps)
+    step.before = step.record.after.map((name) => byName.get(nameKey(name))).filter((it) => it !== undefined)
+  const settled = new Set<Step>()
+  for (const first of steps) {
+    // Without recursion: a chain may be as long as the lab has nodes.
+    const path: { step: Step; next: number }[] = [{ step: first, next: 0 }]
+    const onPath = new Set([first])
+    for (let top = path.at(-1); top !== undefined; top = path.at(-1)) {
+      const next = settled.has(top.step) ? undefined : top.step.before[top.next++]
+      if (next === undefined) {
+        settled.add(top.step)
+        onPath.delete(top.step)
+        path.pop()
+      } else if (onPath.has(next)) {
+        const names = path.slice(path.findIndex(({ step }) => step === next)).map(({ step }) => step.record.name)
+        throw badRequest(`after: each of these nodes comes after the next one: ${[...names, names[0]].join(', ')}`)
+      } else if (!settled.has(next)) {
+        path.push({ step: next, next: 0 })
+        onPath.add(next)
+      }
+    }
+  }
+}
+
+function viewOf({ id, lab, action, startedAt, endedAt, steps, cancel }: Job): LabJob {
+  const of = (state: Step['state']) => steps.filter((step) => step.state === state)
+  const failed = of('failed')
+  const isCancelled = of('cancelled').length > 0 || cancel.signal.aborted
+  const ended = isCancelled ? 'cancelled' : failed.length > 0 ? 'failed' : 'done'
+  const first = (isCancelled ? of('cancelled') : failed)[0]
+  return {
+    job_id: id,
+    project_id: lab.id,
+    action,
+    status: endedAt === undefined ? 'running' : ended,
+    reason: first === undefined ? null : `${first.record.name}: ${first.reason}`,
+    started_at: startedAt.toISOString(),
+    ended_at: endedAt?.toISOString() ?? null,
+    total: steps.length,
+    done: of('done').length,
+    failed: failed.length,
+    skipped: of('skipped').length,
+    nodes: shownStates
+      .flatMap(of)
+      .slice(0, maxShown)
+      .map(({ record: { node_id, name }, state, reason }) => ({ node_id, name, state, reason })),
+  }
+}

@@ -1,0 +1,51 @@
+import { Type } from '@sinclair/typebox'
+import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { LabJob, LabJobCreate } from '../../model/lab/job.ts'
+import { Uuid } from '../../schema/fields.ts'
+import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+
+const tag = 'v2 jobs'
+const owner = 'self'
+const params = Type.Object({ job_id: Uuid })
+const unknown = 'There is no such job, or it ended some time ago'
+
+export const labJobEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'GET', path: '/v2/jobs', owner, tag },
+    summary: 'List the jobs that run, and those that ended in the last 15 minutes',
+    replies: { 200: { description: 'The jobs, the oldest first', schema: Type.Array(LabJob) } },
+    handle: async (_, context) => ok(labsOf(context).labs.jobs.list()),
+  }),
+  endpoint({
+    ...{ method: 'GET', path: '/v2/jobs/{job_id}', owner, tag, params },
+    summary: 'Read a job',
+    replies: { 200: { description: 'The job', schema: LabJob } },
+    errors: { 404: unknown },
+    handle: async ({ params }, context) => ok(labsOf(context).labs.jobs.get(params.job_id)),
+  }),
+  endpoint({
+    ...{ method: 'DELETE', path: '/v2/jobs/{job_id}', owner, tag, params },
+    summary: 'Cancel a job, or forget one that has ended; what was started stays so',
+    replies: { 204: { description: 'Done' } },
+    errors: { 404: unknown },
+    async handle({ params }, context) {
+      labsOf(context).labs.jobs.remove(params.job_id)
+      return noContent
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${base}/{project_id}/jobs`, owner, tag, params: Type.Object(projectParam) },
+    summary: 'Start, stop, suspend, resume or reload nodes of a project by a job',
+    description:
+      'Nodes are started in the order of `after`, and as the load of their computes allows. The feed of the project tells ' +
+      'job.created, job.updated and job.deleted. A job ends with the service; its nodes go on.',
+    body: LabJobCreate,
+    replies: { 201: { description: 'It runs', schema: LabJob } },
+    errors: { 400: 'Nodes come after each other in a cycle', 404: noSuchProject, 429: 'Too many jobs run' },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      const { id } = labs.jobs.start(await labs.lab(params.project_id), body, ask)
+      return created(labs.jobs.get(id))
+    },
+  }),
+]
