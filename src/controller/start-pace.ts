@@ -7,6 +7,8 @@ const windowMs = 2100
 const busyPercent = 75
 /** Weight of the starts of a window: the first one, and the most. It doubles while the compute has little to do. */
 const weights = [16, 512] as const
+/** Weight of the starts of a window on a compute that is busy: a machine, or some small programs. */
+const busyWeight = 4
 /** After this time nothing is known of a compute, ms. */
 const staleMs = 60_000
 /** Requests at once: of nodes that cost nothing, and of others. */
@@ -93,7 +95,7 @@ export class StartPace {
     if (age > staleMs) this.#budget = weights[0]
     else if (load >= busyPercent) this.#budget = weights[0]
     else if (load < busyPercent / 2) this.#budget = Math.min(this.#budget * 2, weights[1])
-    this.#credit = load < busyPercent ? this.#budget : Math.min(Math.max(this.#credit, 0) + 1, weights[0])
+    this.#credit = load < busyPercent ? this.#budget : busyWeight
     this.#measuredAt = performance.now()
     this.#isMeasuring = false
     this.#pump()

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { against, type Suite } from './against.ts'
 import { coldStart, pcs, requests } from './compute.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
+import { jobs } from './labs/jobs.ts'
 import { labs } from './labs/labs.ts'
 import { logins } from './logins.ts'
 import { machines } from './machines/machines.ts'
@@ -23,7 +24,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   logins,
   packets,
   netio,
-  labs,
+  labs: async () => [...(await labs()), ...(await jobs())],
   machines,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),
