@@ -59,9 +59,9 @@ test('endpoints that are not what their method says have a role of their own', (
   const special = endpoints
     .filter((it) => roleOf(it) !== roleOf({ method: it.method }))
     .map((it) => `${roleOf(it)} ${it.method} ${it.path}`)
-  const consoles = special.filter((it) => /^operate GET .*\/console\/(ws|vnc)$/.test(it))
+  const consoles = special.filter((it) => /^operate GET .*\/console\/(ws|vnc|log)$/.test(it))
   expect(consoles).toHaveLength(
-    endpoints.filter(({ method, path }) => method === 'GET' && path.includes('/console/')).length,
+    endpoints.filter(({ method, path }) => method === 'GET' && /\/console\/(ws|vnc|log)$/.test(path)).length,
   )
   expect(special.filter((it) => !consoles.includes(it)).sort()).toEqual(
     [
@@ -69,6 +69,7 @@ test('endpoints that are not what their method says have a role of their own', (
       ...[
         'v1/projects/{project_id}/dynamips/vms/{vm_id}',
         'v2/compute/projects/{project_id}/dynamips/nodes/{node_id}',
+        'v2/projects/{project_id}/nodes/{node_id}/dynamips',
       ].flatMap((node) => ['idlepc_proposals', 'auto_idlepc'].map((word) => `operate GET /${node}/${word}`)),
       ...['POST /v1/config/reload', 'POST /v2/compute/config/reload', 'PUT /v2/appliancevm'].map((it) => `admin ${it}`),
       ...['POST /v2/computes', 'PUT /v2/computes/{compute_id}', 'DELETE /v2/computes/{compute_id}'].map(
