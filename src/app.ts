@@ -542,13 +542,24 @@ function finish(
   if ('content' in answer) return relayed({ ...answer, headers: { ...answer.headers, ...headers } })
   if (!(answer instanceof Response)) {
     if (answer.body === undefined) return new Response(null, { status: answer.status, headers })
-    // The line end is for people with curl.
-    return json(`${JSON.stringify(answer.body)}\n`, answer.status, headers)
+    return json(textOf(answer.body), answer.status, headers)
   }
   // A websocket's token must stay the object that the runtime knows, and has no headers to set.
   if (answer.status === 101 || isToken(answer)) return answer
   for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value)
   return answer
+}
+
+const texts = new WeakMap<object, string>()
+
+/** The text of a body. That of a frozen one, which is a record without objects in it, is kept. The line end is for people with curl. */
+function textOf(body: unknown): string {
+  const isKept = typeof body === 'object' && body !== null && Object.isFrozen(body)
+  const known = isKept ? texts.get(body) : undefined
+  if (known !== undefined) return known
+  const text = `${JSON.stringify(body)}\n`
+  if (isKept) texts.set(body, text)
+  return text
 }
 
 /** A name as it can stand in a list in a header. */

@@ -30,9 +30,16 @@ export type NodeCreate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['cr
 export type NodeUpdate<K extends NodeKindName = NodeKindName> = NodeTypes[K]['update']
 
 /** A node in the form of the wire. */
-export function shownNode({ kind: _, ...node }: Node): Readonly<Record<string, unknown>> {
-  return node
+export function shownNode(node: Node): Readonly<Record<string, unknown>> {
+  const known = shown.get(node)
+  if (known !== undefined) return known
+  const { kind: _, ...rest } = node
+  if (Object.isFrozen(node)) shown.set(node, Object.freeze(rest))
+  return rest
 }
+
+/** Cache, for frozen nodes: they never change. */
+const shown = new WeakMap<Node, Readonly<Record<string, unknown>>>()
 
 /** Identifies a node. */
 export interface NodeRef<K extends NodeKindName = NodeKindName> {

@@ -33,6 +33,7 @@ export class LabNode implements KindNode {
   isUnclaimed = false
   /** The cached `directory`, and the path of the project that it belongs to. */
   #directory = { of: '', path: '' }
+  #shown: Node | undefined
   readonly #saving = new KeyedMutex()
   /** `#guestFacts` at the last write of the record. */
   #savedFacts: string | undefined
@@ -90,7 +91,16 @@ export class LabNode implements KindNode {
     return this.#troubleOf(this.key)
   }
 
+  /** The view. A frozen one, which has no objects in it, is the same object until something in it changes. */
   view(): Node {
+    const view = this.#viewNow()
+    if (this.#shown !== undefined && isSame(view, this.#shown)) return this.#shown
+    if (Object.values(view).some((it) => typeof it === 'object' && it !== null)) return view
+    this.#shown = Object.freeze(view)
+    return view
+  }
+
+  #viewNow(): Node {
     const console_host = this.record.console === null ? null : this.project.consoleHost
     const view = { kind: this.record.kind, ...this.kind.view(this), console_host } as Node
     const { trouble } = this
@@ -183,4 +193,9 @@ export class LabNode implements KindNode {
   #file(): string {
     return nodeRecordFile(this.project.path, this.record.kind, this.record.node_id, this.deletion)
   }
+}
+
+function isSame(view: Node, shown: Node): boolean {
+  for (const name in view) if (view[name as keyof Node] !== shown[name as keyof Node]) return false
+  return Object.keys(view).length === Object.keys(shown).length
 }

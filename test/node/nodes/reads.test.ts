@@ -69,6 +69,16 @@ test.each(nodeKinds)('a read of a node of the kind %s touches no file', async (k
   expect(calls()).toEqual([])
 })
 
+test('a pc is the same frozen object until it changes', async () => {
+  const ref = await made('pc')
+  const before = await agent.nodes.get(ref)
+  expect(Object.isFrozen(before)).toBe(true)
+  expect(await agent.nodes.get(ref)).toBe(before)
+  await agent.nodes.update(ref, { name: 'R2' })
+  expect(await agent.nodes.get(ref)).toEqual({ ...before, name: 'R2', startup_script: expect.any(String) })
+  expect(before.name).toBe('R1')
+})
+
 test('what a guest or a user changes in the directory of a pc is shown', async () => {
   const ref = await made('pc')
   const { node_directory, startup_script } = await agent.nodes.get(ref as NodeRef<'pc'>)
