@@ -7,6 +7,7 @@ import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, 
 import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
+import type { ProjectSnapshot, RestoreStep } from './model/project-snapshot.ts'
 import type { Nio, NioState } from './schema/nio.ts'
 import type { FoundProgram } from './schema/program.ts'
 
@@ -23,6 +24,7 @@ export interface HostAgent {
   readonly images: ImageAgent
   readonly nodes: NodeAgent
   readonly links: LinkAgent
+  readonly snapshots: SnapshotAgent
   readonly events: EventAgent
 }
 
@@ -76,9 +78,20 @@ export interface ProjectAgent {
   releaseUdpPort(projectId: string, port: number): Promise<void>
 }
 
+/** Nodes and files of projects as they were, beside those that they have. All keep the ids of nodes. */
+export interface SnapshotAgent {
+  /** Those of an open or closed project, the oldest first. */
+  list(projectId: string): Promise<ProjectSnapshot[]>
+  /** Copies nodes and files of an open project. 409 while a node runs, 507. A failure leaves nothing. */
+  take(projectId: string, snapshotId: string): Promise<ProjectSnapshot>
+  remove(projectId: string, snapshotId: string): Promise<void>
+  /** One step of a restore. 409 when it is not its turn, or the project is open at an exchange; 507 and nothing changed. */
+  restore(projectId: string, snapshotId: string, step: RestoreStep): Promise<void>
+}
+
 export interface FileAgent {
-  /** Every regular file except *.ghost; links are not followed out of the project. */
-  list(projectId: string): Promise<ProjectFile[]>
+  /** Every regular file except *.ghost; links are not followed out of the project. `sums: false`: sizes instead of MD5 sums. */
+  list(projectId: string, options?: { sums: boolean }): Promise<ProjectFile[]>
   /** 403 for a path that leaves the project, 404 when there is no such file. */
   read(projectId: string, path: string): Promise<StoredFile>
   /** Writes beside, then renames, so that a reader sees the old or the new file. Parents are made when `parents`, else 404. */
@@ -202,8 +215,11 @@ export interface NodeAgent {
   resume<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
   /** A hardware reset where the kind has one (a stopped node is left alone then), else stop and start. */
   reload<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
-  /** Copies the directory and the settings into another node of the same kind, which must exist and be stopped. */
-  duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string): Promise<Node<K>>
+  /**
+   * Copies the directory and the settings into another node of the same kind, of this or another project; it must exist and be
+   * stopped.
+   */
+  duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string, project?: string): Promise<Node<K>>
   /**
    * Replaces what was attached. 400 for a type the kind does not take or a filter that is wrong, 404 for a missing port or
    * device, 409 when `lport` or the device is taken, or a privilege is missing.

@@ -1,6 +1,7 @@
 import type { Endpoint } from './http/endpoint.ts'
 import { docsEndpoints } from './routes/docs.ts'
 import { imageEndpoints } from './routes/images.ts'
+import { labArchiveEndpoints } from './routes/labs/archives.ts'
 import { labDrawingEndpoints } from './routes/labs/drawings.ts'
 import { labJobEndpoints } from './routes/labs/jobs.ts'
 import { labKindActionEndpoints } from './routes/labs/kind-actions.ts'
@@ -8,6 +9,7 @@ import { labLinkEndpoints } from './routes/labs/links.ts'
 import { labNodeEndpoints } from './routes/labs/nodes.ts'
 import { labProjectEndpoints } from './routes/labs/projects.ts'
 import { labRelayEndpoints } from './routes/labs/relays.ts'
+import { labSnapshotEndpoints } from './routes/labs/snapshots.ts'
 import { labSymbolEndpoints } from './routes/labs/symbols.ts'
 import { labTemplateEndpoints } from './routes/labs/templates.ts'
 import { metricsEndpoints } from './routes/metrics.ts'
@@ -16,6 +18,7 @@ import { projectEndpoints } from './routes/projects.ts'
 import { serverEndpoints } from './routes/server.ts'
 import { applianceVmEndpoints } from './routes/v2/appliance-vm.ts'
 import { computeLinkEndpoints } from './routes/v2/compute-links.ts'
+import { computeSnapshotEndpoints } from './routes/v2/compute-snapshots.ts'
 import { computeEndpoints } from './routes/v2/computes.ts'
 import { imageActionEndpoints } from './routes/v2/image-actions.ts'
 import { nodeLinkEndpoints } from './routes/v2/node-links.ts'
@@ -38,8 +41,11 @@ export const endpoints: readonly Endpoint[] = [
   ...labTemplateEndpoints,
   ...labSymbolEndpoints,
   ...labDrawingEndpoints,
+  ...labArchiveEndpoints,
+  ...labSnapshotEndpoints,
   ...nodeEndpoints,
   ...computeLinkEndpoints,
+  ...computeSnapshotEndpoints,
   ...imageEndpoints,
   ...imageActionEndpoints,
   ...computeEndpoints,

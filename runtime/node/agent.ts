@@ -34,6 +34,7 @@ import { Reopen } from './nodes/reopen.ts'
 import { NodeWaits } from './nodes/waits.ts'
 import { PortAllocator } from './ports/allocator.ts'
 import { ProjectFiles } from './projects/files.ts'
+import { ProjectSnapshots } from './projects/project-snapshots.ts'
 import { Projects } from './projects/projects.ts'
 import { type FoundProtection, Sandbox } from './sandbox/sandbox.ts'
 import { Checksums } from './storage/checksums.ts'
@@ -216,6 +217,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     images,
     nodes,
     links: direct,
+    snapshots: new ProjectSnapshots({ projects, minFreeMb }),
     events: {
       async open(options) {
         if (options.projectId !== undefined) await projects.find(options.projectId)

@@ -21,6 +21,7 @@ import { processMetrics, versionFamily } from './host/process-metrics.ts'
 import { callerName } from './http/caller.ts'
 import { isRebooted } from './labs/boot-id.ts'
 import { LabFiles } from './labs/lab-files.ts'
+import { ZipArchives } from './labs/zip-archives.ts'
 import type { Log } from './log/log.ts'
 import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
@@ -122,6 +123,11 @@ async function openLabs(
     store,
     events,
     computes: fleetComputes(fleet),
+    archives: new ZipArchives({
+      records,
+      minFreeMb: () => config.current.min_free_space_mb,
+      bodyTimeoutMs: limits.body_timeout_ms,
+    }),
     warn: (message) => log.warn({}, message),
   })
   return {

@@ -1,14 +1,17 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { Upload } from '../client/bodies.ts'
 import type { Call, Connection } from '../client/connection.ts'
 import { remoteEvents } from '../client/events.ts'
+import { remoteImages } from '../client/images.ts'
 import { path } from '../client/paths.ts'
 import { tolerant } from '../client/tolerant.ts'
-import type { EventAgent } from '../host-agent.ts'
+import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
 import { DirectLink } from '../model/direct-link.ts'
 import { Load } from '../model/host.ts'
-import { Project } from '../model/project.ts'
+import { Project, ProjectFile } from '../model/project.ts'
+import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
 import { UdpPort } from '../routes/projects.ts'
 import { Nio, NioState } from '../schema/nio.ts'
 
@@ -49,11 +52,13 @@ export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
  */
 export class ComputeClient {
   readonly events: EventAgent
+  readonly images: ImageAgent
   readonly #connection: Connection
 
   constructor(connection: Connection) {
     this.#connection = connection
     this.events = remoteEvents(connection)
+    this.images = remoteImages(connection)
   }
 
   /** Creates or opens a project. */
@@ -95,16 +100,18 @@ export class ComputeClient {
     return this.json(ComputeNode, { method: 'PUT', path: nodePath(node), input })
   }
 
-  async removeNode(node: NodePath): Promise<void> {
-    await this.done({ method: 'DELETE', path: nodePath(node) })
+  /** `later`: its directory stays until the project is closed, and is that of a node which is made with its id meanwhile. */
+  async removeNode(node: NodePath, { files }: { files: 'now' | 'later' } = { files: 'now' }): Promise<void> {
+    await this.done({ method: 'DELETE', path: `${nodePath(node)}?files=${files}` })
   }
 
   act(node: NodePath, action: NodeAction): Promise<ComputeNode> {
     return this.json(ComputeNode, { method: 'POST', path: `${nodePath(node)}/${action}?view=full` })
   }
 
-  async duplicate(node: NodePath, destination_node_id: string): Promise<void> {
-    await this.done({ method: 'POST', path: `${nodePath(node)}/duplicate`, input: { destination_node_id } })
+  async duplicate(node: NodePath, destination_node_id: string, destination_project_id?: string): Promise<void> {
+    const input = { destination_node_id, ...(destination_project_id !== undefined && { destination_project_id }) }
+    await this.done({ method: 'POST', path: `${nodePath(node)}/duplicate`, input })
   }
 
   /** Types on a console, and waits for output. */
@@ -123,6 +130,41 @@ export class ComputeClient {
 
   async resetConsole(node: NodePath): Promise<void> {
     await this.done({ method: 'POST', path: `${nodePath(node)}/console/reset` })
+  }
+
+  /** The files of an open project, with their sizes. */
+  files(projectId: string): Promise<ProjectFile[]> {
+    const list = path`/v2/compute/projects/${projectId}/files?sums=false`
+    return this.json(Type.Array(ProjectFile), { method: 'GET', path: list, pace: 'work' })
+  }
+
+  async readFile(projectId: string, file: string): Promise<StoredFile> {
+    const { response, body } = await this.#connection.stream(
+      { method: 'GET', path: filePath(projectId, file) },
+      { idleMs: this.#connection.limits.idleMs, size: ({ headers }) => Number(headers.get('content-length')) },
+    )
+    const { headers } = response
+    const modified = Date.parse(headers.get('last-modified') ?? '')
+    return { content: body, size: Number(headers.get('content-length')), modified: modified || Date.now() }
+  }
+
+  async writeFile(projectId: string, file: string, content: ReadableStream<Uint8Array>, size: number): Promise<void> {
+    const upload = new Upload(content, size)
+    await this.done({ method: 'POST', path: filePath(projectId, file), upload }).catch((error: unknown) => {
+      throw upload.failure ?? error
+    })
+  }
+
+  takeSnapshot(projectId: string, snapshotId: string): Promise<ProjectSnapshot> {
+    return this.json(ProjectSnapshot, { method: 'POST', path: snapshotPath(projectId, snapshotId) })
+  }
+
+  async removeSnapshot(projectId: string, snapshotId: string): Promise<void> {
+    await this.done({ method: 'DELETE', path: snapshotPath(projectId, snapshotId) })
+  }
+
+  async restoreSnapshot(projectId: string, snapshotId: string, step: RestoreStep): Promise<void> {
+    await this.done({ method: 'POST', path: `${snapshotPath(projectId, snapshotId)}/restore`, input: { step } })
   }
 
   /** Joins two ports of the compute directly, or changes how. */
@@ -191,3 +233,8 @@ export const nodePath = ({ project_id, node_type, node_id }: NodePath): string =
   path`/v2/compute/projects/${project_id}/${node_type}/nodes/${node_id}`
 export const portPath = ({ adapter_number, port_number, ...node }: PortPath): string =>
   nodePath(node) + path`/adapters/${adapter_number}/ports/${port_number}`
+
+const filePath = (projectId: string, file: string): string =>
+  path`/v2/compute/projects/${projectId}/files/` + file.split('/').map(encodeURIComponent).join('/')
+const snapshotPath = (projectId: string, snapshotId: string): string =>
+  path`/v2/compute/projects/${projectId}/snapshots/${snapshotId}`

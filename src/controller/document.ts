@@ -2,6 +2,7 @@ import type { LabDrawing } from '../model/lab/drawing.ts'
 import type { LabLink } from '../model/lab/link.ts'
 import type { LabNode } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
+import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { LabEntries } from './store.ts'
 
 /** What is kept of a project. */
@@ -10,6 +11,10 @@ export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
   readonly computes: readonly string[]
   /** Whether it was open when it was last saved. */
   readonly is_open: boolean
+  /** It is being imported or copied: it is not shown, and goes when the service ends before that is complete. */
+  readonly unfinished?: true
+  /** A snapshot is being restored. `back`: an end of the service takes it back; `on`: only what was there before has to go. */
+  readonly restoring?: { readonly snapshot_id: string; readonly way: 'back' | 'on' }
 }
 
 /** What is kept of a node: what is wanted of it, and how its compute showed it last. */
@@ -24,10 +29,17 @@ export type NodeRecord = Omit<
   | 'ports'
   | 'width'
   | 'height'
->
+> & {
+  /** Why its compute could not make it; its next start tries again. */
+  readonly unmade?: string
+}
 
 /** How the two ends of a link are attached. */
-export type Wiring = { readonly type: 'direct'; readonly compute_id: string } | { readonly type: 'udp' }
+export type Wiring =
+  | { readonly type: 'direct'; readonly compute_id: string }
+  | { readonly type: 'udp' }
+  /** An end is a placeholder, or could not be attached. */
+  | { readonly type: 'none' }
 
 /** What is kept of a link. */
 export type LinkRecord = Omit<
@@ -47,6 +59,12 @@ export type LinkRecord = Omit<
   readonly capture: { readonly end: 0 | 1; readonly file: string } | null
 }
 
+/** What is kept of a snapshot; its document is beside that of the lab. */
+export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id'> {
+  /** The computes that have files of it. */
+  readonly computes: readonly string[]
+}
+
 export type DrawingRecord = Omit<LabDrawing, 'project_id'>
 
 /** What a document has by its keys. */
@@ -54,6 +72,7 @@ interface Tables {
   node: NodeRecord
   link: LinkRecord
   drawing: DrawingRecord
+  snapshot: SnapshotRecord
 }
 type TableName = keyof Tables
 
@@ -83,6 +102,7 @@ export class LabDocument {
   readonly nodes = new Map<string, NodeRecord>()
   readonly links = new Map<string, LinkRecord>()
   readonly drawings = new Map<string, DrawingRecord>()
+  readonly snapshots = new Map<string, SnapshotRecord>()
 
   constructor(entries: LabEntries) {
     this.project = entries.get('project') as ProjectRecord
@@ -90,11 +110,7 @@ export class LabDocument {
   }
 
   apply(changes: LabEntries): void {
-    const tables: Readonly<Record<string, Map<string, unknown>>> = {
-      node: this.nodes,
-      link: this.links,
-      drawing: this.drawings,
-    }
+    const tables = this.#tables
     for (const [key, value] of changes) {
       if (key === 'project') {
         this.project = value as ProjectRecord
@@ -114,7 +130,11 @@ export class LabDocument {
   #get(key: string): unknown {
     if (key === 'project') return this.project
     const [table = '', id = ''] = key.split('/')
-    return { node: this.nodes, link: this.links, drawing: this.drawings }[table]?.get(id)
+    return this.#tables[table]?.get(id)
+  }
+
+  get #tables(): Readonly<Record<string, Map<string, unknown>>> {
+    return { node: this.nodes, link: this.links, drawing: this.drawings, snapshot: this.snapshots }
   }
 
   /** The links of a node. */

@@ -101,7 +101,9 @@ export class Jobs {
     const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
     if (running.length >= maxRunning) throw tooMany(`${maxRunning} jobs run already; wait for one, or cancel one`)
     // A placeholder cannot start: unless it is named, it is no failure of all the others.
-    const all = [...lab.document.nodes.values()].filter(({ node_type }) => isKnownKind(node_type))
+    const all = [...lab.document.nodes.values()].filter(
+      ({ node_type, unmade }) => isKnownKind(node_type) && (unmade === undefined || action === 'start'),
+    )
     const records = nodes === undefined ? all : [...new Set(nodes.map((word) => lab.node(word)))]
     const job: Job = {
       ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController() },
@@ -155,7 +157,13 @@ export class Jobs {
       const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal)
       try {
         show('asked')
-        const { command_line } = await actOn(job.lab, job.lab.node(node_id), job.action, ask)
+        const { command_line } = await actOn(
+          { computes: this.#computes },
+          job.lab,
+          job.lab.node(node_id),
+          job.action,
+          ask,
+        )
         if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
       } finally {
         end()

@@ -3,12 +3,14 @@ import { notFound } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
 import type { LabDrawing } from '../model/lab/drawing.ts'
 import type { LabLink, LabLinkState } from '../model/lab/link.ts'
-import type { LabNode } from '../model/lab/node.ts'
+import { isKnownKind, type LabNode } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { ComputeNode } from './compute-client.ts'
 import { type Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord } from './document.ts'
+import { type EditStep, LabHistory } from './history.ts'
 import { nameKey } from './names.ts'
+import { placeholderPorts, placeholderReason } from './placeholders.ts'
 import { portsOf } from './ports.ts'
 import type { LabEntries, LabStore } from './store.ts'
 
@@ -36,6 +38,7 @@ export class Lab {
   linksReadAt = 0
   /** Nodes that run, or that ended without being stopped: an `auto_start` after a reboot starts them. */
   readonly ran: Set<string>
+  readonly history = new LabHistory()
   /** Ends what goes on while the lab is open. */
   readonly closing = new AbortController()
   isOpen = false
@@ -53,17 +56,21 @@ export class Lab {
 
   /**
    * One edit of the document. `change` sees the document as it is when its turn comes, and waits for nothing; undefined changes
-   * nothing. The edit is durable, and told, when this resolves; when it cannot be saved nothing has changed.
+   * nothing. The edit is durable, and told, when this resolves; when it cannot be saved nothing has changed. Edits of one `step` are
+   * taken back together.
    */
   edit<T>(
     change: (document: LabDocument) => { changes: Changes; news: () => readonly LabNews[]; result: T },
+    step?: EditStep,
   ): Promise<T> {
     return this.#edits.run(async () => {
       const { changes, news, result } = change(this.document)
       const project = (changes.entries.get('project') as LabDocument['project'] | undefined) ?? this.document.project
       changes.project({ ...project, revision: this.document.project.revision + 1 })
+      const before = this.document.read(changes.entries.keys())
       await this.#store.save(this.id, changes.entries)
       this.document.apply(changes.entries)
+      this.history.note(before, changes.entries, step)
       for (const it of news()) this.tell(it)
       return result
     })
@@ -103,12 +110,12 @@ export class Lab {
   }
 
   project(): LabProject {
-    const { computes: _, is_open: __, ...record } = this.document.project
+    const { computes: _, is_open: __, unfinished: ___, restoring: ____, ...record } = this.document.project
     return { ...record, status: this.isOpen ? 'opened' : 'closed', filename: `${fileName(record.name)}.gns3` }
   }
 
   /** A node as the interface shows it: what is wanted, with what its compute says. */
-  nodeView(record: NodeRecord): LabNode {
+  nodeView({ unmade, ...record }: NodeRecord): LabNode {
     const shown = this.shown.get(record.node_id)
     const trouble = this.troubles.get(record.node_id)
     const status = shown?.status === 'started' || shown?.status === 'suspended' ? shown.status : 'stopped'
@@ -116,12 +123,14 @@ export class Lab {
       ...record,
       project_id: this.id,
       status,
-      status_reason: trouble ?? shown?.status_reason ?? null,
+      status_reason: placeholderReason(record, unmade) ?? trouble ?? shown?.status_reason ?? null,
       console_host: shown?.console_host ?? null,
       command_line: shown?.command_line ?? null,
       node_directory: shown?.node_directory ?? null,
       ...symbolSize,
-      ports: portsOf(record),
+      ports: isKnownKind(record.node_type)
+        ? portsOf(record)
+        : placeholderPorts(this.document.linksOf(record.node_id), record),
     }
   }
 

@@ -9,16 +9,19 @@ import type { EventPayload } from '../model/event.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
 import type { Project } from '../model/project.ts'
 import { isUuid } from '../schema/fields.ts'
+import type { LabArchives } from './archives.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 import { Changes, LabDocument, type ProjectRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
+import type { EditStep } from './history.ts'
 import { Jobs } from './jobs.ts'
 import { Lab, type LabNews } from './lab.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
-import { nameKey } from './names.ts'
-import type { LabStore } from './store.ts'
+import { freeName, nameKey } from './names.ts'
+import { settleRestore } from './snapshots.ts'
+import { apart, type LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
 import { ComputeWatch } from './watch.ts'
@@ -36,6 +39,8 @@ interface LabsOptions {
   readonly store: LabStore
   readonly computes: LabComputes
   readonly events: EventLog
+  /** Absent: there are no archives here. */
+  readonly archives?: LabArchives
   /** Told what a person has to look at. */
   readonly warn: (message: string) => void
 }
@@ -44,6 +49,7 @@ interface LabsOptions {
 export class Labs {
   readonly computes: LabComputes
   readonly events: EventLog
+  readonly archives: LabArchives | undefined
   readonly templates: Templates
   readonly symbols: Symbols
   readonly jobs: Jobs
@@ -62,12 +68,17 @@ export class Labs {
   /** Settled when what was open before is open again. */
   #restored: Promise<void> = Promise.resolve()
 
-  private constructor({ store, computes, events, warn }: LabsOptions, templates: Templates, symbols: Symbols) {
+  private constructor(
+    { store, computes, events, archives, warn }: LabsOptions,
+    templates: Templates,
+    symbols: Symbols,
+  ) {
     this.templates = templates
     this.symbols = symbols
     this.#store = store
     this.computes = computes
     this.events = events
+    this.archives = archives
     this.#warn = warn
     this.jobs = new Jobs(computes)
     this.uses = new LabUses({
@@ -100,8 +111,14 @@ export class Labs {
    * the computer was started since; of projects with `auto_start` the nodes that ran are started then.
    */
   restore(ready: Promise<unknown> = Promise.resolve(), { isRebooted } = { isRebooted: false }): Promise<void> {
-    const wanted = [...this.#heads].filter(([, { is_open, auto_open }]) => is_open || auto_open)
-    const open = async ([id, { is_open }]: (typeof wanted)[number]) => {
+    const wanted = [...this.#heads].filter(
+      ([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished,
+    )
+    const open = async ([id, { is_open, unfinished, computes }]: (typeof wanted)[number]) => {
+      if (unfinished)
+        return this.#drop(id, computes, ownAsk(this.computes)).catch(
+          ignore('the next start of the service tries again'),
+        )
       const starts = !is_open ? 'all' : isRebooted ? 'ran' : 'none'
       await this.#openNow(id, id, ownAsk(this.computes), starts).catch(({ message }: Error) =>
         this.#warn(`The project ${id} could not be opened: ${message}`),
@@ -132,7 +149,8 @@ export class Labs {
   /** All labs, and with them the projects that only a compute knows. */
   async list(ask: AskCompute): Promise<LabProject[]> {
     await this.#restored
-    const known = [...this.#heads].map(([id, head]) => this.#open.get(id)?.project() ?? closed(id, head))
+    const shown = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
+    const known = shown.map(([id, head]) => this.#open.get(id)?.project() ?? closed(id, head))
     const elsewhere = await mapLimit(
       await this.computes.all(),
       async (computeId) =>
@@ -146,7 +164,7 @@ export class Labs {
   idOf(word: string): string {
     if (isUuid(word)) return word.toLowerCase()
     const key = nameKey(word)
-    for (const [id, { name }] of this.#heads) if (nameKey(name) === key) return id
+    for (const [id, { name, unfinished }] of this.#heads) if (nameKey(name) === key && !unfinished) return id
     throw noSuchProject(word)
   }
 
@@ -164,18 +182,16 @@ export class Labs {
     const open = this.#open.get(id)
     if (open !== undefined) return open
     const entries = await this.#store.load(id)
-    if (entries === undefined) throw noSuchProject(word)
+    if (entries === undefined || this.#heads.get(id)?.unfinished) throw noSuchProject(word)
     return new Lab(id, entries, this.#store, this.events)
   }
 
   async create(input: LabProjectCreate, ask: AskCompute): Promise<LabProject> {
     const { name, path = null, compute_id, project_id, ...settings } = input
-    if (isUuid(name))
-      throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+    requireName(name)
     const id = project_id?.toLowerCase() ?? crypto.randomUUID()
     return this.#mutex.run(id, async () => {
-      if (this.#heads.has(id))
-        throw conflict(`project_id: there is a project ${id} already`, { word: 'project-exists' })
+      if (this.#heads.has(id)) throw projectExists(id)
       const record: ProjectRecord = {
         project_id: id,
         name,
@@ -203,22 +219,133 @@ export class Labs {
     })
   }
 
+  /**
+   * Makes a closed project in one step: `fill` gives it what it has. It is not seen before it is complete. A failure leaves nothing, and
+   * neither does an end of the service.
+   */
+  build(
+    { name, path = null, ...settings }: LabProjectCreate,
+    { ask, like = [] }: { ask: AskCompute; like?: readonly string[] },
+    fill: (lab: Lab) => Promise<void>,
+  ): Promise<LabProject> {
+    const id = settings.project_id?.toLowerCase() ?? crypto.randomUUID()
+    return this.#mutex.run(id, async () => {
+      requireName(name)
+      if (this.#heads.has(id)) throw projectExists(id)
+      const first = like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined))
+      const record: ProjectRecord = {
+        ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
+        ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
+      }
+      this.#takeName(id, record)
+      let isNew = false
+      try {
+        const lab = new Lab(id, new Map([['project', record]]), this.#store, this.events)
+        await this.#store.save(id, new Changes().project(record).entries)
+        const input = { project_id: id, name }
+        for (const computeId of record.computes)
+          if ((await ask(computeId).projects()).some(({ project_id }) => project_id === id)) throw projectExists(id)
+        isNew = true
+        const made = await ask(first).openProject({ ...input, path })
+        for (const computeId of like.slice(1)) await ask(computeId).openProject(input)
+        await fill(lab)
+        await this.#closeComputes(lab, ask)
+        await lab.edit(({ project: { unfinished: _, ...project } }) => ({
+          changes: new Changes().project({ ...project, path: made.path }),
+          news: () => [],
+          result: undefined,
+        }))
+        this.#heads.set(id, lab.document.project)
+        this.#tell({ action: 'project.created', event: lab.project() })
+        return lab.project()
+      } catch (error) {
+        await this.#drop(id, isNew ? record.computes : [], ask).catch(ignore('why it could not be made matters more'))
+        throw error
+      }
+    })
+  }
+
+  /** Runs something that needs a project open on its computes, and closes it there again if the lab is closed. */
+  async whileOpen<T>(lab: Lab, ask: AskCompute, run: () => Promise<T>): Promise<T> {
+    if (!lab.isOpen) await settleRestore(lab, ask)
+    const { computes, name } = lab.document.project
+    if (!lab.isOpen) for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
+    try {
+      return await run()
+    } finally {
+      if (!lab.isOpen && !this.#open.has(lab.id)) await this.#closeComputes(lab, ask)
+    }
+  }
+
+  /** Has opening, closing and deleting a lab wait. */
+  exclusively<T>(id: string, run: () => Promise<T>): Promise<T> {
+    return this.#mutex.run(id, run)
+  }
+
+  /** Opens a lab on its computes again, on which it was closed. */
+  async reopen(lab: Lab, ask: AskCompute): Promise<void> {
+    const { computes, name } = lab.document.project
+    for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
+    lab.shown.clear()
+    lab.troubles.clear()
+    await this.#refresh(lab, computes, ask)
+  }
+
+  /** Shows another document of a lab. */
+  replaced(lab: Lab): void {
+    lab.history.clear()
+    this.#heads.set(lab.id, lab.document.project)
+  }
+
+  closeOnComputes(lab: Lab, ask: AskCompute): Promise<void> {
+    return this.#closeComputes(lab, ask)
+  }
+
+  /** Keeps a document apart from that of its lab; undefined removes it. */
+  async keepApart(word: string, document: unknown): Promise<void> {
+    if (document === undefined) await this.#store.remove(apart(word))
+    else await this.#store.save(apart(word), new Map([['document', document]]))
+  }
+
+  async readApart(word: string): Promise<unknown> {
+    return (await this.#store.load(apart(word)))?.get('document')
+  }
+
+  /** The name, or the next free one with a number. */
+  freeName(name: string): string {
+    const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
+    return freeName(name, (key) => taken.has(key))
+  }
+
+  /** Removes what is there of a project that was not completed. */
+  async #drop(id: string, computes: readonly string[], ask: AskCompute): Promise<void> {
+    for (const computeId of computes) await ask(computeId).removeProject(id).catch(unlessGone)
+    await this.#store.remove(id)
+    this.#heads.delete(id)
+  }
+
   async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
-    const lab = await this.find(word)
+    return this.set(await this.find(word), given(input), ask)
+  }
+
+  /** Gives a lab other settings; null is a value here. */
+  async set(lab: Lab, input: Partial<ProjectRecord>, ask: AskCompute, step?: EditStep): Promise<LabProject> {
     const { name, ...settings } = input
-    const record = { ...lab.document.project, ...given(settings) }
-    if (name !== undefined && name !== null && name !== record.name) {
-      if (isUuid(name))
-        throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+    const record = { ...lab.document.project, ...settings }
+    if (name !== undefined && name !== record.name) {
+      requireName(name)
       this.#requireFreeName(lab.id, name)
       record.name = name
       if (lab.isOpen) for (const id of record.computes) await ask(id).updateProject(lab.id, { name })
     }
-    await lab.edit(({ project }) => ({
-      changes: new Changes().project({ ...project, ...given(settings), name: record.name }),
-      news: () => [],
-      result: undefined,
-    }))
+    await lab.edit(
+      ({ project }) => ({
+        changes: new Changes().project({ ...project, ...settings, name: record.name }),
+        news: () => [],
+        result: undefined,
+      }),
+      step,
+    )
     this.#heads.set(lab.id, lab.document.project)
     if (lab.document.project.auto_start) await lab.saveRan()
     this.#tellAll(lab, 'project.updated')
@@ -238,6 +365,7 @@ export class Labs {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
       const lab = await this.#load(id, word, ask)
+      await settleRestore(lab, ask)
       const { computes, name } = lab.document.project
       await mapLimit(computes, async (computeId) => {
         await ask(computeId)
@@ -285,6 +413,7 @@ export class Labs {
       const lab = await this.find(id)
       this.jobs.endOf(id, 'The project was deleted', { forget: true })
       for (const computeId of lab.document.project.computes) await ask(computeId).removeProject(id).catch(unlessGone)
+      for (const snapshot of lab.document.snapshots.keys()) await this.#store.remove(apart(snapshot))
       await this.#store.remove(id)
       this.#heads.delete(id)
       if (lab.isOpen) this.#closed(lab, 'project.deleted')
@@ -486,6 +615,13 @@ const ownAsk =
   (computeId) =>
     computes.client(computeId)
 
+function requireName(name: string): void {
+  if (isUuid(name)) throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+}
+
+const projectExists = (id: string): ApiError =>
+  conflict(`project_id: there is a project ${id} already`, { word: 'project-exists' })
+
 const noSuchProject = (word: string): ApiError =>
   notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
 
@@ -493,7 +629,13 @@ const noSuchProject = (word: string): ApiError =>
 const closed = (id: string, head: ProjectRecord): LabProject => lab(id, head).project()
 const lab = (id: string, head: ProjectRecord): { project(): LabProject } => ({
   project: () => {
-    const { computes: _, is_open: __, ...record } = new LabDocument(new Map([['project', head]])).project
+    const {
+      computes: _,
+      is_open: __,
+      unfinished: ___,
+      restoring: ____,
+      ...record
+    } = new LabDocument(new Map([['project', head]])).project
     return { ...record, project_id: id, status: 'closed', filename: `${record.name}.gns3` }
   },
 })

@@ -5,6 +5,7 @@ import type { LabPort } from '../model/lab/node.ts'
 import type { Nio } from '../schema/nio.ts'
 import { Changes, type LinkRecord, type NodeRecord, type Wiring } from './document.ts'
 import { given } from './fields.ts'
+import type { EditStep } from './history.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
@@ -16,7 +17,7 @@ interface Found {
   readonly node: NodeRecord
   readonly port: LabPort
 }
-type Ends = readonly [Found, Found]
+export type Ends = readonly [Found, Found]
 
 /**
  * Links two ports. 400 for a port with itself and for lines that do not fit, 404 for what is not there, 409 for a port that is
@@ -83,23 +84,26 @@ export async function updateLink(lab: Lab, id: string, input: LabLinkUpdate, ask
   })
 }
 
-export async function removeLink(lab: Lab, id: string, ask: AskCompute): Promise<void> {
+export async function removeLink(lab: Lab, id: string, ask: AskCompute, step?: EditStep): Promise<void> {
   const record = lab.link(id)
   await unwire(lab, record, ask)
-  await lab.edit(() => ({
-    changes: new Changes().remove('link', record.link_id),
-    news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
-    result: undefined,
-  }))
+  await lab.edit(
+    () => ({
+      changes: new Changes().remove('link', record.link_id),
+      news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
+      result: undefined,
+    }),
+    step,
+  )
 }
 
 /** Removes all links of a node. */
-export async function unlinkNode(lab: Lab, nodeId: string, ask: AskCompute): Promise<void> {
-  for (const { link_id } of lab.document.linksOf(nodeId)) await removeLink(lab, link_id, ask)
+export async function unlinkNode(lab: Lab, nodeId: string, ask: AskCompute, step: EditStep): Promise<void> {
+  for (const { link_id } of lab.document.linksOf(nodeId)) await removeLink(lab, link_id, ask, step)
 }
 
 /** The node and port of an end; `R1:eth0` names them, too. 404. */
-function findEnd(lab: Lab, end: LabLinkEnd | string): Found {
+export function findEnd(lab: Lab, end: LabLinkEnd | string): Found {
   if (typeof end !== 'string') {
     const node = lab.node(end.node_id)
     const port = portsOf(node).find(
@@ -134,7 +138,7 @@ function requireFitting([a, b]: Ends): void {
 }
 
 /** Ports of one compute are joined directly. */
-function wiringOf([a, b]: Ends): Wiring {
+export function wiringOf([a, b]: Ends): Wiring {
   const { compute_id } = a.node
   return compute_id === b.node.compute_id ? { type: 'direct', compute_id } : { type: 'udp' }
 }
@@ -186,7 +190,13 @@ const directOf = (lab: Lab, record: LinkRecord) => ({
 })
 
 /** Attaches both ends, or none: directly on one compute, by UDP between two. */
-async function wire(labs: Labs, lab: Lab, ends: Ends, record: LinkRecord, ask: AskCompute): Promise<void> {
+export async function wire(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  ends: Ends,
+  record: LinkRecord,
+  ask: AskCompute,
+): Promise<void> {
   if (record.wiring.type === 'direct') {
     await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
     return
@@ -221,7 +231,8 @@ async function wire(labs: Labs, lab: Lab, ends: Ends, record: LinkRecord, ask: A
   }
 }
 
-async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+export async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+  if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct') {
     await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
     return
@@ -233,7 +244,8 @@ async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<vo
 }
 
 /** Detaches both ends; one that is not there any more needs nothing. */
-async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+export async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
+  if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct')
     return ask(record.wiring.compute_id).removeLink(lab.id, record.link_id).catch(unlessGone)
   for (const end of record.nodes) {

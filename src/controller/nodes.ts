@@ -7,11 +7,13 @@ import { nodeFields } from '../schema/node-fields.ts'
 import type { ComputeNode, NodeAction, NodePath } from './compute-client.ts'
 import { Changes, type NodeRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
+import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { unlinkNode } from './links.ts'
 import { freeName, nameKey } from './names.ts'
+import { requireMade } from './placeholders.ts'
 
 export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
   project_id: lab.id,
@@ -105,7 +107,8 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
       console_type !== record.console_type && { console_type }),
   }
   try {
-    const isAsked = Object.keys(asked).length > 0
+    const isPlaceholder = !isKnownKind(record.node_type) || record.unmade !== undefined
+    const isAsked = !isPlaceholder && Object.keys(asked).length > 0
     const shown = isAsked ? await ask(record.compute_id).updateNode(nodePathOf(lab, record), asked) : undefined
     if (shown !== undefined) lab.shown.set(record.node_id, shown)
     return await lab.edit(({ nodes }) => {
@@ -118,6 +121,7 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
         ...given(map),
         ...(shown !== undefined && shownIn(shown)),
         ...keptWith(now.kept, kept),
+        ...(isPlaceholder && { ...given({ name, console_type }), properties: { ...now.properties, ...changed } }),
       }
       return {
         changes: new Changes().put('node', record.node_id, next),
@@ -133,30 +137,42 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
 }
 
 /** What a lab keeps of how its compute shows a node. */
-const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
+export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
   name: shown.name,
   console: shown.console ?? null,
   console_type: shown.console_type ?? 'none',
   properties: propertiesOf(shown),
 })
 
-/** Deletes a node with its links. */
+/** Deletes a node with its links. Its directory stays until the project is closed, for an undo. */
 export async function removeNode(lab: Lab, word: string, ask: AskCompute): Promise<void> {
   const record = lab.node(word)
-  await unlinkNode(lab, record.node_id, ask)
-  await ask(record.compute_id).removeNode(nodePathOf(lab, record)).catch(unlessGone)
+  const step: EditStep = { by: 'edit' }
+  await unlinkNode(lab, record.node_id, ask, step)
+  if (isKnownKind(record.node_type))
+    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)
   const last = lab.nodeView(record)
-  await lab.edit(() => ({
-    changes: new Changes().remove('node', record.node_id),
-    news: () => [{ action: 'node.deleted', event: last }],
-    result: undefined,
-  }))
+  await lab.edit(
+    () => ({
+      changes: new Changes().remove('node', record.node_id),
+      news: () => [{ action: 'node.deleted', event: last }],
+      result: undefined,
+    }),
+    step,
+  )
   lab.shown.delete(record.node_id)
   lab.troubles.delete(record.node_id)
 }
 
 /** Starts, stops, suspends, resumes or reloads a node. */
-export async function actOn(lab: Lab, record: NodeRecord, action: NodeAction, ask: AskCompute): Promise<LabNode> {
+export async function actOn(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  record: NodeRecord,
+  action: NodeAction,
+  ask: AskCompute,
+): Promise<LabNode> {
+  if (action === 'start') await requireMade(labs, lab, record, ask)
   const shown = await ask(record.compute_id).act(nodePathOf(lab, record), action)
   lab.shown.set(record.node_id, shown)
   return lab.nodeView(lab.node(record.node_id))

@@ -1,6 +1,10 @@
 /** What is kept of a lab: JSON values by key. `project` has its settings; `node/{id}`, `link/{id}` and so on what it has. */
 export type LabEntries = ReadonlyMap<string, unknown>
 
+/** The id of a document that is written as a whole, is no lab, and is not kept in memory. */
+export const apart = (word: string): string => `apart-${word}`
+export const isApart = (id: string): boolean => id.startsWith('apart-')
+
 /** Keeps labs. Each runtime has one: files on Node, Durable Objects in a Worker. */
 export interface LabStore {
   /** The entry `project` of every lab, by id. */

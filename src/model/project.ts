@@ -80,5 +80,6 @@ export const ProjectUpdate = Type.Object(
 export type ProjectFile = Static<typeof ProjectFile>
 export const ProjectFile = objectSchema('ProjectFile', 'A file of a project', {
   path: Type.String({ description: 'Path relative to the project, separated by /' }),
-  md5sum: Type.String({ description: '32 hexadecimal digits' }),
+  md5sum: Type.Optional(Type.String({ description: '32 hexadecimal digits; absent with sums=false' })),
+  size: Type.Optional(Type.Integer({ description: 'Bytes; with sums=false' })),
 })

@@ -14,9 +14,15 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
     tag,
     summary: 'List the files of a project with their MD5 sums',
     params: projectParams,
+    query: Type.Object({
+      sums: Type.Optional(
+        Type.Literal('false', { description: 'Sizes instead of MD5 sums, which take the time to read all files' }),
+      ),
+    }),
     replies: { 200: { description: 'Every regular file', schema: Type.Array(ProjectFile) } },
     errors: { 404: noSuchProject },
-    handle: async ({ params }, { agent }) => ok(await agent.files.list(params.project_id)),
+    handle: async ({ params, query }, { agent }) =>
+      ok(await agent.files.list(params.project_id, { sums: query.sums === undefined })),
   }),
   endpoint({
     method: 'GET',

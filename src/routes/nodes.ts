@@ -17,6 +17,7 @@ const Duplicates = {
   }),
   v2: closedSchema('Duplicate', 'The node that becomes a copy; it must exist and be stopped', {
     destination_node_id: Uuid,
+    destination_project_id: Type.Optional({ ...Uuid, description: 'Project of that node; default: the same one' }),
   }),
 } as const
 
@@ -29,6 +30,15 @@ const creation = Type.Object({
     }),
   ),
   ...view,
+})
+
+const removal = Type.Object({
+  files: Type.Optional(
+    oneOf(['now', 'later'], {
+      default: 'now',
+      description: 'When its directory goes; later: when the project is closed, unless a node of its id is there again',
+    }),
+  ),
 })
 
 /** The endpoints of nodes, and of kinds on a compute, for every kind in both versions of the API. */
@@ -110,10 +120,13 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       summary: isV1
         ? `Delete a ${noun}; its files go when the project is committed or closed`
         : 'Stop and delete a node with its directory',
+      query: isV1 ? Type.Object({}) : removal,
       replies: { 204: { description: 'Deleted' } },
       errors: { 404: noSuchNode },
-      handle: ({ params }, { agent }) =>
-        noContentAfter(agent.nodes.remove(place.ref(params), { files: isV1 ? 'later' : 'now' })),
+      handle({ params, query }, { agent }) {
+        const { files = isV1 ? 'later' : 'now' } = query as Static<typeof removal>
+        return noContentAfter(agent.nodes.remove(place.ref(params), { files }))
+      },
     }),
     ...lifeCycleEndpoints(place),
     ...(canBeCopied ? [copyOf(place)] : []),
@@ -137,7 +150,8 @@ function copyOf({ version, path, tag, params, noun, schemas, ref, shown }: NodeP
     errors: { 404: noSuchNode, 409: 'The destination runs', 507: 'The disk is nearly full' },
     async handle({ params, body }, { agent }) {
       const destination = 'destination_vm_id' in body ? body.destination_vm_id : body.destination_node_id
-      return created(shown(await agent.nodes.duplicate(ref(params), destination.toLowerCase())))
+      const project = 'destination_project_id' in body ? body.destination_project_id?.toLowerCase() : undefined
+      return created(shown(await agent.nodes.duplicate(ref(params), destination.toLowerCase(), project)))
     },
   })
 }

@@ -1,7 +1,7 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
-import type { LabEntries, LabStore } from '../../../src/controller/store.ts'
+import { isApart, type LabEntries, type LabStore } from '../../../src/controller/store.ts'
 import { makeDirectory, readDurable, removeDurable, writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 
@@ -45,6 +45,7 @@ export class LabFiles implements LabStore {
     const heads = new Map<string, unknown>()
     for (const name of (await readdir(this.#directory)).filter((it) => it.endsWith('.jsonl'))) {
       const id = name.slice(0, -'.jsonl'.length)
+      if (isApart(id)) continue
       const entries = (await this.#read(id))?.entries
       if (entries?.has('project')) heads.set(id, entries.get('project'))
     }
@@ -52,10 +53,18 @@ export class LabFiles implements LabStore {
   }
 
   async load(id: string): Promise<LabEntries | undefined> {
+    if (isApart(id)) return (await this.#read(id))?.entries
     return (await this.#journal(id, false))?.entries
   }
 
   async save(id: string, changes: LabEntries): Promise<void> {
+    if (isApart(id)) {
+      const file = `labs/${id}.jsonl`
+      await this.#records.save({ file, what: 'The document was not saved' }, () =>
+        writeDurable(this.#path(id), lineOf(changes)),
+      )
+      return
+    }
     const journal = (await this.#journal(id, true)) as Journal
     // Changes that come while others are written are written together.
     journal.pending.push(changes)

@@ -139,10 +139,14 @@ export class Nodes implements NodeAgent {
     return this.#act(ref, (node) => this.#options.lifeCycle.reload(node))
   }
 
-  async duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string): Promise<Node<K>> {
-    if (destinationId === ref.node_id)
+  async duplicate<K extends NodeKindName>(
+    ref: NodeRef<K>,
+    destinationId: string,
+    project_id = ref.project_id,
+  ): Promise<Node<K>> {
+    if (destinationId === ref.node_id && project_id === ref.project_id)
       throw badRequest('destination_node_id: this is the node itself; expected the id of another one')
-    const wanted = { ...ref, node_id: destinationId }
+    const wanted = { ...ref, project_id, node_id: destinationId }
     const source = await this.#find(ref)
     const destination = await this.#find(wanted).catch((error: unknown) => {
       if (!(error instanceof ApiError) || error.status !== 404) throw error

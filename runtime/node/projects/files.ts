@@ -34,14 +34,17 @@ export class ProjectFiles implements FileAgent {
     this.#options = options
   }
 
-  async list(projectId: string): Promise<ProjectFile[]> {
+  async list(projectId: string, { sums } = { sums: true }): Promise<ProjectFile[]> {
     const { path: root } = await this.#options.project(projectId)
     const paths = await regularFiles(root)
     const files: ProjectFile[] = []
-    const work = async (path: string) => {
-      const stats = await lstat(path, { bigint: true }).catch(() => undefined)
-      const md5sum = stats?.isFile() ? await this.#options.checksums.of(path, stats) : undefined
-      if (md5sum !== undefined) files.push({ path: relative(root, path).split(sep).join('/'), md5sum })
+    const work = async (it: string) => {
+      const stats = await lstat(it, { bigint: true }).catch(() => undefined)
+      if (stats?.isFile() !== true) return
+      const path = relative(root, it).split(sep).join('/')
+      const md5sum = sums ? await this.#options.checksums.of(it, stats) : undefined
+      if (md5sum !== undefined) files.push({ path, md5sum })
+      else if (!sums) files.push({ path, size: Number(stats.size) })
     }
     await mapLimit(paths, work, maxAtOnce)
     return files.sort((a, b) => (a.path < b.path ? -1 : 1))

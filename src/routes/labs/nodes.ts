@@ -174,7 +174,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       async handle({ params }, context) {
         const { labs, ask } = labsOf(context)
         const lab = await labs.lab(params.project_id)
-        return ok(await actOn(lab, lab.node(params.node_id), action, ask))
+        return ok(await actOn(labs, lab, lab.node(params.node_id), action, ask))
       },
     }),
   ]

@@ -75,8 +75,8 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown },
     async handle({ params }, context) {
       const { document } = await labsOf(context).labs.find(params.project_id)
-      const { nodes, links, drawings } = document
-      return ok({ nodes: nodes.size, links: links.size, drawings: drawings.size, snapshots: 0 })
+      const { nodes, links, drawings, snapshots } = document
+      return ok({ nodes: nodes.size, links: links.size, drawings: drawings.size, snapshots: snapshots.size })
     },
   }),
   endpoint({

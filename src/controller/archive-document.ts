@@ -1,0 +1,237 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { badRequest, conflict } from '../errors/api-error.ts'
+import { validate } from '../http/validate.ts'
+import { kindOf } from '../kinds/node.ts'
+import { drawingFields } from '../model/lab/drawing.ts'
+import { isKnownKind, LabLabel, mapFields } from '../model/lab/node.ts'
+import { labSettings } from '../model/lab/project.ts'
+import { Name, nullable, Uuid } from '../schema/fields.ts'
+import { Filters } from '../schema/filters.ts'
+import type { DrawingRecord, LabDocument, LinkRecord, NodeRecord } from './document.ts'
+import { given } from './fields.ts'
+import { freeName, nameKey } from './names.ts'
+
+/** The document of an archive, `project.gns3`, in the form of release 2.2; and beside it what that form has no place for. */
+export const documentName = 'project.gns3'
+export const moreName = 'patchbay.json'
+const revision = 9
+const release = '2.2.59'
+
+/** Names of kinds in archives. */
+const words: Readonly<Record<string, string>> = {
+  ...{ pc: 'vpcs', 'machine-emulator': 'qemu', hypervisor: 'virtualbox' },
+  ...{ switch: 'ethernet_switch', hub: 'ethernet_hub' },
+}
+const ours = new Map([...Object.entries(words).map(([kind, word]) => [word, kind] as const), ['vmware', 'hypervisor']])
+export const archiveWord = (kind: string): string => words[kind] ?? kind
+export const kindOfWord = (word: string): string => ours.get(word) ?? word
+
+/** Directories of images in archives. */
+const imageDirectories: Readonly<Record<string, string>> = { 'machine-emulator': 'QEMU', dynamips: 'IOS', iou: 'IOU' }
+export const imageDirectory = (kind: string): string | undefined => imageDirectories[kind]
+export const kindOfDirectory = (directory: string): string | undefined =>
+  Object.keys(imageDirectories).find((kind) => imageDirectories[kind] === directory.toUpperCase())
+
+/** Names of the properties of a node that name images. */
+export const imageProperties = ({ node_type, properties }: Pick<NodeRecord, 'node_type' | 'properties'>): string[] =>
+  Object.keys(properties).filter(
+    (key) =>
+      (/image$/.test(key) || (node_type === 'iou' && key === 'path')) &&
+      typeof properties[key] === 'string' &&
+      properties[key] !== '',
+  )
+
+const open = { additionalProperties: true }
+const text = Type.String({ maxLength: 4096 })
+const End = Type.Object(
+  {
+    node_id: Uuid,
+    adapter_number: Type.Integer({ minimum: 0, maximum: 100_000 }),
+    port_number: Type.Integer({ minimum: 0, maximum: 100_000 }),
+    label: Type.Optional(Type.Unknown()),
+  },
+  open,
+)
+const Node = Type.Object(
+  {
+    node_id: Uuid,
+    name: Name,
+    node_type: Type.String({ minLength: 1, maxLength: 50, pattern: '^[A-Za-z0-9_-]+$' }),
+    console_type: Type.Optional(nullable(Type.String({ maxLength: 30 }))),
+    template_id: Type.Optional(nullable(Uuid)),
+    properties: Type.Optional(Type.Record(Type.String({ maxLength: 100 }), Type.Unknown())),
+  },
+  open,
+)
+const Link = Type.Object({ link_id: Uuid, nodes: Type.Array(End, { minItems: 2, maxItems: 2 }) }, open)
+const Drawing = Type.Object({ drawing_id: Uuid }, open)
+const list = <T extends Parameters<typeof Type.Array>[0]>(item: T) => Type.Array(item, { maxItems: 10_000 })
+const Document = Type.Object(
+  {
+    name: Name,
+    revision: Type.Integer(),
+    topology: Type.Object({ nodes: list(Node), links: list(Link), drawings: list(Drawing) }, open),
+  },
+  open,
+)
+type More = Static<typeof More>
+const More = Type.Object(
+  {
+    /** By their ids: what a node or link has beside the document. */
+    nodes: Type.Record(text, Type.Record(text, Type.Unknown())),
+    links: Type.Record(text, Type.Record(text, Type.Unknown())),
+    /** SHA-256 of images, by `{directory}/{name}`. */
+    images: Type.Record(text, Type.String({ pattern: '^[0-9a-f]{64}$' })),
+  },
+  open,
+)
+
+/** Members that are ours alone: a program of release 2.2 refuses a document with members that it does not know. */
+const [oursOfNode, oursOfLink] = [['after', 'ready'] as const, ['filters_ab', 'filters_ba'] as const]
+/** What a pc shows, and that program's pcs have not. */
+const oursOfPc = ['engine', 'mac_address', 'startup_script', 'startup_script_path']
+const isAddress = (name: string): boolean => name === 'mac_address' || name === 'mac_addr'
+
+/** A node without MAC addresses: a copy gets its own. */
+export const withoutAddresses = (node: NodeRecord): NodeRecord => ({
+  ...node,
+  custom_adapters: node.custom_adapters.map(({ mac_address: _, ...adapter }) => adapter),
+  properties: Object.fromEntries(Object.entries(node.properties).filter(([key]) => !isAddress(key))),
+})
+
+/** The two documents of an archive. */
+export function archiveOf(
+  { project, nodes, links, drawings }: LabDocument,
+  { resetsAddresses, images }: { resetsAddresses: boolean; images: Readonly<Record<string, string>> },
+): { document: unknown; more: unknown } {
+  const more: More = { nodes: {}, links: {}, images: { ...images } }
+  const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
+  const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings))
+  const nodeOf = (node: NodeRecord) => {
+    const { unmade: _, after, ready, compute_id: __, label, ...rest } = resetsAddresses ? withoutAddresses(node) : node
+    const known = isKnownKind(rest.node_type) ? kindOf(rest.node_type).create.properties : rest.properties
+    const isTheirs = ([key]: [string, unknown]) => key in known && !(rest.node_type === 'pc' && oursOfPc.includes(key))
+    const all = Object.entries(rest.properties)
+    // The content of a startup script is that of its file.
+    const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))
+    more.nodes[rest.node_id] = { ...given({ ready }), after, ...Object.fromEntries(apart) }
+    return {
+      ...rest,
+      ...{ compute_id: 'local', width: 65, height: 65 },
+      label: { rotation: 0, style: null, x: null, y: -25, ...(label ?? { text: rest.name }) },
+      node_type: rest.properties.driver === 'vmware' ? 'vmware' : archiveWord(rest.node_type),
+      properties: Object.fromEntries(all.filter(isTheirs)),
+    }
+  }
+  const linkOf = ({ link_id, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style }: LinkRecord) => {
+    more.links[link_id] = { filters_ab, filters_ba }
+    return {
+      ...{ link_id, nodes: ends, filters, suspend },
+      ...(Object.keys(link_style).length > 0 && { link_style }),
+    }
+  }
+  const topology = {
+    computes: [],
+    drawings: [...drawings.values()],
+    links: [...links.values()].map(linkOf),
+    nodes: [...nodes.values()].map(nodeOf),
+  }
+  const document = { ...settings, name, project_id, revision, topology, type: 'topology', version: release }
+  return { document, more }
+}
+
+/** What an archive has, as records of a lab. */
+export interface ArchivedLab {
+  readonly name: string
+  readonly settings: Record<string, unknown>
+  /** The new ids of nodes, by those in the archive. */
+  readonly ids: ReadonlyMap<string, string>
+  readonly nodes: readonly NodeRecord[]
+  readonly links: readonly LinkRecord[]
+  readonly drawings: readonly DrawingRecord[]
+  readonly images: Readonly<Record<string, string>>
+}
+
+/**
+ * Reads the documents of an archive. A project under another id than that of the archive is a copy, and gets ids of its own: on a
+ * compute the id of a node is that of one node. 400 for what
+ * they are not, 409 for one of a newer version.
+ */
+export function archivedLab(document: unknown, more: unknown, projectId: string): ArchivedLab {
+  const { revision: theirs } = (document ?? {}) as { revision?: unknown }
+  if (typeof theirs === 'number' && theirs > revision)
+    throw conflict(`The archive has revision ${theirs}, at most ${revision} is read here: export it for release 2.2`)
+  if (typeof theirs === 'number' && theirs < revision - 1)
+    throw conflict(`The archive has revision ${theirs}, ${revision} is read here: open and export it with release 2.2`)
+  const { name, topology, ...settings } = validate(Document, document, documentName)
+  const extra: More = Check(More, more) ? more : { nodes: {}, links: {}, images: {} }
+  const names = new Set<string>()
+  const keepsIds = String((document as { project_id?: unknown }).project_id).toLowerCase() === projectId.toLowerCase()
+  const ids = new Map<string, string>()
+  const idOf = (id: string): string => {
+    const there = id.toLowerCase()
+    if (ids.has(there)) throw badRequest(`${documentName}: ${id} is there twice`)
+    const own = keepsIds ? there : crypto.randomUUID()
+    ids.set(there, own)
+    return own
+  }
+  const nodes = topology.nodes.map((node): NodeRecord => {
+    const beside = extra.nodes[node.node_id] ?? {}
+    const own = freeName(node.name, (key) => names.has(key))
+    names.add(nameKey(own))
+    const apart = Object.entries(beside).filter(([key]) => !(oursOfNode as readonly string[]).includes(key))
+    return {
+      ...{ node_id: idOf(node.node_id), compute_id: '', node_type: kindOfWord(node.node_type), name: own },
+      ...{ template_id: node.template_id ?? null, console: null, console_type: node.console_type ?? 'none' },
+      ...fitting(mapFields, { ...node, ...beside }),
+      properties: {
+        ...node.properties,
+        ...(node.node_type === 'vmware' && { driver: 'vmware' }),
+        ...Object.fromEntries(apart),
+      },
+    }
+  })
+  const nodeIds = new Map(ids)
+  const links = topology.links.map((link): LinkRecord => {
+    const beside = extra.links[link.link_id] ?? {}
+    const filters = (value: unknown) => (Check(Filters, value) ? value : {})
+    const { suspend, link_style: style, filters: both } = link as Record<string, unknown>
+    for (const { node_id } of link.nodes)
+      if (!nodeIds.has(node_id.toLowerCase()))
+        throw badRequest(`${documentName}: the link ${link.link_id} names ${node_id}, which is no node of it`)
+    return {
+      ...{
+        link_id: idOf(link.link_id),
+        link_type: (link as { link_type?: unknown }).link_type === 'serial' ? 'serial' : 'ethernet',
+      },
+      nodes: link.nodes.map(({ node_id, adapter_number, port_number, label }) => ({
+        ...{ node_id: nodeIds.get(node_id.toLowerCase()), adapter_number, port_number },
+        ...(Check(LabLabel, label) && { label }),
+      })),
+      filters: filters(both),
+      ...Object.fromEntries(oursOfLink.map((key) => [key, filters(beside[key])])),
+      ...{ suspend: suspend === true, link_style: isRecord(style) ? style : {} },
+      ...{ wiring: { type: 'none' }, capture: null },
+    } as LinkRecord
+  })
+  const drawings = topology.drawings.map(
+    (drawing): DrawingRecord => ({ drawing_id: idOf(drawing.drawing_id), ...fitting(drawingFields, drawing) }),
+  )
+  return { name, settings: fitting(labSettings, settings), ids, nodes, links, drawings, images: extra.images }
+}
+
+const isRecord = (value: unknown): value is Record<string, unknown> =>
+  value !== null && typeof value === 'object' && !Array.isArray(value)
+
+/** The members that have their form, else the default of each. */
+function fitting<T extends Record<string, Parameters<typeof Check>[0]>>(
+  fields: T,
+  input: Readonly<Record<string, unknown>>,
+): { [K in keyof T]: Static<T[K]> } {
+  const each = Object.entries(fields).map(([name, schema]) => [
+    name,
+    Check(schema, input[name]) ? input[name] : structuredClone(schema.default ?? null),
+  ])
+  return Object.fromEntries(each)
+}

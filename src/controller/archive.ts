@@ -1,0 +1,273 @@
+import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
+import { type ImageKindName, imageKinds } from '../model/image.ts'
+import type { LabProject } from '../model/lab/project.ts'
+import {
+  archivedLab,
+  archiveOf,
+  archiveWord,
+  documentName,
+  imageDirectory,
+  imageProperties,
+  kindOfDirectory,
+  kindOfWord,
+  moreName,
+} from './archive-document.ts'
+import type { ArchiveMember, LabArchives, OpenArchive } from './archives.ts'
+import { Changes, type NodeRecord } from './document.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { joinLinks, makeNode } from './placeholders.ts'
+
+/** The documents of an archive are read as a whole. */
+const maxDocumentBytes = 64 << 20
+
+export interface ExportOptions {
+  readonly withImages: boolean
+  readonly resetsAddresses: boolean
+  /** Compression from 1 to 9; 0: none. */
+  readonly level: number
+}
+
+const archivesOf = ({ archives }: Labs): LabArchives => {
+  if (archives !== undefined) return archives
+  throw new ApiError(501, 'This service makes and reads no archives: ask one that runs on Node')
+}
+
+/** A lab as an archive. 409 while a node runs. One that is closed is opened on its computes meanwhile. */
+export async function exportLab(
+  labs: Labs,
+  lab: Lab,
+  options: ExportOptions,
+  ask: AskCompute,
+): Promise<ReadableStream<Uint8Array>> {
+  const archives = archivesOf(labs)
+  requireStopped(lab, 'exported')
+  const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
+  // The project stays open on its computes until the archive has been read, or is not wanted any more.
+  labs
+    .whileOpen(lab, ask, async () => {
+      const images = await imagesOf([...lab.document.nodes.values()], ask)
+      const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
+      const { document, more } = archiveOf(lab.document, { ...options, images: sums })
+      const ended = withResolvers<void>()
+      const members = async function* (): AsyncGenerator<ArchiveMember> {
+        try {
+          yield jsonMember(documentName, document)
+          yield jsonMember(moreName, more)
+          yield* filesOf(lab, ask)
+          if (!options.withImages) return
+          for (const [name, { compute_id, kind, path }] of images)
+            yield { name: `images/${name}`, ...(await ask(compute_id).images.read(kind, path, {})) }
+        } finally {
+          ended.resolve()
+        }
+      }
+      resolve(archives.write(members(), options.level))
+      await ended.promise
+    })
+    .catch(reject)
+  return promise
+}
+
+function withResolvers<T>() {
+  let [resolve, reject]: [(value: T) => void, (reason: unknown) => void] = [() => {}, () => {}]
+  const promise = new Promise<T>((yes, no) => {
+    resolve = yes
+    reject = no
+  })
+  return { promise, resolve, reject }
+}
+
+/** 409 while a node of a lab runs. */
+export function requireStopped(lab: Lab, what: string): void {
+  for (const record of lab.document.nodes.values())
+    if (lab.nodeView(record).status !== 'stopped')
+      throw conflict(`${record.name} runs: stop the nodes of the project, then it can be ${what}`, {
+        word: 'node-running',
+      })
+}
+
+function jsonMember(name: string, value: unknown): ArchiveMember {
+  const bytes = new TextEncoder().encode(JSON.stringify(value, null, 4))
+  return { name, size: bytes.byteLength, modified: Date.now(), content: new Blob([bytes]).stream() }
+}
+
+/** Directories of a project that belong to no node and are of the moment. */
+const ofTheMoment = new Set(['tmp', 'captures', 'snapshots'])
+const isExported = (path: string): boolean => {
+  const [first, second = ''] = path.split('/')
+  if (first === 'snapshots' || path === documentName || path === moreName) return false
+  return !(first === 'project-files' && ofTheMoment.has(second)) && !/(\.log|_log\.txt|\.pid|\.lck)$/.test(path)
+}
+
+/** The files of a lab on all its computes, with the names that they have in archives. */
+async function* filesOf(lab: Lab, ask: AskCompute): AsyncGenerator<ArchiveMember> {
+  const names = new Set<string>()
+  for (const computeId of lab.document.project.computes) {
+    for (const { path } of await ask(computeId).files(lab.id)) {
+      const name = renamed(path, archiveWord)
+      if (!isExported(path) || names.has(name)) continue
+      names.add(name)
+      yield { name, ...(await ask(computeId).readFile(lab.id, path)) }
+    }
+  }
+}
+
+/** The path of a file with the other word for the kind of its node. */
+const renamed = (path: string, wordOf: (word: string) => string): string =>
+  path.replace(/^project-files\/([^/]+)\//, (_, word: string) => `project-files/${wordOf(word)}/`)
+
+interface FoundImage {
+  readonly compute_id: string
+  readonly kind: ImageKindName
+  readonly path: string
+  readonly sha256?: string | undefined
+}
+
+const isImageKind = (kind: string): kind is ImageKindName => (imageKinds as readonly string[]).includes(kind)
+
+/** The images of nodes that their computes have, by `{directory}/{name}`. */
+async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<Map<string, FoundImage>> {
+  const lists = new Map<string, ReturnType<ReturnType<AskCompute>['images']['list']>>()
+  const found = new Map<string, FoundImage>()
+  for (const node of nodes) {
+    const { node_type: kind, compute_id, properties } = node
+    const directory = imageDirectory(kind)
+    if (!isImageKind(kind) || directory === undefined) continue
+    for (const property of imageProperties(node)) {
+      const path = properties[property] as string
+      const key = `${compute_id} ${kind}`
+      const list = lists.get(key) ?? ask(compute_id).images.list(kind)
+      lists.set(key, list)
+      const image = (await list).find((it) => it.path === path)
+      if (image !== undefined) found.set(`${directory}/${path}`, { compute_id, kind, path, sha256: image.sha256 })
+    }
+  }
+  return found
+}
+
+/** Makes a closed project of an archive. 400 for one that is none, 409, 413, 507; whatever fails, nothing is left. */
+export async function importLab(
+  labs: Labs,
+  { project_id, name }: { project_id: string; name?: string | undefined },
+  content: ReadableStream<Uint8Array>,
+  ask: AskCompute,
+): Promise<LabProject> {
+  await using archive = await archivesOf(labs).open(content)
+  requireDocument(archive)
+  const document = await jsonOf(archive, documentName)
+  const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
+  const read = archivedLab(document, more, project_id)
+  const files = filesIn(archive, read.ids)
+  const input = { ...read.settings, project_id, name: labs.freeName(name ?? read.name) }
+  // The archive is closed when this has ended.
+  return await labs.build(input, { ask }, async (lab) => {
+    const [computeId = ''] = lab.document.project.computes
+    const to = ask(computeId)
+    const others = new Map<string, string>()
+    for (const [from, path] of files.images) await putImage(archive, from, path, { to, sums: read.images, others })
+    for (const [from, path] of files.project)
+      await to.writeFile(lab.id, path, await archive.read(from), archive.members.get(from) as number)
+    const changes = new Changes()
+    for (const node of read.nodes) {
+      const renamed = imageProperties(node).map((key) => {
+        const path = node.properties[key] as string
+        return [key, others.get(`${node.node_type} ${path}`) ?? path]
+      })
+      const properties = { ...node.properties, ...Object.fromEntries(renamed) }
+      const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, ask)
+      changes.put('node', node.node_id, made)
+    }
+    for (const link of read.links) changes.put('link', link.link_id, link)
+    for (const drawing of read.drawings) changes.put('drawing', drawing.drawing_id, drawing)
+    const silent = { news: () => [], result: undefined }
+    await lab.edit(() => ({ changes, ...silent }))
+    const joined = new Changes()
+    for (const link of await joinLinks(labs, lab, read.links, ask)) joined.put('link', link.link_id, link)
+    await lab.edit(() => ({ changes: joined, ...silent }))
+  })
+}
+
+function requireDocument({ members }: OpenArchive): void {
+  if (!members.has(documentName))
+    throw badRequest(`The archive has no ${documentName}: it is of another program, or cut`)
+}
+
+/** Where the files of an archive go: into the project, or to the images of a kind. 400 for names that are not of one. */
+function filesIn(
+  { members }: OpenArchive,
+  ids: ReadonlyMap<string, string>,
+): {
+  project: ReadonlyMap<string, string>
+  images: ReadonlyMap<string, { kind: ImageKindName; path: string }>
+} {
+  const project = new Map<string, string>()
+  const images = new Map<string, { kind: ImageKindName; path: string }>()
+  const places = new Map<string, 'file' | 'directory'>()
+  for (const name of members.keys()) {
+    const words = name.split('/')
+    const refuse = (why: string) => badRequest(`The archive has ${JSON.stringify(name.slice(0, 120))}, ${why}`)
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: names of files have none
+    if (words.some((word) => word === '' || word === '.' || word === '..' || /[\u0000-\u001f\\]/.test(word)))
+      throw refuse('which is no name of a file inside of it')
+    if (words[0] === '.patchbay') throw refuse('a name of records of the service')
+    const place = renamed(name, kindOfWord).replace(
+      /^(project-files\/[^/]+\/)([^/]+)\//,
+      (_, kind: string, id: string) => `${kind}${ids.get(id.toLowerCase()) ?? id}/`,
+    )
+    const parts = place.split('/')
+    for (let length = 1; length <= parts.length; length++) {
+      const type = length === parts.length ? 'file' : 'directory'
+      const at = parts.slice(0, length).join('/')
+      const before = places.get(at)
+      if (before !== undefined && (before !== type || type === 'file')) throw refuse('a name that is there twice')
+      places.set(at, type)
+    }
+    if (name === documentName || name === moreName || words[0] === 'snapshots') continue
+    const kind = words[0] === 'images' ? kindOfDirectory(words[1] ?? '') : undefined
+    if (kind !== undefined && isImageKind(kind) && words.length > 2)
+      images.set(name, { kind, path: words.slice(2).join('/') })
+    else if (words[0] !== 'images') project.set(name, place)
+  }
+  return { project, images }
+}
+
+async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
+  if ((archive.members.get(name) ?? 0) > maxDocumentBytes)
+    throw badRequest(`${name}: longer than ${maxDocumentBytes} bytes`)
+  const text = await new Response(await archive.read(name)).text()
+  try {
+    return JSON.parse(text)
+  } catch (cause) {
+    throw badRequest(`${name}: not JSON`, { cause })
+  }
+}
+
+/** Gives an image to a compute that lacks it. Another one that is there under its name stays: this one gets a name with its digest. */
+async function putImage(
+  archive: OpenArchive,
+  from: string,
+  { kind, path }: { kind: ImageKindName; path: string },
+  {
+    to,
+    sums,
+    others,
+  }: { to: ReturnType<AskCompute>; sums: Readonly<Record<string, string>>; others: Map<string, string> },
+): Promise<void> {
+  const sum = sums[from.slice('images/'.length)]
+  const list = await to.images.list(kind)
+  const same = sum === undefined ? undefined : list.find(({ sha256 }) => sha256 === sum)
+  const there = list.find((it) => it.path === path)
+  if (same !== undefined || (there !== undefined && (sum === undefined || there.sha256 === undefined))) {
+    if (same !== undefined && same.path !== path) others.set(`${kind} ${path}`, same.path)
+    return
+  }
+  const name = there === undefined ? path : path.replace(/(\.[^./]*)?$/, `-${sum?.slice(0, 8)}$1`)
+  if (name !== path) others.set(`${kind} ${path}`, name)
+  await to.images.write(kind, name, await archive.read(from), {
+    size: archive.members.get(from) as number,
+    digests: sum === undefined ? [] : [{ algorithm: 'sha-256', hex: sum }],
+  })
+}
+
+export const archiveName = ({ name }: LabProject): string => `${name.replaceAll(/[^\w .()-]/g, '_')}.gns3project`

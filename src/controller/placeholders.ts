@@ -1,0 +1,104 @@
+import { ApiError, conflict } from '../errors/api-error.ts'
+import { kindOf, nodeKinds } from '../kinds/node.ts'
+import { isKnownKind, type LabPort } from '../model/lab/node.ts'
+import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
+import { given } from './fields.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { type Ends, findEnd, wire, wiringOf } from './links.ts'
+import { shownIn } from './nodes.ts'
+
+/**
+ * Nodes that a lab has and no compute: of a kind that is not here, or that their compute could not make (an image is missing). They
+ * are kept with all their fields and links.
+ */
+
+/** Why a node is a placeholder; undefined for one that is none. */
+export const placeholderReason = ({ node_type }: Pick<NodeRecord, 'node_type'>, unmade?: string): string | undefined =>
+  isKnownKind(node_type)
+    ? unmade && `Its compute could not make it, the next start tries again: ${unmade}`
+    : `A placeholder: there is no kind ${node_type} here, only ${nodeKinds.join(', ')}`
+
+/** A placeholder has the ports that its links use. */
+export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick<NodeRecord, 'node_id'>): LabPort[] {
+  return links.flatMap(({ nodes, link_type }) =>
+    nodes
+      .filter((end) => end.node_id === node_id)
+      .map(({ adapter_number, port_number, label }) => {
+        const name = label?.text || `${adapter_number}/${port_number}`
+        return { name, short_name: name, adapter_number, port_number, link_type, data_link_types: {} }
+      }),
+  )
+}
+
+/** A node as its compute makes it, or as a placeholder when the compute refuses. */
+export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
+  const { node_type, node_id, name, properties, console_type, compute_id } = record
+  if (!isKnownKind(node_type)) return record
+  const known = kindOf(node_type).create.properties
+  const settings = Object.entries({ ...properties, console_type }).filter(([key]) => key in known)
+  try {
+    const shown = await ask(compute_id).createNode(
+      { project_id: lab.id, node_type },
+      { name, node_id, ...given(Object.fromEntries(settings)) },
+    )
+    const { unmade: _, ...made } = record
+    return { ...made, ...shownIn(shown) }
+  } catch (error) {
+    if (error instanceof ApiError && [400, 403, 404, 409].includes(error.status))
+      return { ...record, unmade: error.message.slice(0, 1000) }
+    throw error
+  }
+}
+
+/** Attaches the ends of links that are not attached; one that cannot be stays so. Both nodes must be there. */
+export async function joinLinks(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  links: readonly LinkRecord[],
+  ask: AskCompute,
+): Promise<LinkRecord[]> {
+  const isMade = (id: string) => {
+    const node = lab.document.nodes.get(id)
+    return node !== undefined && isKnownKind(node.node_type) && node.unmade === undefined
+  }
+  const joined: LinkRecord[] = []
+  for (const link of links) {
+    if (link.wiring.type !== 'none' || !link.nodes.every(({ node_id }) => isMade(node_id))) continue
+    try {
+      const ends = link.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
+      const record: LinkRecord = { ...link, wiring: wiringOf(ends) }
+      await wire(labs, lab, ends, record, ask)
+      joined.push(record)
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.status >= 500) throw error
+    }
+  }
+  return joined
+}
+
+/** Has a compute make a node that it could not make before, with its links. 409 with the reason. */
+export async function requireMade(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  record: NodeRecord,
+  ask: AskCompute,
+): Promise<void> {
+  if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
+  if (record.unmade === undefined) return
+  const made = await makeNode(lab, record, ask)
+  if (made.unmade !== undefined) throw conflict(`${record.name}: ${made.unmade}`)
+  await lab.edit(() => ({
+    changes: new Changes().put('node', record.node_id, made),
+    news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
+    result: undefined,
+  }))
+  lab.troubles.delete(record.node_id)
+  const links = await joinLinks(labs, lab, lab.document.linksOf(record.node_id), ask)
+  if (links.length === 0) return
+  await lab.edit(() => ({
+    changes: links.reduce((changes, link) => changes.put('link', link.link_id, link), new Changes()),
+    news: () => links.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
+    result: undefined,
+  }))
+}

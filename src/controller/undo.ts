@@ -1,0 +1,147 @@
+import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import type { LabProject } from '../model/lab/project.ts'
+import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from './document.ts'
+import { type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
+import type { Lab, LabNews } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { impair, unwire } from './links.ts'
+import { nameKey } from './names.ts'
+import { nodePathOf, shownIn } from './nodes.ts'
+import { joinLinks, makeNode } from './placeholders.ts'
+
+/** Takes the last edit of a lab back, or makes it again. 409 with the reason when there is none, or it is not possible any more. */
+export function undoEdit(labs: Labs, lab: Lab, way: 'undo' | 'redo', ask: AskCompute): Promise<LabProject> {
+  return labs.exclusively(lab.id, async () => {
+    const edit = lab.history.last(way)
+    if (edit === undefined) throw conflict(`There is nothing to ${way}: edits are kept while the project is open`)
+    try {
+      requireUnchanged(lab, edit)
+    } catch (error) {
+      lab.history.drop(edit)
+      throw error
+    }
+    await revert(labs, lab, edit, { by: way }, ask)
+    lab.history.drop(edit)
+    return lab.project()
+  })
+}
+
+/** 409 when what the edit made is not what is there. */
+function requireUnchanged(lab: Lab, { before, after }: PastEdit): void {
+  const now = lab.document.read(after.keys())
+  for (const [key, value] of after) {
+    const [table = '', id = ''] = key.split('/')
+    if (!isSame(key, now.get(key), value))
+      throw conflict(`The edit cannot be taken back any more, and is forgotten: the ${table} ${id} was changed since`)
+    const then = before.get(key) as NodeRecord | undefined
+    if (table !== 'node') continue
+    const other = [...lab.document.nodes.values()].find(
+      (it) =>
+        then !== undefined &&
+        it.node_id !== id &&
+        nameKey(it.name) === nameKey(then.name) &&
+        !after.has(`node/${it.node_id}`),
+    )
+    if (other !== undefined)
+      throw conflict(
+        `The edit cannot be taken back any more, and is forgotten: another node has the name ${other.name}`,
+      )
+    const link = lab.document.linksOf(id).find(({ link_id }) => then === undefined && !after.has(`link/${link_id}`))
+    if (link !== undefined)
+      throw conflict(`The edit cannot be taken back any more, and is forgotten: the node ${id} was linked since`)
+  }
+}
+
+/** Asks the computes for what the reverse edit needs, and writes what was before: nodes first, as links need them. */
+async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
+  const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
+  const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))
+  const write = async (records: readonly (readonly [key: string, record: unknown])[]) => {
+    if (records.length === 0) return
+    const news = records.map(([key, record]) => newsOf(lab, key, lab.document.read([key]).get(key), record))
+    const changes = new Changes()
+    for (const [key, record] of records) changes.entries.set(key, record)
+    await lab.edit(() => ({ changes, news: () => news.map((it) => it()), result: undefined }), step)
+  }
+  for (const { key, then, now } of of('link')) {
+    if (then !== undefined) continue
+    await unwire(lab, now as LinkRecord, ask)
+    await write([[key, undefined]])
+  }
+  for (const { key, then, now } of of('node')) {
+    const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
+    if (record === undefined) await removeFromCompute(lab, current as NodeRecord, ask)
+    const next =
+      record === undefined || current === undefined
+        ? record && (await remade(lab, record, ask))
+        : await changed(lab, current, record, ask)
+    await write([[key, next]])
+    if (record === undefined) lab.shown.delete((current as NodeRecord).node_id)
+  }
+  const made = of('link').filter(({ then }) => then !== undefined)
+  const created = made.filter(({ now }) => now === undefined)
+  const unwired = created.map(
+    ({ then }): LinkRecord => ({ ...(then as LinkRecord), wiring: { type: 'none' }, capture: null }),
+  )
+  const joined = new Map((await joinLinks(labs, lab, unwired, ask)).map((link) => [link.link_id, link]))
+  await write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const))
+  for (const { key, then, now } of made) {
+    if (now === undefined) continue
+    const { wiring, capture } = now as LinkRecord
+    const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
+    await impair(lab, next, ask)
+    await write([[key, next]])
+  }
+  await write(of('drawing').map(({ key, then }) => [key, then] as const))
+  const project = entries.find(({ key }) => key === 'project')
+  if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), ask, step)
+}
+
+/** Its directory stays until the project is closed. */
+async function removeFromCompute(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<void> {
+  if (isKnownKind(record.node_type))
+    await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)
+}
+
+/** A node that was deleted, made again in the directory that it had. */
+async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
+  const made = await makeNode(lab, record, ask)
+  if (made.unmade !== undefined && record.unmade === undefined)
+    throw conflict(`${record.name} cannot be made again: ${made.unmade}`)
+  if (!isKnownKind(made.node_type) || made.unmade !== undefined) return made
+  lab.troubles.delete(made.node_id)
+  lab.shown.set(made.node_id, await ask(made.compute_id).node(nodePathOf(lab, made)))
+  return made
+}
+
+async function changed(lab: Lab, now: NodeRecord, then: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
+  const asked: Record<string, unknown> = {}
+  for (const [key, value] of Object.entries(then.properties))
+    if (JSON.stringify(value) !== JSON.stringify(now.properties[key])) asked[key] = value
+  for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) asked[key] = then[key]
+  const next: NodeRecord = { ...then, console: now.console }
+  if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.unmade !== undefined) return next
+  try {
+    const shown = await ask(now.compute_id).updateNode(nodePathOf(lab, now), asked)
+    lab.shown.set(now.node_id, shown)
+    return { ...next, ...shownIn(shown) }
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status >= 500) throw error
+    throw conflict(`${now.name}: ${error.message}`)
+  }
+}
+
+/** What the feed is told of an entry, when it is written. */
+function newsOf(lab: Lab, key: string, before: unknown, after: unknown): () => LabNews {
+  const [table = ''] = key.split('/')
+  const view = (value: unknown): unknown =>
+    table === 'node'
+      ? lab.nodeView(value as NodeRecord)
+      : table === 'link'
+        ? lab.linkView(value as LinkRecord)
+        : lab.drawingView(value as DrawingRecord)
+  const last = after === undefined ? view(before) : undefined
+  const action = after === undefined ? 'deleted' : before === undefined ? 'created' : 'updated'
+  return () => ({ action: `${table}.${action}`, event: last ?? view(after) })
+}

@@ -1,0 +1,18 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { objectSchema, oneOf, Uuid } from '../schema/fields.ts'
+
+/** What a compute keeps of a state of a project. */
+export type ProjectSnapshot = Static<typeof ProjectSnapshot>
+export const ProjectSnapshot = objectSchema('ProjectSnapshot', 'The nodes and files of a project as they were', {
+  snapshot_id: Uuid,
+  created_at: Type.Integer({ description: 'Milliseconds since 1970' }),
+  size: Type.Integer({ description: 'Bytes' }),
+})
+
+/** Steps of a restore, so that several computes restore together or not at all. */
+export type RestoreStep = Static<typeof RestoreStep>
+export const RestoreStep = oneOf(['prepare', 'commit', 'undo', 'finish'], {
+  description:
+    'prepare: copies the files beside those of the project; commit: exchanges them, while the project is closed; ' +
+    'undo: takes either back; finish: forgets what was before',
+})

@@ -1,0 +1,103 @@
+import { Type } from '@sinclair/typebox'
+import { duplicateLab } from '../../controller/duplicate.ts'
+import { removeSnapshot, restoreSnapshot, snapshotView, takeSnapshot } from '../../controller/snapshots.ts'
+import { undoEdit } from '../../controller/undo.ts'
+import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { LabProject } from '../../model/lab/project.ts'
+import { LabSnapshot, LabSnapshotCreate } from '../../model/lab/snapshot.ts'
+import { maybe, Name, Uuid } from '../../schema/fields.ts'
+import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+
+const owner = 'self'
+const tag = 'v2 snapshots'
+const path = `${base}/{project_id}/snapshots`
+const inProject = Type.Object(projectParam)
+const params = Type.Object({ ...projectParam, snapshot_id: Uuid })
+const unknown = 'There is no such project'
+const noSuchSnapshot = 'There is no such project or snapshot'
+const full = { 507: 'The disk is nearly full; nothing has changed' }
+
+/** Snapshots and copies of labs. */
+export const labSnapshotEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'POST', path: `${base}/{project_id}/duplicate`, owner, tag: 'v2 projects', params: inProject },
+    summary: 'Make a closed copy of a project whose nodes are stopped, with ids of its own',
+    body: Type.Object(
+      {
+        name: Name,
+        path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Directory on its first compute' })),
+        reset_mac_addresses: Type.Optional(
+          Type.Boolean({ default: false, description: 'Whether the nodes of the copy get other MAC addresses' }),
+        ),
+      },
+      { $id: 'LabProjectCopy', additionalProperties: false },
+    ),
+    replies: { 201: { description: 'The copy, closed', schema: LabProject } },
+    errors: { 404: unknown, 409: 'A node runs, its kind cannot be copied, or the name is taken', ...full },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await duplicateLab(labs, await labs.find(params.project_id), body, ask))
+    },
+  }),
+  ...(['undo', 'redo'] as const).map((way) =>
+    endpoint({
+      ...{ method: 'POST', path: `${base}/{project_id}/${way}`, owner, tag: 'v2 projects', params: inProject },
+      summary:
+        way === 'undo' ? 'Take the last edit of an open project back' : 'Make the edit again that was taken back',
+      description: 'Of the last 100 edits, while the project is open. A node that was deleted has its files again.',
+      bodyKind: 'ignored',
+      replies: { 200: { description: 'The project', schema: LabProject } },
+      errors: {
+        404: noSuchProject,
+        409: `There is nothing to ${way}, or it is not possible any more; the message says why`,
+      },
+      async handle({ params }, context) {
+        const { labs, ask } = labsOf(context)
+        return ok(await undoEdit(labs, await labs.lab(params.project_id), way, ask))
+      },
+    }),
+  ),
+  endpoint({
+    ...{ method: 'GET', path, owner, tag, params: inProject },
+    summary: 'List the snapshots of a project',
+    replies: { 200: { description: 'The oldest first', schema: Type.Array(LabSnapshot) } },
+    errors: { 404: unknown },
+    async handle({ params }, context) {
+      const lab = await labsOf(context).labs.find(params.project_id)
+      return ok([...lab.document.snapshots.values()].map((it) => snapshotView(lab, it)))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path, owner, tag, params: inProject },
+    summary: 'Keep a project as it is: nodes, links, drawings and files; no node may run',
+    body: LabSnapshotCreate,
+    replies: { 201: { description: 'The snapshot', schema: LabSnapshot } },
+    errors: { 404: unknown, 409: 'A node runs, the name is taken, or there are too many snapshots', ...full },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await takeSnapshot(labs, await labs.find(params.project_id), body.name, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'DELETE', path: `${path}/{snapshot_id}`, owner, tag, params },
+    summary: 'Delete a snapshot',
+    replies: { 204: { description: 'Deleted' } },
+    errors: { 404: noSuchSnapshot },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      await removeSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, ask)
+      return noContent
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${path}/{snapshot_id}/restore`, owner, tag, params },
+    summary: 'Make a project what it was; its nodes are stopped first, and all ids stay',
+    bodyKind: 'ignored',
+    replies: { 201: { description: 'The project', schema: LabProject } },
+    errors: { 404: noSuchSnapshot, 503: 'A compute of it is not there; nothing has changed', ...full },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await restoreSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, ask))
+    },
+  }),
+]

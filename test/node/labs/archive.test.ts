@@ -1,0 +1,236 @@
+import { randomBytes, randomUUID } from 'node:crypto'
+import { readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { promisify } from 'node:util'
+import { deflateRawSync } from 'node:zlib'
+import { afterAll, describe, expect, it } from 'vitest'
+import yauzl from 'yauzl'
+import type { LabLink } from '../../../src/model/lab/link.ts'
+import type { LabNode } from '../../../src/model/lab/node.ts'
+import type { LabProject } from '../../../src/model/lab/project.ts'
+import { TestService } from '../../support/service.ts'
+import { type ZipMember, zipOf } from '../../support/zip.ts'
+
+const projects = '/v2/projects'
+const campus = `${projects}/campus`
+
+/** A service with a lab of two pcs, a link, a drawing and a file of 1 MB. */
+async function lab() {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  await service.call('POST', projects, { name: 'Campus', grid_size: 50 })
+  for (const name of ['PC1', 'PC2'])
+    await service.call('POST', `${campus}/nodes`, { name, node_type: 'pc', x: 7, after: name === 'PC2' ? ['PC1'] : [] })
+  await service.call('PUT', `${campus}/nodes/PC1`, { properties: { startup_script: 'ip 10.0.0.1/24\n' } })
+  await service.call('POST', `${campus}/links`, { nodes: ['PC1:e0', 'PC2:e0'], filters_ab: { delay: [10] } })
+  await service.call('POST', `${campus}/drawings`, { svg: '<svg/>', x: 3 })
+  const disk = randomBytes(1 << 20)
+  await service.fetch(`${campus}/nodes/PC2/files/disk.img`, { method: 'POST', body: disk })
+  return { service, disk }
+}
+
+const exported = async (service: TestService, query = ''): Promise<Buffer<ArrayBuffer>> => {
+  const answer = await service.fetch(`${campus}/export${query}`)
+  expect(answer.status).toBe(200)
+  return Buffer.from(await answer.arrayBuffer())
+}
+
+const imported = (service: TestService, body: Buffer, { id = randomUUID() as string, query = '' } = {}) =>
+  service.fetch(`${projects}/${id}/import${query}`, { method: 'POST', body: new Uint8Array(body) })
+
+/** Names in a zip archive, with how each is stored. */
+async function listOf(archive: Buffer): Promise<Map<string, yauzl.Entry>> {
+  const zip = await promisify<Buffer, yauzl.ZipFile>(yauzl.fromBuffer)(archive)
+  const entries = new Map<string, yauzl.Entry>()
+  await new Promise((resolve, reject) => {
+    zip
+      .on('entry', (entry: yauzl.Entry) => entries.set(entry.fileName, entry))
+      .on('end', resolve)
+      .on('error', reject)
+  })
+  return entries
+}
+
+describe('an archive of a lab', () => {
+  it('has the document and files in the form of release 2.2, with its words for kinds', async () => {
+    const { service, disk } = await lab()
+    const archive = await exported(service, '?compression=none')
+    const names = await listOf(archive)
+    const [, pc2]: LabNode[] = await service.call('GET', `${campus}/nodes`)
+    const file = names.get(`project-files/vpcs/${pc2?.node_id}/disk.img`)
+    expect([file?.uncompressedSize, file?.compressionMethod]).toEqual([disk.length, 0])
+    const { start, size } = await placeOf(archive, 'project.gns3')
+    const document = JSON.parse(archive.subarray(start, start + size).toString())
+    expect(document).toMatchObject({ name: 'Campus', revision: 9, type: 'topology', grid_size: 50 })
+    expect(document.topology.nodes.map((it: { node_type: string }) => it.node_type)).toEqual(['vpcs', 'vpcs'])
+    // A program of release 2.2 refuses members that it does not know.
+    expect(Object.keys(document.topology.nodes[0])).not.toContain('after')
+    expect(Object.keys(document.topology.links[0]).sort()).toEqual(['filters', 'link_id', 'nodes', 'suspend'])
+  })
+
+  it('becomes a closed project with the same nodes, links, drawings and files', async () => {
+    const { service, disk } = await lab()
+    const archive = await exported(service)
+    const answer = await imported(service, archive, { query: '?name=Copy' })
+    expect(answer.status).toBe(201)
+    expect(await answer.json()).toMatchObject({ name: 'Copy', status: 'closed', grid_size: 50 })
+    await service.call('POST', `${projects}/copy/open`)
+    const nodes: LabNode[] = await service.call('GET', `${projects}/copy/nodes`)
+    expect(nodes.map(({ name, x, after }) => [name, x, after])).toEqual([
+      ['PC1', 7, []],
+      ['PC2', 7, ['PC1']],
+    ])
+    expect(nodes[0]?.properties.startup_script).toBe('ip 10.0.0.1/24\n')
+    const [link]: LabLink[] = await service.call('GET', `${projects}/copy/links`)
+    expect(link?.filters_ab).toEqual({ delay: [10] })
+    const file = await service.fetch(`${projects}/copy/nodes/PC2/files/disk.img`)
+    expect(Buffer.from(await file.arrayBuffer()).equals(disk)).toBe(true)
+    await service.call('POST', `${projects}/copy/nodes/start`)
+    expect(await service.call('GET', `${projects}/copy/stats`)).toMatchObject({ nodes: 2, links: 1, drawings: 1 })
+  })
+
+  it('takes the next free name, and refuses an id that is there', async () => {
+    const { service } = await lab()
+    const archive = await exported(service)
+    expect(await (await imported(service, archive)).json()).toMatchObject({ name: 'Campus2' })
+    const { project_id }: LabProject = await service.call('GET', campus)
+    const again = await imported(service, archive, { id: project_id })
+    expect([again.status, again.headers.get('x-patchbay-error')]).toEqual([409, 'project-exists'])
+    expect((await service.call<LabNode[]>('GET', `${campus}/nodes`)).length).toBe(2)
+  })
+
+  it('is made of a closed project, and refused while a node runs', async () => {
+    const { service } = await lab()
+    await service.call('POST', `${campus}/nodes/PC1/start`)
+    const refused = await service.fetch(`${campus}/export`)
+    expect([refused.status, refused.headers.get('x-patchbay-error')]).toEqual([409, 'node-running'])
+    await service.call('POST', `${campus}/close`)
+    expect((await listOf(await exported(service))).has('project.gns3')).toBe(true)
+    expect((await service.call<LabProject>('GET', campus)).status).toBe('closed')
+  })
+})
+
+describe('a placeholder', () => {
+  it('is a node of a kind that is not here: it keeps its fields, ports and links, and says why it does not start', async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const [pc, box] = [randomUUID(), randomUUID()]
+    const ends = [pc, box].map((node_id) => ({ node_id, adapter_number: 0, port_number: 0 }))
+    const nodes = [
+      { node_id: pc, name: 'PC1', node_type: 'vpcs' },
+      { node_id: box, name: 'Box', node_type: 'docker', properties: { image: 'alpine', adapters: 2 } },
+    ]
+    const links = [{ link_id: randomUUID(), nodes: ends, filters: {} }]
+    const body = zipOf([documentOf({ nodes, links })])
+    expect((await imported(service, body)).status).toBe(201)
+    await service.call('POST', `${projects}/hostile/open`)
+    const shown: LabNode = await service.call('GET', `${projects}/hostile/nodes/Box`)
+    expect(shown).toMatchObject({ node_type: 'docker', properties: { image: 'alpine', adapters: 2 } })
+    expect(shown.ports.map(({ name }) => name)).toEqual(['0/0'])
+    expect(shown.status_reason).toContain('there is no kind docker here')
+    const start = await service.fetch(`${projects}/hostile/nodes/Box/start`, { method: 'POST' })
+    expect([start.status, await start.text()]).toEqual([409, expect.stringContaining('there is no kind docker here')])
+    await service.call('POST', `${projects}/hostile/nodes/start`)
+    const [link]: LabLink[] = await service.call('GET', `${projects}/hostile/links`)
+    expect(link?.nodes.map((it) => it.port_number)).toEqual([0, 0])
+    await service.call('DELETE', `${projects}/hostile/nodes/Box`)
+    expect(await service.call('GET', `${projects}/hostile/links`)).toEqual([])
+  })
+})
+
+const documentOf = (topology: object = {}, more: object = {}): ZipMember => ({
+  name: 'project.gns3',
+  data: JSON.stringify({
+    ...{ name: 'Hostile', revision: 9, type: 'topology' },
+    topology: { nodes: [], links: [], drawings: [], computes: [], ...topology },
+    ...more,
+  }),
+})
+const bomb = deflateRawSync(Buffer.alloc(64 << 20))
+
+describe('an archive that was not made by a lab', () => {
+  const id = randomUUID()
+  const member = (given: Partial<ZipMember>): Buffer =>
+    zipOf([documentOf(), { name: 'project-files/a', data: 'x', ...given }])
+  const end = { adapter_number: 0, port_number: 0 }
+  it.each<[what: string, body: Buffer, status: number, why: string]>([
+    ['has a name with ".."', member({ name: 'project-files/../../a' }), 400, 'invalid'],
+    ['has an absolute name', member({ name: '/etc/passwd' }), 400, 'absolute'],
+    ['has a name with a backslash', member({ name: 'project-files\\a' }), 400, 'invalid'],
+    ['has a name with an empty part', member({ name: 'project-files//a' }), 400, 'no name of a file'],
+    ['has records of the service', member({ name: '.patchbay/project.json' }), 400, 'records of the service'],
+    ['has a name twice', zipOf([documentOf(), { name: 'a' }, { name: 'a' }]), 400, 'twice'],
+    ['has a file where a directory is', zipOf([documentOf(), { name: 'a' }, { name: 'a/b' }]), 400, 'twice'],
+    [
+      'has one file by two words for its kind',
+      zipOf([documentOf(), { name: 'project-files/vpcs/a' }, { name: 'project-files/pc/a' }]),
+      ...([400, 'twice'] as const),
+    ],
+    ['has a link', member({ mode: 0o120777, data: '/etc/passwd' }), 400, 'is a link'],
+    ['has a device', member({ mode: 0o020666 }), 400, 'is a link or a device'],
+    ['is encrypted', member({ flags: 0x801, method: 8 }), 400, 'encrypted'],
+    ['is compressed by another method', member({ method: 14 }), 400, 'method 14'],
+    ['lies about the sum of a file', member({ crc: 1 }), 400, 'damaged'],
+    ['lies about the size of a stored file', member({ size: 9 }), 400, 'size'],
+    ['lies about the size of a deflated file', member({ data: bomb, method: 8, size: 9 }), 400, 'too many bytes'],
+    [
+      'is a bomb',
+      zipOf([documentOf(), { name: 'a', data: bomb, method: 8, size: 2 ** 31 }]),
+      ...([413, 'would become'] as const),
+    ],
+    ['has no document', zipOf([{ name: 'project-files/a' }]), 400, 'no project.gns3'],
+    ['has a document that is no JSON', zipOf([{ name: 'project.gns3', data: '{' }]), 400, 'not JSON'],
+    ['has a document of a newer version', zipOf([documentOf({}, { revision: 10 })]), 409, 'revision 10'],
+    ['has a document without nodes', zipOf([documentOf({ nodes: undefined })]), 400, 'nodes'],
+    [
+      'has a node twice',
+      zipOf([documentOf({ nodes: [1, 2].map((it) => ({ node_id: id, name: `PC${it}`, node_type: 'vpcs' })) })]),
+      ...([400, 'twice'] as const),
+    ],
+    [
+      'has a link to a node that is not there',
+      zipOf([documentOf({ links: [{ link_id: id, nodes: [1, 2].map(() => ({ node_id: id, ...end })) }] })]),
+      ...([400, 'no node of it'] as const),
+    ],
+    ['is cut', member({}).subarray(0, -30), 400, 'cut, damaged or unsafe'],
+    ['is none', randomBytes(4096), 400, 'No zip archive'],
+    ['is empty', Buffer.alloc(0), 400, ''],
+  ])('is refused when it %s, and leaves nothing', async (_, body, status, why) => {
+    const service = await shared()
+    const answer = await imported(service, body)
+    expect([answer.status, await answer.text()]).toEqual([status, expect.stringContaining(why)])
+    expect(await service.call('GET', projects)).toEqual([])
+    expect(await readdir(join(service.data, 'projects'))).toEqual([])
+    expect((await readdir(join(service.data, 'labs'))).filter((name) => name.includes('-'))).toEqual([])
+    expect((await readdir(service.data)).filter((name) => name.startsWith('archive-'))).toEqual([])
+  })
+
+  it('leaves nothing when the client goes in the middle of the body', async () => {
+    const service = await shared()
+    const gone = new AbortController()
+    const body = new ReadableStream<Uint8Array>({
+      start(controller) {
+        controller.enqueue(new Uint8Array(zipOf([documentOf()])))
+        setTimeout(() => gone.abort(), 0)
+      },
+    })
+    const init = { method: 'POST', body, signal: gone.signal, duplex: 'half' } as RequestInit
+    await service.fetch(`${projects}/${randomUUID()}/import`, init).catch(() => {})
+    expect(await service.call('GET', projects)).toEqual([])
+    expect(await readdir(join(service.data, 'projects'))).toEqual([])
+  })
+})
+
+let starting: Promise<TestService> | undefined
+const shared = (): Promise<TestService> => {
+  starting ??= TestService.startForAll({ 'pc.engine': 'embedded' })
+  return starting
+}
+
+afterAll(async () => (await starting)?.close())
+
+/** Where a stored member has its bytes. */
+async function placeOf(archive: Buffer, name: string): Promise<{ start: number; size: number }> {
+  const entry = (await listOf(archive)).get(name) as yauzl.Entry
+  const at = entry.relativeOffsetOfLocalHeader
+  const start = at + 30 + archive.readUInt16LE(at + 26) + archive.readUInt16LE(at + 28)
+  return { start, size: entry.uncompressedSize }
+}
