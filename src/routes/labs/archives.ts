@@ -21,8 +21,12 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       include_images: yesOrNo('Whether the archive has the images; else it has their digests alone'),
       include_snapshots: yesOrNo('Taken, and without effect: snapshots stay with the project'),
       reset_mac_addresses: yesOrNo('Whether MAC addresses are left out, so that a copy gets its own'),
-      compression: Type.Optional(oneOf(['none', 'zip'], { default: 'zip' })),
-      compression_level: Type.Optional(Type.String({ pattern: '^[0-9]$', expects: 'a digit', default: '1' })),
+      compression: Type.Optional(
+        oneOf(['none', 'zip'], { default: 'zip', description: 'Whether files are compressed' }),
+      ),
+      compression_level: Type.Optional(
+        Type.String({ pattern: '^[0-9]$', expects: 'a digit', default: '1', description: 'From 0 (none) to 9' }),
+      ),
     }),
     replies: { 200: { description: 'The archive', media } },
     errors: { 404: 'There is no such project', 409: 'A node runs', ...noArchives },

@@ -30,7 +30,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
           Type.Boolean({ default: false, description: 'Whether the nodes of the copy get other MAC addresses' }),
         ),
       },
-      { $id: 'LabProjectCopy', additionalProperties: false },
+      { $id: 'LabProjectCopy', additionalProperties: false, description: 'What a copy of a project is given' },
     ),
     replies: { 201: { description: 'The copy, closed', schema: LabProject } },
     errors: { 404: unknown, 409: 'A node runs, its kind cannot be copied, or the name is taken', ...full },
