@@ -4,6 +4,7 @@ import { badRequest, conflict } from '../errors/api-error.ts'
 import { validate } from '../http/validate.ts'
 import { kindOf } from '../kinds/node.ts'
 import { drawingFields } from '../model/lab/drawing.ts'
+import { kept } from '../model/lab/kept.ts'
 import { isKnownKind, LabLabel, mapFields } from '../model/lab/node.ts'
 import { labSettings } from '../model/lab/project.ts'
 import { Name, nullable, Uuid } from '../schema/fields.ts'
@@ -88,7 +89,7 @@ const More = Type.Object(
 )
 
 /** Members that are ours alone: a program of release 2.2 refuses a document with members that it does not know. */
-const [oursOfNode, oursOfLink] = [['after', 'ready'] as const, ['filters_ab', 'filters_ba'] as const]
+const [oursOfNode, oursOfLink] = [['after', 'ready', 'kept'] as const, ['filters_ab', 'filters_ba'] as const]
 /** What a pc shows, and that program's pcs have not. */
 const oursOfPc = ['engine', 'mac_address', 'startup_script', 'startup_script_path']
 const isAddress = (name: string): boolean => name === 'mac_address' || name === 'mac_addr'
@@ -109,19 +110,27 @@ export function archiveOf(
   const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings))
   const nodeOf = (node: NodeRecord) => {
-    const { unmade: _, after, ready, compute_id: __, label, ...rest } = resetsAddresses ? withoutAddresses(node) : node
+    const {
+      unmade: _,
+      after,
+      ready,
+      compute_id: __,
+      label,
+      kept,
+      ...rest
+    } = resetsAddresses ? withoutAddresses(node) : node
     const known = isKnownKind(rest.node_type) ? kindOf(rest.node_type).create.properties : rest.properties
     const isTheirs = ([key]: [string, unknown]) => key in known && !(rest.node_type === 'pc' && oursOfPc.includes(key))
     const all = Object.entries(rest.properties)
     // The content of a startup script is that of its file.
     const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))
-    more.nodes[rest.node_id] = { ...given({ ready }), after, ...Object.fromEntries(apart) }
+    more.nodes[rest.node_id] = { ...given({ ready, kept }), after, ...Object.fromEntries(apart) }
     return {
       ...rest,
       ...{ compute_id: 'local', width: 65, height: 65 },
       label: { rotation: 0, style: null, x: null, y: -25, ...(label ?? { text: rest.name }) },
       node_type: rest.properties.driver === 'vmware' ? 'vmware' : archiveWord(rest.node_type),
-      properties: Object.fromEntries(all.filter(isTheirs)),
+      properties: { ...(kept?.properties as object | undefined), ...Object.fromEntries(all.filter(isTheirs)) },
     }
   }
   const linkOf = ({ link_id, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style }: LinkRecord) => {
@@ -133,7 +142,7 @@ export function archiveOf(
   }
   const topology = {
     computes: [],
-    drawings: [...drawings.values()],
+    drawings: [...drawings.values()].map(({ kept: _, ...drawing }) => drawing),
     links: [...links.values()].map(linkOf),
     nodes: [...nodes.values()].map(nodeOf),
   }
@@ -185,6 +194,7 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
       ...{ node_id: idOf(node.node_id), compute_id: '', node_type: kindOfWord(node.node_type), name: own },
       ...{ template_id: node.template_id ?? null, console: null, console_type: node.console_type ?? 'none' },
       ...fitting(mapFields, { ...node, ...beside }),
+      ...(Check(kept, beside.kept) && { kept: beside.kept }),
       properties: {
         ...node.properties,
         ...(node.node_type === 'vmware' && { driver: 'vmware' }),

@@ -3,6 +3,7 @@ import { kindOf, nodeKinds } from '../kinds/node.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import { given } from './fields.ts'
+import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { type Ends, findEnd, wire, wiringOf } from './links.ts'
@@ -43,7 +44,8 @@ export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): P
       { name, node_id, ...given(Object.fromEntries(settings)) },
     )
     const { unmade: _, ...made } = record
-    return { ...made, ...shownIn(shown) }
+    const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
+    return { ...made, ...shownIn(shown), ...keptWith(undefined, kept) }
   } catch (error) {
     if (error instanceof ApiError && [400, 403, 404, 409].includes(error.status))
       return { ...record, unmade: error.message.slice(0, 1000) }
