@@ -199,7 +199,7 @@ describe('an archive that was not made by a lab', () => {
     expect([answer.status, await answer.text()]).toEqual([status, expect.stringContaining(why)])
     expect(await service.call('GET', projects)).toEqual([])
     expect(await readdir(join(service.data, 'projects'))).toEqual([])
-    expect((await readdir(join(service.data, 'labs'))).filter((name) => name.includes('-'))).toEqual([])
+    expect((await readdir(join(service.data, 'labs'))).filter((name) => /-.*\.jsonl/.test(name))).toEqual([])
     expect((await readdir(service.data)).filter((name) => name.startsWith('archive-'))).toEqual([])
   })
 
