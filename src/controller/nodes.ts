@@ -44,7 +44,8 @@ export async function createNode(
   if (lab.document.nodes.has(node_id))
     throw conflict(`node_id: there is a node ${node_id} already`, { word: 'node-exists' })
   const name = takeName(lab, input.name, unique)
-  const asked = { name, node_id, ...given({ console, console_type }), ...given(properties) }
+  const adapters = adaptersFor(node_type, 'create', input)
+  const asked = { name, node_id, ...given({ console, console_type }), ...adapters, ...given(properties) }
   try {
     const compute_id = await labs.computes.choose(input.compute_id ?? lab.document.project.computes[0])
     await labs.enlist(lab, compute_id, ask)
@@ -94,7 +95,7 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
   const { properties, kept } = sorted(record.node_type, 'update', input)
   const isRenamed = name !== undefined && name !== null && name !== record.name
   if (isRenamed) takeName(lab, name, 'refuse', record.node_id)
-  const changed = given(properties) as Record<string, unknown>
+  const changed: Record<string, unknown> = { ...adaptersFor(record.node_type, 'update', map), ...given(properties) }
   for (const [key, value] of Object.entries(changed)) {
     if (JSON.stringify(value) === JSON.stringify(record.properties[key])) delete changed[key]
   }
@@ -135,6 +136,14 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
     if (isRenamed) lab.claimed.delete(nameClaim(name))
   }
 }
+
+/** The settings of single adapters, for kinds whose nodes have them on their computes, too. */
+const adaptersFor = (
+  node_type: string,
+  input: 'create' | 'update',
+  { custom_adapters }: Pick<LabNodeUpdate, 'custom_adapters'>,
+): object =>
+  isKnownKind(node_type) && 'custom_adapters' in kindOf(node_type)[input].properties ? given({ custom_adapters }) : {}
 
 /** What a lab keeps of how its compute shows a node. */
 export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({

@@ -168,6 +168,9 @@ const shapes: Readonly<Record<string, Shape>> = {
   LabProject: (project) => ({ ...(project.kept as Members), ...pick(project, projectMembers) }),
   LabDrawing: ({ kept, ...drawing }) => ({ ...(kept as Members), ...drawing }),
   LabFilter: (filter) => (theirFilters.includes(String(filter.type)) ? filter : undefined),
+  LabSnapshot: ({ snapshot_id, project_id, name, created_at, description = '' }) => ({
+    ...{ snapshot_id, project_id, name, created_at, description, filename: `${name}.gns3project` },
+  }),
   LabTemplate: labTemplate,
   LabSymbol: ({ symbol_id, filename, builtin, theme }) => ({
     ...{ filename, builtin, theme },

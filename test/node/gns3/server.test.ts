@@ -2,10 +2,13 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { requireProgram } from '../../support/require.ts'
 import type { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 import { answerOf, gns3Service, heard } from './gns3-service.ts'
 
 type Members = Record<string, unknown>
+const qemuTest = testWith(requireProgram('qemu-system-x86_64'))
 
 /** The built-in template of pcs, as every server of that release has it. */
 const vpcs = '19021f99-e36f-394d-b4a1-8aaa902ab9cc'
@@ -102,6 +105,29 @@ describe('a server for clients of release 2.2', () => {
     const node = await service.call('POST', `${project}/templates/${made.template_id}`, { x: 0, y: 0 })
     expect(node).toMatchObject({ node_type: 'vpcs', symbol: ':/symbols/computer.svg' })
     expect((await answerOf(service, 'DELETE', `/v2/templates/${made.template_id}`))[0]).toBe(204)
+  })
+
+  qemuTest('gives a machine the adapters of its template', async () => {
+    const service = await gns3Service()
+    const { project } = await lab(service)
+    const custom_adapters = [{ adapter_number: 1, adapter_type: 'virtio-net-pci', port_name: 'wan' }]
+    const template = await service.call('POST', '/v2/templates', {
+      ...{
+        name: 'Box',
+        template_type: 'qemu',
+        compute_id: 'local',
+        platform: 'x86_64',
+        adapters: 2,
+        ram: 64,
+        custom_adapters,
+        uefi: false,
+      },
+    })
+    expect(template).toMatchObject({ uefi: false, hda_disk_interface: 'ide' })
+    expect(template).not.toHaveProperty('firmware')
+    const node = await service.call('POST', `${project}/templates/${template.template_id}`, { x: 0, y: 0 })
+    expect(node).toMatchObject({ custom_adapters, properties: { custom_adapters, uefi: false, tpm: false } })
+    expect((node.ports as Members[]).map(({ name }) => name)).toEqual(['Ethernet0', 'wan'])
   })
 
   it('answers the requests of the web client as it expects', async () => {
