@@ -134,7 +134,7 @@ function confinementBy(protection: Protection, runDirectory: string): Confinemen
     const step = {
       cwd: cell.cwd,
       ...(becomes !== undefined && { user: becomes }),
-      ...(hasNetwork && landlock >= landlockWithTcp && { listens: cell.listens ?? [] }),
+      ...(hasNetwork && landlock >= landlockWithTcp && { listens: cell.listens ?? [], connects: cell.connects }),
     }
     const perl = findPerl()
     if (by === 'namespaces') {

@@ -31,18 +31,19 @@ export interface Step {
   readonly cwd: string
   /** The new user; absent: the user does not change. */
   readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] }
-  /** TCP ports it may listen on, while it connects to none; absent: no restriction. */
+  /** TCP ports it may listen on, while it connects to none (unless `connects`); absent: no restriction. */
   readonly listens?: readonly number[]
+  readonly connects?: boolean | undefined
 }
 
 /** The arguments of Perl for a program. */
 export function stepArguments(step: Step, command: string, args: readonly string[]): string[] {
-  const { namespaces, cwd, user, listens } = step
+  const { namespaces, cwd, user, listens, connects } = step
   const operations = namespaces?.operations ?? []
   return [
     ...['-e', head + (namespaces === undefined ? '' : makeNamespaces) + tail, callNumbers() ?? '', cwd],
     user === undefined ? '' : [user.uid, user.gid, ...user.groups].join(','),
-    listens === undefined ? '-' : listens.join(','),
+    listens === undefined ? '-' : (connects === true ? '+' : '') + listens.join(','),
     ...(namespaces === undefined ? [] : [String(flags(namespaces)), namespaces.root, String(operations.length)]),
     ...operations.flat(),
     ...[command, ...args],
@@ -142,8 +143,9 @@ call('no_new_privs', $PRCTL, 38, 1, 0, 0, 0);
 chdir $cwd or fail("chdir $cwd");
 if ($listens ne '-') {
   my $abi = syscall(444, 0, 0, 1);
+  my $access = $listens =~ s/^\+// ? 1 : 3;
   if ($abi >= 4) {
-    my $ruleset = call('Landlock', 444, pack('QQQ', 0, 3, $abi >= 6 ? 3 : 0), $abi >= 6 ? 24 : 16, 0);
+    my $ruleset = call('Landlock', 444, pack('QQQ', 0, $access, $abi >= 6 ? 3 : 0), $abi >= 6 ? 24 : 16, 0);
     for (split /,/, $listens) { call('Landlock', 445, $ruleset, 2, pack('QQ', 1, $_ + 0), 0) }
     call('Landlock', 446, $ruleset, 0);
     open(my $f, '<&=', $ruleset) and close $f;
