@@ -11,6 +11,7 @@ const programs = {
   patchbay: 'runtime/node/main.ts',
   keeper: 'runtime/node/keeper/main.ts',
   'pc-host': 'runtime/node/keeper/pc-host.ts',
+  nat: 'runtime/node/kinds/nat/main.ts',
   'packet-worker': 'runtime/node/switch/fast/worker.ts',
   'hash-worker': 'runtime/node/storage/hash-worker.ts',
 }

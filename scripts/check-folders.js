@@ -8,7 +8,7 @@ const root = join(import.meta.dirname, '..')
 const { metafile } = await build({
   absWorkingDir: root,
   entryPoints: [
-    ...['main', 'keeper/main', 'keeper/pc-host', 'switch/fast/worker', 'storage/hash-worker'].map(
+    ...['main', 'keeper/main', 'keeper/pc-host', 'kinds/nat/main', 'switch/fast/worker', 'storage/hash-worker'].map(
       (name) => `./runtime/node/${name}.ts`,
     ),
     './runtime/worker/worker.ts',

@@ -7,6 +7,7 @@ import { coldStart, pcs, requests } from './compute.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
 import { jobs } from './labs/jobs.ts'
 import { labs } from './labs/labs.ts'
+import { nat } from './labs/nat.ts'
 import { logins } from './logins.ts'
 import { machines } from './machines/machines.ts'
 import { starts } from './machines/starts.ts'
@@ -24,7 +25,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   logins,
   packets,
   netio,
-  labs: async () => [...(await labs()), ...(await jobs())],
+  labs: async () => [...(await labs()), ...(await jobs()), ...(await nat())],
   machines,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),

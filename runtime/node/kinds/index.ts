@@ -4,6 +4,7 @@ import { hubOfHost } from './hub/index.ts'
 import { hypervisorOfHost } from './hypervisor/index.ts'
 import { iouOfHost } from './iou/index.ts'
 import { machineEmulatorOfHost } from './machine-emulator/index.ts'
+import { natOfHost } from './nat/index.ts'
 import { pcOfHost } from './pc/index.ts'
 import { switchOfHost } from './switch/index.ts'
 
@@ -17,4 +18,5 @@ export const hostKinds = [
   switchOfHost,
   hubOfHost,
   cloudOfHost,
+  natOfHost,
 ] as const

@@ -28,6 +28,7 @@ export interface Libc {
   readonly epoll_pwait2:
     | ((epoll: number, events: Pointer, count: number, timeout: Pointer, mask: Pointer) => number)
     | undefined
+  poll(descriptors: Pointer, count: number, timeoutMs: number): number
   eventfd(initial: number, flags: number): number
   inet_pton(family: number, text: Pointer, address: Pointer): number
   if_nametoindex(name: Pointer): number
@@ -56,6 +57,7 @@ const signatures = {
   epoll_create1: 'int epoll_create1(int)',
   epoll_ctl: 'int epoll_ctl(int, int, int, uintptr_t)',
   epoll_wait: 'int epoll_wait(int, uintptr_t, int, int)',
+  poll: 'int poll(uintptr_t, unsigned long, int)',
   eventfd: 'int eventfd(int, int)',
   inet_pton: 'int inet_pton(int, uintptr_t, uintptr_t)',
   if_nametoindex: 'unsigned int if_nametoindex(uintptr_t)',

@@ -21,6 +21,7 @@ const inputs: Readonly<Record<NodeKindName, object>> = {
   switch: {},
   hub: {},
   cloud: { ports_mapping: [] },
+  nat: { subnet: '10.9.0.0/24' },
 }
 
 let service: NodeAgentService

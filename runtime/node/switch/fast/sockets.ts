@@ -34,7 +34,7 @@ export class Sockets {
     this.#isSegmenting = isSegmenting
   }
 
-  udp({ local, remote }: UdpEnd): OpenedSocket {
+  udp({ local, remote }: Pick<UdpEnd, 'local' | 'remote'> & Partial<UdpEnd>): OpenedSocket {
     const libc = this.#libc
     const family = isIPv6(local.address) ? linux.AF_INET6 : linux.AF_INET
     const fd = this.#socket(family, linux.SOCK_DGRAM, 0)

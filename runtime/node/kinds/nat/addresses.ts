@@ -1,0 +1,67 @@
+import { isIPv6 } from 'node:net'
+
+/** An IPv4 or IPv6 address in network order: 4 or 16 bytes. */
+export function bytesOf(address: string): Uint8Array {
+  if (!isIPv6(address)) return Uint8Array.from(address.split('.').map(Number))
+  const groups = (text = '') => (text === '' ? [] : text.split(':').map((group) => Number.parseInt(group, 16)))
+  const [head, tail] = address.split('::')
+  const [before, after] = [groups(head), groups(tail)]
+  const all = [...before, ...Array<number>(8 - before.length - after.length).fill(0), ...after]
+  return Uint8Array.from(all.flatMap((group) => [group >> 8, group & 0xff]))
+}
+
+/** The text of an address, as `bytesOf` takes it; IPv6 in full length. */
+export function textOf(bytes: Uint8Array): string {
+  if (bytes.length === 4) return bytes.join('.')
+  return Array.from({ length: 8 }, (_, at) =>
+    (((bytes[2 * at] ?? 0) << 8) | (bytes[2 * at + 1] ?? 0)).toString(16),
+  ).join(':')
+}
+
+export const numberOf4 = (address: string): number =>
+  address.split('.').reduce((sum, part) => sum * 256 + Number(part), 0)
+export const bytesOf4 = (address: number): Uint8Array =>
+  Uint8Array.of(address >>> 24, (address >>> 16) & 0xff, (address >>> 8) & 0xff, address & 0xff)
+export const textOf4 = (address: number): string => bytesOf4(address).join('.')
+
+/** The guests' IPv4 network. */
+export interface Subnet {
+  readonly network: number
+  readonly mask: number
+  /** Gateway, DHCP server and resolver. */
+  readonly gateway: number
+  /** Stands for the loopback of the host. */
+  readonly host: number
+  /** The addresses that DHCP gives. */
+  readonly first: number
+  readonly last: number
+  readonly broadcast: number
+}
+
+const sizes = { largest: 8, smallest: 28 } as const
+/** Addresses that DHCP gives at most. */
+const mostLeases = 4096
+
+/** Undefined when it is not the address of a network of a size that can be used. */
+export function subnetOf(text: string): Subnet | undefined {
+  const [address = '', length = ''] = text.split('/')
+  const bits = Number(length)
+  const parts = address.split('.').map(Number)
+  if (parts.length !== 4 || parts.some((part) => part > 255)) return undefined
+  if (!(bits >= sizes.largest && bits <= sizes.smallest)) return undefined
+  const [network, mask] = [numberOf4(address), (0xffffffff << (32 - bits)) >>> 0]
+  const [start = 0] = parts
+  if ((network & mask) >>> 0 !== network || start === 0 || start === 127 || start >= 224) return undefined
+  const broadcast = (network | ~mask) >>> 0
+  // Room for addresses that are set by hand.
+  const first = network + (bits <= 24 ? 10 : 3)
+  return {
+    network,
+    mask,
+    gateway: network + 1,
+    host: network + 2,
+    first,
+    last: Math.min(broadcast, first + mostLeases) - 1,
+    broadcast,
+  }
+}

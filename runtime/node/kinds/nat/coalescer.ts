@@ -1,0 +1,106 @@
+import { foldSum, sumWords } from '../../switch/fast/checksum.ts'
+import { Memory } from '../../switch/fast/memory.ts'
+import type { Libc, Pointer } from '../../system/libc.ts'
+import { ethernetBytes, etherType, protocol } from './gate.ts'
+
+/** Headers of a segment that may be joined: no options of IP or TCP. libslirp asks for none. */
+const [ipAt, tcpAt, payloadAt] = [ethernetBytes, ethernetBytes + 20, ethernetBytes + 40]
+const acknowledges = 0x10
+const pushes = 0x08
+const mostBytes = 48_000
+
+/**
+ * Joins segments in a row of a TCP connection by IPv4, as receive offload does: libslirp makes a system call and an acknowledgement for each
+ * segment. Everything else goes through as it is, in its order.
+ */
+export class Coalescer {
+  readonly #libc: Libc
+  readonly #output: (frame: Pointer, length: number) => void
+  readonly #joined: Memory
+  /** Length of the joined frame; 0: nothing waits. */
+  #length = 0
+  /** The sequence number that continues it; -1: it is complete. */
+  #next = -1
+  /** Sum of its payload, unfolded. */
+  #sum = 0
+  #count = 0
+
+  constructor(libc: Libc, output: (frame: Pointer, length: number) => void) {
+    this.#libc = libc
+    this.#output = output
+    this.#joined = new Memory(libc, mostBytes + 2048)
+  }
+
+  /** A frame at `offset` of the bytes, which begin at `address`. It may be written over after this. */
+  add(bytes: Uint8Array, view: DataView, offset: number, length: number, address: Pointer): void {
+    const payloadBytes = isPlain(bytes, view, offset, length) ? view.getUint16(offset + ipAt + 2, false) - 40 : 0
+    if (payloadBytes <= 0) {
+      this.flush()
+      return this.#output(address + offset, length)
+    }
+    const from = address + offset
+    if (!this.#continues(view, offset, payloadBytes)) {
+      this.flush()
+      this.#libc.memcpy(this.#joined.address, from, payloadAt + payloadBytes)
+      this.#length = payloadAt
+      this.#sum = 0
+    } else {
+      this.#libc.memcpy(this.#joined.address + this.#length, from + payloadAt, payloadBytes)
+      // Acknowledgement, flags and window are those of the last segment.
+      this.#libc.memcpy(this.#joined.address + tcpAt + 8, from + tcpAt + 8, 8)
+    }
+    this.#length += payloadBytes
+    this.#count += 1
+    // What is missing to a sum of all ones is that of the payload, as the sender says.
+    this.#sum += foldSum(headerSum(view, offset, payloadBytes))
+    const isOdd = payloadBytes % 2 === 1
+    this.#next = isOdd ? -1 : (view.getUint32(offset + tcpAt + 4, false) + payloadBytes) >>> 0
+  }
+
+  /** Lets go what waits. */
+  flush(): void {
+    const length = this.#length
+    if (length === 0) return
+    const { view, address } = this.#joined
+    if (this.#count > 1) {
+      const payloadBytes = length - payloadAt
+      view.setUint16(ipAt + 2, 40 + payloadBytes, false)
+      view.setUint16(ipAt + 10, 0, false)
+      view.setUint16(ipAt + 10, foldSum(sumWords(view, ipAt, 20)), false)
+      view.setUint16(tcpAt + 16, 0, false)
+      view.setUint16(tcpAt + 16, foldSum(headerSum(view, 0, payloadBytes) + this.#sum), false)
+    }
+    this.#length = 0
+    this.#count = 0
+    this.#next = -1
+    this.#output(address, length)
+  }
+
+  #continues(view: DataView, offset: number, payloadBytes: number): boolean {
+    if (this.#next < 0 || this.#length + payloadBytes > mostBytes) return false
+    if (view.getUint32(offset + tcpAt + 4, false) !== this.#next) return false
+    const joined = this.#joined.view
+    // Addresses and ports.
+    for (let place = ipAt + 12; place < tcpAt + 4; place += 4) {
+      if (view.getUint32(offset + place, false) !== joined.getUint32(place, false)) return false
+    }
+    return true
+  }
+}
+
+/** Whether it is a segment of IPv4 with data and nothing out of the ordinary. */
+function isPlain(bytes: Uint8Array, view: DataView, offset: number, length: number): boolean {
+  return (
+    length > payloadAt &&
+    view.getUint16(offset + 12, false) === etherType.ip4 &&
+    bytes[offset + ipAt] === 0x45 &&
+    bytes[offset + ipAt + 9] === protocol.tcp &&
+    (view.getUint16(offset + ipAt + 6, false) & 0x3fff) === 0 &&
+    (bytes[offset + tcpAt + 12] as number) >> 4 === 5 &&
+    ((bytes[offset + tcpAt + 13] as number) & ~pushes) === acknowledges
+  )
+}
+
+/** Of the TCP header and the pseudo-header (RFC 9293, 3.1). */
+const headerSum = (view: DataView, offset: number, payloadBytes: number): number =>
+  sumWords(view, offset + tcpAt, 20) + sumWords(view, offset + ipAt + 12, 8) + protocol.tcp + 20 + payloadBytes

@@ -1,0 +1,176 @@
+import { bytesOf4, type Subnet, textOf4 } from './addresses.ts'
+
+/** RFC 2131 and RFC 2132. */
+const type = { discover: 1, offer: 2, request: 3, decline: 4, ack: 5, nak: 6, release: 7, inform: 8 } as const
+const option = {
+  ...{ mask: 1, router: 3, resolver: 6, wanted: 50, lease: 51, type: 53, server: 54, renewal: 58, rebinding: 59 },
+  ...{ pad: 0, end: 255 },
+} as const
+const cookie = 0x63825363
+const leaseSeconds = 86_400
+/** A declined address, and one that was offered, are not given to others for so long, ms. */
+const declinedMs = 600_000
+const offeredMs = 60_000
+const fixedBytes = 240
+
+interface Lease {
+  readonly mac: string
+  /** Until when, ms of `Date.now`. */
+  readonly until: number
+  /** Whether the guest has taken it; otherwise it is an offer. */
+  readonly isTaken: boolean
+}
+
+/** A reply, and where it goes. */
+export interface DhcpReply {
+  readonly payload: Uint8Array
+  readonly to: number
+  readonly isBroadcast: boolean
+}
+
+/** The DHCP server of a nat: addresses by MAC address, the lowest first. libslirp's own knows 16 guests, and forgets none. */
+export class DhcpServer {
+  readonly #subnet: Subnet
+  readonly #leases = new Map<number, Lease>()
+  /** Called when the leases have changed. */
+  readonly #changed: (leases: Readonly<Record<string, string>>) => void
+
+  /** `known`: the leases of an earlier run, address by MAC address. */
+  constructor(
+    subnet: Subnet,
+    known: Readonly<Record<string, number>>,
+    changed: (leases: Readonly<Record<string, string>>) => void,
+  ) {
+    this.#subnet = subnet
+    this.#changed = changed
+    for (const [mac, address] of Object.entries(known)) {
+      if (this.#isGiven(address))
+        this.#leases.set(address, { mac, until: Date.now() + leaseSeconds * 1000, isTaken: true })
+    }
+  }
+
+  answer(request: Uint8Array, now = Date.now()): DhcpReply | undefined {
+    const view = new DataView(request.buffer, request.byteOffset, request.length)
+    if (request.length < fixedBytes || request[0] !== 1 || request[2] !== 6) return undefined
+    if (view.getUint32(236, false) !== cookie) return undefined
+    const options = optionsOf(request)
+    const mac = Array.from(request.subarray(28, 34), (byte) => byte.toString(16).padStart(2, '0')).join(':')
+    const current = view.getUint32(12, false)
+    const wanted = numberIn(options.get(option.wanted)) ?? current
+    const server = numberIn(options.get(option.server))
+    switch (options.get(option.type)?.[0]) {
+      case type.discover: {
+        const address = this.#choose(mac, wanted, now)
+        if (address === undefined) return undefined
+        const kept = this.#leases.get(address)?.mac === mac
+        if (!kept) this.#leases.set(address, { mac, until: now + offeredMs, isTaken: false })
+        return this.#reply(request, type.offer, address)
+      }
+      case type.request: {
+        if (server !== undefined && server !== this.#subnet.gateway) return undefined
+        if (!this.#isFor(wanted, mac, now)) return this.#reply(request, type.nak, 0)
+        this.#give(wanted, mac, now)
+        return this.#reply(request, type.ack, wanted)
+      }
+      case type.inform:
+        return this.#reply(request, type.ack, 0)
+      case type.release:
+        if (this.#leases.get(current)?.mac === mac) this.#leases.set(current, { mac, until: now, isTaken: true })
+        return undefined
+      case type.decline:
+        if (this.#isFor(wanted, mac, now))
+          this.#leases.set(wanted, { mac: '', until: now + declinedMs, isTaken: false })
+        return undefined
+      default:
+        return undefined
+    }
+  }
+
+  #isGiven(address: number): boolean {
+    return address >= this.#subnet.first && address <= this.#subnet.last
+  }
+
+  #isFor(address: number, mac: string, now: number): boolean {
+    const lease = this.#leases.get(address)
+    return this.#isGiven(address) && (lease === undefined || lease.mac === mac || lease.until < now)
+  }
+
+  /** The address that the guest had, the one that it wants, the first that was never given, or the one that has been free for longest. */
+  #choose(mac: string, wanted: number, now: number): number | undefined {
+    for (const [address, lease] of this.#leases) if (lease.mac === mac) return address
+    if (this.#isFor(wanted, mac, now)) return wanted
+    for (let address = this.#subnet.first; address <= this.#subnet.last; address++) {
+      if (!this.#leases.has(address)) return address
+    }
+    const over = [...this.#leases].filter(([, { until }]) => until < now).sort(([, a], [, b]) => a.until - b.until)
+    return over[0]?.[0]
+  }
+
+  #give(address: number, mac: string, now: number): void {
+    for (const [other, lease] of this.#leases) if (lease.mac === mac && other !== address) this.#leases.delete(other)
+    const before = this.#leases.get(address)
+    this.#leases.set(address, { mac, until: now + leaseSeconds * 1000, isTaken: true })
+    if (before?.mac === mac && before.isTaken) return
+    const given = [...this.#leases].filter(([, { isTaken }]) => isTaken)
+    this.#changed(Object.fromEntries(given.map(([it, lease]) => [lease.mac, textOf4(it)])))
+  }
+
+  #reply(request: Uint8Array, kind: number, address: number): DhcpReply {
+    const { gateway, mask } = this.#subnet
+    const asked = new DataView(request.buffer, request.byteOffset, request.length)
+    const payload = new Uint8Array(300)
+    const view = new DataView(payload.buffer)
+    payload.set([2, 1, 6, 0])
+    // Transaction, flags, and the MAC address.
+    payload.set(request.subarray(4, 8), 4)
+    payload.set(request.subarray(10, 12), 10)
+    payload.set(request.subarray(24, 44), 24)
+    const current = asked.getUint32(12, false)
+    if (kind !== type.nak) payload.set(request.subarray(12, 16), 12)
+    view.setUint32(16, address, false)
+    view.setUint32(20, kind === type.nak ? 0 : gateway, false)
+    view.setUint32(236, cookie, false)
+    let at = fixedBytes
+    const add = (code: number, value: Uint8Array) => {
+      payload.set([code, value.length, ...value], at)
+      at += 2 + value.length
+    }
+    add(option.type, Uint8Array.of(kind))
+    add(option.server, bytesOf4(gateway))
+    if (kind !== type.nak) {
+      add(option.mask, bytesOf4(mask))
+      add(option.router, bytesOf4(gateway))
+      add(option.resolver, bytesOf4(gateway))
+      if (address !== 0) {
+        add(option.lease, bytesOf4(leaseSeconds))
+        add(option.renewal, bytesOf4(leaseSeconds / 2))
+        add(option.rebinding, bytesOf4((leaseSeconds * 7) / 8))
+      }
+    }
+    payload[at] = option.end
+    const wantsBroadcast = (asked.getUint16(10, false) & 0x8000) !== 0
+    const isBroadcast = kind === type.nak || (current === 0 && (wantsBroadcast || address === 0))
+    return { payload, to: isBroadcast ? 0xffffffff : current !== 0 ? current : address, isBroadcast }
+  }
+}
+
+/** A broken option ends the list. */
+function optionsOf(request: Uint8Array): Map<number, Uint8Array> {
+  const found = new Map<number, Uint8Array>()
+  for (let at = fixedBytes; at + 1 < request.length; ) {
+    const code = request[at] as number
+    if (code === option.end) break
+    if (code === option.pad) {
+      at += 1
+      continue
+    }
+    const length = request[at + 1] as number
+    if (at + 2 + length > request.length) break
+    found.set(code, request.subarray(at + 2, at + 2 + length))
+    at += 2 + length
+  }
+  return found
+}
+
+const numberIn = (value: Uint8Array | undefined): number | undefined =>
+  value?.length === 4 ? new DataView(value.buffer, value.byteOffset, 4).getUint32(0, false) : undefined

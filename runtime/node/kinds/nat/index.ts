@@ -1,0 +1,38 @@
+import { Type } from '@sinclair/typebox'
+import { nat } from '../../../../src/kinds/nat.ts'
+import { ok, warning } from '../../programs/checks.ts'
+import { reasonOf } from '../../system/error-reason.ts'
+import type { HostKind } from '../host-kind.ts'
+import { libslirpInstall } from './libslirp.ts'
+import type { NatProperties } from './properties.ts'
+
+const settings = {
+  reach: Type.Array(
+    Type.String({
+      pattern: '^(\\d{1,3}(\\.\\d{1,3}){3}(/\\d{1,2})?|[0-9a-fA-F]*:[0-9a-fA-F:.]*(/\\d{1,3})?)$',
+      expects: 'an address or a network, such as 10.0.0.5 or fd00::/8',
+    }),
+    {
+      default: [],
+      description:
+        'Addresses and networks that guests of nats reach though they are those of the host, or private outside local mode',
+      reload: true,
+    },
+  ),
+}
+
+/** How this host runs nats. */
+export const natOfHost: HostKind<typeof nat, typeof settings, NatProperties> = {
+  descriptor: nat,
+  settings,
+  doctor: async () => [await libslirpCheck()],
+  open: async (host) => new (await import('./nat.ts')).NatKind(host),
+}
+
+async function libslirpCheck() {
+  try {
+    return ok('libslirp', (await import('./libslirp.ts')).libslirpVersion())
+  } catch (error) {
+    return warning('libslirp', `cannot be loaded (${reasonOf(error)}); for nat nodes`, libslirpInstall)
+  }
+}

@@ -1,0 +1,96 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { PortNumber } from '../schema/fields.ts'
+import { ethernetNios } from '../schema/nio.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import { inputsOf } from './inputs.ts'
+import { incumbent, kind, type PortShape } from './kind.ts'
+import { noConsole } from './mapped-ports.ts'
+import { v1Of } from './v1.ts'
+
+const port_count = Type.Integer({
+  minimum: 1,
+  maximum: 64,
+  default: 1,
+  description: 'Number of ports; guests at them share one network',
+})
+const subnet = Type.String({
+  pattern: '^\\d{1,3}(\\.\\d{1,3}){3}/\\d{1,2}$',
+  expects: 'an IPv4 network such as 192.168.122.0/24',
+  default: '192.168.122.0/24',
+  description:
+    'IPv4 network of the guests, /8 to /28; its first address is the gateway, the DHCP server and the resolver',
+})
+const ipv6_prefix = Type.String({
+  pattern: '^([fF][cCdD][0-9a-fA-F:]*::/64)?$',
+  expects: 'a unique local IPv6 network such as fd00:1:2:3::/64, or an empty text for none',
+  description: 'IPv6 network of the guests, empty for none. Default: a unique local one (RFC 4193)',
+})
+const address = (description: string) => Type.Optional(Type.String({ minLength: 2, maxLength: 45, description }))
+
+/** A port of the host that leads to a guest. */
+export type PortForward = Static<typeof PortForward>
+export const PortForward = Type.Object(
+  {
+    protocol: Type.Union([Type.Literal('tcp'), Type.Literal('udp')]),
+    host_port: Type.Integer({ ...PortNumber, description: 'Port of the host' }),
+    host_address: address('Address of the host to listen at. Default: 127.0.0.1; outside local mode only loopback'),
+    guest_port: Type.Integer({ ...PortNumber, description: 'Port of the guest' }),
+    guest_address: address('Address of the guest. Default: the first one that DHCP gives'),
+  },
+  { additionalProperties: false, description: 'A port of the host that leads to a guest' },
+)
+const port_forwards = Type.Array(PortForward, {
+  maxItems: 64,
+  default: [],
+  description: 'Ports of the host that lead to guests',
+})
+
+/** The settings of a nat, with their defaults. */
+export const natSettings = { port_count, subnet, ipv6_prefix, port_forwards }
+
+/** A way out of the lab: what its guests reach is what the host reaches. */
+export type NatNode = Static<typeof NatNode>
+export const NatNode = Type.Object(
+  { ...nodeFields, console_type: noConsole, ...natSettings },
+  { $id: 'NatNode', description: 'A network with DHCP and DNS, whose guests reach what the host reaches' },
+)
+
+export const { create: NatCreate, update: NatUpdate } = inputsOf('nat', NatNode, {
+  optional: natSettings,
+  note: '. All but the name can be changed only while it is stopped',
+})
+/** What a nat may be given when it is made, and changes of it. */
+export type NatCreate = Static<typeof NatCreate>
+export type NatUpdate = Static<typeof NatUpdate>
+
+const portsOf = ({ port_count }: Readonly<Record<string, unknown>>): readonly PortShape[] =>
+  Array.from({ length: Number(port_count) }, (_, port) => ({ adapter: 0, port, name: `nat${port}` }))
+
+const schemas = { node: NatNode, create: NatCreate, update: NatUpdate }
+
+export const nat = kind({
+  name: 'nat',
+  noun: 'nat',
+  incumbent: incumbent({
+    nodeType: 'nat',
+    members: ['ports_mapping'],
+    added: (node) => ({
+      ports_mapping: portsOf(node).map(({ port, name }) => ({
+        ...{ name, port_number: port, type: 'interface', interface: 'virbr0' },
+      })),
+    }),
+    template: { name: 'NAT', symbol: ':/symbols/cloud.svg' },
+  }),
+  ...schemas,
+  v1: v1Of('nat', schemas, { lacks: ['console_type'] }),
+  template: { name: 'NAT', category: 'guest', nameFormat: 'NAT{0}', symbol: 'nat' },
+  ports: portsOf,
+  nioTypes: ethernetNios,
+  consoles: [],
+  canBePaused: false,
+  conflicts: {
+    create: 'a host port is forwarded by another nat',
+    update: 'The nat runs, or a host port is forwarded by another nat',
+    start: 'The nat cannot run now: libslirp is not installed, or a host port is in use; the message says which',
+  },
+})
