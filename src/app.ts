@@ -18,6 +18,7 @@ import type { ProjectRequest } from './gateway/hand-on.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
 import { type Peer, peerByUrl } from './http/access/peer.ts'
+import { ProjectAccess } from './http/access/project-access.ts'
 import { roleNeeded } from './http/access/role-needed.ts'
 import { isForeignSite, requireDeliberate } from './http/access/source.ts'
 import type { Assets } from './http/assets.ts'
@@ -87,6 +88,8 @@ export interface AppOptions {
   readonly requests?: RequestMetrics
   /** Told of every request when its answer begins. The query is left out: it may hold a ticket. */
   readonly trace?: (entry: Trace) => void
+  /** `elsewhere`: the process that answers in the end looks at which projects credentials are for. */
+  readonly scopes?: 'elsewhere'
   /**
    * Asked for every request that was let in and that has an endpoint: another process may answer it, and counts it. Undefined: it
    * is answered here.
@@ -98,6 +101,8 @@ export interface AppOptions {
 export interface Asked {
   readonly request: Request
   readonly endpoint: Endpoint
+  /** Of the path, decoded and not checked. */
+  readonly params: Readonly<Record<string, string>>
   /** The project that it is about, if its id can be one. */
   readonly projectId: string | undefined
   /** Who asks; of an endpoint by which computes join nobody in particular: its token was not looked at. */
@@ -188,7 +193,7 @@ export function createApp(options: AppOptions): App {
   let document: string | undefined
   const rest: Omit<
     Context,
-    'agent' | 'feeds' | 'identity' | 'caller' | 'answered' | 'at' | 'itself' | 'peer' | 'upgrade'
+    'agent' | 'feeds' | 'identity' | 'projects' | 'caller' | 'answered' | 'at' | 'itself' | 'peer' | 'upgrade'
   > = {
     host: isGateway ? undefined : agent,
     fleet: options.fleet,
@@ -260,9 +265,11 @@ export function createApp(options: AppOptions): App {
       const { endpoint, params } = match
       const id = params.project_id?.toLowerCase()
       const projectId = endpoint.owner === 'project' && id !== undefined && isUuid(id) ? id : undefined
-      const there = await options.elsewhere({ request: sent, endpoint, projectId, identity })
+      const there = await options.elsewhere({ request: sent, endpoint, params, projectId, identity })
       if (there !== undefined) return new Elsewhere(there)
     }
+    const projects = new ProjectAccess(identity, labs)
+    if (options.scopes !== 'elsewhere') projects.requireEndpoint(match, ours, sent.method, routes)
     // An answer that is handed on is that of the endpoint there.
     const there = match.endpoint.handsOn?.(ours)
     const shown = (there === undefined ? undefined : routes.match(sent.method, there)?.endpoint) ?? match.endpoint
@@ -295,7 +302,7 @@ export function createApp(options: AppOptions): App {
     const feeds = options.feeds ?? feedsOf(ourAgent.events, serviceEvents)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
-    const context = { ...rest, identity, caller: asker.caller, answered, at, itself, peer, upgrade, ...own }
+    const context = { ...rest, identity, projects, caller: asker.caller, answered, at, itself, peer, upgrade, ...own }
     const work = async () => told(await answer(match, ours, request, context, options.jsonBytes))
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }
@@ -472,10 +479,12 @@ async function projectRequestOf(
   upgrade: Upgrade,
   jsonBytes: number,
 ): Promise<ProjectRequest> {
-  const { project_id } = lowerIds(validate(endpoint.params as TObject, params, 'path'))
+  const { project_id, ...ids } = lowerIds(validate(endpoint.params as TObject, params, 'path'))
+  const part = ids.node_id ?? ids.vm_id ?? ids.link_id ?? partIn(params.action)
   const isJson = endpoint.body !== undefined || endpoint.bodyKind === 'ignored'
   return {
     projectId: String(project_id),
+    part: part === undefined ? undefined : String(part).toLowerCase(),
     request,
     path,
     body: isJson ? await readBytes(request, jsonBytes) : undefined,
@@ -514,6 +523,9 @@ async function bodyOf(
   if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)
   return undefined
 }
+
+/** The node in a path that only a newer compute has, such as `kind/nodes/{node_id}/new`. */
+const partIn = (action = ''): string | undefined => /^[^/]+\/(?:nodes|vms)\/([^/]+)/.exec(action)?.[1]
 
 /** Ids are compared without regard to case; from here on they are lower-case. */
 function lowerIds(params: Record<string, unknown>): Record<string, unknown> {

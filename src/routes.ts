@@ -7,6 +7,7 @@ import { labJobEndpoints } from './routes/labs/jobs.ts'
 import { labKindActionEndpoints } from './routes/labs/kind-actions.ts'
 import { labLinkEndpoints } from './routes/labs/links.ts'
 import { labNodeEndpoints } from './routes/labs/nodes.ts'
+import { labPeopleEndpoints } from './routes/labs/people.ts'
 import { labProjectEndpoints } from './routes/labs/projects.ts'
 import { labRelayEndpoints } from './routes/labs/relays.ts'
 import { labSnapshotEndpoints } from './routes/labs/snapshots.ts'
@@ -35,6 +36,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labProjectEndpoints,
   ...labNodeEndpoints,
   ...labJobEndpoints,
+  ...labPeopleEndpoints,
   ...labLinkEndpoints,
   ...labKindActionEndpoints,
   ...labRelayEndpoints,

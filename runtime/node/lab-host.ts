@@ -74,14 +74,17 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
   const placements = await PlacementLog.open(records)
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens })
   const members = fleetMembers(fleet)
+  let open: Labs | undefined
   const gateway = createGateway({
     members,
+    labs: () => open,
     placements,
     digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
     host: { version, metrics: async () => [versionFamily(version), ...(await processMetrics())] },
   })
   const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records })
+  open = labs
   void labs.restore()
   return {
     agent: gateway.agent,

@@ -1,5 +1,6 @@
 import { ApiError, forbidden } from '../errors/api-error.ts'
 import type { Role } from '../model/access-token.ts'
+import type { ProjectScope } from './project-scope.ts'
 import type { Session } from './sessions.ts'
 
 /** The user or token behind a request. */
@@ -11,6 +12,8 @@ export interface Identity {
   readonly key: string
   /** Browsers send the credential by themselves with requests of any page: the origin of the page is checked, too. */
   readonly ambient?: boolean
+  /** The only projects that it is for. */
+  readonly projects?: ProjectScope
   /** When the credential expires, ms since 1970. */
   readonly expiresAt?: number
   /** The session of the request. */

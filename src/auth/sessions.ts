@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { Role } from '../model/access-token.ts'
 import type { Identity } from './identity.ts'
+import type { ProjectScope } from './project-scope.ts'
 import { randomHex, toHex } from './secret.ts'
 import { signText, verifySigned } from './signed-text.ts'
 
@@ -17,6 +18,8 @@ const Payload = Type.Object({
   k: Type.String(),
   /** Proof of the configured credentials behind the session. */
   c: Type.Optional(Type.String()),
+  /** The only projects of the session. */
+  pr: Type.Optional(Type.Array(Type.String())),
   /** Begin and end, ms since 1970. */
   at: Type.Integer(),
   exp: Type.Integer(),
@@ -29,6 +32,8 @@ export interface Session {
   readonly role: Static<typeof Role>
   /** The credential of the log-in; see `Identity.key`. */
   readonly key: string
+  /** See `Identity.projects`. */
+  readonly projects?: ProjectScope
   /** ms since 1970. */
   readonly begunAt: number
   /** ms since 1970. */
@@ -66,12 +71,22 @@ export class Sessions {
 
   /** A new session. `secret`: the configured credentials of the log-in, if it used them. */
   async begin(identity: Identity, secret: string | undefined): Promise<{ session: Session; text: string }> {
-    const { name, role, key, expiresAt } = identity
+    const { name, role, key, expiresAt, projects } = identity
     const begunAt = this.#now()
     const endsAt = Math.min(begunAt + sessionLifeMs, expiresAt ?? Number.POSITIVE_INFINITY)
-    const session = { id: randomHex(16), name, role, key, begunAt, endsAt }
+    const some = projects !== undefined && { projects }
+    const session = { id: randomHex(16), name, role, key, ...some, begunAt, endsAt }
     const c = secret === undefined ? {} : { c: await this.#proofOf(secret) }
-    const payload = { id: session.id, n: name, r: role, k: key, ...c, at: begunAt, exp: endsAt }
+    const payload = {
+      id: session.id,
+      n: name,
+      r: role,
+      k: key,
+      ...c,
+      ...(projects && { pr: projects }),
+      at: begunAt,
+      exp: endsAt,
+    }
     return { session, text: await signText(await this.#options.key(), purpose, payload) }
   }
 
@@ -79,10 +94,10 @@ export class Sessions {
   async read(text: string, secretOf: (key: string) => string | undefined): Promise<Session | undefined> {
     const payload = await verifySigned([await this.#options.key()], purpose, text)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
-    const { id, n: name, r: role, k: key, c: proof, at: begunAt, exp: endsAt } = payload
+    const { id, n: name, r: role, k: key, c: proof, pr: projects, at: begunAt, exp: endsAt } = payload
     const secret = secretOf(key)
     if (proof !== (secret === undefined ? undefined : await this.#proofOf(secret))) return undefined
-    const session = { id, name, role, key, begunAt, endsAt }
+    const session = { id, name, role, key, ...(projects !== undefined && { projects }), begunAt, endsAt }
     return (await this.#options.keeper.holds(session)) ? session : undefined
   }
 

@@ -8,7 +8,7 @@ import { signText, verifySigned } from './signed-text.ts'
 const form = /^pb_([0-9a-f]{16})_([0-9a-f]{64})$/
 /** `pb_{id}_{signed text}`: proven by its signature; the signed text has the role and the purpose. */
 const signedForm = /^pb_([0-9a-f]{16})_([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)$/
-const purpose = 'token'
+const signedFor = 'token'
 
 export interface TokenParts {
   readonly id: string
@@ -18,7 +18,7 @@ export interface TokenParts {
 /** The rights of a token; the text of a signed token contains them. */
 export type TokenMeaning = Pick<
   TokenRecord,
-  'token_id' | 'name' | 'role' | 'purpose' | 'compute_id' | 'created_at' | 'expires_at'
+  'token_id' | 'name' | 'role' | 'purpose' | 'compute_id' | 'projects' | 'created_at' | 'expires_at'
 >
 
 /** The members of a signed token, by short names: every request carries them. */
@@ -26,7 +26,9 @@ const Payload = Type.Object({
   id: Type.String(),
   n: Type.String(),
   r: Type.Union([Type.Literal('read'), Type.Literal('operate'), Type.Literal('admin')]),
-  p: Type.Union([Type.Literal('user'), Type.Literal('join')]),
+  /** `some`: a user with `pr`, whom a version without `pr` must not take for one with all projects. */
+  p: Type.Union([Type.Literal('user'), Type.Literal('join'), Type.Literal('some')]),
+  pr: Type.Optional(Type.Array(Type.String())),
   c: Type.Optional(Type.String()),
   /** Creation and expiry, ms since 1970. */
   at: Type.Integer(),
@@ -49,10 +51,20 @@ export const newTokenId = (): string => randomHex(8)
 
 /** A new token that every process with the key can verify without the store. */
 export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Promise<{ text: string; hash: string }> {
-  const { token_id: id, name: n, role: r, purpose: p, compute_id: c, created_at, expires_at } = meaning
+  const { token_id: id, name: n, role: r, purpose, projects: pr, compute_id: c, created_at, expires_at } = meaning
+  const p = pr === undefined ? purpose : 'some'
   const exp = expires_at === null ? {} : { exp: Date.parse(expires_at) }
-  const payload = { id, n, r, p, ...(c !== undefined && { c }), at: Date.parse(created_at), ...exp }
-  const signed = await signText(key, purpose, payload)
+  const payload = {
+    id,
+    n,
+    r,
+    p,
+    ...(c !== undefined && { c }),
+    ...(pr !== undefined && { pr }),
+    at: Date.parse(created_at),
+    ...exp,
+  }
+  const signed = await signText(key, signedFor, payload)
   return { text: `pb_${id}_${signed}`, hash: await hashOf(signed) }
 }
 
@@ -60,10 +72,12 @@ export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Pro
 export async function readSignedToken(keys: readonly CryptoKey[], text: string): Promise<TokenMeaning | undefined> {
   const [, id, signed] = signedForm.exec(text) ?? []
   if (signed === undefined) return undefined
-  const payload = await verifySigned(keys, purpose, signed)
-  if (!Check(Payload, payload) || payload.id !== id) return undefined
+  const payload = await verifySigned(keys, signedFor, signed)
+  if (!Check(Payload, payload) || payload.id !== id || (payload.p === 'some') !== (payload.pr !== undefined))
+    return undefined
   return {
-    ...{ token_id: id, name: payload.n, role: payload.r, purpose: payload.p },
+    ...{ token_id: id, name: payload.n, role: payload.r, purpose: payload.p === 'some' ? 'user' : payload.p },
+    ...(payload.pr !== undefined && { projects: payload.pr }),
     ...(payload.c !== undefined && { compute_id: payload.c }),
     created_at: new Date(payload.at).toISOString(),
     expires_at: payload.exp === undefined ? null : new Date(payload.exp).toISOString(),

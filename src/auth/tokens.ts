@@ -19,6 +19,7 @@ import {
 const longestCacheMs = 10_000
 const maxCached = 2000
 export const maxTokens = 1000
+const maxScopeBytes = 1024
 
 export interface TokensOptions {
   readonly store: TokenStore
@@ -182,9 +183,9 @@ const grantOf = ({ token_id, compute_id }: TokenRecord): JoinGrant => ({
 /** The identity of a valid token; undefined when the token is not for requests. */
 export function identityOf(token: TokenMeaning | undefined): Identity | undefined {
   if (token?.purpose !== 'user') return undefined
-  const { name, role, token_id, expires_at } = token
+  const { name, role, token_id, expires_at, projects } = token
   const expiry = expires_at === null ? {} : { expiresAt: Date.parse(expires_at) }
-  return { name, role, key: keyOfToken(token_id), ...expiry }
+  return { name, role, key: keyOfToken(token_id), ...expiry, ...(projects !== undefined && { projects }) }
 }
 
 /** See `Identity.key`. */
@@ -194,14 +195,22 @@ export const keyOfToken = (tokenId: string): string => `token:${tokenId}`
 export const tokenOfKey = (key: string): string | undefined => /^token:(.*)$/s.exec(key)?.[1]
 
 /** 400 for fields that exclude each other. */
-function meaning(fields: AccessTokenCreate): Pick<TokenRecord, 'name' | 'role' | 'purpose' | 'compute_id'> {
+function meaning(fields: AccessTokenCreate): Omit<TokenMeaning, 'token_id' | 'created_at' | 'expires_at'> {
   const { name, role, compute_id } = fields
+  const projects = fields.projects ?? undefined
+  if (projects !== undefined && fields.purpose === 'join')
+    throw badRequest('projects: a join token is for a compute, not for projects')
+  // Tokens, sessions and tickets carry it in their texts.
+  if (new TextEncoder().encode(JSON.stringify(projects ?? [])).length > maxScopeBytes)
+    throw badRequest(
+      `projects: longer than ${maxScopeBytes} bytes together; give the projects names with a common prefix`,
+    )
   if (fields.purpose === 'join') {
     return { name, role: 'read', purpose: 'join', ...(typeof compute_id === 'string' && { compute_id }) }
   }
   if (typeof compute_id === 'string') throw badRequest('compute_id: only a join token is for one compute')
   if (typeof role !== 'string') throw badRequest('role: missing, expected "read", "operate" or "admin"')
-  return { name, role, purpose: 'user' }
+  return { name, role, purpose: 'user', ...(projects !== undefined && { projects }) }
 }
 
 function shown({ hash: _, signed: __, ...rest }: TokenRecord): AccessToken {

@@ -96,6 +96,12 @@ export class ComputeClient {
     return this.json(ComputeNode, { method: 'GET', path: nodePath(node) })
   }
 
+  /** What a GET of a node shows that only its kind has. */
+  nodeAction(node: NodePath, action: string): Promise<Record<string, unknown>> {
+    const schema = Type.Record(Type.String(), Type.Unknown())
+    return this.json(schema, { method: 'GET', path: `${nodePath(node)}/${action}`, pace: 'work' })
+  }
+
   updateNode(node: NodePath, input: object): Promise<ComputeNode> {
     return this.json(ComputeNode, { method: 'PUT', path: nodePath(node), input })
   }

@@ -2,13 +2,18 @@ import { type Caller, headersFor } from '../auth/caller.ts'
 import { connectHost, isLoopbackHost } from '../client/address.ts'
 import { Connection } from '../client/connection.ts'
 import { conflict } from '../errors/api-error.ts'
+import { computeKey } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { noCompute } from '../gateway/fan-out.ts'
+import { noCompute, presented } from '../gateway/fan-out.ts'
 import { fleetMembers } from '../gateway/fleet-members.ts'
+import type { Member } from '../gateway/members.ts'
 import { Scheduler } from '../gateway/scheduler.ts'
 import { type Compute, localId, tunnelled } from '../model/compute.ts'
 import { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
+
+/** A compute whose memory is used so far gets no more nodes of labs that have another one, %. */
+const fullPercent = 95
 
 /** The computes of a fleet, as labs run on them. On a plain service the first of them is the service itself, `local`. */
 export function fleetComputes(fleet: Fleet): LabComputes {
@@ -18,30 +23,54 @@ export function fleetComputes(fleet: Fleet): LabComputes {
     client(computeId, caller) {
       const isLocal = computeId === localId
       const marks = isLocal ? {} : headersFor(caller ?? ourOwn)
+      const name = fleet.find(computeId)?.name ?? computeId
       return new ComputeClient(
         new Connection({
-          name: fleet.nameOf(computeId),
-          send: (request) => fleet.send(computeId, { ...request, headers: { ...request.headers, ...marks } }),
+          name,
+          send: (request) =>
+            fleet.send(computeId, { ...request, headers: { ...request.headers, ...marks } }).catch((error: unknown) => {
+              throw presented(error, { name })
+            }),
           isWatched: fleet.isTunnelled(computeId),
         }),
       )
     },
     async choose(wanted) {
       const named = wanted?.toLowerCase()
-      if (named !== undefined && (named !== localId || fleet.hasLocal)) return (await fleet.get(named)).compute_id
+      if (named !== undefined && (named !== localId || fleet.hasLocal))
+        return computeKey((await fleet.get(named)).compute_id)
       if (fleet.hasLocal) return localId
       const [best] = scheduler.order(await members.all())
       if (best === undefined) throw noCompute()
       scheduler.place(best)
       return best.id
     },
-    all: async () => (await fleet.list()).filter(({ connected }) => connected).map(({ compute_id }) => compute_id),
+    async candidates(own) {
+      const all = await members.all()
+      const hasRoom = ({ isConnected, load }: Member) => isConnected && (load?.memory_usage_percent ?? 0) < fullPercent
+      // Links on one compute need no network, so a lab stays on its computes while these have room.
+      const mine = own.filter((id) =>
+        id === localId ? fleet.hasLocal : all.some((member) => member.id === id && hasRoom(member)),
+      )
+      const others = [...(fleet.hasLocal ? [localId] : []), ...scheduler.order(all).map(({ id }) => id)]
+      return [...new Set([...mine, ...others])]
+    },
+    async absent(computeIds) {
+      const away = (await members.all()).filter(({ id, isConnected }) => computeIds.includes(id) && !isConnected)
+      return away.map(({ name }) => name)
+    },
+    async all() {
+      const there = (await fleet.list()).filter(({ connected }) => connected)
+      return there.map(({ compute_id }) => computeKey(compute_id))
+    },
     async address(from, to) {
       if (from === to) return '127.0.0.1'
       const [ours, theirs] = await Promise.all([fleet.get(from), fleet.get(to)])
       const why = unknownTo(ours, theirs)
       if (why === undefined) return connectHost(theirs.host)
-      throw conflict(`nodes: the compute ${theirs.name} ${why}; put both nodes on one compute`)
+      throw conflict(
+        `nodes: the compute ${theirs.name} ${why}; put both nodes on one compute, or register it by an address that others reach`,
+      )
     },
   }
 }

@@ -1,18 +1,20 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { startTimer } from '../async/pause.ts'
+import { pause, startTimer } from '../async/pause.ts'
 import { withTimeout } from '../async/timeout.ts'
-import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
-import type { EventPayload } from '../model/event.ts'
+import { retryAfter } from '../gateway/fan-out.ts'
+import type { FeedRequest } from '../host-agent.ts'
+import type { EventPayload, FeedItem } from '../model/event.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
 import type { Project } from '../model/project.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { LabArchives } from './archives.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
-import { Changes, LabDocument, type ProjectRecord } from './document.ts'
+import { Changes, type ProjectRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
 import { Jobs } from './jobs.ts'
@@ -21,7 +23,7 @@ import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { freeName, nameKey } from './names.ts'
 import { settleRestore } from './snapshots.ts'
-import { apart, type LabStore } from './store.ts'
+import { apart, type LabDirectory, type LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
 import { ComputeWatch } from './watch.ts'
@@ -31,6 +33,10 @@ const maxRestoreMs = 30_000
 
 /** Changes of what runs are saved together, after this time, ms. */
 const saveRanMs = 1000
+/** How old what is known of the nodes of a lab may be that is not listened to, ms. */
+const freshMs = 1000
+/** How often it is looked whether the feed of a lab has readers, ms. */
+const readersMs = 5000
 
 /** On whose behalf a lab asks computes. */
 export type AskCompute = (computeId: string) => ComputeClient
@@ -41,6 +47,12 @@ interface LabsOptions {
   readonly events: EventLog
   /** Absent: there are no archives here. */
   readonly archives?: LabArchives
+  /** The only lab of this process, by its id. Its computes are listened to while its feed has readers, and else asked. */
+  readonly only?: string
+  /** Whether each lab has a process of its own, and this one only lists them. */
+  readonly isDirectory?: boolean
+  /** Told of every change of what lists show. */
+  readonly directory?: LabDirectory
   /** Told what a person has to look at. */
   readonly warn: (message: string) => void
 }
@@ -56,6 +68,13 @@ export class Labs {
   readonly uses: LabUses
   readonly #listeners = new Set<(news: LabNews) => void>()
   readonly #store: LabStore
+  readonly #only: string | undefined
+  readonly #directory: LabDirectory | undefined
+  readonly #isDirectory: boolean
+  /** When a lab without readers was read of its computes, ms since 1970. */
+  #readAt = 0
+  /** Whether the feed of the only lab has readers. */
+  #isAttended = false
   readonly #warn: (message: string) => void
   /** Of every lab, whether it is in memory or not. */
   readonly #heads = new Map<string, ProjectRecord>()
@@ -68,11 +87,11 @@ export class Labs {
   /** Settled when what was open before is open again. */
   #restored: Promise<void> = Promise.resolve()
 
-  private constructor(
-    { store, computes, events, archives, warn }: LabsOptions,
-    templates: Templates,
-    symbols: Symbols,
-  ) {
+  private constructor(options: LabsOptions, templates: Templates, symbols: Symbols) {
+    const { store, computes, events, archives, warn, only, directory, isDirectory = false } = options
+    this.#only = only
+    this.#directory = directory
+    this.#isDirectory = isDirectory
     this.templates = templates
     this.symbols = symbols
     this.#store = store
@@ -86,14 +105,21 @@ export class Labs {
       close: (lab) => this.close(lab.id, ownAsk(computes)),
       warn,
     })
-    this.#watch = new ComputeWatch(computes, {
+    const listener: ConstructorParameters<typeof ComputeWatch>[1] = {
       item: (computeId, item) => {
         const { project_id, payload } = item
         const lab = this.#open.get(project_id)
         if (lab !== undefined) this.#heard(lab, computeId, payload)
       },
       refresh: (computeId) => this.#refreshAll(computeId),
-    })
+      lost: (computeId, error) => {
+        for (const lab of this.#openOn(computeId)) {
+          this.#absent(lab, computeId, error)
+          this.#tellNodes(lab, computeId)
+        }
+      },
+    }
+    this.#watch = new ComputeWatch(computes, listener, only)
   }
 
   /** Opens what was open when the service ended. */
@@ -150,14 +176,15 @@ export class Labs {
   async list(ask: AskCompute): Promise<LabProject[]> {
     await this.#restored
     const shown = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
-    const known = shown.map(([id, head]) => this.#open.get(id)?.project() ?? closed(id, head))
+    const known = shown.map(([id, head]) => this.#open.get(id)?.project() ?? this.#headView(head))
     const elsewhere = await mapLimit(
       await this.computes.all(),
       async (computeId) =>
         (await ask(computeId).projects().catch(ignore('a compute that does not answer has no projects to list'))) ?? [],
     )
-    const others = elsewhere.flat().filter(({ project_id }) => !this.#heads.has(project_id))
-    return [...known, ...others.map(unmanaged)].sort((a, b) => (a.name < b.name ? -1 : 1))
+    const others = new Map(elsewhere.flat().map((project) => [project.project_id, project]))
+    for (const id of this.#heads.keys()) others.delete(id)
+    return [...known, ...[...others.values()].map(unmanaged)].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   /** The id of a project that a path names by its id or its name. 404. */
@@ -166,6 +193,23 @@ export class Labs {
     const key = nameKey(word)
     for (const [id, { name, unfinished }] of this.#heads) if (nameKey(name) === key && !unfinished) return id
     throw noSuchProject(word)
+  }
+
+  /** The name of a lab; undefined for a project that is none. */
+  nameOf(id: string): string | undefined {
+    return this.#heads.get(id.toLowerCase())?.name
+  }
+
+  /** The computes of a project, the first one first; undefined for a project that is no lab. */
+  computesOf(id: string): readonly string[] | undefined {
+    return this.#open.get(id)?.document.project.computes ?? this.#heads.get(id)?.computes
+  }
+
+  /** The compute that has a node or a direct link of an open lab. */
+  computeOf(id: string, part: string): string | undefined {
+    const document = this.#open.get(id)?.document
+    const wiring = document?.links.get(part)?.wiring
+    return document?.nodes.get(part)?.compute_id ?? (wiring?.type === 'direct' ? wiring.compute_id : undefined)
   }
 
   /** An open lab. 404 for an unknown one, and with its own word for one that is closed. */
@@ -180,16 +224,23 @@ export class Labs {
     const id = this.idOf(word)
     if (this.#heads.get(id)?.is_open === true && !this.#open.has(id)) await this.#restored
     const open = this.#open.get(id)
-    if (open !== undefined) return open
+    if (open !== undefined) {
+      if (!this.#listens && Date.now() - this.#readAt > freshMs) await this.#readAgain(open)
+      return open
+    }
     const entries = await this.#store.load(id)
-    if (entries === undefined || this.#heads.get(id)?.unfinished) throw noSuchProject(word)
+    if (entries === undefined || this.#heads.get(id)?.unfinished) {
+      // A creation or a deletion that broke off may have left its name.
+      if (!this.#heads.has(id)) await this.#directory?.remove(id)
+      throw noSuchProject(word)
+    }
     return new Lab(id, entries, this.#store, this.events)
   }
 
   async create(input: LabProjectCreate, ask: AskCompute): Promise<LabProject> {
     const { name, path = null, compute_id, project_id, ...settings } = input
     requireName(name)
-    const id = project_id?.toLowerCase() ?? crypto.randomUUID()
+    const id = this.#only ?? project_id?.toLowerCase() ?? crypto.randomUUID()
     return this.#mutex.run(id, async () => {
       if (this.#heads.has(id)) throw projectExists(id)
       const record: ProjectRecord = {
@@ -205,15 +256,17 @@ export class Labs {
       // The name is taken before anything is awaited.
       this.#takeName(id, record)
       try {
+        await this.#directory?.put(id, record)
         const made = await ask(record.computes[0] as string).openProject({ project_id: id, name, path })
         const saved = { ...record, path: made.path }
         await this.#store.save(id, new Changes().project(saved).entries)
-        this.#heads.set(id, saved)
+        await this.#keepHead(id, saved)
         const lab = this.#opened(id, new Lab(id, new Map([['project', saved]]), this.#store, this.events))
         this.#tellAll(lab, 'project.created')
         return lab.project()
       } catch (error) {
         this.#heads.delete(id)
+        await this.#directory?.remove(id).catch(ignore('why it was not created matters more'))
         throw error
       }
     })
@@ -231,6 +284,8 @@ export class Labs {
     const id = settings.project_id?.toLowerCase() ?? crypto.randomUUID()
     return this.#mutex.run(id, async () => {
       requireName(name)
+      if (this.#only !== undefined && id !== this.#only)
+        throw new ApiError(501, 'A lab of this service is copied by an export and an import', { word: 'not-supported' })
       if (this.#heads.has(id)) throw projectExists(id)
       const first = like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined))
       const record: ProjectRecord = {
@@ -241,6 +296,7 @@ export class Labs {
       let isNew = false
       try {
         const lab = new Lab(id, new Map([['project', record]]), this.#store, this.events)
+        await this.#directory?.put(id, record)
         await this.#store.save(id, new Changes().project(record).entries)
         const input = { project_id: id, name }
         for (const computeId of record.computes)
@@ -255,7 +311,7 @@ export class Labs {
           news: () => [],
           result: undefined,
         }))
-        this.#heads.set(id, lab.document.project)
+        await this.#keepHead(id, lab.document.project)
         this.#tell({ action: 'project.created', event: lab.project() })
         return lab.project()
       } catch (error) {
@@ -294,7 +350,7 @@ export class Labs {
   /** Shows another document of a lab. */
   replaced(lab: Lab): void {
     lab.history.clear()
-    this.#heads.set(lab.id, lab.document.project)
+    this.#keepHead(lab.id, lab.document.project).catch(ignore('the next change of the project is told'))
   }
 
   closeOnComputes(lab: Lab, ask: AskCompute): Promise<void> {
@@ -322,6 +378,7 @@ export class Labs {
     for (const computeId of computes) await ask(computeId).removeProject(id).catch(unlessGone)
     await this.#store.remove(id)
     this.#heads.delete(id)
+    await this.#directory?.remove(id)
   }
 
   async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
@@ -336,7 +393,8 @@ export class Labs {
       requireName(name)
       this.#requireFreeName(lab.id, name)
       record.name = name
-      if (lab.isOpen) for (const id of record.computes) await ask(id).updateProject(lab.id, { name })
+      await this.#directory?.put(lab.id, record)
+      if (lab.isOpen) for (const id of record.computes) await ask(id).updateProject(lab.id, { name }).catch(unlessAway)
     }
     await lab.edit(
       ({ project }) => ({
@@ -346,7 +404,7 @@ export class Labs {
       }),
       step,
     )
-    this.#heads.set(lab.id, lab.document.project)
+    await this.#keepHead(lab.id, lab.document.project)
     if (lab.document.project.auto_start) await lab.saveRan()
     this.#tellAll(lab, 'project.updated')
     return lab.project()
@@ -374,8 +432,12 @@ export class Labs {
       })
       this.#opened(id, lab)
       await this.#refresh(lab, computes, ask)
-      await this.#saveOpen(lab, true)
-      this.#tellAll(lab, 'project.opened')
+      this.#readAt = Date.now()
+      // After a start of the service it was open before, for everybody.
+      if (!lab.document.project.is_open) {
+        await this.#saveOpen(lab, true)
+        this.#tellAll(lab, 'project.opened')
+      }
       this.#autoStart(lab, starts, ask)
       return lab.project()
     })
@@ -399,6 +461,7 @@ export class Labs {
     return this.#mutex.run(id, async () => {
       const lab = this.#open.get(id)
       if (lab === undefined) return
+      await this.#requirePresent(lab, 'close')
       this.jobs.endOf(id, 'The project was closed')
       await this.#closeComputes(lab, ask)
       await this.#saveOpen(lab, false)
@@ -411,11 +474,13 @@ export class Labs {
     const id = this.idOf(word)
     return this.#mutex.run(id, async () => {
       const lab = await this.find(id)
+      await this.#requirePresent(lab, 'delete')
       this.jobs.endOf(id, 'The project was deleted', { forget: true })
       for (const computeId of lab.document.project.computes) await ask(computeId).removeProject(id).catch(unlessGone)
       for (const snapshot of lab.document.snapshots.keys()) await this.#store.remove(apart(snapshot))
       await this.#store.remove(id)
       this.#heads.delete(id)
+      await this.#directory?.remove(id)
       if (lab.isOpen) this.#closed(lab, 'project.deleted')
       else this.#tell({ action: 'project.deleted', event: lab.project() })
     })
@@ -433,7 +498,40 @@ export class Labs {
       news: () => [],
       result: undefined,
     }))
-    this.#watch.add(computeId)
+    await this.#keepHead(lab.id, lab.document.project)
+    if (this.#listens) this.#watch.add(computeId)
+  }
+
+  /**
+   * As the directory of labs that have processes of their own: keeps what a list shows of one. 409 when another has its name.
+   */
+  register(id: string, head: ProjectRecord): Promise<void> {
+    const before = this.#heads.get(id)
+    this.#requireFreeName(id, head.name)
+    this.#heads.set(id, head)
+    const action =
+      before === undefined
+        ? 'created'
+        : before.is_open === head.is_open
+          ? 'updated'
+          : head.is_open
+            ? 'opened'
+            : 'closed'
+    this.#tell({ action: `project.${action}`, event: this.#headView(head) })
+    return this.#store.save(id, new Changes().project(head).entries)
+  }
+
+  /** The same for one that is gone. */
+  async forget(id: string): Promise<void> {
+    const head = this.#heads.get(id)
+    this.#heads.delete(id)
+    if (head === undefined) return
+    this.#tell({ action: 'project.deleted', event: this.#headView(head) })
+    await this.#store.remove(id)
+  }
+
+  #headView(head: ProjectRecord): LabProject {
+    return shownHead(head, this.#isDirectory && head.is_open ? 'opened' : 'closed')
   }
 
   /** Ends jobs and feeds. */
@@ -468,6 +566,7 @@ export class Labs {
         is_open: false,
       }
       this.#takeName(id, record)
+      await this.#directory?.put(id, record)
       await this.#store.save(id, new Changes().project(record).entries)
       return new Lab(id, new Map([['project', record]]), this.#store, this.events)
     }
@@ -478,13 +577,49 @@ export class Labs {
     lab.isOpen = true
     this.events.openProject(id)
     this.#open.set(id, lab)
-    void watchLinks(lab, {
-      ask: ownAsk(this.computes),
-      hasReaders: () => this.events.hasReaders(id),
-      signal: lab.closing.signal,
-    })
-    for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
+    if (this.#only === undefined) this.#listen(lab, lab.closing.signal)
     return lab
+  }
+
+  /** Opens a feed of an open lab. */
+  feed(lab: Lab, request: FeedRequest): ReadableStream<FeedItem> {
+    const items = this.events.open(request)
+    if (!this.#listens) void this.#attend(lab)
+    return items
+  }
+
+  /** Whether computes tell what happens in the labs that are open. */
+  get #listens(): boolean {
+    return this.#only === undefined || this.#isAttended
+  }
+
+  #listen(lab: Lab, signal: AbortSignal): void {
+    const ask = ownAsk(this.computes)
+    void watchLinks(lab, { ask, hasReaders: () => this.events.hasReaders(lab.id), signal })
+    for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
+  }
+
+  /** Listens to the computes of the only lab while its feed has readers: else this process can sleep. */
+  async #attend(lab: Lab): Promise<void> {
+    this.#isAttended = true
+    const over = new AbortController()
+    const signal = AbortSignal.any([over.signal, lab.closing.signal])
+    this.#listen(lab, signal)
+    await this.#readAgain(lab)
+    while (!signal.aborted && this.events.hasReaders(lab.id)) await pause(readersMs, signal)
+    over.abort()
+    this.#watch.close()
+    this.#isAttended = false
+  }
+
+  async #readAgain(lab: Lab): Promise<void> {
+    this.#readAt = Date.now()
+    await this.#refresh(lab, lab.document.project.computes, ownAsk(this.computes))
+  }
+
+  async #keepHead(id: string, head: ProjectRecord): Promise<void> {
+    this.#heads.set(id, head)
+    await this.#directory?.put(id, head)
   }
 
   #closed(lab: Lab, action: string): void {
@@ -508,7 +643,7 @@ export class Labs {
       news: () => [],
       result: undefined,
     }))
-    this.#heads.set(lab.id, lab.document.project)
+    await this.#keepHead(lab.id, lab.document.project)
   }
 
   /** Reads the nodes of a lab of its computes. */
@@ -537,14 +672,43 @@ export class Labs {
     })
   }
 
+  /** A compute is there again, or was not heard: its part of each lab is opened if it is not, and read. */
   async #refreshAll(computeId: string): Promise<void> {
-    for (const lab of this.#open.values()) {
-      if (!lab.document.project.computes.includes(computeId)) continue
-      await this.#refresh(lab, [computeId], ownAsk(this.computes))
-      for (const record of lab.document.nodes.values()) {
-        if (record.compute_id === computeId) lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
+    const ask = ownAsk(this.computes)
+    for (const lab of this.#openOn(computeId)) {
+      const { name } = lab.document.project
+      try {
+        const there = await ask(computeId).openProject({ project_id: lab.id, name })
+        // It was renamed while the compute was away.
+        if (there.name !== name) await ask(computeId).updateProject(lab.id, { name })
+        await this.#refresh(lab, [computeId], ask)
+      } catch (error) {
+        this.#absent(lab, computeId, error as Error)
       }
+      this.#tellNodes(lab, computeId)
     }
+  }
+
+  #openOn(computeId: string): Lab[] {
+    return [...this.#open.values()].filter(({ document }) => document.project.computes.includes(computeId))
+  }
+
+  #tellNodes(lab: Lab, computeId: string): void {
+    for (const record of lab.document.nodes.values()) {
+      if (record.compute_id === computeId) lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
+    }
+  }
+
+  /** 503 while a compute of the lab is not connected: what is there would be half of what is asked for. */
+  async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
+    const [name] = await this.computes.absent(lab.document.project.computes)
+    if (name === undefined) return
+    throw new ApiError(
+      503,
+      `The compute ${name} has nodes of the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
+        'the compute is there again, or remove the compute by DELETE /v2/computes/{compute_id} first',
+      { word: 'compute-unreachable', headers: retryAfter },
+    )
   }
 
   /** A compute tells what happened to a node. */
@@ -614,6 +778,10 @@ const ownAsk =
   (computes: LabComputes): AskCompute =>
   (computeId) =>
     computes.client(computeId)
+/** A compute that is not there is renamed when it comes back. */
+function unlessAway(error: unknown): void {
+  if (!(error instanceof ApiError) || error.word !== 'compute-unreachable') throw error
+}
 
 function requireName(name: string): void {
   if (isUuid(name)) throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
@@ -625,20 +793,13 @@ const projectExists = (id: string): ApiError =>
 const noSuchProject = (word: string): ApiError =>
   notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
 
-/** A closed lab, of which only the settings are in memory. */
-const closed = (id: string, head: ProjectRecord): LabProject => lab(id, head).project()
-const lab = (id: string, head: ProjectRecord): { project(): LabProject } => ({
-  project: () => {
-    const {
-      computes: _,
-      is_open: __,
-      unfinished: ___,
-      restoring: ____,
-      ...record
-    } = new LabDocument(new Map([['project', head]])).project
-    return { ...record, project_id: id, status: 'closed', filename: `${record.name}.gns3` }
-  },
-})
+/** A lab that is not in this process: of it only the settings are known. */
+function shownHead(
+  { computes: _, is_open: __, unfinished: ___, restoring: ____, ...record }: ProjectRecord,
+  status: LabProject['status'],
+): LabProject {
+  return { ...record, status, filename: `${record.name}.gns3` }
+}
 
 /** A project that only a compute knows, as a lab that was not opened here yet. */
 const unmanaged = ({ project_id, name, path }: Project): LabProject => ({

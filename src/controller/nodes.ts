@@ -1,6 +1,9 @@
 import { ignore } from '../async/ignore.ts'
-import { badRequest, conflict, unlessGone } from '../errors/api-error.ts'
-import { kindOf } from '../kinds/node.ts'
+import { ApiError, badRequest, conflict, unlessGone } from '../errors/api-error.ts'
+import type { ErrorWord } from '../errors/words.ts'
+import { noCompute } from '../gateway/fan-out.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf, type NodeKindName } from '../kinds/node.ts'
 import { isKnownKind, type LabNode, type LabNodeCreate, type LabNodeUpdate, mapFields } from '../model/lab/node.ts'
 import { isUuid } from '../schema/fields.ts'
 import { nodeFields } from '../schema/node-fields.ts'
@@ -46,11 +49,19 @@ export async function createNode(
   const name = takeName(lab, input.name, unique)
   const adapters = adaptersFor(node_type, 'create', input)
   const asked = { name, node_id, ...given({ console, console_type }), ...adapters, ...given(properties) }
+  const macs: string[] = []
   try {
-    const compute_id = await labs.computes.choose(input.compute_id ?? lab.document.project.computes[0])
-    await labs.enlist(lab, compute_id, ask)
     const at = { project_id: lab.id, node_type }
-    const shown = await ask(compute_id).createNode(at, asked)
+    const make = async (compute_id: string) => {
+      await labs.enlist(lab, compute_id, ask)
+      const mac_address = freeMac(lab, node_type, compute_id)
+      if (mac_address === undefined || 'mac_address' in asked)
+        return { compute_id, shown: await ask(compute_id).createNode(at, asked) }
+      lab.claimed.add(mac_address)
+      macs.push(mac_address)
+      return { compute_id, shown: await ask(compute_id).createNode(at, { ...asked, mac_address }) }
+    }
+    const { compute_id, shown } = await onFirstWithRoom(await placesOf(labs, lab, input.compute_id), make)
     const descriptor = kindOf(node_type)
     const record: NodeRecord = {
       node_id,
@@ -84,7 +95,7 @@ export async function createNode(
     }
     return lab.nodeView(record)
   } finally {
-    lab.claimed.delete(nameClaim(name))
+    for (const claim of [nameClaim(name), ...macs]) lab.claimed.delete(claim)
   }
 }
 
@@ -199,7 +210,9 @@ export async function duplicateNode(
   const { node_id: _, name, console: __, properties, label, ...rest } = source
   // What a kind makes for itself at a creation, a copy gets of its own; what a creation takes is given.
   const known = kindOf(source.node_type as never).create.properties
-  const settings = Object.fromEntries(Object.entries(properties).filter(([key]) => key in known))
+  const settings = Object.fromEntries(
+    Object.entries(properties).filter(([key]) => key in known && key !== 'mac_address'),
+  )
   const copy = await createNode(labs, lab, { ...rest, name, properties: settings, x, y, z }, { ask })
   try {
     await ask(source.compute_id).duplicate(nodePathOf(lab, source), copy.node_id)
@@ -209,6 +222,36 @@ export async function duplicateNode(
   }
   return copy
 }
+
+/** A MAC address for a node, where nodes of its kind on other computes may have the one that its compute would choose. */
+function freeMac(lab: Lab, kind: NodeKindName, computeId: string): string | undefined {
+  const { freeMac }: KindDescriptor = kindOf(kind)
+  const others = [...lab.document.nodes.values()].filter(({ node_type }) => node_type === kind)
+  if (freeMac === undefined || others.every(({ compute_id }) => compute_id === computeId)) return undefined
+  return freeMac(new Set([...lab.claimed, ...others.map(({ properties }) => properties.mac_address)]))
+}
+
+const placesOf = async (labs: Labs, lab: Lab, wanted: string | null | undefined): Promise<readonly string[]> =>
+  wanted == null ? labs.computes.candidates(lab.document.project.computes) : [await labs.computes.choose(wanted)]
+
+/** Makes it on the first compute that is there and has room. Rejects as the first of them did; 503 without any. */
+async function onFirstWithRoom<T>(computes: readonly string[], make: (computeId: string) => Promise<T>): Promise<T> {
+  let failure: unknown
+  for (const computeId of computes.slice(0, maxTried)) {
+    try {
+      return await make(computeId)
+    } catch (error) {
+      if (!(error instanceof ApiError) || !noRoom.has(error.word)) throw error
+      failure ??= error
+    }
+  }
+  throw failure ?? noCompute()
+}
+
+/** Computes that are tried for a node. */
+const maxTried = 3
+/** By these a compute says that it takes no more, or is not there; nothing was made then. */
+const noRoom: ReadonlySet<ErrorWord> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
 
 const nameClaim = (name: string): string => `name/${nameKey(name)}`
 

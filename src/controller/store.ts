@@ -4,6 +4,12 @@ export type LabEntries = ReadonlyMap<string, unknown>
 /** The id of a document that is written as a whole, is no lab, and is not kept in memory. */
 export const apart = (word: string): string => `apart-${word}`
 export const isApart = (id: string): boolean => id.startsWith('apart-')
+/** Where labs are known by their names when each lab has a process of its own. */
+export interface LabDirectory {
+  /** Takes the name of a lab, and keeps what is shown of it in lists. 409 when another lab has the name. */
+  put(id: string, head: unknown): Promise<void>
+  remove(id: string): Promise<void>
+}
 
 /** Keeps labs. Each runtime has one: files on Node, Durable Objects in a Worker. */
 export interface LabStore {

@@ -59,6 +59,13 @@ export class Templates {
     return templates
   }
 
+  /** Reads them again, where another process changes them. */
+  async reload(): Promise<void> {
+    const kept = await this.#store.load(scope)
+    this.#own.clear()
+    for (const [id, it] of kept ?? []) this.#own.set(id, it as LabTemplate)
+  }
+
   list(): LabTemplate[] {
     return [...builtIn, ...this.#own.values()]
   }

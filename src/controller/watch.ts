@@ -11,17 +11,22 @@ interface Listener {
   readonly item: (computeId: string, event: LabEvent) => void
   /** Events of a compute may have been missed: its nodes are to be read again. */
   readonly refresh: (computeId: string) => Promise<void>
+  /** A compute does not answer. Told once, until it is there again: then it is refreshed. */
+  readonly lost: (computeId: string, error: Error) => void
 }
 
 /** Listens to the feeds of the computes that open labs are on. A feed that breaks off is opened again from where it was. */
 export class ComputeWatch {
   readonly #computes: LabComputes
   readonly #listener: Listener
+  readonly #projectId: string | undefined
   readonly #feeds = new Map<string, AbortController>()
 
-  constructor(computes: LabComputes, listener: Listener) {
+  /** `projectId`: the only project to hear of. */
+  constructor(computes: LabComputes, listener: Listener, projectId?: string) {
     this.#computes = computes
     this.#listener = listener
+    this.#projectId = projectId
   }
 
   add(computeId: string): void {
@@ -48,13 +53,21 @@ export class ComputeWatch {
     let since: number | undefined
     let wait: number = retryMs[0]
     let isFirst = true
+    let isLost = false
     while (!signal.aborted) {
+      let isOpening = true
       try {
         const { events } = this.#computes.client(computeId)
-        const feed = await events.open({ signal, ...(since !== undefined && { since }) })
+        const feed = await events.open({
+          signal,
+          ...(this.#projectId !== undefined && { projectId: this.#projectId }),
+          ...(since !== undefined && { since }),
+        })
+        isOpening = false
         // The first feed begins with the lab: what was before it, the opening reads.
-        if (!isFirst && since === undefined) await this.#refresh(computeId)
+        if (isLost || (!isFirst && since === undefined)) await this.#refresh(computeId)
         isFirst = false
+        isLost = false
         const reader = feed.getReader()
         for (;;) {
           const { done, value } = await reader.read()
@@ -65,8 +78,12 @@ export class ComputeWatch {
           if (value.kind === 'event') since = value.event.seq
           else if ('seq' in value) since = value.seq
         }
-      } catch {
+      } catch (error) {
         // A compute that is away is asked again.
+        if (isOpening && !isLost && !signal.aborted) {
+          isLost = true
+          this.#listener.lost(computeId, error as Error)
+        }
       }
       await pause(wait, signal)
       wait = Math.min(wait * 2, retryMs[1])

@@ -34,6 +34,7 @@ export const errorWords = {
   'node-stopped': [[409], 'The node must run'],
   'not-in-time': [[409], 'What the request waits for did not come in time'],
   'compute-refuses': [[409], 'A compute has an incompatible version, or refuses the credentials'],
+  'changed-meanwhile': [[412], 'If-Match names another version than the present one: read it again'],
   'too-large': [[413], 'The body or the image is larger than the limit'],
   'unsupported-media-type': [[415], 'A browser sent a body that is not application/json'],
   'range-not-satisfiable': [[416], 'The image has no such bytes'],

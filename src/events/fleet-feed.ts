@@ -1,4 +1,5 @@
 import { onAbort } from '../async/abort.ts'
+import type { ProjectScope } from '../auth/project-scope.ts'
 import type { FleetEvent } from '../fleet/options.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
@@ -25,6 +26,8 @@ export interface ClientFeed extends FeedRequest {
   readonly computes: boolean
   /** The credential of the client; see `Identity.key`. */
   readonly key: string
+  /** See `Identity.projects`. */
+  readonly projects?: ProjectScope
 }
 
 /** Opens feeds of clients; see `EventAgent.open`. */
@@ -33,7 +36,7 @@ export type FeedSource = (feed: ClientFeed) => Promise<ReadableStream<FeedItem |
 /** The feeds of a host agent, with the events of the fleet where there is one. */
 export const feedsOf =
   (events: EventAgent, fleet: ServiceEvents | undefined): FeedSource =>
-  async ({ computes, key: _, ...feed }) => {
+  async ({ computes, key: _, projects: __, ...feed }) => {
     const items = await events.open(feed)
     return computes && fleet !== undefined ? withFleet(items, fleet, feed.signal) : items
   }

@@ -151,7 +151,7 @@ export const unreachable = ({ name }: Member): ApiError =>
 const isGone = (error: ApiError): boolean => error instanceof Unreachable || [502, 503, 504].includes(error.status)
 
 /** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
-export function presented(error: unknown, { name }: Member): unknown {
+export function presented(error: unknown, { name }: Pick<Member, 'name'>): unknown {
   if (!(error instanceof Unreachable)) return error
   return new ApiError(503, `The compute ${name} is not there: ${error.message}`, {
     word: 'compute-unreachable',

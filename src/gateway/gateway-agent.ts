@@ -11,7 +11,7 @@ import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { type BringImage, imageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
-import type { FleetMembers, PlacementStore } from './members.ts'
+import type { FleetMembers, LabPlaces, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
 import { gatewayProjects } from './projects.ts'
@@ -27,6 +27,8 @@ export interface GatewayOptions {
   readonly bring?: BringImage
   /** Given by a program that may sleep while feeds are open. */
   readonly bookmarks?: Bookmarks
+  /** The labs over these computes, once they are open. */
+  readonly labs?: () => LabPlaces | undefined
   /** Told what a person has to look at, beside the feeds. */
   readonly warn?: (message: string) => void
 }
@@ -61,10 +63,11 @@ export function createGateway({
   warn,
   ...more
 }: GatewayOptions): Gateway {
-  const locator = new ProjectLocator(members, placements, (projectId, message) => {
+  const isShared = (projectId: string, message: string) => {
     events.warn(projectId, message)
     warn?.(message)
-  })
+  }
+  const locator = new ProjectLocator(members, placements, isShared, more.labs)
   const scheduler = new Scheduler()
   const turns = new KeyedMutex()
   let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }

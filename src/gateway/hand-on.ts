@@ -7,6 +7,7 @@ import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented } from './fan-out.ts'
 import type { BringImage } from './image-copies.ts'
+import type { Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
 /** Limit of the images that are copied for one request: no node has more. */
@@ -18,6 +19,8 @@ export interface ProjectRequest extends Omit<Forwarded, 'caller' | 'body'> {
   readonly body: Uint8Array<ArrayBuffer> | undefined
   /** Lower-case. */
   readonly projectId: string
+  /** Id of the node or the link that it is about, lower-case. */
+  readonly part: string | undefined
   /** See `Endpoint.endsProject`. */
   readonly endsProject: boolean
 }
@@ -43,10 +46,24 @@ export function handOn(
   if (!endsProject) return handOnRepeatedly(request, options, caller)
   return options.turns.run(projectId, async () => {
     const answer = await handOnRepeatedly(request, options, caller)
+    if (answer.status < 300) await endElsewhere(request, options, caller)
     // A closed project is opened again where its files are.
     if (answer.status < 300 && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
     return answer
   })
+}
+
+/** A lab on several computes ends on all of them. A compute that does not have the project any more is no failure. */
+async function endElsewhere(
+  request: ProjectRequest,
+  { locator }: HandOnOptions,
+  { caller }: RequestingCaller,
+): Promise<void> {
+  for (const member of await locator.others(request.projectId, await locator.locate(request.projectId))) {
+    const { status } = await member.forward({ ...request, caller })
+    if (status >= 400 && status !== 404)
+      throw new ApiError(502, `The project is still open on the compute ${member.name}`)
+  }
 }
 
 async function handOnRepeatedly(
@@ -54,10 +71,11 @@ async function handOnRepeatedly(
   { locator, bring }: HandOnOptions,
   caller: RequestingCaller,
 ): Promise<Response | RelayedAnswer> {
-  const { projectId } = request
+  const { projectId, part } = request
   const forwarded = { ...request, caller: caller.caller }
   const brought = new Set<string>()
-  let member = await locator.locate(projectId)
+  let member = await locator.locate(projectId, part)
+  let others: Member[] | undefined
   for (let isMoved = false; ; ) {
     caller.answered(member.id)
     let answer: Response | RelayedAnswer
@@ -77,13 +95,21 @@ async function handOnRepeatedly(
       isMoved = true
       continue
     }
+    if (part !== undefined && (wordOf(answer) === 'no-such-node' || wordOf(answer) === 'no-such-link')) {
+      // A client may have made it on another compute of the lab, past the lab.
+      others ??= await locator.others(projectId, member)
+      const next = others.shift()
+      if (next === undefined || !isRepeatable(request)) return answer
+      member = next
+      continue
+    }
     const image = imageMissingIn(answer)
     if (image === undefined || !isRepeatable(request) || brought.has(image) || brought.size === maxImages) return answer
     brought.add(image)
     const outcome = await bring(projectId, image).catch(() => undefined)
     if (outcome === undefined) return answer
     if (outcome !== 'brought') throw missingImage(outcome.refused, image)
-    member = await locator.locate(projectId)
+    member = await locator.locate(projectId, part)
     isMoved = false
   }
 }

@@ -12,6 +12,14 @@ export interface FleetMembers {
   watch(listener: () => void): () => void
 }
 
+/** Where the labs of a gateway are: a lab may be on several computes. */
+export interface LabPlaces {
+  /** The computes of a project, the first one first; undefined for a project that is no lab. */
+  computesOf(projectId: string): readonly string[] | undefined
+  /** The compute of a node or of a direct link, by its id; undefined for an unknown one. */
+  computeOf(projectId: string, part: string): string | undefined
+}
+
 /** The durable map from projects to computes. A change is saved when its promise resolves. */
 export interface PlacementStore {
   /** Id of the compute. */

@@ -6,7 +6,7 @@ import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented, unreachable } from './fan-out.ts'
-import type { FleetMembers, Member, PlacementStore } from './members.ts'
+import type { FleetMembers, LabPlaces, Member, PlacementStore } from './members.ts'
 
 /** How long a project that no compute has is not looked for again, ms. */
 const unknownMs = 3000
@@ -51,16 +51,19 @@ export class ProjectLocator {
   /** Project on several computes -> what was told of it last. */
   readonly #shared = new Map<string, string>()
   readonly #isShared: (projectId: string, message: string) => void
+  readonly #labs: () => LabPlaces | undefined
 
   /** `isShared` is told of each project that is open on several computes, once. */
   constructor(
     members: FleetMembers,
     store: PlacementStore,
     isShared: (projectId: string, message: string) => void = () => {},
+    labs: () => LabPlaces | undefined = () => undefined,
   ) {
     this.#members = members
     this.#store = store
     this.#isShared = isShared
+    this.#labs = labs
   }
 
   /**
@@ -87,16 +90,20 @@ export class ProjectLocator {
     }
   }
 
-  /** The compute that has the project. 404 when none has it, 503 when it is on a compute that is not there. */
-  async locate(projectId: string): Promise<Member> {
-    const member = await this.find(projectId)
+  /**
+   * The compute that has the project; for a lab on several computes the compute that has the `part`. 404 when none has it, 503 when
+   * it is on a compute that is not there.
+   */
+  async locate(projectId: string, part?: string): Promise<Member> {
+    const member = await this.find(projectId, part)
     if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
     return member
   }
 
   /** Where a project is that the compute says it does not have; undefined: on no other compute that can be asked. */
   async relocate(projectId: string, from: Member): Promise<Member | undefined> {
-    const member = this.#isVain(projectId) ? undefined : await this.#search(projectId)
+    const isKnown = (this.#labs()?.computesOf(projectId)?.length ?? 0) > 1
+    const member = isKnown || this.#isVain(projectId) ? undefined : await this.#search(projectId)
     return member?.id === from.id ? undefined : member
   }
 
@@ -111,11 +118,37 @@ export class ProjectLocator {
   }
 
   /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
-  async find(projectId: string): Promise<Member | undefined> {
+  async find(projectId: string, part?: string): Promise<Member | undefined> {
+    const ofLab = await this.#ofLab(projectId, part)
+    if (ofLab !== undefined) return ofLab
     const id = (await this.#store.get(projectId)) ?? this.#unsavedPlaceOf(projectId)
     const member = id === undefined ? undefined : await this.#members.find(id)
     if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
     if (!member.isConnected) throw unreachable(member)
+    return member
+  }
+
+  /** The other connected computes of a lab. */
+  async others(projectId: string, { id }: Member): Promise<Member[]> {
+    const ids = this.#labs()?.computesOf(projectId) ?? []
+    const found = await Promise.all(ids.filter((it) => it !== id).map((it) => this.#members.find(it)))
+    return found.filter((member) => member?.isConnected === true) as Member[]
+  }
+
+  /** Whether all of these computes belong to the lab with this project. */
+  isLabOn(projectId: string, computeIds: readonly string[]): boolean {
+    const ids = this.#labs()?.computesOf(projectId)
+    return ids !== undefined && computeIds.every((id) => ids.includes(id))
+  }
+
+  /** The compute of a lab that has the part; else its first connected compute. */
+  async #ofLab(projectId: string, part: string | undefined): Promise<Member | undefined> {
+    const labs = this.#labs()
+    const id = part === undefined ? undefined : labs?.computeOf(projectId, part)
+    const ids = id === undefined ? (labs?.computesOf(projectId) ?? []) : [id]
+    const members = (await Promise.all(ids.map((it) => this.#members.find(it)))).filter((it) => it !== undefined)
+    const member = members.find(({ isConnected }) => isConnected) ?? members[0]
+    if (member?.isConnected === false) throw unreachable(member)
     return member
   }
 
@@ -157,6 +190,7 @@ export class ProjectLocator {
   async isAt(projectId: string, { id }: Member): Promise<boolean> {
     const left = this.#left.get(projectId)
     if (left !== undefined && left.until > Date.now() && left.id === id) return true
+    if (this.#labs()?.computesOf(projectId)?.includes(id)) return true
     try {
       const placed = await this.#placeOf(projectId)
       if (placed !== undefined) return placed === id

@@ -53,12 +53,16 @@ interface Found {
 /** A project as a list has it: where it is open, which a person is told of when it is open on several computes, else once. */
 function shownOf(id: string, all: readonly Found[], locator: ProjectLocator): Project[] {
   const open = all.filter(({ project }) => !isClosed(project))
-  if (open.length > 1) {
-    locator.shared(
+  const members = open.map(({ member }) => member)
+  if (
+    open.length > 1 &&
+    !locator.isLabOn(
       id,
-      open.map(({ member }) => member),
+      open.map(({ member }) => member.id),
     )
-  }
+  )
+    locator.shared(id, members)
+  else if (open.length > 1) return open.slice(0, 1).map(({ project }) => project)
   return (open.length > 0 ? open : all.slice(0, 1)).map(({ project }) => project)
 }
 
@@ -88,7 +92,8 @@ async function place(
 ): Promise<Created> {
   const { project_id } = input
   if (known !== undefined) {
-    if (asked !== undefined && asked !== known.id) throw elsewhere(project_id, known)
+    if (asked !== undefined && asked !== known.id && !locator.isLabOn(project_id, [asked]))
+      throw elsewhere(project_id, known)
     fanOut.answered(known)
     return fanOut
       .agentOf(known)

@@ -30,7 +30,8 @@ export async function readAnyJson(request: Request, limit: number): Promise<unkn
   }
 }
 
-async function readText(request: Request, limit: number): Promise<string> {
+/** The whole body as text. 400 when it is not UTF-8, 413 when it is larger than `limit` bytes. */
+export async function readText(request: Request, limit: number): Promise<string> {
   return decode(await readBytes(request, limit))
 }
 

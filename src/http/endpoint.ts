@@ -12,6 +12,7 @@ import type { HostAgent, SharedAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Admission } from './access/access.ts'
 import type { Peer } from './access/peer.ts'
+import type { ProjectAccess } from './access/project-access.ts'
 import type { Assets } from './assets.ts'
 import type { RelayedAnswer } from './relayed-answer.ts'
 import type { RequestMetrics } from './request-metrics.ts'
@@ -45,6 +46,8 @@ export interface Context<Agent = SharedAgent> {
   readonly version: string
   /** Who asks. */
   readonly identity: Identity
+  /** Which projects the client may see. */
+  readonly projects: ProjectAccess
   /** What computes are told of who asks. */
   readonly caller: Caller
   /** Told the id of the compute whose answer this is, before it is asked (`X-Patchbay-Compute`). */
@@ -101,6 +104,8 @@ export interface Endpoint<
   /** With braces, as in the specification; `{path}`, `{filename}` or `{action}` at the end takes slashes too. */
   readonly path: string
   readonly owner: Owner
+  /** It makes a lab, whose id may be the `project_id` of the body. */
+  readonly createsLab?: boolean
   /** The project may be gone after it: a gateway forgets where it was. */
   readonly endsProject?: boolean
   readonly summary: string
@@ -131,6 +136,11 @@ export interface Endpoint<
   readonly role?: Role
   /** The path of the compute that the request is handed on to; it needs the role that is needed there, too. */
   readonly handsOn?: (path: string) => string
+  /**
+   * What credentials for some projects may do with an endpoint that is not about one project. `shared`: it shows nothing of projects;
+   * `own`: its handler shows and takes only theirs. Absent: 403.
+   */
+  readonly scope?: 'shared' | 'own'
   /** May be opened as a websocket, on which a ticket is accepted. */
   readonly websocket?: boolean
   /** Credentials are not asked for; which page asks is looked at all the same. The path has no parameters. */

@@ -28,7 +28,7 @@ interface FeedOptions {
   readonly projectId?: string
   readonly query: { readonly since?: string | undefined; readonly pings?: 'false' | undefined }
   /** Given when the feed has the events of computes too. */
-  readonly computeLine?: ((event: ServiceEvent) => FeedLine) | undefined
+  readonly computeLine?: ((event: ServiceEvent) => FeedLine | undefined) | undefined
 }
 
 type Items = ReadableStream<FeedItem | FleetItem>
@@ -46,6 +46,7 @@ export async function openFeed(options: FeedOptions): Promise<Response> {
       pings: query.pings === undefined,
       computes: computeLine !== undefined,
       key: context.identity.key,
+      ...(context.identity.projects !== undefined && { projects: context.identity.projects }),
       signal: aborter.signal,
     })
     const line: ToLine = (item) =>

@@ -14,6 +14,8 @@ const Payload = Type.Object({
   name: Type.String(),
   role: Role,
   key: Type.String(),
+  /** See `Identity.projects`. */
+  pr: Type.Optional(Type.Array(Type.String())),
   /** The session of the ticket: its id, begin and end, ms since 1970. */
   s: Type.Optional(Type.Object({ id: Type.String(), at: Type.Integer(), exp: Type.Integer() })),
   /** Expires, ms since 1970. */
@@ -51,20 +53,28 @@ export class SignedTickets implements TicketOffice {
     this.#now = options.now ?? Date.now
   }
 
-  async issue({ name, role, key, session }: Identity): Promise<string> {
+  async issue({ name, role, key, session, projects }: Identity): Promise<string> {
     const s = session === undefined ? {} : { s: { id: session.id, at: session.begunAt, exp: session.endsAt } }
-    const payload = { id: randomHex(16), name, role, key, ...s, exp: this.#now() + ticketLifeMs }
+    const payload = {
+      id: randomHex(16),
+      name,
+      role,
+      key,
+      ...s,
+      ...(projects && { pr: projects }),
+      exp: this.#now() + ticketLifeMs,
+    }
     return signText(await this.#options.key(), purpose, payload)
   }
 
   async redeem(ticket: string): Promise<Identity | undefined> {
     const payload = await verifySigned([await this.#options.key()], purpose, ticket)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
-    const { id, name, role, key, s, exp } = payload
+    const { id, name, role, key, s, pr, exp } = payload
     const session = s === undefined ? {} : { session: { id: s.id, begunAt: s.at, endsAt: s.exp } }
     if (!(await this.#options.use({ id, key, expires: exp, ...session }))) return undefined
     // A ticket is an explicit credential: no browser sends it by itself.
-    return { name, role, key, ambient: false }
+    return { name, role, key, ambient: false, ...(pr !== undefined && { projects: pr }) }
   }
 
   /** The place that records uses checks whether the credential is still valid. */

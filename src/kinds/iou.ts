@@ -136,6 +136,10 @@ export const iou = kind({
       return { ...v1.shown({ startup_config, ...node }), initial_config }
     },
   },
+  configs: {
+    startup: { field: 'startup_config_content', action: 'configs' },
+    private: { field: 'private_config_content', action: 'configs' },
+  },
   ports: ({ ethernet_adapters, serial_adapters }) => [
     ...bayPorts('ethernet', 0, Number(ethernet_adapters)),
     ...bayPorts('serial', Number(ethernet_adapters), Number(serial_adapters)),

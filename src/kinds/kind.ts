@@ -89,6 +89,16 @@ export interface ImageAction extends Required<Pick<Action, 'path' | 'summary' | 
   readonly output: TSchema
 }
 
+/** Where a kind has the text of a configuration. */
+interface ConfigPlace {
+  /** The member of an update that takes it. */
+  readonly field: string
+  /** The path of the action, below that of the node, that shows it in the same member; absent: the node shows it. */
+  readonly action?: string
+  /** Whether an empty text replaces it. */
+  readonly keepsEmpty?: boolean
+}
+
 /** A kind of node, for every runtime. `runtime/node/kinds` runs its nodes on a host. */
 export interface KindDescriptor {
   /** The name of the kind in paths, records and events. */
@@ -123,6 +133,10 @@ export interface KindDescriptor {
     /** Name of a built-in symbol. */
     readonly symbol: string
   }
+  /** A MAC address besides those, for a lab over several computes: a compute knows its own nodes only. */
+  readonly freeMac?: (taken: ReadonlySet<unknown>) => string
+  /** The configurations that a person reads and writes, by name; the first is the default. */
+  readonly configs?: Readonly<Record<string, ConfigPlace>>
   /** NIO types of its ports; empty: the nodes have no ports. */
   readonly nioTypes: readonly Nio['type'][]
   /** The possible forms of its console. */

@@ -11,6 +11,13 @@ export const PcEngine = oneOf(['vpcs', 'embedded'], {
   description: 'vpcs: the VPCS program; embedded: the simulator that is part of Patchbay',
 })
 
+/** MAC addresses are 00:50:79:66:68:00, the id added, to 00:50:79:66:ff:ff. */
+export const pcIds = (0x100 - 0x68) * 0x100
+export const macOfPc = (id: number): string => `00:50:79:66:${(0x6800 + id).toString(16).replace(/(?=..$)/, ':')}`
+export const idOfMac = (mac: string): number => Number.parseInt(mac.slice(-5).replace(':', ''), 16) - 0x6800
+/** VPCS takes the last byte of the MAC address up to 254 (`-m`). */
+export const noPcId = 255
+
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
 
 export type PcNode = Static<typeof PcNode>
@@ -29,7 +36,15 @@ const script = Type.String({
   maxLength: 65536,
   description: 'Commands run at start; %h stands for the name of the node',
 })
-export const { create: PcCreate, update: PcUpdate } = inputsOf('pc', PcNode, { optional: { startup_script: script } })
+const mac = Type.String({
+  pattern: '^00:50:79:66:(6[89a-f]|[7-9a-f][0-9a-f]):[0-9a-f]{2}$',
+  expects: 'an address from 00:50:79:66:68:00 to 00:50:79:66:ff:ff, in lower case',
+  description: 'MAC address, which no other pc of the project may have. Default: a free one of the compute',
+})
+export const { create: PcCreate, update: PcUpdate } = inputsOf('pc', PcNode, {
+  atCreation: { mac_address: mac },
+  optional: { startup_script: script },
+})
 export type PcCreate = Static<typeof PcCreate>
 export type PcUpdate = Static<typeof PcUpdate>
 
@@ -57,6 +72,12 @@ export const pc = kind({
     }),
   }),
   template: { name: 'PC', category: 'guest', nameFormat: 'PC{0}', symbol: 'pc' },
+  freeMac(taken) {
+    let id = 0
+    while (id === noPcId || (taken.has(macOfPc(id)) && id < pcIds - 1)) id += 1
+    return macOfPc(id)
+  },
+  configs: { startup: { field: 'startup_script', keepsEmpty: true } },
   ports: () => adaptersOfOnePort(1),
   nioTypes: ethernetNios,
   consoles: ['text'],

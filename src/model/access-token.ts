@@ -11,6 +11,13 @@ const Purpose = oneOf(['user', 'join'], {
 })
 const seconds = 365 * 24 * 3600
 
+const Projects = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
+  minItems: 1,
+  maxItems: 32,
+  description:
+    'The only projects of the token: ids, names of labs, or prefixes of names such as `class-*`. Absent: all projects',
+})
+
 export type AccessToken = Static<typeof AccessToken>
 export const AccessToken = objectSchema('AccessToken', 'A credential of a client or of a compute', {
   token_id: Type.String({ description: 'The part of the token between its first two "_"' }),
@@ -24,6 +31,7 @@ export const AccessToken = objectSchema('AccessToken', 'A credential of a client
       description: 'The only compute that may join with the token: named at its creation, or the first that used it',
     }),
   ),
+  projects: Type.Optional(Projects),
   last_characters: Type.String({ description: 'The last four characters of the token, to recognise it' }),
   created_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   expires_at: nullable(Type.String({ description: 'Time in UTC (RFC 3339); null: never' })),
@@ -50,6 +58,7 @@ export const AccessTokenCreate = closedSchema(
         description: 'For a join token: the only compute that may join with it. Default: the first that uses it',
       }),
     ),
+    projects: maybe(Projects),
     expires_in_s: maybe(
       Type.Integer({ minimum: 1, maximum: 10 * seconds, description: 'Lifetime, seconds. Default: unlimited' }),
     ),

@@ -42,16 +42,15 @@ aligned.replaceSync('#api-info { margin-left: 0 }')
 page().addEventListener('spec-loaded', () => page().shadowRoot.adoptedStyleSheets.push(aligned), { once: true })
 `
 
-const self = { owner: 'self', tag: 'reference' } as const
+const self = { owner: 'self', tag: 'reference', scope: 'shared' } as const
 
 /** The reference of the interface: the OpenAPI document and a page. */
 export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/',
-    owner: 'self',
+    ...self,
     page: true,
-    tag: 'reference',
     summary: 'Redirect to the reference page',
     replies: { 302: { description: 'To /docs' } },
     handle: () => new Response(null, { status: 302, headers: { Location: '/docs' } }),
@@ -67,9 +66,8 @@ export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: '/docs',
-    owner: 'self',
+    ...self,
     page: true,
-    tag: 'reference',
     summary: 'The reference page',
     replies: { 200: { description: 'The page', media: 'text/html' } },
     handle: () =>

@@ -6,7 +6,7 @@ import { encoderOf, feedQuery } from './shown-v2.ts'
 interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {
   readonly description?: string
   /** The line of an event of a compute; absent: the feed has no such events. */
-  readonly lineOf?: (event: ServiceEvent, context: Context) => FeedLine
+  readonly lineOf?: (event: ServiceEvent, context: Context) => FeedLine | undefined
 }
 
 /** The feed of all projects at a path, and at `/ws` below it for websockets only. */
@@ -16,6 +16,7 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
       method: 'GET',
       path,
       owner: 'all',
+      scope: 'own',
       ...about,
       query: feedQuery,
       websocket: true,
@@ -24,7 +25,10 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
       handle({ query, request }, context) {
         if (path.endsWith('/ws')) requireUpgrade(request)
         const computeLine = lineOf && ((event: ServiceEvent) => lineOf(event, context))
-        return openFeed({ request, context, encode: encoderOf(query), query, computeLine })
+        const { projects } = context
+        const encoder = encoderOf(query)
+        const encode: typeof encoder = (event) => (projects.sees(event.project_id) ? encoder(event) : undefined)
+        return openFeed({ request, context, encode, query, computeLine })
       },
     }),
   )

@@ -78,6 +78,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
       ...group,
       method: 'GET',
       path: list,
+      scope: 'shared',
       summary: `List the images of ${kind} nodes`,
       description: 'The checksums of new images are computed first, which takes long for large images. They are kept.',
       replies: { 200: { description: 'The images', schema: Type.Array(Image) } },

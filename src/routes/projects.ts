@@ -71,17 +71,21 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       method: 'GET',
       path: base,
       owner: 'all',
+      scope: 'own',
       tag,
       summary: 'List the open projects, or the closed ones',
       query: Type.Object({ ...query, status: Type.Optional(ProjectStatusFilter) }),
       replies: { 200: { description: 'The projects', schema: Type.Array(schemas.project) } },
-      handle: async ({ query }, { agent }) =>
-        ok((await agent.projects.list(query.status)).map((project) => shown(project, query.view))),
+      async handle({ query }, { agent, projects }) {
+        const all = (await agent.projects.list(query.status)).filter(({ project_id }) => projects.sees(project_id))
+        return ok(all.map((project) => shown(project, query.view)))
+      },
     }),
     endpoint({
       method: 'POST',
       path: base,
       owner: 'all',
+      scope: 'own',
       tag,
       summary: `Create a project, or open one that is on disk${isV1 ? '' : '; an open one is given back as it is'}`,
       query: seen,
@@ -92,7 +96,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
         201: { description: isV1 ? 'Created' : 'Open', schema: schemas.project },
       },
       errors: { 403: 'The path is not allowed', 409: isV1 ? 'The project is open already' : isClosing, ...noSpace },
-      async handle({ body, query }, { agent }) {
+      async handle({ body, query }, { agent, projects }) {
         const {
           name = null,
           path = null,
@@ -101,6 +105,8 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
           project_id,
           temporary,
         } = body as ProjectCreate
+        // Names of projects on computes are not unique: only an id says which one it is.
+        projects.requireNew({ project_id: project_id ?? null, path })
         const { project, created: isNew } = await agent.projects.create({
           ...{ name, path, variables, compute_id },
           ...{ project_id: project_id?.toLowerCase() ?? null, temporary: temporary ?? false },

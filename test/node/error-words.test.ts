@@ -146,6 +146,13 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
     compute.capabilities = (_, res) => json(res, 200, { version: '99.0.0', platform: 'linux', node_types: [] })
     return lab.ask('POST', '/v2/computes', compute.input())
   },
+  'changed-meanwhile': async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    await service.call('POST', '/v2/projects', { name: 'configured' })
+    await service.call('POST', '/v2/projects/configured/nodes', { name: 'PC1', node_type: 'pc' })
+    const headers = { 'if-match': '"older"' }
+    return service.fetch('/v2/projects/configured/nodes/PC1/config', { method: 'PUT', body: 'ip dhcp', headers })
+  },
   'too-large': () => lab.ask('POST', projects, { name: 'x'.repeat(5000) }),
   'unsupported-media-type': () =>
     lab.service.fetch(projects, {

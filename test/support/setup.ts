@@ -18,6 +18,7 @@ import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
+import { memoryLabs } from './memory-labs.ts'
 import { MemoryRegistry } from './memory-registry.ts'
 import { leasePorts } from './port-leases.ts'
 import { realWorker } from './real-worker.ts'
@@ -117,13 +118,17 @@ async function node(undo: Undo[]): Promise<string> {
     await fleet.close()
     close()
   })
-  const { app, url } = await serve({ agent, fleet, appliance }, { user: '', password: '' }, undo)
+  const { app, url } = await serve(
+    { agent, fleet, appliance, labs: await memoryLabs(fleet) },
+    { user: '', password: '' },
+    undo,
+  )
   return url
 }
 
 /** The app in Node, at an address of its own. */
 async function serve(
-  own: Pick<AppOptions, 'agent' | 'fleet' | 'appliance'>,
+  own: Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'labs'>,
   credentials: { user: string; password: string },
   undo: Undo[],
 ): Promise<{ app: App; url: string }> {

@@ -198,8 +198,8 @@ export class Admission {
       case 'none': {
         const session = await this.#sessionOf(request, peer.isSecure)
         if (session === undefined) return known(undefined)
-        const { name, role, key, endsAt } = session
-        return { name, role, key, ambient: true, expiresAt: endsAt, session }
+        const { name, role, key, endsAt, projects } = session
+        return { name, role, key, ambient: true, expiresAt: endsAt, session, ...(projects && { projects }) }
       }
       default:
         return known(undefined)

@@ -12,13 +12,16 @@ export function roleNeeded(routes: Routes, endpoint: Endpoint, method: string, p
   const there = endpoint.handsOn?.(path)
   if (there === undefined) return role
   // Another program as compute may decode the path before it matches its routes.
-  for (const spelling of new Set([there, decoded(there)])) {
+  for (const spelling of spellingsOf(there)) {
     const match = routes.match(method, spelling)
     // The settings of the compute may add a kind that is unknown here, and a GET may open a console by its name.
     role = greater(role, match !== undefined ? roleOf(match.endpoint) : 'operate')
   }
   return role
 }
+
+/** A path, and how a program reads it that decodes it first. */
+export const spellingsOf = (path: string): string[] => [...new Set([path, decoded(path)])]
 
 function decoded(path: string): string {
   try {

@@ -13,16 +13,16 @@ const unknown = 'There is no such project'
 
 export const labProjectEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path: base, owner, tag },
+    ...{ method: 'GET', path: base, owner, tag, scope: 'own' },
     summary: 'List the projects, open and closed',
     replies: { 200: { description: 'The projects, by name', schema: Type.Array(LabProject) } },
     async handle(_, context) {
       const { labs, ask } = labsOf(context)
-      return ok(await labs.list(ask))
+      return ok((await labs.list(ask)).filter(({ project_id }) => context.projects.sees(project_id)))
     },
   }),
   endpoint({
-    ...{ method: 'POST', path: base, owner, tag },
+    ...{ method: 'POST', path: base, owner, tag, scope: 'own', createsLab: true },
     summary: 'Create a project, and open it',
     body: LabProjectCreate,
     takesBack: LabProject,
@@ -34,6 +34,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     },
     async handle({ body }, context) {
       const { labs, ask } = labsOf(context)
+      context.projects.requireNew(body)
       return created(await labs.create(body, ask))
     },
   }),
@@ -54,6 +55,9 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown, 409: 'There is a project of this name', 507: 'The disk is nearly full' },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
+      const { name } = body
+      if (name != null && !context.projects.sees(labs.idOf(params.project_id), name))
+        context.projects.requireNew({ name })
       return ok(await labs.update(params.project_id, body, ask))
     },
   }),
@@ -119,7 +123,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
         const { labs } = labsOf(context)
         const lab = await labs.lab(params.project_id)
         const feeds: typeof context.feeds = async (feed) => {
-          const items = labs.events.open(feed)
+          const items = labs.feed(lab, feed)
           onAbort(feed.signal, labs.uses.begin(lab))
           return items
         }

@@ -32,9 +32,10 @@ export async function relayTo(
   path: string,
   { request, context }: { request: Request; context: Context },
 ): Promise<Response | RelayedAnswer> {
-  const { fleet, caller, answered, upgrade, at } = context
-  if (fleet === undefined) throw conflict('This service has no computes')
+  const { fleet, labs, caller, answered, upgrade, at } = context
   answered(computeId)
+  if (labs?.computes.forward !== undefined) return labs.computes.forward(computeId, { request, path, caller, upgrade })
+  if (fleet === undefined) throw conflict('This service has no computes')
   if (computeId !== localId || !fleet.hasLocal) return forward(fleet, computeId, { request, path, caller, upgrade })
   const { url, method, headers, body, signal } = request
   const inner = new URL(path + new URL(url).search, url)

@@ -24,7 +24,7 @@ const LabSymbol = Type.Object(
 
 export const labSymbolEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path: list, owner, tag },
+    ...{ method: 'GET', path: list, owner, tag, scope: 'shared' },
     summary: 'List the symbols',
     replies: { 200: { description: 'The symbols', schema: Type.Array(LabSymbol) } },
     handle(_, context) {
@@ -37,14 +37,14 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'GET', path: '/v2/default_symbols', owner, tag },
+    ...{ method: 'GET', path: '/v2/default_symbols', owner, tag, scope: 'shared' },
     summary: 'The symbol of each kind of node',
     replies: { 200: { description: 'By kind', schema: Type.Record(Type.String(), Type.String()) } },
     handle: () =>
       ok(Object.fromEntries(descriptors.map(({ name, template }) => [name, template?.symbol ?? 'machine']))),
   }),
   endpoint({
-    ...{ method: 'GET', path: `${list}/{symbol_id}/raw`, owner, tag, params },
+    ...{ method: 'GET', path: `${list}/{symbol_id}/raw`, owner, tag, params, scope: 'shared' },
     summary: 'The picture of a symbol',
     replies: { 200: { description: 'SVG', media: 'image/svg+xml' } },
     errors: { 404: noSuchSymbol },
@@ -60,7 +60,7 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
       }),
   }),
   endpoint({
-    ...{ method: 'GET', path: `${list}/{symbol_id}/dimensions`, owner, tag, params },
+    ...{ method: 'GET', path: `${list}/{symbol_id}/dimensions`, owner, tag, params, scope: 'shared' },
     summary: 'Width and height of a symbol',
     replies: {
       200: { description: 'In pixels', schema: Type.Object({ width: Type.Integer(), height: Type.Integer() }) },

@@ -19,7 +19,7 @@ const builtIn = 'It is built in'
 
 export const labTemplateEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path: list, owner, tag },
+    ...{ method: 'GET', path: list, owner, tag, scope: 'shared' },
     summary: 'List the templates, those that are built in first',
     replies: { 200: { description: 'The templates', schema: Type.Array(LabTemplate) } },
     handle: (_, context) => ok(labsOf(context).labs.templates.list()),
@@ -33,7 +33,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     handle: async ({ body }, context) => created(await labsOf(context).labs.templates.create(body)),
   }),
   endpoint({
-    ...{ method: 'GET', path, owner, tag, params },
+    ...{ method: 'GET', path, owner, tag, params, scope: 'shared' },
     summary: 'Read a template',
     replies: { 200: { description: 'The template', schema: LabTemplate } },
     errors: { 404: noSuchTemplate },
@@ -74,6 +74,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
     errors: { 404: `${noSuchProject}, or no such template`, 409: 'The compute cannot make it; the message says why' },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
+      await labs.templates.reload()
       const template = labs.templates.get(params.template_id)
       return created(await useTemplate(labs, await labs.lab(params.project_id), template, { place: body, ask }))
     },

@@ -54,7 +54,7 @@ export const computeEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
     path: base,
-    ...{ owner: 'all', tag },
+    ...{ owner: 'all', tag, scope: 'shared' },
     summary: 'List the computes',
     replies: { 200: { description: 'The computes, `local` first', schema: Type.Array(Compute) } },
     handle: async (_, context) => ok((await fleetOf(context).list()).map((compute) => shownCompute(compute, context))),

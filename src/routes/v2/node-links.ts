@@ -12,6 +12,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: '/v2/links',
     owner: 'all',
+    scope: 'own',
     tag: 'v2 links',
     summary: 'Patch two ports together, also over two computes',
     description:
@@ -25,6 +26,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     },
     async handle({ body: { nodes, filters } }, context) {
       const [a, b] = nodes.map(endIn) as [LinkEnd, LinkEnd]
+      for (const { project_id } of [a, b]) context.projects.require(project_id)
       if (keyOf(a) === keyOf(b)) throw badRequest('nodes: a port cannot be linked with itself')
       const unlock = lockPorts(context.linking, [a, b])
       try {
@@ -37,7 +39,13 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
 ]
 
 async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], context: Context): Promise<Link> {
-  const { agent, between } = context
+  const { agent, between, labs } = context
+  for (const { project_id } of [a, b]) {
+    if ((labs?.computesOf(project_id)?.length ?? 0) < 2) continue
+    throw conflict(
+      `nodes: the project ${project_id} is on several computes; POST /v2/projects/${project_id}/links links its nodes`,
+    )
+  }
   for (const end of [a, b]) await requireFree(agent, end)
   const undo: (() => Promise<void>)[] = []
   const reserve = async ({ project_id }: LinkEnd): Promise<number> => {

@@ -14,7 +14,16 @@ export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifica
   lineOf,
 })
 
-function lineOf(event: ServiceEvent, context: Context): FeedLine {
+/** A message may name any project. */
+function isSeen(event: ServiceEvent, { projects }: Context): boolean {
+  if (projects.isWhole || 'compute' in event) return true
+  if (!('resource' in event)) return false
+  const { project_id, name } = event.resource as { project_id?: string; name?: string }
+  return project_id === undefined || projects.sees(project_id, name)
+}
+
+function lineOf(event: ServiceEvent, context: Context): FeedLine | undefined {
+  if (!isSeen(event, context)) return undefined
   if ('message' in event) return { action: event.type, event: { message: event.message } }
   if ('resource' in event) return { action: event.type, event: event.resource }
   return { action: event.type, event: shownCompute(event.compute, context) }

@@ -30,6 +30,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: sessionPath,
     ...self,
+    scope: 'shared',
     summary: 'The name and the role of the client, and the end of its session',
     replies: { 200: { description: 'The client', schema: SessionView } },
     handle: (_, context) => shown(context, { ...context.identity, endsAt: context.identity.session?.endsAt }, 200, {}),

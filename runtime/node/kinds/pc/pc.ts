@@ -1,7 +1,16 @@
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import { type PcCreate, type PcNode, type PcUpdate, pc } from '../../../../src/kinds/pc.ts'
+import {
+  idOfMac,
+  macOfPc,
+  noPcId,
+  type PcCreate,
+  type PcNode,
+  type PcUpdate,
+  pc,
+  pcIds,
+} from '../../../../src/kinds/pc.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { FileFacts } from '../../storage/file-facts.ts'
 import type { KindHost } from '../host-kind.ts'
@@ -16,8 +25,6 @@ export type PcSettings = { readonly engine: Engine | 'auto'; readonly vpcs_path:
 
 /** VPCS takes the last byte of the MAC address (`-m`), so only the embedded engine runs pcs with greater ids. */
 const lastVpcsId = 254
-/** MAC addresses are 00:50:79:66:68:00 to 00:50:79:66:ff:ff. */
-const pcIds = (0x100 - 0x68) * 0x100
 /** VPCS without -R also binds the UDP port of `-s` plus this number. */
 const secondPortOffset = 9
 const onlyPort = [{ adapter: 0, port: 0 }]
@@ -69,7 +76,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   onNew({ record, siblings }: PcKindNode): void {
     const taken = new Set(siblings.map((it) => it.record.properties.pc_id))
     for (let pc_id = 0; pc_id < pcIds; pc_id++) {
-      if (taken.has(pc_id) || pc_id === lastVpcsId + 1) continue
+      if (taken.has(pc_id) || pc_id === noPcId) continue
       record.properties = { pc_id }
       return
     }
@@ -77,7 +84,8 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   }
 
   async prepare(node: PcKindNode, input: PcCreate): Promise<void> {
-    const { startup_script } = input
+    const { startup_script, mac_address } = input
+    if (mac_address != null) takeMac(node, mac_address)
     // A script that is already there belongs to a saved lab, and is kept.
     if (startup_script == null || readScript(node.directory) !== null) return
     await writeScript(node.directory, startup_script, node.record.name)
@@ -152,9 +160,15 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly cleanup = { dispose: ({ key }: PcKindNode) => this.#scripts.forget(key) }
 }
 
-/** 00:50:79:66:68:00 plus the id. */
-const macOf = ({ record }: PcKindNode): string =>
-  `00:50:79:66:${(0x6800 + record.properties.pc_id).toString(16).replace(/(?=..$)/, ':')}`
+const macOf = ({ record }: PcKindNode): string => macOfPc(record.properties.pc_id)
+
+/** 409 when another pc of the project has it. */
+function takeMac({ record, siblings }: PcKindNode, mac: string): void {
+  const pc_id = idOfMac(mac)
+  if (pc_id === noPcId || siblings.some((it) => it.record !== record && it.record.properties.pc_id === pc_id))
+    throw conflict(`mac_address: another pc of the project has ${mac}`)
+  record.properties = { ...record.properties, pc_id }
+}
 
 function embedded(node: PcKindNode, { guest_port, switch_port }: PortWire): Launch {
   const [mac, { directory }] = [macOf(node), node]

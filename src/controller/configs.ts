@@ -1,0 +1,80 @@
+import { KeyedMutex } from '../async/keyed-mutex.ts'
+import { sha256, toHex } from '../auth/secret.ts'
+import { ApiError, badRequest, notFound } from '../errors/api-error.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf } from '../kinds/node.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import { Changes, type NodeRecord } from './document.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute } from './labs.ts'
+import { nodePathOf, propertiesOf } from './nodes.ts'
+
+/** The text of a configuration, and its digest as an entity tag. */
+export interface NodeConfig {
+  readonly text: string
+  readonly etag: string
+}
+
+/** By lab: changes of one configuration come one after the other, so that two with the same `If-Match` do not both hold. */
+const turns = new WeakMap<Lab, KeyedMutex>()
+
+/** A configuration of a node; empty when it has none yet. 404 for a kind without configurations, or without one of that name. */
+export async function readConfig(
+  lab: Lab,
+  word: string,
+  name: string | undefined,
+  ask: AskCompute,
+): Promise<NodeConfig> {
+  const record = lab.node(word)
+  const { field, action } = placeOf(record, name)
+  const client = ask(record.compute_id)
+  const node = nodePathOf(lab, record)
+  const shown: Record<string, unknown> =
+    action === undefined ? await client.node(node) : await client.nodeAction(node, action)
+  const value = shown[field]
+  const text = typeof value === 'string' ? value : ''
+  return { text, etag: `"${toHex(await sha256(text))}"` }
+}
+
+/** Replaces a configuration. 412 unless the present one has the entity tag `ifMatch`, if given; else as `readConfig`, and 409. */
+export async function writeConfig(
+  lab: Lab,
+  word: string,
+  { name, text, ifMatch, ask }: { name: string | undefined; text: string; ifMatch: string | null; ask: AskCompute },
+): Promise<NodeConfig> {
+  const record = lab.node(word)
+  const { field, keepsEmpty } = placeOf(record, name)
+  if (text === '' && keepsEmpty !== true)
+    throw badRequest(`body: a ${record.node_type} node takes no empty configuration`)
+  const mutex = turns.get(lab) ?? new KeyedMutex()
+  turns.set(lab, mutex)
+  return mutex.run(`${record.node_id}/${field}`, async () => {
+    if (ifMatch !== null) {
+      const { etag } = await readConfig(lab, word, name, ask)
+      const wanted = ifMatch.split(',').map((tag) => tag.trim())
+      if (!wanted.includes(etag) && !wanted.includes('*'))
+        throw new ApiError(412, `If-Match: the configuration was changed meanwhile, and has the ETag ${etag}`)
+    }
+    const shown = await ask(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: text })
+    lab.shown.set(record.node_id, shown)
+    await lab.edit(({ nodes }) => {
+      const next = { ...(nodes.get(record.node_id) ?? record), properties: propertiesOf(shown) }
+      return {
+        changes: new Changes().put('node', record.node_id, next),
+        news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],
+        result: undefined,
+      }
+    })
+    return readConfig(lab, record.node_id, name, ask)
+  })
+}
+
+function placeOf({ node_type }: NodeRecord, name: string | undefined) {
+  const { configs = {} }: KindDescriptor = isKnownKind(node_type) ? kindOf(node_type) : ({} as KindDescriptor)
+  const names = Object.keys(configs)
+  if (names.length === 0) throw notFound(`node_id: ${node_type} nodes have no configuration`)
+  const found = configs[name ?? (names[0] as string)]
+  if (found === undefined)
+    throw notFound(`name: ${node_type} nodes have no configuration ${name}, but ${names.join(', ')}`)
+  return found
+}

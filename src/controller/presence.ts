@@ -1,0 +1,44 @@
+import { onAbort } from '../async/abort.ts'
+import type { Identity } from '../auth/identity.ts'
+import { tooMany } from '../errors/api-error.ts'
+import type { LabPresence } from '../model/lab/presence.ts'
+import type { Lab } from './lab.ts'
+
+/** How long a selection is shown, ms: a client tells it again before. */
+const lifeMs = 15_000
+const maxPresent = 64
+
+interface Present {
+  shown: LabPresence
+  timer: ReturnType<typeof setTimeout>
+}
+
+const presentIn = new WeakMap<Lab, Map<string, Present>>()
+
+/** Shows the others of a lab what somebody has selected, for 15 s. All who are there; 429 when they are too many. */
+export function showPresence(
+  lab: Lab,
+  { name, key }: Pick<Identity, 'name' | 'key'>,
+  { selection, client = '' }: Pick<LabPresence, 'selection'> & { client?: string | undefined },
+): LabPresence[] {
+  const all = presentIn.get(lab) ?? new Map<string, Present>()
+  if (!presentIn.has(lab)) {
+    presentIn.set(lab, all)
+    onAbort(lab.closing.signal, () => {
+      for (const { timer } of all.values()) clearTimeout(timer)
+      all.clear()
+    })
+  }
+  const id = `${client}/${key}`
+  const known = all.get(id)
+  if (known === undefined && all.size >= maxPresent) throw tooMany(`${maxPresent} others are at the project already`)
+  clearTimeout(known?.timer)
+  const shown: LabPresence = { name, client, selection, present: true }
+  const timer = setTimeout(() => {
+    all.delete(id)
+    lab.tell({ action: 'presence', event: { ...shown, selection: [], present: false } })
+  }, lifeMs)
+  all.set(id, { shown, timer })
+  if (JSON.stringify(known?.shown) !== JSON.stringify(shown)) lab.tell({ action: 'presence', event: shown })
+  return [...all.values()].map((it) => it.shown)
+}

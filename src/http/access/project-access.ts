@@ -1,0 +1,79 @@
+import type { Identity } from '../../auth/identity.ts'
+import { isInScope } from '../../auth/project-scope.ts'
+import type { Labs } from '../../controller/labs.ts'
+import { forbidden, notFound } from '../../errors/api-error.ts'
+import { isUuid } from '../../schema/fields.ts'
+import type { Match, Routes } from '../router.ts'
+import { spellingsOf } from './role-needed.ts'
+
+/** Which projects a request may concern; see `ProjectScope`. */
+export class ProjectAccess {
+  readonly #identity: Pick<Identity, 'name' | 'projects'>
+  readonly #labs: Pick<Labs, 'nameOf' | 'idOf'> | undefined
+
+  constructor(identity: Pick<Identity, 'name' | 'projects'>, labs: Pick<Labs, 'nameOf' | 'idOf'> | undefined) {
+    this.#identity = identity
+    this.#labs = labs
+  }
+
+  /** Whether all projects are its own. */
+  get isWhole(): boolean {
+    return this.#identity.projects === undefined
+  }
+
+  /** Whether the client sees a project. `name`: of a lab that is gone. */
+  sees(id: string, name = this.#labs?.nameOf(id)): boolean {
+    return isInScope(this.#identity.projects, id, name)
+  }
+
+  /** 404 for a project that the client does not see, as for one that is not there. */
+  require(id: string): void {
+    if (!this.sees(id)) throw noSuchProject(id)
+  }
+
+  /**
+   * 403 unless the client sees the project that it creates or renames: a lab by its name, any project by an id that the token names.
+   * An id that the token does not name may be that of another's project, and a directory may be, too.
+   */
+  requireNew({
+    project_id: id,
+    name,
+    path,
+  }: {
+    project_id?: string | null
+    name?: string | null
+    path?: string | null
+  }): void {
+    const { projects, name: who } = this.#identity
+    if (projects === undefined) return
+    if (path != null) throw forbidden(`path: "${who}" is for some projects, and cannot name a directory`)
+    const isOwn = id != null ? isInScope(projects, id, undefined) : name != null && isInScope(projects, undefined, name)
+    if (!isOwn) throw forbidden(`name: "${who}" is for the projects ${projects.join(', ')}`)
+  }
+
+  /** 403 for what credentials for some projects cannot ask, 404 for projects of others. */
+  requireEndpoint({ endpoint, params }: Match, path: string, method: string, routes: Routes): void {
+    if (this.isWhole) return
+    const { project_id: word } = params
+    if (word !== undefined) {
+      // The id of a project that is named is not told to those who do not see it.
+      if (this.sees(isUuid(word) ? word : (this.#labs?.idOf(word) ?? word))) return
+      throw noSuchProject(word)
+    }
+    if (endpoint.scope !== undefined) return
+    const there = endpoint.handsOn?.(path)
+    // Another program as compute may decode the path before it matches its routes.
+    const inner = there === undefined ? [] : spellingsOf(there).map((it) => routes.match(method, it))
+    if (inner.length > 0 && inner.every((it) => this.#allowsThere(it))) return
+    throw forbidden(`Authorization: "${this.#identity.name}" is for some projects, and this is about all`)
+  }
+
+  #allowsThere(match: Match | undefined): boolean {
+    if (match === undefined) return false
+    const { project_id: id } = match.params
+    if (id === undefined) return match.endpoint.scope === 'shared'
+    return match.endpoint.owner === 'project' && this.sees(id)
+  }
+}
+
+const noSuchProject = (word: string) => notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })

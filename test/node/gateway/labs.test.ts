@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest'
+import type { LabNode } from '../../../src/model/lab/node.ts'
+import type { LabProject } from '../../../src/model/lab/project.ts'
+import type { Project } from '../../../src/model/project.ts'
+import { GatewayLab, portOf } from '../../support/gateway-lab.ts'
+import { answered, labOver, linked, nodesOf, types } from '../../support/lab-over-computes.ts'
+import { hangMs } from '../../support/limits.ts'
+import { portRanges } from '../../support/ports.ts'
+import { TestService } from '../../support/service.ts'
+
+const lab = GatewayLab.forAll()
+const compute = '/v2/compute/projects'
+const idOf = (path: string) => path.split('/').at(-1) ?? ''
+const reasons = async (path: string) =>
+  (await nodesOf(lab.gateway, path)).map(({ name, status, status_reason }) => [name, status, status_reason !== null])
+
+describe('a lab over two computes', () => {
+  it('has its nodes where they were asked for, and frames pass over a link between them', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    expect((await nodesOf(lab.gateway, path)).map(({ compute_id }) => compute_id)).toEqual(['a', 'b'])
+    const link = await linked(lab.gateway, path, 'PC1', 'PC2')
+    await lab.gateway.call('POST', `${path}/nodes/start`)
+    await types(lab.gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
+    await lab.gateway.call('DELETE', `${path}/links/${link.link_id}`)
+    await linked(lab.gateway, path, 'PC1', 'PC2')
+    await lab.gateway.call('DELETE', path)
+    for (const { call } of [lab.a, lab.b].map((service) => ({ call: service.call.bind(service) }))) {
+      const left = await call<Project[]>('GET', `${compute}?status=all`)
+      expect(left.map(({ project_id }) => project_id)).not.toContain(idOf(path))
+    }
+  })
+
+  it('has no link to a compute whose address is not known, and says what to do', async () => {
+    const path = await labOver(lab.gateway, ['a', lab.farId])
+    const ports = () => lab.gateway.call<{ udp_ports: number[] }>('GET', '/v2/computes/a/network/ports')
+    const before = await ports()
+    const answer = await lab.gateway.fetch(`${path}/links`, {
+      method: 'POST',
+      body: JSON.stringify({ nodes: ['PC1:e0', 'PC2:e0'] }),
+    })
+    expect([answer.status, await answer.json()]).toMatchObject([409, { message: /put both nodes on one compute/ }])
+    expect(await ports()).toEqual(before)
+    await lab.gateway.call('POST', `${path}/nodes/PC2/start`)
+    await types(lab.gateway, `${path}/nodes/PC2`, { text: 'show ip\r', shows: /10\.0\.0\.2/ })
+    await lab.gateway.call('DELETE', path)
+  })
+
+  it('is reached by the compute interface: each request goes to the compute that has the node', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    const project = `${compute}/${idOf(path)}`
+    for (const { node_id, compute_id } of await nodesOf(lab.gateway, path)) {
+      const answer = await lab.gateway.fetch(`${project}/pc/nodes/${node_id}`)
+      expect([answer.status, answer.headers.get('x-patchbay-compute')]).toEqual([200, compute_id])
+    }
+    const listed = await lab.gateway.call<Project[]>('GET', compute)
+    expect(listed.filter(({ project_id }) => project_id === idOf(path))).toHaveLength(1)
+    expect((await lab.gateway.fetch(`${project}/pc/nodes/${crypto.randomUUID()}`)).status).toBe(404)
+    expect((await lab.gateway.fetch(`${project}/close`, { method: 'POST' })).status).toBe(204)
+    for (const service of [lab.a, lab.b])
+      expect(await service.call('GET', `${project}`)).toMatchObject({ status: 'closed' })
+    await lab.gateway.call('DELETE', path)
+  })
+
+  it('finds a node that a client made past the lab on its second compute', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    const nodes = `projects/${idOf(path)}/pc/nodes`
+    const { node_id } = await lab.gateway.call<LabNode>('POST', `/v2/computes/b/${nodes}`, { name: 'PC9' })
+    expect(await lab.gateway.call('GET', `/v2/compute/${nodes}/${node_id}`)).toMatchObject({ name: 'PC9' })
+    await lab.gateway.call('DELETE', path)
+  })
+})
+
+describe('a compute of a lab that is not there', () => {
+  it('loses no node: these are shown with the reason, and are as they were when it comes back', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    await linked(lab.gateway, path, 'PC1', 'PC2')
+    await lab.gateway.call('POST', `${path}/nodes/start`)
+    const port = portOf(lab.b)
+    await lab.b.kill('SIGKILL')
+    await expect
+      .poll(() => reasons(path), { timeout: hangMs })
+      .toEqual([
+        ['PC1', 'started', false],
+        ['PC2', 'started', true],
+      ])
+    await lab.shows('b', { connected: false })
+    for (const [method, at] of [
+      ['POST', `${path}/close`],
+      ['DELETE', path],
+    ] as const) {
+      const answer = await lab.gateway.fetch(at, { method })
+      expect([answer.status, await answer.json()]).toMatchObject([503, { message: /when the compute is there again/ }])
+    }
+    const moved = { x: 40, y: 50 }
+    expect(await lab.gateway.call('PUT', `${path}/nodes/PC2`, moved)).toMatchObject(moved)
+    await lab.b.restart(port)
+    await expect
+      .poll(() => reasons(path), { timeout: hangMs })
+      .toEqual([
+        ['PC1', 'started', false],
+        ['PC2', 'started', false],
+      ])
+    await types(lab.gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
+    await lab.gateway.call('DELETE', path)
+  })
+
+  it('is opened with what it has when the lab was opened without it', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    await lab.gateway.call('POST', `${path}/close`)
+    const port = portOf(lab.b)
+    await lab.b.kill('SIGKILL')
+    await lab.shows('b', { connected: false })
+    await lab.gateway.call('POST', `${path}/open`)
+    expect((await reasons(path))[1]).toEqual(['PC2', 'stopped', true])
+    await lab.b.restart(port)
+    await expect.poll(() => reasons(path), { timeout: hangMs }).toContainEqual(['PC2', 'stopped', false])
+    await lab.gateway.call('POST', `${path}/nodes/PC2/start`)
+    await lab.gateway.call('DELETE', path)
+  })
+})
+
+it('a lab is as it was after the gateway was killed', async () => {
+  const path = await labOver(lab.gateway, ['a', lab.farId])
+  await lab.gateway.call('POST', `${path}/nodes/start`)
+  const port = portOf(lab.gateway)
+  await lab.gateway.kill('SIGKILL')
+  await lab.gateway.restart(port)
+  expect(await lab.gateway.call<LabProject>('GET', path)).toMatchObject({ status: 'opened' })
+  await expect
+    .poll(() => reasons(path), { timeout: hangMs })
+    .toEqual([
+      ['PC1', 'started', false],
+      ['PC2', 'started', false],
+    ])
+  await lab.gateway.call('DELETE', path)
+})
+
+it('nodes stay on the compute of their lab while that has room, and go on where room is', async () => {
+  const gateway = await TestService.start({ gateway: true, 'rate_limit.per_s': 0 })
+  const few = portRanges({ console: 2, udp: 8, vnc: 2 })
+  const [small, large] = await Promise.all([
+    TestService.start({ 'pc.engine': 'embedded', ...few }),
+    TestService.start({ 'pc.engine': 'embedded' }),
+  ])
+  for (const [compute_id, service] of [['small', small] as const, ['large', large] as const])
+    await gateway.call('POST', '/v2/computes', {
+      compute_id,
+      protocol: 'http',
+      host: '127.0.0.1',
+      port: portOf(service),
+    })
+  await gateway.call('POST', '/v2/projects', { name: 'grows', compute_id: 'small' })
+  const made: LabNode[] = []
+  for (let number = 1; number <= 4; number++)
+    made.push(await gateway.call('POST', '/v2/projects/grows/nodes', { name: `PC${number}`, node_type: 'pc' }))
+  expect(made.map(({ compute_id }) => compute_id)).toEqual(['small', 'small', 'large', 'large'])
+  const named = { name: 'PC5', node_type: 'pc', compute_id: 'small' }
+  const answer = await gateway.fetch('/v2/projects/grows/nodes', { method: 'POST', body: JSON.stringify(named) })
+  expect([answer.status, answer.headers.get('x-patchbay-error')]).toEqual([409, 'no-port-left'])
+})
+
+it('a plain service has labs over the computes that are registered with it, too', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const beside = await TestService.start({ 'pc.engine': 'embedded' })
+  const input = { compute_id: 'beside', protocol: 'http', host: '127.0.0.1', port: portOf(beside) }
+  await service.call('POST', '/v2/computes', input)
+  const path = await labOver(service, ['local', 'beside'])
+  await linked(service, path, 'PC1', 'PC2')
+  await service.call('POST', `${path}/nodes/start`)
+  await types(service, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
+  await service.call('POST', `${path}/close`)
+  await service.call('POST', `${path}/open`)
+  expect((await nodesOf(service, path)).map(({ compute_id }) => compute_id)).toEqual(['local', 'beside'])
+})

@@ -1,0 +1,127 @@
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LabLink } from '../../src/model/lab/link.ts'
+import type { LabNode } from '../../src/model/lab/node.ts'
+import type { LabProject } from '../../src/model/lab/project.ts'
+import { type Ask, staysUnseen } from '../support/others-project.ts'
+import { TestService } from '../support/service.ts'
+
+const adminToken = 'admin-of-tests-0123456789'
+let service: TestService
+beforeAll(async () => {
+  service = await TestService.startForAll({ 'pc.engine': 'embedded', token: adminToken, 'rate_limit.per_s': 0 })
+})
+afterAll(() => service?.close())
+
+const askAs =
+  (token: string): Ask =>
+  (method, path, { body, headers } = {}) =>
+    service.fetch(path, {
+      method,
+      ...(body !== undefined && { body }),
+      headers: { ...headers, authorization: `Bearer ${token}` },
+    })
+const admin = askAs(adminToken)
+const json = async <T>(answer: Promise<Response>): Promise<T> => {
+  const it = await answer
+  if (!it.ok) throw new Error(`${it.status} ${await it.text()}`)
+  return (await it.json()) as T
+}
+const post = <T>(ask: Ask, path: string, body: unknown) => json<T>(ask('POST', path, { body: JSON.stringify(body) }))
+
+async function tokenFor(...projects: string[]): Promise<Ask> {
+  const { token } = await post<{ token: string }>(admin, '/v2/tokens', { name: 'student', role: 'operate', projects })
+  return askAs(token)
+}
+
+async function labOf(name: string) {
+  const project = await post<LabProject>(admin, '/v2/projects', { name })
+  const at = `/v2/projects/${project.project_id}`
+  const nodes: LabNode[] = []
+  for (const number of [1, 2])
+    nodes.push(await post(admin, `${at}/nodes`, { name: `${name}-PC${number}`, node_type: 'pc' }))
+  const link = await post<LabLink>(admin, `${at}/links`, { nodes: nodes.map((node) => `${node.name}:e0`) })
+  return { ...project, at, nodes, link }
+}
+
+describe('a token for some projects', () => {
+  it('lists the projects that it names, by id, name or prefix, on both levels of the interface', async () => {
+    const [one, two, three] = [await labOf('class-1'), await labOf('Class-2'), await labOf('exam')]
+    const names = async (ask: Ask) =>
+      (await json<LabProject[]>(ask('GET', '/v2/projects'))).map(({ name }) => name).sort()
+    expect(await names(await tokenFor('class-*'))).toEqual(['Class-2', 'class-1'])
+    const mixed = await tokenFor('EXAM', one.project_id)
+    expect(await names(mixed)).toEqual(['class-1', 'exam'])
+    const listed = await json<LabProject[]>(mixed('GET', '/v2/compute/projects'))
+    expect(listed.map(({ project_id }) => project_id).sort()).toEqual([one.project_id, three.project_id].sort())
+    expect((await mixed('GET', `/v2/compute/projects/${two.project_id}`)).status).toBe(404)
+    expect((await mixed('GET', `/v2/computes/local/projects/${one.project_id}`)).status).toBe(200)
+    for (const { at } of [one, two, three]) await admin('DELETE', at)
+  })
+
+  it('works in them, and creates projects whose names it has', async () => {
+    const ask = await tokenFor('mine-*')
+    expect((await ask('POST', '/v2/projects', { body: '{"name":"theirs"}' })).status).toBe(403)
+    await post(ask, '/v2/projects', { name: 'mine-1' })
+    await post(ask, '/v2/projects/mine-1/nodes', { name: 'PC1', node_type: 'pc' })
+    expect((await ask('POST', '/v2/projects/mine-1/nodes/start')).status).toBe(204)
+    expect((await ask('PUT', '/v2/projects/mine-1', { body: '{"name":"theirs"}' })).status).toBe(403)
+    expect((await ask('PUT', '/v2/projects/mine-1', { body: '{"name":"mine-2"}' })).status).toBe(200)
+    expect((await ask('DELETE', '/v2/projects/mine-2')).status).toBe(204)
+    const id = crypto.randomUUID()
+    const taken = JSON.stringify({ name: 'mine-3', project_id: id })
+    expect((await ask('POST', '/v2/projects', { body: taken })).status).toBe(403)
+  })
+
+  it('shows and changes nothing of other projects by any endpoint', async () => {
+    const secret = await labOf('Unseen-lab')
+    await labOf('own-1')
+    const asked = await tokenFor('own-*')
+    const names = ['Unseen-lab', ...secret.nodes.map(({ name }) => name)]
+    const [node_id = ''] = secret.nodes.map((node) => node.node_id)
+    await staysUnseen({ project_id: secret.project_id, node_id, link_id: secret.link.link_id, names }, { asked, admin })
+  })
+
+  it('hears only what happens in them', async () => {
+    const asked = await tokenFor('heard-*')
+    const feed = await asked('GET', '/v2/notifications')
+    for (const name of ['hidden-1', 'heard-1', 'hidden-2', 'heard-2']) await labOf(name)
+    let text = ''
+    for await (const piece of feed.body as unknown as AsyncIterable<Uint8Array>) {
+      text += new TextDecoder().decode(piece)
+      if (text.includes('heard-2-PC2')) break
+    }
+    expect(text).toContain('heard-1-PC1')
+    expect(text).not.toContain('hidden')
+  })
+
+  it('gives tickets and sessions of the same projects', async () => {
+    const other = await labOf('away-1')
+    const asked = await tokenFor('near-*')
+    const { ticket } = await json<{ ticket: string }>(asked('POST', '/v2/compute/tickets'))
+    const answer = await service
+      .fetch(`${other.at}/notifications/ws?ticket=${ticket}`, { headers: { upgrade: 'websocket' } })
+      .catch(() => undefined)
+    expect(answer?.status ?? 404).not.toBe(101)
+    const { token } = await post<{ token: string }>(admin, '/v2/tokens', {
+      name: 's',
+      role: 'operate',
+      projects: ['near-*'],
+    })
+    const session = await service.fetch('/v2/session', {
+      method: 'POST',
+      body: JSON.stringify({ token }),
+      headers: { 'content-type': 'application/json' },
+    })
+    const cookie = (session.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+    const seen = await service.fetch('/v2/projects', { headers: { cookie } })
+    expect([seen.status, await seen.json()]).toEqual([200, []])
+  })
+
+  it('is refused where it would mean nothing, or be too long', async () => {
+    const status = async (input: object) =>
+      (await admin('POST', '/v2/tokens', { body: JSON.stringify({ name: 'x', ...input }) })).status
+    expect(await status({ purpose: 'join', projects: ['a'] })).toBe(400)
+    expect(await status({ role: 'read', projects: [] })).toBe(400)
+    expect(await status({ role: 'read', projects: Array.from({ length: 32 }, () => 'x'.repeat(200)) })).toBe(400)
+  })
+})

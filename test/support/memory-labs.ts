@@ -1,0 +1,42 @@
+import { fleetComputes } from '../../src/controller/fleet-computes.ts'
+import { Labs } from '../../src/controller/labs.ts'
+import type { LabEntries, LabStore } from '../../src/controller/store.ts'
+import { EventLog } from '../../src/events/event-log.ts'
+import type { Fleet } from '../../src/fleet/fleet.ts'
+
+/** Documents of labs that are gone with their test. */
+class MemoryLabs implements LabStore {
+  readonly #labs = new Map<string, Map<string, unknown>>()
+
+  async heads(): Promise<LabEntries> {
+    return new Map()
+  }
+
+  async load(id: string): Promise<LabEntries | undefined> {
+    return this.#labs.get(id)
+  }
+
+  async save(id: string, changes: LabEntries): Promise<void> {
+    const entries = new Map(this.#labs.get(id))
+    for (const [key, value] of changes) {
+      if (value === undefined || value === null) entries.delete(key)
+      else entries.set(key, structuredClone(value))
+    }
+    this.#labs.set(id, entries)
+  }
+
+  async remove(id: string): Promise<void> {
+    this.#labs.delete(id)
+  }
+}
+
+/** Labs over a fleet that are gone with their test. */
+export function memoryLabs(fleet: Fleet): Promise<Labs> {
+  const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+  return Labs.start({
+    store: new MemoryLabs(),
+    computes: fleetComputes(fleet),
+    events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
+    warn: (message) => process.stderr.write(`${message}\n`),
+  })
+}
