@@ -29,6 +29,12 @@ export async function workerRules(): Promise<{ compatibilityDate: string; compat
   return { compatibilityDate: String(compatibility_date), compatibilityFlags: compatibility_flags as string[] }
 }
 
+/** The Durable Objects of the Worker, by their bindings. */
+export const durableObjects = {
+  FLEET: { className: 'FleetObject', useSQLite: true },
+  PROJECTS: { className: 'ProjectObject', useSQLite: true },
+} as const
+
 /** Runs the gateway's Worker on this machine, by the rules that it has at Cloudflare. */
 export async function runWorker({ host, port, data, bindings, script }: WorkerOptions): Promise<RunningWorker> {
   const worker = new Miniflare({
@@ -37,7 +43,7 @@ export async function runWorker({ host, port, data, bindings, script }: WorkerOp
     host,
     port,
     bindings,
-    durableObjects: { FLEET: { className: 'FleetObject', useSQLite: true } },
+    durableObjects,
     durableObjectsPersist: join(data, 'objects'),
   })
   const { href } = await worker.ready

@@ -9,11 +9,15 @@ import { isolateHeader } from './feed-message.ts'
 /** The header by which an isolate tells the object whom it has let in. Clients' headers of that name go no further. */
 const admittedHeader = 'x-patchbay-admitted'
 
+/** The header by which an isolate tells the object of a lab which lab it is. */
+export const projectHeader = 'x-patchbay-project'
+
 const Told = Type.Object({
   name: Type.String(),
   role: Role,
   key: Type.String(),
   ambient: Type.Optional(Type.Boolean()),
+  projects: Type.Optional(Type.Array(Type.String())),
 })
 
 /** Proves that an isolate speaks: only the secrets of the Worker give it. */
@@ -29,15 +33,23 @@ export class Admissions {
   }
 
   /** The request as the object gets it. `identity`: who asks; undefined: the object looks at the credentials itself. */
-  async mark(request: Request, identity: Identity | undefined): Promise<Request> {
+  async mark(
+    request: Request,
+    identity: Identity | undefined,
+    more: Readonly<Record<string, string>> = {},
+  ): Promise<Request> {
     const headers = new Headers(request.headers)
     headers.delete(isolateHeader)
     headers.delete(admittedHeader)
     if (identity !== undefined) {
-      const { name, role, key, ambient } = identity
-      const told: Static<typeof Told> = { name, role, key, ...(ambient !== undefined && { ambient }) }
+      const { name, role, key, ambient, projects } = identity
+      const told = {
+        ...{ name, role, key, ...(ambient !== undefined && { ambient }) },
+        ...(projects !== undefined && { projects: [...projects] }),
+      } satisfies Static<typeof Told>
       headers.set(admittedHeader, `${await this.#proofOf()} ${encodeURIComponent(JSON.stringify(told))}`)
     }
+    for (const [name, value] of Object.entries(more)) headers.set(name, value)
     return new Request(request, { headers })
   }
 
@@ -47,8 +59,8 @@ export class Admissions {
     if (proof === undefined || told === undefined || !(await sameText(proof, await this.#proofOf()))) return undefined
     const identity: unknown = JSON.parse(decodeURIComponent(told))
     if (!Check(Told, identity)) return undefined
-    const { ambient, ...rest } = identity
-    return ambient === undefined ? rest : { ...rest, ambient }
+    const { ambient, projects, ...rest } = identity
+    return { ...rest, ...(ambient !== undefined && { ambient }), ...(projects !== undefined && { projects }) }
   }
 
   async #proofOf(): Promise<string> {

@@ -5,6 +5,7 @@ import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
 import { fetchTransport } from '../../src/client/transport.ts'
+import { notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
@@ -13,6 +14,7 @@ import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
 import type { FleetMembers } from '../../src/gateway/members.ts'
 import { bearerOf } from '../../src/http/access/credentials.ts'
+import { readBytes } from '../../src/http/body.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { SignedTickets } from '../../src/http/signed-tickets.ts'
@@ -21,7 +23,8 @@ import { metricsPath } from '../../src/routes/metrics.ts'
 import { ticketPath } from '../../src/routes/server.ts'
 import { noJoinToken } from '../../src/routes/v2/join.ts'
 import { sessionPath } from '../../src/routes/v2/session.ts'
-import { Admissions } from './admitted.ts'
+import { isUuid } from '../../src/schema/fields.ts'
+import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetObject, FleetSnapshot } from './fleet-object.ts'
@@ -29,7 +32,7 @@ import { commonOptions, gatewayHost } from './host.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { PlacementCache } from './placement-cache.ts'
 import { socketTransport, upgrade } from './sockets.ts'
-import { lengthIn, torn, unfailing, wholeFetch } from './whole-bodies.ts'
+import { sendWhole, wholeFetch } from './whole-bodies.ts'
 
 /** How long what the object said of the computes is used, ms: until it is asked again beside a request, and at most. */
 const freshMs = 5000
@@ -51,6 +54,7 @@ interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
  */
 export class EdgeRouter {
   readonly #object: () => Stub
+  readonly #projects: Env['PROJECTS']
   readonly #placementCache: PlacementCache
   readonly #tokens: ListedTokens
   readonly #admissions: Admissions
@@ -64,6 +68,7 @@ export class EdgeRouter {
 
   constructor(env: Env) {
     this.#object = () => env.FLEET.getByName('fleet')
+    this.#projects = env.PROJECTS
     this.#placementCache = new PlacementCache(this.#object)
     this.#admissions = new Admissions(env)
     this.#tokens = new ListedTokens({
@@ -88,18 +93,22 @@ export class EdgeRouter {
   }
 
   /** What is not answered here; undefined: it is. */
-  async #elsewhere({ request, endpoint, projectId, identity }: Asked): Promise<Response | undefined> {
+  async #elsewhere({ request, endpoint, params, projectId, identity }: Asked): Promise<Response | undefined> {
     if (endpoint.joins === true) {
       if (!(await this.#tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
       // The object looks at the token itself, as it may belong to one compute.
       return this.#hand(request, undefined)
     }
+    if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
+    if (endpoint.owner === 'self' && params.project_id !== undefined)
+      return this.#toLab(await this.#labOf(params.project_id), request, identity)
     if (endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
     // The object is told meanwhile what was answered here.
     if (endpoint.owner !== 'project' && isFeed(endpoint))
       waitUntil(this.#current().catch(ignore('a request that needs the fleet takes it again, and is told')))
-    if (projectId !== undefined) {
+    // Names of projects are known to the object.
+    if (projectId !== undefined && identity.projects === undefined) {
       await this.#current()
       if (await this.#isNear(projectId)) this.#near.set(request, { projectId, identity })
     }
@@ -115,18 +124,28 @@ export class EdgeRouter {
   }
 
   async #hand(request: Request, identity: Identity | undefined): Promise<Response> {
-    const marked = await this.#admissions.mark(request, identity)
-    // The filter in the body of a GET stores nothing, and no other body can be given to a GET here.
-    const isGet = marked.method === 'GET' || marked.method === 'HEAD'
-    if (marked.body === null || isGet || lengthIn(marked.headers) !== undefined) return this.#object().fetch(marked)
-    // Else the object would take a body that broke off for a whole one.
-    const { stream, failed } = unfailing(marked.body)
-    const init = { body: stream, signal: AbortSignal.any([request.signal, failed]) }
-    return this.#object()
-      .fetch(marked, init)
-      .catch((error: unknown) => {
-        throw failed.aborted ? torn(error) : error
-      })
+    return sendWhole(this.#object(), await this.#admissions.mark(request, identity))
+  }
+
+  /** The id of a lab that a path names by its id or its name. 404. */
+  async #labOf(word: string): Promise<string> {
+    const id = isUuid(word) ? word.toLowerCase() : await this.#object().labNamed(word)
+    if (id === undefined) throw notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
+    return id
+  }
+
+  async #toLab(id: string, request: Request, identity: Identity): Promise<Response> {
+    const marked = await this.#admissions.mark(request, identity, { [projectHeader]: id })
+    return sendWhole(this.#projects.getByName(id), marked)
+  }
+
+  /** A new lab goes to the object of the id that it is given, or of a new one. */
+  async #toNewLab(request: Request, identity: Identity): Promise<Response> {
+    const body = await readBytes(request, commonOptions.jsonBytes)
+    const headers = new Headers(request.headers)
+    headers.set('content-length', String(body.byteLength))
+    const whole = new Request(request.url, { method: 'POST', headers, body, signal: request.signal })
+    return this.#toLab(wantedId(body) ?? crypto.randomUUID(), whole, identity)
   }
 
   async #current(): Promise<Fleet> {
@@ -205,6 +224,7 @@ export class EdgeRouter {
       tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#object().useTicket(ticket) }),
       sessions: this.#sessions(env),
       elsewhere: (asked) => this.#elsewhere(asked),
+      scopes: 'elsewhere',
       access,
       rateLimit,
       upgrade,
@@ -242,6 +262,16 @@ interface Near {
   readonly projectId: string
   /** Who asks. */
   readonly identity: Identity
+}
+
+/** The id in the body of a creation; undefined where it has none that is valid. */
+function wantedId(body: Uint8Array): string | undefined {
+  try {
+    const { project_id } = JSON.parse(new TextDecoder().decode(body)) as { project_id?: unknown }
+    return typeof project_id === 'string' && isUuid(project_id) ? project_id.toLowerCase() : undefined
+  } catch {
+    return undefined
+  }
 }
 
 const isFeed = ({ path, websocket }: Endpoint): boolean => websocket === true && path.includes('/notifications')

@@ -1,9 +1,11 @@
 import { aliasFault } from '../../src/http/foreign-words.ts'
 import type { FleetObject } from './fleet-object.ts'
+import type { ProjectObject } from './project-object.ts'
 
 /** What the Worker is given: by wrangler.toml, and by `wrangler secret put`. */
 export interface Env {
   readonly FLEET: DurableObjectNamespace<FleetObject>
+  readonly PROJECTS: DurableObjectNamespace<ProjectObject>
   /** Secret: what credentials of computes are sealed with, at least 32 characters. */
   readonly FLEET_KEY?: string
   /** Secret: who has it may do everything. */

@@ -35,6 +35,7 @@ export const WantedFeed = Type.Object({
   since: Type.Optional(Type.Integer()),
   computes: Type.Boolean(),
   key: Type.String(),
+  projects: Type.Optional(Type.Array(Type.String())),
 })
 
 const where = 'http://object/feeds'

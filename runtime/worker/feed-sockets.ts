@@ -1,7 +1,10 @@
 import { Check } from '@sinclair/typebox/value'
 import { unauthorized } from '../../src/auth/identity.ts'
-import { ApiError } from '../../src/errors/api-error.ts'
-import type { Fleet, FleetEvent } from '../../src/fleet/fleet.ts'
+import { isInScope } from '../../src/auth/project-scope.ts'
+import type { Labs } from '../../src/controller/labs.ts'
+import { ApiError, notFound } from '../../src/errors/api-error.ts'
+import type { ServiceEvent } from '../../src/events/fleet-feed.ts'
+import type { Fleet } from '../../src/fleet/fleet.ts'
 import { type GatewayEvents, seqOf } from '../../src/gateway/events.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
@@ -12,6 +15,7 @@ export interface FeedSocketsOptions {
   readonly sockets: HibernatableSockets
   readonly events: GatewayEvents
   readonly fleet: Pick<Fleet, 'listen'>
+  readonly labs: Pick<Labs, 'listen' | 'nameOf'>
   /** Of the compute that has the project, or of all; undefined while it is not known. */
   readonly load: (projectId: string | undefined) => Promise<Load | undefined>
   /** Whether a credential is still good, by its key; isolates may not know yet that it is not. */
@@ -85,8 +89,18 @@ export class FeedSockets {
     socket.keep(wanted)
     socket.onClose(() => this.#left(feed))
     this.#open.add(feed)
-    if (wanted.computes) this.#unlisten ??= this.#options.fleet.listen((event) => this.#happened(event))
+    if (wanted.computes) this.#unlisten ??= this.#listen()
     return feed
+  }
+
+  #listen(): () => void {
+    const ends = [
+      this.#options.fleet.listen((event) => this.#happened(event)),
+      this.#options.labs.listen(({ action, event }) => this.#happened({ type: action, resource: event })),
+    ]
+    return () => {
+      for (const end of ends) end()
+    }
   }
 
   #goOn(feed: Open, events: GatewayEvents): void {
@@ -102,6 +116,8 @@ export class FeedSockets {
     const { projectId, since } = feed.wanted
     let items: ReadableStream<FeedItem>
     try {
+      if (projectId !== undefined && !this.#sees(feed, projectId))
+        throw notFound(`project_id: there is no project ${projectId}`, { word: 'no-such-project' })
       items = await this.#options.events.open({
         ...(projectId !== undefined && { projectId }),
         ...(since !== undefined && { since }),
@@ -123,7 +139,8 @@ export class FeedSockets {
   async #pump(feed: Open, items: ReadableStream<FeedItem>): Promise<void> {
     try {
       for await (const item of items) {
-        this.#tell(feed, item.kind === 'ping' ? await this.#withLoad(item, feed) : item)
+        if (item.kind !== 'event' || this.#sees(feed, item.event.project_id))
+          this.#tell(feed, item.kind === 'ping' ? await this.#withLoad(item, feed) : item)
         const since = seqOf(item)
         // In the feed of all the numbers are ours, and begin anew with the next program.
         if (feed.wanted.projectId !== undefined && since !== undefined) feed.socket.keep({ ...feed.wanted, since })
@@ -139,8 +156,22 @@ export class FeedSockets {
     return { ...ping, load: (await this.#options.load(wanted.projectId)) ?? ping.load }
   }
 
-  #happened(event: FleetEvent): void {
-    for (const feed of this.#open) if (feed.wanted.computes) this.#tell(feed, { kind: 'fleet', event })
+  #happened(event: ServiceEvent): void {
+    for (const feed of this.#open) {
+      if (feed.wanted.computes && this.#mayHear(feed, event)) this.#tell(feed, { kind: 'fleet', event })
+    }
+  }
+
+  #sees({ wanted }: Open, id: string, name = this.#options.labs.nameOf(id)): boolean {
+    return isInScope(wanted.projects, id, name)
+  }
+
+  /** A message may name any project. */
+  #mayHear(feed: Open, event: ServiceEvent): boolean {
+    if (feed.wanted.projects === undefined || 'compute' in event) return true
+    if (!('resource' in event)) return false
+    const { project_id, name } = event.resource as { project_id?: string; name?: string }
+    return project_id === undefined || this.#sees(feed, project_id, name)
   }
 
   #tell(feed: Open, message: FeedMessage): void {

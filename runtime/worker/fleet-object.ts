@@ -1,10 +1,16 @@
 import { DurableObject } from 'cloudflare:workers'
+import { callerThroughTunnel, requestIdOf } from '../../src/auth/caller.ts'
 import type { EndedSession } from '../../src/auth/ended-sessions.ts'
 import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
+import { ApiError } from '../../src/errors/api-error.ts'
+import { errorHeader } from '../../src/errors/words.ts'
+import { forward } from '../../src/fleet/forward.ts'
+import { presented } from '../../src/gateway/fan-out.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { Outcome } from '../../src/gateway/image-copies.ts'
+import { responseOf } from '../../src/http/relayed-answer.ts'
 import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
@@ -19,7 +25,10 @@ import { FeedSockets } from './feed-sockets.ts'
 import { type Gateway, openGateway } from './gateway.ts'
 import { HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
+import { json } from './host.ts'
+import { askPath, type LabQuestion } from './object-computes.ts'
 import { upgrade } from './sockets.ts'
+import { type Told, told } from './told.ts'
 import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
 
@@ -60,7 +69,7 @@ export class FleetObject extends DurableObject<Env> {
     void state.blockConcurrencyWhile(async () => {
       this.#isolateKey = await isolateKey(env)
       const gateway = await openGateway(env, {
-        sql: state.storage.sql,
+        storage: state.storage,
         upgrade: this.#upgrade,
         bookmarks: this.#tunnels,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),
@@ -68,13 +77,13 @@ export class FleetObject extends DurableObject<Env> {
         known: () => this.#open.healthChecks.known(),
         revoked: (tokenId) => this.#gateway?.feeds.revoke(keyOfToken(tokenId)),
       })
-      const { fleet, events, load } = gateway
+      const { fleet, events, load, labs } = gateway
       fleetMembers(fleet).watch(() => {
         this.#revision = undefined
       })
       this.#tunnels.resume(fleet.tunnels)
       const feeds = new FeedSockets({
-        ...{ sockets: this.#sockets, events, fleet, load },
+        ...{ sockets: this.#sockets, events, fleet, labs, load },
         isGood: (key) => this.#isGood(key),
       })
       // What it remembers of the computes is said to nobody: feeds come after it.
@@ -88,7 +97,8 @@ export class FleetObject extends DurableObject<Env> {
     const { app, feeds, healthChecks } = this.#open
     await healthChecks.used()
     const key = request.headers.get(isolateHeader)
-    if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
+    if (key !== null && (await sameText(key, this.#isolateKey)))
+      return new URL(request.url).pathname.startsWith(askPath) ? this.#ask(request) : feeds.open(request)
     const admitted = await this.#admissions.read(request)
     // A token that was revoked a moment ago may still hold for an isolate: its credentials are looked at again.
     return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
@@ -156,6 +166,45 @@ export class FleetObject extends DurableObject<Env> {
     return (await this.#isGood(key)) && this.#usedTickets.use(id, expires)
   }
 
+  /** The id of the lab of that name. */
+  labNamed(name: string): string | undefined {
+    try {
+      return this.#open.labs.idOf(name)
+    } catch {
+      return undefined
+    }
+  }
+
+  /** Takes the name of a lab, and keeps what lists show of it: JSON of its head. */
+  putLab(id: string, head: string): Promise<Told> {
+    return told(() => this.#open.labs.register(id, JSON.parse(head)))
+  }
+
+  removeLab(id: string): Promise<Told> {
+    return told(() => this.#open.labs.forget(id))
+  }
+
+  /** The entries that all labs share, such as templates. */
+  labScope(scope: string): Promise<Told> {
+    return told(async () => {
+      const entries = await this.#open.labStore.load(scope)
+      return entries && [...entries]
+    })
+  }
+
+  saveLabScope(scope: string, entries: string): Promise<Told> {
+    return told(() => this.#open.labStore.save(scope, new Map(JSON.parse(entries) as [string, unknown][])))
+  }
+
+  /** What labs ask about computes; see `LabComputes`. */
+  async labComputes(question: LabQuestion, args: string): Promise<Told> {
+    const { labs, healthChecks } = this.#open
+    await healthChecks.used()
+    await healthChecks.known()
+    const [first, second] = JSON.parse(args) as [never, never]
+    return told(async () => labs.computes[question](first ?? (undefined as never), second))
+  }
+
   override async alarm(): Promise<void> {
     const { healthChecks, feeds } = this.#open
     await healthChecks.run()
@@ -172,6 +221,27 @@ export class FleetObject extends DurableObject<Env> {
 
   override webSocketError(socket: WebSocket): void {
     this.#sockets.closed(socket, 1006)
+  }
+
+  /** Hands a request of a lab on to a compute. */
+  async #ask(request: Request): Promise<Response> {
+    const { pathname } = new URL(request.url)
+    const end = pathname.indexOf('/', askPath.length)
+    const id = decodeURIComponent(pathname.slice(askPath.length, end))
+    const caller = callerThroughTunnel(request, requestIdOf(request) ?? crypto.randomUUID().slice(0, 8))
+    try {
+      const answer = await forward(this.#open.fleet, id, { request, path: pathname.slice(end), caller, upgrade })
+      if (!('content' in answer)) return answer
+      return responseOf({ ...answer, headers: { ...answer.headers, 'X-ROUTE': askPath } })
+    } catch (error) {
+      const fault = presented(error, { name: id })
+      if (!(fault instanceof ApiError)) throw error
+      const { status, message, word, headers, extra } = fault
+      return json(JSON.stringify({ message, status, ...extra }), status, {
+        ...headers,
+        ...{ [errorHeader]: word, 'X-ROUTE': askPath },
+      })
+    }
   }
 
   get #open(): Opened {

@@ -1,6 +1,9 @@
 import { type App, createApp } from '../../src/app.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { fetchTransport } from '../../src/client/transport.ts'
+import { fleetComputes } from '../../src/controller/fleet-computes.ts'
+import { Labs } from '../../src/controller/labs.ts'
+import { EventLog } from '../../src/events/event-log.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import type { Bookmarks, GatewayEvents } from '../../src/gateway/events.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
@@ -19,6 +22,7 @@ import { aliasesOf, type Env } from './env.ts'
 import { roundMs } from './health-check-loop.ts'
 import { commonOptions, gatewayHost } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
+import { LabTable } from './lab-table.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
 import { Sealer } from './sealed.ts'
@@ -35,12 +39,15 @@ export interface Gateway {
   readonly requests: RequestMetrics
   readonly events: GatewayEvents
   readonly bring: BringImage
+  /** The directory of labs, each of which has an object of its own. */
+  readonly labs: Labs
+  readonly labStore: LabTable
   /** Of the compute that has the project, or of all together; undefined while it is not known. */
   load(projectId: string | undefined): Promise<Load | undefined>
 }
 
 export interface GatewayParts {
-  readonly sql: SqlStorage
+  readonly storage: DurableObjectStorage
   readonly upgrade: Upgrade
   readonly bookmarks: Bookmarks
   readonly tickets: TicketOffice
@@ -53,7 +60,8 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
-  const { sql, upgrade, bookmarks, tickets, metrics, known, revoked } = parts
+  const { storage, upgrade, bookmarks, tickets, metrics, known, revoked } = parts
+  const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
   const tokens = new Tokens({ store, key: tokenKey(env) })
   const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
@@ -76,7 +84,14 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const placements = new PlacementTable(sql)
   const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
   const members = fleetMembers(fleet)
-  const gateway = createGateway({ members, placements, host: gatewayHost(metrics), digests, bookmarks, warn })
+  const labStore = new LabTable(storage)
+  const labs = await Labs.start({
+    ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, warn },
+    // Feeds of labs are those of their objects.
+    events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
+  })
+  const host = gatewayHost(metrics)
+  const gateway = createGateway({ members, placements, host, digests, bookmarks, warn, labs: () => labs })
   const requests = new RequestMetrics()
   const app = createApp({
     ...commonOptions,
@@ -84,10 +99,11 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     aliases: aliasesOf(env),
     agent: gateway.agent,
     async elsewhere({ endpoint }) {
-      if (endpoint.owner === 'all') await known()
+      if (endpoint.owner === 'all' || endpoint.scope === 'own') await known()
       return undefined
     },
     fleet,
+    labs,
     between: peerAddress(fleet, gateway.locator),
     uploads: gateway.uploads,
     access,
@@ -101,7 +117,18 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     const compute = await placements.get(projectId)
     return compute === undefined ? undefined : (await members.find(compute))?.load
   }
-  return { app, fleet, placements, tokens: store, requests, events: gateway.events, bring: gateway.bring, load }
+  return {
+    app,
+    fleet,
+    placements,
+    tokens: store,
+    requests,
+    events: gateway.events,
+    bring: gateway.bring,
+    load,
+    labs,
+    labStore,
+  }
 }
 
 // biome-ignore lint/suspicious/noConsole: the log of a Worker

@@ -16,7 +16,8 @@ const maxMissed = 4096
 /** The feeds of the object as clients read them: it is silent while nothing happens, and the pings are added here. */
 export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: Env): FeedSource {
   let key: string | undefined
-  return async ({ pings = true, signal, ...wanted }) => {
+  return async ({ pings = true, signal, projects, ...feed }) => {
+    const wanted = { ...feed, ...(projects !== undefined && { projects: [...projects] }) }
     key ??= await isolateKey(env)
     const headers = { Upgrade: 'websocket', [isolateHeader]: key }
     const response = await object().fetch(urlOf(wanted), { headers })

@@ -4,6 +4,7 @@ import { type Env, missingSetting } from './env.ts'
 import { json } from './host.ts'
 
 export { FleetObject } from './fleet-object.ts'
+export { ProjectObject } from './project-object.ts'
 
 let edgeRouter: EdgeRouter | undefined
 

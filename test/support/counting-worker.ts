@@ -3,7 +3,7 @@ import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { Miniflare } from 'miniflare'
 import { onTestFinished } from 'vitest'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
-import { workerRules } from '../../scripts/run-worker.ts'
+import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
 
 const adminToken = 'the-admin-token-of-tests'
@@ -20,6 +20,7 @@ const counting = (stub) => new Proxy({}, {
   },
 })
 let known
+export { ProjectObject } from './worker.js'
 export class FleetObject extends Real {
   constructor(state, env) {
     super(state, env)
@@ -65,7 +66,7 @@ export class CountingWorker {
       ],
       ...(await workerRules()),
       bindings: { FLEET_KEY: fleetKey, ADMIN_TOKEN: adminToken, ...more },
-      durableObjects: { FLEET: { className: 'FleetObject', useSQLite: true } },
+      durableObjects,
     })
     onTestFinished(() => worker.dispose())
     return new CountingWorker((await worker.ready).href.replace(/\/$/, ''))

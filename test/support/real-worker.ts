@@ -1,6 +1,6 @@
 import { Miniflare } from 'miniflare'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
-import { workerRules } from '../../scripts/run-worker.ts'
+import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { adminToken } from './admin-token.ts'
 
@@ -48,7 +48,7 @@ export async function realWorker(computes: readonly ComputeRecord[]): Promise<Re
           RATE_PER_S: '0',
           ALIASES: 'vpcs=pc',
         },
-        durableObjects: { FLEET: { className: 'FleetObject', useSQLite: true } },
+        durableObjects,
       })),
     ],
   })

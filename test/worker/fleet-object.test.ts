@@ -2,14 +2,14 @@ import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import type { FleetSnapshot } from '../../runtime/worker/fleet-object.ts'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
-import { workerRules } from '../../scripts/run-worker.ts'
+import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import { json, StandIn } from '../support/fleet.ts'
 
 const authorization = 'Bearer the-admin-token-of-tests'
 
 /** The Worker, which also tells what it tells isolates. */
-const front = `import gateway, { FleetObject } from './worker.js'
-export { FleetObject }
+const front = `import gateway, { FleetObject, ProjectObject } from './worker.js'
+export { FleetObject, ProjectObject }
 export default {
   async fetch(request, env, context) {
     const { pathname, searchParams } = new URL(request.url)
@@ -27,7 +27,7 @@ async function startWorker() {
     ],
     ...(await workerRules()),
     bindings: { FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: 'the-admin-token-of-tests' },
-    durableObjects: { FLEET: { className: 'FleetObject', useSQLite: true } },
+    durableObjects,
   })
   onTestFinished(() => worker.dispose())
   const { origin } = await worker.ready

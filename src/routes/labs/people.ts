@@ -74,7 +74,7 @@ export const labPeopleEndpoints: readonly Endpoint[] = [
     },
   }),
   endpoint({
-    ...{ method: 'GET', path: '/v2/statistics', owner: 'all', tag: 'v2 computes', scope: 'shared' },
+    ...{ method: 'GET', path: '/v2/statistics', owner, tag: 'v2 computes', scope: 'shared' },
     summary: 'The load of each connected compute',
     replies: {
       200: {

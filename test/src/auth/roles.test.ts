@@ -66,6 +66,7 @@ test('endpoints that are not what their method says have a role of their own', (
   expect(special.filter((it) => !consoles.includes(it)).sort()).toEqual(
     [
       ...['/v1/version', '/v2/version', '/v2/compute/version'].map((path) => `read POST ${path}`),
+      'read POST /v2/projects/{project_id}/presence',
       ...[
         'v1/projects/{project_id}/dynamips/vms/{vm_id}',
         'v2/compute/projects/{project_id}/dynamips/nodes/{node_id}',

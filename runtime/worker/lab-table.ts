@@ -1,0 +1,67 @@
+import type { LabEntries, LabStore } from '../../src/controller/store.ts'
+
+/** Documents of labs in a table of a Durable Object: that of one lab, or what the directory has of all. */
+export class LabTable implements LabStore {
+  readonly #storage: DurableObjectStorage
+  #isMade: boolean
+
+  constructor(storage: DurableObjectStorage) {
+    this.#storage = storage
+    const found = storage.sql
+      .exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lab_entries'")
+      .toArray()
+    // An object that has stored nothing is none: anybody may ask for a lab that is not there.
+    this.#isMade = found.length > 0
+  }
+
+  async heads(): Promise<LabEntries> {
+    return new Map(this.#rows("WHERE key = 'project'").map(({ lab, value }) => [lab, JSON.parse(value)]))
+  }
+
+  async load(id: string): Promise<LabEntries | undefined> {
+    const rows = this.#rows('WHERE lab = ?', id)
+    return rows.length === 0 ? undefined : new Map(rows.map(({ key, value }) => [key, JSON.parse(value)]))
+  }
+
+  async save(id: string, changes: LabEntries): Promise<void> {
+    const { sql } = this.#storage
+    this.#storage.transactionSync(() => {
+      if (!this.#isMade) sql.exec(create)
+      for (const [key, value] of changes) {
+        if (value === undefined || value === null)
+          sql.exec('DELETE FROM lab_entries WHERE lab = ? AND key = ?', id, key)
+        else sql.exec(put, id, key, JSON.stringify(value))
+      }
+    })
+    this.#isMade = true
+  }
+
+  async remove(id: string): Promise<void> {
+    if (this.#isMade) this.#storage.sql.exec('DELETE FROM lab_entries WHERE lab = ?', id)
+  }
+
+  /** Removes the table and all else that the object has stored. */
+  async drop(): Promise<void> {
+    this.#isMade = false
+    await this.#storage.deleteAll()
+  }
+
+  #rows(where: string, ...values: string[]): Row[] {
+    if (!this.#isMade) return []
+    return this.#storage.sql
+      .exec<Row>(`SELECT lab, key, value FROM lab_entries ${where} ORDER BY position`, ...values)
+      .toArray()
+  }
+}
+
+/** Lists show nodes and links in the order in which they were made. */
+const create = `CREATE TABLE lab_entries (
+  position INTEGER PRIMARY KEY AUTOINCREMENT, lab TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (lab, key))`
+const put = `INSERT INTO lab_entries (lab, key, value) VALUES (?, ?, ?)
+  ON CONFLICT (lab, key) DO UPDATE SET value = excluded.value`
+
+interface Row extends Record<string, SqlStorageValue> {
+  lab: string
+  key: string
+  value: string
+}

@@ -1,0 +1,62 @@
+import { type Caller, headersFor } from '../../src/auth/caller.ts'
+import { Connection } from '../../src/client/connection.ts'
+import type { Outgoing } from '../../src/client/transport.ts'
+import { ComputeClient } from '../../src/controller/compute-client.ts'
+import type { LabComputes } from '../../src/controller/computes.ts'
+import { isUpgrade } from '../../src/http/socket.ts'
+import type { Env } from './env.ts'
+import { isolateHeader, isolateKey } from './feed-message.ts'
+import { heard } from './told.ts'
+import { sendWhole } from './whole-bodies.ts'
+
+/** What the object of the fleet tells of its computes to the objects of labs. */
+export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'address'] as const
+export type LabQuestion = (typeof labQuestions)[number]
+
+/** Below this path the object of the fleet hands requests on to its computes, by their ids. */
+export const askPath = '/ask/'
+
+const ourOwn: Caller = { isDirect: false, mayExecute: false }
+
+/** The computes of the fleet as the object of a lab sees them: by the object of the fleet. */
+export function objectComputes(env: Env): LabComputes {
+  const fleet = () => env.FLEET.getByName('fleet')
+  const tell = <T>(question: LabQuestion, ...args: (string | readonly string[] | null)[]): Promise<T> =>
+    heard(fleet().labComputes(question, JSON.stringify(args)))
+  let key: string | undefined
+  const ask = async (computeId: string, { path, ...init }: Omit<Outgoing, 'rests'>): Promise<Response> => {
+    key ??= await isolateKey(env)
+    const headers = { ...init.headers, [isolateHeader]: key }
+    const url = `http://object${askPath}${encodeURIComponent(computeId)}${path}`
+    return sendWhole(fleet(), new Request(url, { ...init, headers }))
+  }
+  return {
+    client(computeId, caller = ourOwn) {
+      const marks = headersFor(caller)
+      return new ComputeClient(
+        new Connection({
+          name: computeId,
+          send: ({ rests: _, ...request }) => ask(computeId, { ...request, headers: { ...request.headers, ...marks } }),
+        }),
+      )
+    },
+    choose: (wanted) => tell('choose', wanted ?? null),
+    candidates: (own) => tell('candidates', own),
+    absent: (ids) => tell('absent', ids),
+    all: () => tell('all'),
+    address: (from, to) => tell('address', from, to),
+    async forward(computeId, { request, path, body, caller, upgrade }) {
+      const { method, signal, url } = request
+      const headers = { ...Object.fromEntries(request.headers), ...headersFor(caller) }
+      const target = path + new URL(url).search
+      const isGet = method === 'GET' || method === 'HEAD'
+      const answer = await ask(computeId, {
+        ...{ method, path: target, headers, signal },
+        body: isGet ? null : (body ?? request.body),
+      })
+      if (upgrade !== undefined && isUpgrade(request) && answer.status === 101) return answer
+      // Its own headers cannot be set.
+      return new Response(answer.body, answer)
+    },
+  }
+}

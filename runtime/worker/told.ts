@@ -1,0 +1,32 @@
+import { ApiError } from '../../src/errors/api-error.ts'
+import type { ErrorWord } from '../../src/errors/words.ts'
+
+interface Fault {
+  readonly status: number
+  readonly message: string
+  readonly word: ErrorWord
+  readonly headers: Record<string, string>
+}
+
+/** What one object tells another, as JSON: of an error that is thrown between objects only the message arrives. */
+export type Told = { readonly value: string | undefined } | { readonly fault: Fault }
+
+export async function told(work: () => Promise<unknown>): Promise<Told> {
+  try {
+    return { value: JSON.stringify(await work()) }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const { status, message, word, headers } = error
+    return { fault: { status, message, word, headers: { ...headers } } }
+  }
+}
+
+/** The value, or the error thrown. */
+export async function heard<T>(asked: Promise<Told>): Promise<T> {
+  const answer = await asked
+  if ('fault' in answer) {
+    const { status, message, ...rest } = answer.fault
+    throw new ApiError(status, message, rest)
+  }
+  return (answer.value === undefined ? undefined : JSON.parse(answer.value)) as T
+}

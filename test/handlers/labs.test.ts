@@ -1,0 +1,188 @@
+import { expect, inject, test } from 'vitest'
+import type { LabDrawing } from '../../src/model/lab/drawing.ts'
+import type { LabLink } from '../../src/model/lab/link.ts'
+import type { LabNode } from '../../src/model/lab/node.ts'
+import type { LabProject } from '../../src/model/lab/project.ts'
+import { body, del, post, put, send } from '../support/api.ts'
+import { openFeed, openSocketFeed } from '../support/feed.ts'
+
+const projects = '/v2/projects'
+/** Names are unique in a service, and all files of tests ask one. */
+const nameOf = (what: string) => `${what} ${crypto.randomUUID().slice(0, 8)}`
+
+async function newLab(what = 'lab'): Promise<LabProject & { at: string }> {
+  const answer = await post(projects, { name: nameOf(what) })
+  if (answer.status !== 201) throw new Error(await answer.text())
+  const project = await body<LabProject>(answer)
+  return { ...project, at: `${projects}/${project.project_id}` }
+}
+
+const newNode = async (at: string, name: string, more: object = {}): Promise<LabNode> => {
+  const answer = await post(`${at}/nodes`, { name, node_type: 'pc', ...more })
+  if (answer.status !== 201) throw new Error(await answer.text())
+  return body<LabNode>(answer)
+}
+
+const fault = async (answer: Promise<Response>) => {
+  const it = await answer
+  return [it.status, it.headers.get('x-patchbay-error')]
+}
+
+test('a lab is created, found by its id and its name in any case, renamed and deleted', async () => {
+  const lab = await newLab()
+  expect(lab).toMatchObject({ status: 'opened', scene_width: 2000, revision: expect.any(Number) })
+  const byName = `${projects}/${encodeURIComponent(lab.name.toUpperCase())}`
+  expect(await body(send(byName))).toMatchObject({ project_id: lab.project_id })
+  expect(await fault(post(projects, { name: lab.name.toUpperCase() }))).toEqual([409, 'name-taken'])
+  const name = nameOf('renamed')
+  expect(await body(put(lab.at, { name, zoom: 50 }))).toMatchObject({ name, zoom: 50 })
+  expect(await fault(send(byName))).toEqual([404, 'no-such-project'])
+  const listed = async () => (await body<LabProject[]>(send(projects))).find((it) => it.project_id === lab.project_id)
+  expect(await listed()).toMatchObject({ name, zoom: 50, status: 'opened' })
+  expect((await del(`${projects}/${encodeURIComponent(name)}`)).status).toBe(204)
+  expect(await listed()).toBeUndefined()
+  expect(await fault(send(lab.at))).toEqual([404, 'no-such-project'])
+})
+
+test('a lab is created with the id that is given, once', async () => {
+  const project_id = crypto.randomUUID()
+  const made = await post(projects, { name: nameOf('given'), project_id: project_id.toUpperCase() })
+  expect([made.status, (await body<LabProject>(made)).project_id]).toEqual([201, project_id])
+  expect(await fault(post(projects, { name: nameOf('given'), project_id }))).toEqual([409, 'project-exists'])
+  expect(await fault(post(projects, { name: nameOf('given'), project_id: 'no id' }))).toEqual([400, 'invalid-request'])
+  expect(await fault(post(projects, '{"name":'))).toEqual([400, 'invalid-request'])
+  await del(`${projects}/${project_id}`)
+})
+
+test('nodes have names and ports, and are linked, moved, copied and deleted by them', async () => {
+  const { at } = await newLab()
+  const pcs = [await newNode(at, 'PC1'), await newNode(at, 'PC1')]
+  expect(pcs.map(({ name }) => name)).toEqual(['PC1', 'PC2'])
+  const link = await body<LabLink>(post(`${at}/links`, { nodes: ['PC1:e0', 'pc2:Ethernet0'] }))
+  expect(link.nodes.map(({ node_id }) => node_id)).toEqual(pcs.map(({ node_id }) => node_id))
+  expect(await fault(post(`${at}/links`, { nodes: ['PC1:e0', 'PC2:e0'] }))).toEqual([409, 'port-taken'])
+  expect(await body(put(`${at}/links/${link.link_id}`, { suspend: true }))).toMatchObject({ suspend: true })
+  expect(await body(put(`${at}/nodes/PC1`, { x: 7, name: 'Left' }))).toMatchObject({ x: 7, name: 'Left' })
+  const copy = await post(`${at}/nodes/Left/duplicate`, { x: 1, y: 2 })
+  expect([copy.status, await copy.json()]).toMatchObject([201, { name: 'Left2', x: 1 }])
+  expect((await del(`${at}/nodes/Left`)).status).toBe(204)
+  expect(await body(send(`${at}/links`))).toEqual([])
+  expect(await body(send(`${at}/stats`))).toMatchObject({ nodes: 2, links: 0 })
+  await del(at)
+})
+
+test('all nodes are started and stopped by one request, and are shown as they are', async () => {
+  const { at } = await newLab()
+  await newNode(at, 'PC1')
+  await newNode(at, 'PC2')
+  const states = async () => (await body<LabNode[]>(send(`${at}/nodes`))).map(({ status }) => status)
+  expect((await post(`${at}/nodes/start`)).status).toBe(204)
+  expect(await states()).toEqual(['started', 'started'])
+  expect(await body(post(`${at}/nodes/PC2/stop`))).toMatchObject({ status: 'stopped' })
+  expect(await states()).toEqual(['started', 'stopped'])
+  await del(at)
+})
+
+test('a closed lab keeps what it has, and refuses changes of it', async () => {
+  const { at, name } = await newLab()
+  await newNode(at, 'PC1')
+  expect((await post(`${at}/close`)).status).toBe(204)
+  expect(await body(send(at))).toMatchObject({ status: 'closed' })
+  const listed = (await body<LabProject[]>(send(projects))).find((it) => it.name === name)
+  expect(listed).toMatchObject({ status: 'closed' })
+  expect((await body<LabNode[]>(send(`${at}/nodes`))).map((node) => node.name)).toEqual(['PC1'])
+  expect(await fault(post(`${at}/nodes`, { name: 'PC2', node_type: 'pc' }))).toEqual([404, 'project-closed'])
+  expect((await post(`${at}/open`)).status).toBe(201)
+  expect((await newNode(at, 'PC2')).name).toBe('PC2')
+  await del(at)
+})
+
+test('a project that only a compute knows is listed, and taken over when it is opened', async () => {
+  const { project_id } = await body<{ project_id: string }>(post('/v2/compute/projects', { name: nameOf('older') }))
+  const listed = (await body<LabProject[]>(send(projects))).find((it) => it.project_id === project_id)
+  expect(listed).toMatchObject({ status: 'closed' })
+  expect((await post(`${projects}/${project_id}/open`)).status).toBe(201)
+  await newNode(`${projects}/${project_id}`, 'PC1')
+  await del(`${projects}/${project_id}`)
+})
+
+test('drawings are kept', async () => {
+  const { at } = await newLab()
+  const drawing = await body<LabDrawing>(post(`${at}/drawings`, { svg: '<svg/>', x: 3 }))
+  expect(await body(put(`${at}/drawings/${drawing.drawing_id}`, { y: 4 }))).toMatchObject({ x: 3, y: 4 })
+  expect(await body<LabDrawing[]>(send(`${at}/drawings`))).toHaveLength(1)
+  expect((await del(`${at}/drawings/${drawing.drawing_id}`)).status).toBe(204)
+  await del(at)
+})
+
+test('templates that users made are there for every lab', async () => {
+  const { at } = await newLab()
+  const name = nameOf('Web')
+  await post('/v2/templates', { name, template_type: 'pc', startup_script: 'ip 10.0.0.9/24' })
+  const made = await body<LabNode>(post(`${at}/templates/${encodeURIComponent(name)}`, { x: 1, y: 2 }))
+  expect(made).toMatchObject({ x: 1, properties: { startup_script: 'ip 10.0.0.9/24' } })
+  expect((await del(`/v2/templates/${encodeURIComponent(name)}`)).status).toBe(204)
+  expect(await fault(post(`${at}/templates/${encodeURIComponent(name)}`, { x: 1, y: 2 }))).toEqual([
+    404,
+    'no-such-template',
+  ])
+  const symbol = crypto.randomUUID()
+  expect((await post(`/v2/symbols/${symbol}/raw`, '<svg width="12" height="7"></svg>')).status).toBe(204)
+  expect(await body(send(`/v2/symbols/${symbol}/dimensions`))).toEqual({ width: 12, height: 7 })
+  await del(at)
+})
+
+for (const [transport, open] of [
+  ['JSON lines', openFeed],
+  ['a websocket', openSocketFeed],
+] as const) {
+  test(`the feed of a lab by ${transport} tells edits and what happens on computes, and ends with the lab`, async () => {
+    const { at } = await newLab()
+    const feed = await open(`${at}/notifications`)
+    expect(await feed.line()).toMatchObject({ action: 'ping' })
+    await newNode(at, 'PC1')
+    await put(`${at}/nodes/PC1`, { x: 9 })
+    await post(`${at}/presence`, { selection: ['PC1'] })
+    await post(`${at}/nodes/PC1/start`)
+    const seen: string[] = []
+    const until = async (wanted: (line: { action: string; event: Record<string, unknown> }) => boolean) => {
+      for (;;) {
+        const line = await feed.next()
+        seen.push(line.action)
+        if (wanted(line)) return
+      }
+    }
+    await until(({ action }) => action === 'node.created')
+    await until(({ action, event }) => action === 'node.updated' && event.x === 9)
+    await until(({ action }) => action === 'presence')
+    await until(({ action, event }) => action === 'node.updated' && event.status === 'started')
+    await del(at)
+    await until(({ action }) => action === 'project.deleted')
+    expect(await feed.line()).toBeUndefined()
+  })
+}
+
+test('files and configurations of nodes are written and read at their computes', async () => {
+  const { at } = await newLab()
+  await newNode(at, 'PC1')
+  expect((await post(`${at}/nodes/PC1/files/notes/a%20b.txt`, 'kept')).status).toBe(200)
+  expect(await (await send(`${at}/nodes/PC1/files/notes/a%20b.txt`)).text()).toBe('kept')
+  const written = await send(`${at}/nodes/PC1/config`, { method: 'PUT', body: 'ip 10.0.0.1/24\n' })
+  const read = await send(`${at}/nodes/PC1/config`)
+  expect([written.status, await read.text()]).toEqual([204, 'ip 10.0.0.1/24\n'])
+  expect(read.headers.get('etag')).toBe(written.headers.get('etag'))
+  await del(at)
+})
+
+test('a lab has nodes on each compute that is named, and asks the one that has a node', async () => {
+  if (inject('computes') < 2) return
+  const { at, project_id } = await newLab()
+  for (const compute_id of ['c0', 'c1']) {
+    const node = await newNode(at, `on-${compute_id}`, { compute_id })
+    expect(node.compute_id).toBe(compute_id)
+    expect((await send(`/v2/compute/projects/${project_id}/pc/nodes/${node.node_id}`)).status).toBe(200)
+  }
+  const link = await post(`${at}/links`, { nodes: ['on-c0:e0', 'on-c1:e0'] })
+  expect(link.status).toBe(201)
+  await del(at)
+})

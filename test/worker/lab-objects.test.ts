@@ -1,0 +1,157 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LabLink } from '../../src/model/lab/link.ts'
+import type { LabNode } from '../../src/model/lab/node.ts'
+import type { LabProject } from '../../src/model/lab/project.ts'
+import { portOf } from '../support/gateway-lab.ts'
+import { answered, labOver, linked, nodesOf, types } from '../support/lab-over-computes.ts'
+import { hangMs } from '../support/limits.ts'
+import { type Ask, staysUnseen } from '../support/others-project.ts'
+import { TestService } from '../support/service.ts'
+import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
+
+const embedded = { 'pc.engine': 'embedded' }
+const headers = { authorization: `Bearer ${adminToken}` }
+const projects = '/v2/projects'
+
+let gateway: WorkerGateway
+/** Registered by their addresses. */
+let a: TestService
+let b: TestService
+/** Has joined by a tunnel. */
+let far: TestService
+let farId: string
+
+beforeAll(async () => {
+  gateway = await WorkerGateway.startForAll(await mkdtemp(join(tmpdir(), 'patchbay-')), { RATE_PER_S: '0' })
+  const { token } = await gateway.call('POST', '/v2/tokens', { name: 'far', purpose: 'join' })
+  const joined = { 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token }
+  ;[a, b, far] = await Promise.all([
+    TestService.startForAll(embedded),
+    TestService.startForAll(embedded),
+    TestService.startForAll({ ...embedded, ...joined }),
+  ])
+  for (const [compute_id, service] of [['a', a] as const, ['b', b] as const])
+    await gateway.call('POST', '/v2/computes', {
+      compute_id,
+      protocol: 'http',
+      host: '127.0.0.1',
+      port: portOf(service),
+    })
+  farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
+  await gateway.untilConnected(farId)
+})
+
+afterAll(async () => {
+  await Promise.all([a, b, far].map((service) => service?.close()))
+  await gateway?.stop()
+  if (gateway !== undefined) await rm(gateway.data, { recursive: true, force: true })
+})
+
+describe('a lab of a Worker', () => {
+  it('has its nodes where they were asked for, and frames pass over a link between computes', async () => {
+    const path = await labOver(gateway, ['a', 'b'])
+    await linked(gateway, path, 'PC1', 'PC2')
+    await gateway.call('POST', `${path}/nodes/start`)
+    await types(gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered, headers })
+    await gateway.call('DELETE', path)
+  })
+
+  it('runs on a compute that has joined by a tunnel, with its consoles and files', async () => {
+    const path = await labOver(gateway, [farId, farId])
+    await linked(gateway, path, 'PC1', 'PC2')
+    await gateway.call('POST', `${path}/nodes/start`)
+    await types(gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered, headers })
+    const file = `${path}/nodes/PC1/files/notes.txt`
+    expect((await gateway.fetch('POST', file, undefined, { body: 'kept' })).status).toBe(200)
+    expect(await (await gateway.fetch('GET', file)).text()).toBe('kept')
+    await gateway.call('DELETE', path)
+  })
+
+  it('is as it was after the program ended, as the platform may do at any time', async () => {
+    const path = await labOver(gateway, ['a', 'b'])
+    const link = await linked(gateway, path, 'PC1', 'PC2')
+    await gateway.call('POST', `${path}/nodes/PC1/start`)
+    const { name, revision } = await gateway.call<LabProject>('GET', path)
+    await gateway.restart()
+    const again = await gateway.call<LabProject>('GET', `${projects}/${encodeURIComponent(name)}`)
+    expect(again).toMatchObject({ name, revision, status: 'opened' })
+    expect((await nodesOf(gateway, path)).map(({ status }) => status)).toEqual(['started', 'stopped'])
+    expect((await gateway.call<LabLink[]>('GET', `${path}/links`)).map(({ link_id }) => link_id)).toEqual([
+      link.link_id,
+    ])
+    await gateway.call('DELETE', path)
+  })
+
+  it('gives one of two clients a name that both want', async () => {
+    const name = `wanted ${crypto.randomUUID().slice(0, 8)}`
+    const answers = await Promise.all([1, 2, 3].map(() => gateway.fetch('POST', projects, { name })))
+    expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
+    await gateway.call('DELETE', `${projects}/${encodeURIComponent(name)}`)
+  })
+
+  it('loses no node with a compute: these are shown with the reason, and are as they were when it comes back', async () => {
+    const path = await labOver(gateway, ['a', 'b'])
+    await gateway.call('POST', `${path}/nodes/start`)
+    const port = portOf(b)
+    await b.kill('SIGKILL')
+    const shown = async () => (await nodesOf(gateway, path)).map((node) => [node.name, node.status_reason !== null])
+    await expect.poll(shown, { timeout: hangMs }).toEqual([
+      ['PC1', false],
+      ['PC2', true],
+    ])
+    await b.restart(port)
+    await expect.poll(shown, { timeout: 2 * hangMs }).toEqual([
+      ['PC1', false],
+      ['PC2', false],
+    ])
+    expect((await nodesOf(gateway, path)).map(({ status }) => status)).toEqual(['started', 'started'])
+    await gateway.call('DELETE', path)
+  })
+
+  it('is told of in the feed of the service', async () => {
+    const feed = await gateway.fetch('GET', '/v2/notifications')
+    const name = `told ${crypto.randomUUID().slice(0, 8)}`
+    await gateway.call('POST', projects, { name })
+    await gateway.call('DELETE', `${projects}/${encodeURIComponent(name)}`)
+    let text = ''
+    for await (const piece of feed.body as unknown as AsyncIterable<Uint8Array>) {
+      text += new TextDecoder().decode(piece)
+      if (text.includes('project.deleted')) break
+    }
+    expect(text).toMatch(/project\.created.*project\.deleted/s)
+  })
+})
+
+it('a token for some projects sees nothing of others', async () => {
+  const names = [`Secret ${crypto.randomUUID().slice(0, 8)}`]
+  const { project_id } = await gateway.call<LabProject>('POST', projects, { name: names[0], compute_id: 'a' })
+  const nodes: LabNode[] = []
+  for (const number of [1, 2]) {
+    names.push(`Hidden-${number}`)
+    nodes.push(
+      await gateway.call('POST', `${projects}/${project_id}/nodes`, { name: `Hidden-${number}`, node_type: 'pc' }),
+    )
+  }
+  const link = await linked(gateway, `${projects}/${project_id}`, 'Hidden-1', 'Hidden-2')
+  const input = { name: 'student', role: 'operate', projects: ['class-*'] }
+  const { token } = await gateway.call('POST', '/v2/tokens', input)
+  const askAs =
+    (secret: unknown): Ask =>
+    (method, path, { body, headers: more } = {}) => {
+      const ask = () =>
+        gateway.fetch(method, path, undefined, {
+          ...(body !== undefined && { body }),
+          headers: { ...more, authorization: `Bearer ${secret}` },
+        })
+      // workerd ends a connection after a request whose body it did not read.
+      return ask().catch(ask)
+    }
+  const asked = askAs(token)
+  const [node_id = ''] = nodes.map((node) => node.node_id)
+  await staysUnseen({ project_id, node_id, link_id: link.link_id, names }, { asked, admin: askAs(adminToken) })
+  expect((await asked('POST', projects, { body: '{"name":"class-1"}' })).status).toBe(201)
+  expect((await (await asked('GET', projects)).json()).map(({ name }: LabProject) => name)).toEqual(['class-1'])
+})
