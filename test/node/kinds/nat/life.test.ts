@@ -4,7 +4,7 @@ import { confinementOf, launcherOfOther, otherUid } from '../../../support/confi
 import { freePort } from '../../../support/ports.ts'
 import { requireDevices, requireFastPath, requireProgram } from '../../../support/require.ts'
 import { describeWith } from '../../../support/test-with.ts'
-import { dhcp, guestAt, nameServer, natLab, natService, outside, pidOf, requireLibslirp } from './nat-lab.ts'
+import { dhcp, guestAt, nameServer, natLab, natService, onHost, outside, pidOf, requireLibslirp } from './nat-lab.ts'
 
 const page = 'hello from outside'
 const needed = [requireLibslirp(), requireDevices(), requireFastPath(), requireProgram('curl')] as const
@@ -51,6 +51,23 @@ describeWith(...needed, requireProgram('busybox'))('a nat', () => {
     await expect.poll(() => service.call('GET', lab.nat)).toMatchObject({ status: 'stopped', status_reason: reason })
     await service.call('POST', `${lab.nat}/start`)
     expect(await guest.fetch(server.four)).toBe(page)
+  })
+
+  test('without libslirp is refused with the command that installs it, which the doctor knows as well', async () => {
+    const library = (await onHost('sh', '-c', 'ldconfig -p | sed -n "s/.*libslirp.so.0 .*=> //p"')).trim()
+    const without = ['sh', '-c', `mount --bind /dev/null "$(readlink -f ${library})" && exec "$@"`, 'sh']
+    const service = await natService(await outside(), {}, without)
+    const lab = await natLab(service)
+    const answer = await service.fetch(`${lab.nat}/start`, { method: 'POST' })
+    const message = 'libslirp is not there, which nats run on; install it: sudo apt-get install libslirp0'
+    expect([answer.status, await answer.json()]).toMatchObject([409, { message }])
+    const { checks } = await service.call<{ checks: object[] }>('GET', '/v2/compute/doctor')
+    expect(checks).toContainEqual({
+      name: 'libslirp',
+      status: 'warning',
+      found: expect.stringMatching(/^cannot be loaded \(.*\); for nat nodes$/),
+      fix: 'sudo apt-get install libslirp0',
+    })
   })
 
   for (const sandbox of ['bubblewrap', 'namespaces']) {

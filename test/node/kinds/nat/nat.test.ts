@@ -1,8 +1,11 @@
 import { expect, test } from 'vitest'
+import { requireGuest } from '../../../support/guest/files.ts'
+import { createGuest, link, shellOf } from '../../../support/guest/lab.ts'
+import { linkUp } from '../../../support/guest/network.ts'
 import { openConsole, reserve, start } from '../../../support/lab.ts'
 import { freePort } from '../../../support/ports.ts'
 import { requireDevices, requireFastPath, requireProgram } from '../../../support/require.ts'
-import { describeWith } from '../../../support/test-with.ts'
+import { describeWith, testWith } from '../../../support/test-with.ts'
 import {
   askByUdp,
   dhcp,
@@ -16,6 +19,7 @@ import {
   requireLibslirp,
 } from './nat-lab.ts'
 
+const needsGuest = await requireGuest()
 const page = 'hello from outside'
 
 describeWith(
@@ -92,6 +96,19 @@ describeWith(
       terminal.type(`ping ${address} -c 2\r`)
       await terminal.expect(`84 bytes from ${address} icmp_seq=2`)
     }
+  })
+
+  testWith(needsGuest)('is a way out for machines', async () => {
+    const server = await outside()
+    const service = await natService(server, { 'machine_emulator.acceleration': 'tcg' })
+    const lab = await natLab(service)
+    const machine = await createGuest(service, lab.project, 'host', 'pb.ip=192.168.122.30/24')
+    await link(service, lab.project, [machine, 0], [lab.nat, 0])
+    await start(service, lab.nat, machine)
+    const shell = await shellOf(service, machine)
+    await linkUp(shell)
+    await shell.run('ip route add default via 192.168.122.1')
+    expect(await shell.run(`wget -q -O - http://${server.four}/hello`)).toContain(page)
   })
 
   test('forwards ports of the host to guests, by TCP, UDP and IPv6', async () => {
