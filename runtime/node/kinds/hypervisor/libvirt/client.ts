@@ -45,7 +45,14 @@ export class LibvirtClient {
     clearTimeout(this.#idle)
     try {
       const connection = await this.#connected()
-      return await connection.call(procedure, args, ms)
+      return await connection.call(procedure, args, ms).catch(async (error: unknown) => {
+        // What was called may be done, so it is not called again; a libvirt that is gone is told as such.
+        if (!connection.isOpen && !this.#isClosed) {
+          await connection.closed
+          await this.#connected()
+        }
+        throw error
+      })
     } finally {
       this.#calls--
       this.#disconnectWhenIdle()
