@@ -39,7 +39,8 @@ const script = Type.String({
 const mac = Type.String({
   pattern: '^00:50:79:66:(6[89a-f]|[7-9a-f][0-9a-f]):[0-9a-f]{2}$',
   expects: 'an address from 00:50:79:66:68:00 to 00:50:79:66:ff:ff, in lower case',
-  description: 'MAC address, which no other pc of the project may have. Default: a free one of the compute',
+  description:
+    'MAC address; one that another pc of the project has is replaced, as is none, by a free one of the compute',
 })
 export const { create: PcCreate, update: PcUpdate } = inputsOf('pc', PcNode, {
   atCreation: { mac_address: mac },

@@ -162,12 +162,11 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
 const macOf = ({ record }: PcKindNode): string => macOfPc(record.properties.pc_id)
 
-/** 409 when another pc of the project has it. */
+/** Gives a new pc the address; where another pc of the project has it, as in a copy of what that showed, it keeps its own. */
 function takeMac({ record, siblings }: PcKindNode, mac: string): void {
   const pc_id = idOfMac(mac)
-  if (pc_id === noPcId || siblings.some((it) => it.record !== record && it.record.properties.pc_id === pc_id))
-    throw conflict(`mac_address: another pc of the project has ${mac}`)
-  record.properties = { ...record.properties, pc_id }
+  const isTaken = siblings.some((it) => it.record !== record && it.record.properties.pc_id === pc_id)
+  if (pc_id !== noPcId && !isTaken) record.properties = { ...record.properties, pc_id }
 }
 
 function embedded(node: PcKindNode, { guest_port, switch_port }: PortWire): Launch {
