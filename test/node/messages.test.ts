@@ -211,7 +211,7 @@ const mistakes: readonly Mistake[] = [
     `POST ${project}/docker/nodes`,
     { name: 'x' },
     404,
-    'There is nothing at /v2/compute/projects/{P}/docker/nodes: «expected files, pc, iou, hypervisor, machine-emulator, dynamips, links in the place of "docker"»',
+    'There is nothing at /v2/compute/projects/{P}/docker/nodes: «expected files, pc, iou, hypervisor, machine-emulator, dynamips, switch, hub, ... in the place of "docker"»',
   ],
   [
     `GET ${project}/pc/node/{PC}`,
@@ -588,7 +588,7 @@ const mistakes: readonly Mistake[] = [
       ],
     },
     400,
-    'nodes[0].node_type: expected "pc", "iou", "hypervisor", "machine-emulator" or "dynamips", got "vpcs", «did you mean "pc"?»',
+    'nodes[0].node_type: expected "pc", "iou", "hypervisor", "machine-emulator", "dynamips", "switch", "hub", "cloud" or "nat", got "vpcs", «did you mean "pc"?»',
   ],
   [
     'PUT /v2/appliancevm',
@@ -644,7 +644,7 @@ const mistakes: readonly Mistake[] = [
     `GET ${pc}/console/vnc`,
     undefined,
     404,
-    'There is nothing at /v2/compute/projects/{P}/pc/nodes/{PC}/console/vnc: «expected ws, reset in the place of "vnc"»',
+    'There is nothing at /v2/compute/projects/{P}/pc/nodes/{PC}/console/vnc: «expected ws, reset, log, expect in the place of "vnc"»',
   ],
   [
     `POST ${compute}/projects`,

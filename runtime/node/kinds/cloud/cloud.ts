@@ -37,12 +37,15 @@ export class CloudKind
     disconnect: (node, port) => this.#disconnect(node, port.port),
   }
 
+  readonly #interfaces = new ReadAhead(() =>
+    allowedInterfaces(this.host.interfaces()).map(({ name, type, special }) => ({ name, type, special })),
+  )
+
   view(node: CloudKindNode): CloudNode {
-    const interfaces = allowedInterfaces(this.host.interfaces())
     return {
       ...fieldsOf(node),
       ...{ console_type: 'none', ports_mapping: node.record.properties.ports_mapping },
-      interfaces: interfaces.map(({ name, type, special }) => ({ name, type, special })),
+      interfaces: this.#interfaces.read(),
     }
   }
 
@@ -167,5 +170,35 @@ function refused(cause: Error, what: string): Error {
       return badRequest(message, { cause })
     default:
       return conflict(message, { cause })
+  }
+}
+
+/** How old a list may be that is shown, and how soon after that it is read anew, ms. */
+const [staleMs, aheadMs] = [2000, 100]
+
+/** A list of the system that a read shows as it was a moment ago: the read waits for no file, and a later one sees what changed. */
+class ReadAhead<T> {
+  readonly #take: () => readonly T[]
+  #list: readonly T[] | undefined
+  #takenAt = 0
+  #isPending = false
+
+  constructor(take: () => readonly T[]) {
+    this.#take = take
+  }
+
+  read(): T[] {
+    if (this.#list === undefined) this.#refresh()
+    else if (!this.#isPending && performance.now() - this.#takenAt > staleMs) {
+      this.#isPending = true
+      setTimeout(() => this.#refresh(), aheadMs).unref()
+    }
+    return [...(this.#list ?? [])]
+  }
+
+  #refresh(): void {
+    this.#isPending = false
+    this.#list = this.#take()
+    this.#takenAt = performance.now()
   }
 }
