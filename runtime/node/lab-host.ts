@@ -132,6 +132,7 @@ async function openLabs(
       bodyTimeoutMs: limits.body_timeout_ms,
     }),
     warn: (message) => log.warn({}, message),
+    report: (err, what) => log.error({ err }, what),
   })
   return {
     labs,

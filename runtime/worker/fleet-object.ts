@@ -180,8 +180,16 @@ export class FleetObject extends DurableObject<Env> {
     return told(() => this.#open.labs.register(id, JSON.parse(head)))
   }
 
+  freeLabName(name: string): Promise<Told> {
+    return told(() => this.#open.labs.freeName(name))
+  }
+
   removeLab(id: string): Promise<Told> {
     return told(() => this.#open.labs.forget(id))
+  }
+
+  noteJob(id: string, lab: string | undefined): void {
+    this.#open.jobs.note(id, lab)
   }
 
   /** The entries that all labs share, such as templates. */

@@ -20,8 +20,9 @@ import type { MetricFamily } from '../../src/model/metrics.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { roundMs } from './health-check-loop.ts'
-import { commonOptions, gatewayHost } from './host.ts'
+import { commonOptions, gatewayHost, reportDefect } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
+import { JobTable } from './job-table.ts'
 import { LabTable } from './lab-table.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
@@ -42,6 +43,7 @@ export interface Gateway {
   /** The directory of labs, each of which has an object of its own. */
   readonly labs: Labs
   readonly labStore: LabTable
+  readonly jobs: JobTable
   /** Of the compute that has the project, or of all together; undefined while it is not known. */
   load(projectId: string | undefined): Promise<Load | undefined>
 }
@@ -85,8 +87,9 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
   const members = fleetMembers(fleet)
   const labStore = new LabTable(storage)
+  const jobs = new JobTable(sql, env.PROJECTS)
   const labs = await Labs.start({
-    ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, warn },
+    ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, warn, report: reportDefect },
     // Feeds of labs are those of their objects.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
@@ -128,6 +131,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     load,
     labs,
     labStore,
+    jobs,
   }
 }
 

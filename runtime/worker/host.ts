@@ -39,6 +39,12 @@ const logins = new LoginLimit({
 })
 const wrongLoginsPerMinute = 10
 
+/** Told of failures that are defects. */
+export const reportDefect = (error: unknown, what: string): void => {
+  // biome-ignore lint/suspicious/noConsole: the log of a Worker
+  console.error(`${what}:`, error)
+}
+
 /** What the app is given in the object and in isolates alike. */
 export const commonOptions = {
   version: PATCHBAY_VERSION,
@@ -47,6 +53,5 @@ export const commonOptions = {
   peer,
   logins,
   assets: async (name) => (name === 'rapidoc-min.js' ? assetOf(name, script) : undefined),
-  // biome-ignore lint/suspicious/noConsole: the log of a Worker
-  report: (error, requestId) => console.error(`request ${requestId} failed:`, error),
+  report: (error, requestId) => reportDefect(error, `request ${requestId} failed`),
 } satisfies Partial<AppOptions>

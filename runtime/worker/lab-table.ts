@@ -40,6 +40,11 @@ export class LabTable implements LabStore {
     if (this.#isMade) this.#storage.sql.exec('DELETE FROM lab_entries WHERE lab = ?', id)
   }
 
+  /** The id of the lab of an object that has one. */
+  only(): string | undefined {
+    return this.#rows("WHERE key = 'project'")[0]?.lab
+  }
+
   /** Removes the table and all else that the object has stored. */
   async drop(): Promise<void> {
     this.#isMade = false

@@ -1,5 +1,9 @@
 import { DurableObject } from 'cloudflare:workers'
 import { type App, createApp } from '../../src/app.ts'
+import { ignore } from '../../src/async/ignore.ts'
+import type { Caller } from '../../src/auth/caller.ts'
+import { copyLab, type LabCopyInput } from '../../src/controller/duplicate.ts'
+import { Lab } from '../../src/controller/lab.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import type { LabStore } from '../../src/controller/store.ts'
 import { EventLog } from '../../src/events/event-log.ts'
@@ -8,11 +12,12 @@ import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
-import { commonOptions, gatewayHost } from './host.ts'
+import { commonOptions, gatewayHost, reportDefect } from './host.ts'
 import { LabTable } from './lab-table.ts'
 import { objectComputes } from './object-computes.ts'
 import { upgrade } from './sockets.ts'
-import { heard } from './told.ts'
+import { heard, type Told, told } from './told.ts'
+import { ZipArchives } from './zip-archives.ts'
 
 /** Events kept for feeds that are opened again, and feeds of a lab. */
 const history = 1000
@@ -20,12 +25,32 @@ const maxFeeds = 64
 /** How often the object of the fleet is told what was answered here, ms. */
 const countMs = 5000
 
+/** How long after an edit the directory is told, ms. */
+const headMs = 250
+/** When it is looked whether an import or a copy has broken off, ms after it began. */
+const lookAgainMs = 60 * 60_000
+
+/** What a copy of a lab is made of. */
+interface LabCopy {
+  readonly source: string
+  readonly entries: string
+  readonly input: LabCopyInput
+  readonly caller: Caller
+}
+
+interface Opened {
+  readonly app: App
+  readonly labs: Labs
+}
+
 /** The object of one lab: its document, its edits and its feed. Computes, names and templates it asks of the object of the fleet. */
 export class ProjectObject extends DurableObject<Env> {
   readonly #admissions: Admissions
   readonly #requests = new RequestMetrics()
   #countedAt = Date.now()
-  #app: Promise<App> | undefined
+  #opened: Promise<Opened> | undefined
+  /** What the directory is told soon. */
+  #head: unknown
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
@@ -36,11 +61,8 @@ export class ProjectObject extends DurableObject<Env> {
     const admitted = await this.#admissions.read(request)
     const id = request.headers.get(projectHeader)
     if (admitted === undefined || id === null) throw new Error('Only isolates ask the object of a lab')
-    this.#app ??= this.#open(id).catch((error: unknown) => {
-      this.#app = undefined
-      throw error
-    })
-    const answer = await (await this.#app).fetch(request, admitted)
+    const { app } = await this.#open(id)
+    const answer = await app.fetch(request, admitted)
     if (Date.now() - this.#countedAt > countMs) this.#count()
     return answer
   }
@@ -54,11 +76,65 @@ export class ProjectObject extends DurableObject<Env> {
     this.ctx.waitUntil(counted)
   }
 
-  async #open(id: string): Promise<App> {
+  /** JSON of the jobs that this program has. */
+  async jobs(): Promise<string> {
+    return JSON.stringify((await this.#opened)?.labs.jobs.list() ?? [])
+  }
+
+  async removeJob(id: string): Promise<void> {
+    ;(await this.#opened)?.labs.jobs.remove(id)
+  }
+
+  /** Makes this lab a copy of another one, whose document is JSON of its entries. */
+  copyOf(id: string, { source, entries, input, caller }: LabCopy): Promise<Told> {
+    return told(async () => {
+      const { labs } = await this.#open(id)
+      await this.#lookAgain()
+      const document = new Map(JSON.parse(entries) as [string, unknown][])
+      const lab = new Lab(source, document, storeOf(source, new LabTable(this.ctx.storage), this.env), labs.events)
+      return copyLab(labs, lab, input, (computeId) => labs.computes.client(computeId, caller))
+    })
+  }
+
+  /** Removes what an import or a copy that broke off has left. */
+  override async alarm(): Promise<void> {
+    if (this.#opened !== undefined) return this.#lookAgain()
+    const id = new LabTable(this.ctx.storage).only()
+    if (id === undefined) await this.ctx.storage.deleteAll()
+    else await this.#open(id)
+  }
+
+  async #lookAgain(): Promise<void> {
+    await this.ctx.storage.setAlarm(Date.now() + lookAgainMs)
+  }
+
+  /** Tells the directory what lists show of the lab: not each edit of many. */
+  #tellHead(id: string, head: unknown): void {
+    const isDue = this.#head !== undefined
+    this.#head = head
+    if (isDue || head === undefined) return
+    setTimeout(() => {
+      const now = this.#head
+      this.#head = undefined
+      if (now === undefined) return
+      const told = this.env.FLEET.getByName('fleet').putLab(id, JSON.stringify(now))
+      this.ctx.waitUntil(told.catch(ignore('the next edit tells it')))
+    }, headMs)
+  }
+
+  #open(id: string): Promise<Opened> {
+    this.#opened ??= this.#start(id).catch((error: unknown) => {
+      this.#opened = undefined
+      throw error
+    })
+    return this.#opened
+  }
+
+  async #start(id: string): Promise<Opened> {
     const { env } = this
     const fleet = () => env.FLEET.getByName('fleet')
     const labs = await Labs.start({
-      store: storeOf(id, new LabTable(this.ctx.storage), env),
+      store: storeOf(id, new LabTable(this.ctx.storage), env, (head) => this.#tellHead(id, head)),
       computes: objectComputes(env),
       events: new EventLog({ history, feeds: () => maxFeeds }, () => ({
         cpu_usage_percent: 0,
@@ -68,19 +144,29 @@ export class ProjectObject extends DurableObject<Env> {
       directory: {
         put: (project, head) => heard(fleet().putLab(project, JSON.stringify(head))),
         remove: (project) => heard(fleet().removeLab(project)),
+        job: async (job, project) => fleet().noteJob(job, project),
+        freeName: (name) => heard(fleet().freeLabName(name)),
+      },
+      archives: new ZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
+      copy: (lab, input, caller) => {
+        const copy = crypto.randomUUID()
+        const entries = JSON.stringify([...lab.document.entries()])
+        return heard(env.PROJECTS.getByName(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },
       // biome-ignore lint/suspicious/noConsole: the log of a Worker
       warn: (message) => console.warn(message),
+      report: reportDefect,
     })
     void labs.restore()
     const placements = { get: async () => undefined, put: async () => {}, remove: async () => {} }
     const members = { all: async () => [], find: async () => undefined, watch: () => () => {} }
     const gateway = createGateway({ members, placements, host: gatewayHost() })
     const { access } = openAuth(env, async () => undefined)
-    return createApp({
+    const app = createApp({
       ...commonOptions,
       ...{ aliases: aliasesOf(env), agent: gateway.agent, labs, access, upgrade, requests: this.#requests },
     })
+    return { app, labs }
   }
 }
 
@@ -88,7 +174,7 @@ export class ProjectObject extends DurableObject<Env> {
 const shared: ReadonlySet<string> = new Set(['templates', 'symbols'])
 
 /** The document is here; templates and symbols are with the object of the fleet. */
-function storeOf(id: string, table: LabTable, env: Env): LabStore {
+function storeOf(id: string, table: LabTable, env: Env, tellHead: (head: unknown) => void = () => {}): LabStore {
   const fleet = () => env.FLEET.getByName('fleet')
   return {
     heads: () => table.heads(),
@@ -98,10 +184,19 @@ function storeOf(id: string, table: LabTable, env: Env): LabStore {
       return entries && new Map(entries)
     },
     async save(scope, changes) {
-      if (!shared.has(scope)) return table.save(scope, changes)
+      if (!shared.has(scope)) {
+        await table.save(scope, changes)
+        const head = changes.get('project')
+        if (scope === id && head !== undefined) tellHead(head)
+        return
+      }
       const entries = [...changes].map(([key, value]) => [key, value ?? null])
       await heard(fleet().saveLabScope(scope, JSON.stringify(entries)))
     },
-    remove: (scope) => (scope === id ? table.drop() : table.remove(scope)),
+    remove(scope) {
+      if (scope !== id) return table.remove(scope)
+      tellHead(undefined)
+      return table.drop()
+    },
   }
 }

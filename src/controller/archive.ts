@@ -159,7 +159,7 @@ export async function importLab(
   const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
   const read = archivedLab(document, more, project_id)
   const files = filesIn(archive, read.ids)
-  const input = { ...read.settings, project_id, name: labs.freeName(name ?? read.name) }
+  const input = { ...read.settings, project_id, name: await labs.freeName(name ?? read.name) }
   // The archive is closed when this has ended.
   return await labs.build(input, { ask }, async (lab) => {
     const [computeId = ''] = lab.document.project.computes

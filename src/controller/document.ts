@@ -122,6 +122,14 @@ export class LabDocument {
     }
   }
 
+  /** What is kept of the lab, but for its snapshots, which stay with it. */
+  entries(): LabEntries {
+    const all = new Map<string, unknown>([['project', this.project]])
+    for (const table of ['node', 'link', 'drawing'])
+      for (const [id, record] of this.#tables[table] ?? []) all.set(`${table}/${id}`, record)
+    return all
+  }
+
   /** The values that keys have now, undefined for those that it lacks: what takes changes of them back. */
   read(keys: Iterable<string>): LabEntries {
     return new Map([...keys].map((key) => [key, this.#get(key)]))

@@ -1,4 +1,5 @@
 import { mapLimit } from '../async/map-limit.ts'
+import type { Caller } from '../auth/caller.ts'
 import { conflict } from '../errors/api-error.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
@@ -20,16 +21,31 @@ export interface LabCopyInput {
   readonly reset_mac_addresses?: boolean | undefined
 }
 
+/** Has another process make the copy, for a caller. */
+export type CopyLab = (lab: Lab, input: LabCopyInput, caller: Caller) => Promise<LabProject>
+
 /**
  * A closed copy of a lab whose nodes are stopped, with ids of its own, on the same computes. Each compute copies the directories of
  * its nodes, where it can by sharing their blocks. 409 while a node runs; a failure leaves nothing.
  */
-export function duplicateLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompute): Promise<LabProject> {
+export function duplicateLab(
+  labs: Labs,
+  lab: Lab,
+  input: LabCopyInput,
+  { ask, caller }: { ask: AskCompute; caller: Caller },
+): Promise<LabProject> {
   requireStopped(lab, 'copied')
+  return labs.whileOpen(lab, ask, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, ask))
+}
+
+/** Makes the copy of a lab that is open on its computes. */
+export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompute): Promise<LabProject> {
   const { document } = lab
   const { project_id: _, path: __, computes, ...settings } = document.project
-  return labs.whileOpen(lab, ask, () =>
-    labs.build({ ...settings, name: input.name, path: input.path ?? null }, { ask, like: computes }, async (copy) => {
+  return labs.build(
+    { ...settings, name: input.name, path: input.path ?? null },
+    { ask, like: computes },
+    async (copy) => {
       const ids = new Map([...document.nodes.keys()].map((id) => [id, crypto.randomUUID() as string]))
       const nodes = await mapLimit(
         [...document.nodes.values()],
@@ -58,7 +74,7 @@ export function duplicateLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: Ask
       const joined = await joinLinks(labs, copy, links, ask)
       const changes = joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes())
       await copy.edit(() => ({ changes, ...silent }))
-    }),
+    },
   )
 }
 

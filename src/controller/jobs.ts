@@ -64,22 +64,41 @@ export interface StartedJob {
   readonly asked: Promise<void>
   /** The same when the job is over, with all nodes ready. */
   readonly over: Promise<void>
+  /** Resolves when the job is in the list of the service. */
+  readonly listed: Promise<void>
+}
+
+interface JobsOptions {
+  readonly computes: LabComputes
+  /** Told of failures that are defects. */
+  readonly report: (error: unknown, what: string) => void
+  /** Told the lab of each job, and undefined when the job is forgotten: another process lists the jobs of all labs. */
+  readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
+}
+
+/** The jobs of a service. */
+export interface JobList {
+  list(): LabJob[] | Promise<LabJob[]>
+  /** 404. */
+  get(id: string): LabJob | Promise<LabJob>
+  /** Cancels a running job; forgets one that is over. 404. */
+  remove(id: string): void | Promise<void>
 }
 
 /**
  * Work on many nodes of labs. Jobs end with the service; the nodes go on. Starts come in the order of `after`, each when those before
  * it are ready, and as the load of the computes allows. A node that fails stops only those that come after it.
  */
-export class Jobs {
-  readonly #computes: LabComputes
+export class Jobs implements JobList {
+  readonly #options: JobsOptions
   readonly #jobs = new Map<string, Job>()
   /** By compute. */
   readonly #paces = new Map<string, StartPace>()
   /** Computes whose pcs were embedded ones when one was started last. */
   readonly #embedded = new Set<string>()
 
-  constructor(computes: LabComputes) {
-    this.#computes = computes
+  constructor(options: JobsOptions) {
+    this.#options = options
   }
 
   list(): LabJob[] {
@@ -112,6 +131,7 @@ export class Jobs {
     }
     if (action === 'start') putInOrder(job.steps)
     this.#jobs.set(job.id, job)
+    const listed = this.#note(job.id, lab.id)
     lab.tell({ action: 'job.created', event: viewOf(job) })
     const signal = AbortSignal.any([job.cancel.signal, lab.closing.signal])
     const steps = job.steps.map((step) => this.#step(job, step, ask, signal))
@@ -123,7 +143,7 @@ export class Jobs {
       .then(() => this.#end(job))
       .then(orFail)
     for (const it of [asked, over]) it.catch(ignore('the job shows what failed'))
-    return { id: job.id, asked, over }
+    return { id: job.id, asked, over, listed }
   }
 
   /** Cancels a running job; forgets one that is over. Nodes that were asked are not asked to go back. */
@@ -138,7 +158,7 @@ export class Jobs {
     for (const job of this.#jobs.values()) {
       if (job.lab.id !== projectId) continue
       job.cancel.abort(new Cancelled(reason))
-      if (forget) this.#jobs.delete(job.id)
+      if (forget) this.#drop(job)
     }
   }
 
@@ -157,13 +177,7 @@ export class Jobs {
       const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal)
       try {
         show('asked')
-        const { command_line } = await actOn(
-          { computes: this.#computes },
-          job.lab,
-          job.lab.node(node_id),
-          job.action,
-          ask,
-        )
+        const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, ask)
         if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
       } finally {
         end()
@@ -180,7 +194,9 @@ export class Jobs {
       else if (error instanceof Skipped) show('skipped', error.message)
       else {
         job.failure ??= failureOf(error, job.id)
-        show('failed', error instanceof ApiError ? error.message : 'It failed by a defect of the service')
+        const isKnown = error instanceof ApiError
+        if (!isKnown) this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node_id}`)
+        show('failed', isKnown ? error.message : 'It failed by a defect of the service; its log says more')
       }
     } finally {
       settle.asked()
@@ -210,7 +226,7 @@ export class Jobs {
 
   #paceOf(computeId: string): StartPace {
     const known = this.#paces.get(computeId)
-    const load = async () => (await this.#computes.client(computeId).load()).cpu_usage_percent
+    const load = async () => (await this.#options.computes.client(computeId).load()).cpu_usage_percent
     const pace = known ?? new StartPace(load)
     this.#paces.set(computeId, pace)
     return pace
@@ -240,16 +256,27 @@ export class Jobs {
   }
 
   #forget(job: Job): void {
-    this.#jobs.delete(job.id)
+    this.#drop(job)
     job.lab.tell({ action: 'job.deleted', event: viewOf(job) })
+  }
+
+  #drop({ id }: Job): void {
+    this.#jobs.delete(id)
+    void this.#note(id, undefined)
+  }
+
+  async #note(id: string, projectId: string | undefined): Promise<void> {
+    await this.#options.noted?.(id, projectId).catch(ignore('the job runs, and its lab tells it'))
   }
 
   #job(id: string): Job {
     const job = this.#jobs.get(id.toLowerCase())
-    if (job === undefined) throw notFound(`job_id: there is no job ${id}, or it ended some time ago`)
+    if (job === undefined) throw noSuchJob(id)
     return job
   }
 }
+
+export const noSuchJob = (id: string): ApiError => notFound(`job_id: there is no job ${id}, or it ended some time ago`)
 
 /** A job was cancelled. */
 class Cancelled extends Error {}

@@ -15,9 +15,10 @@ import type { LabArchives } from './archives.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 import { Changes, type ProjectRecord } from './document.ts'
+import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
-import { Jobs } from './jobs.ts'
+import { type JobList, Jobs } from './jobs.ts'
 import { Lab, type LabNews } from './lab.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
@@ -53,8 +54,14 @@ interface LabsOptions {
   readonly isDirectory?: boolean
   /** Told of every change of what lists show. */
   readonly directory?: LabDirectory
+  /** Has the process of a new lab make a copy of this one; absent: it is made here. */
+  readonly copy?: CopyLab
+  /** The jobs of labs that have processes of their own. */
+  readonly jobs?: JobList
   /** Told what a person has to look at. */
   readonly warn: (message: string) => void
+  /** Told of failures that are defects. */
+  readonly report: (error: unknown, what: string) => void
 }
 
 /** Every lab of a service, open or closed. */
@@ -62,9 +69,12 @@ export class Labs {
   readonly computes: LabComputes
   readonly events: EventLog
   readonly archives: LabArchives | undefined
+  readonly copy: CopyLab | undefined
   readonly templates: Templates
   readonly symbols: Symbols
   readonly jobs: Jobs
+  /** Of all labs. */
+  readonly jobList: JobList
   readonly uses: LabUses
   readonly #listeners = new Set<(news: LabNews) => void>()
   readonly #store: LabStore
@@ -88,7 +98,19 @@ export class Labs {
   #restored: Promise<void> = Promise.resolve()
 
   private constructor(options: LabsOptions, templates: Templates, symbols: Symbols) {
-    const { store, computes, events, archives, warn, only, directory, isDirectory = false } = options
+    const {
+      store,
+      computes,
+      events,
+      archives,
+      copy,
+      jobs,
+      warn,
+      report,
+      only,
+      directory,
+      isDirectory = false,
+    } = options
     this.#only = only
     this.#directory = directory
     this.#isDirectory = isDirectory
@@ -98,8 +120,10 @@ export class Labs {
     this.computes = computes
     this.events = events
     this.archives = archives
+    this.copy = copy
     this.#warn = warn
-    this.jobs = new Jobs(computes)
+    this.jobs = new Jobs({ computes, report, noted: directory?.job?.bind(directory) })
+    this.jobList = jobs ?? this.jobs
     this.uses = new LabUses({
       isBusy: (lab) => this.jobs.isBusy(lab.id),
       close: (lab) => this.close(lab.id, ownAsk(computes)),
@@ -281,11 +305,9 @@ export class Labs {
     { ask, like = [] }: { ask: AskCompute; like?: readonly string[] },
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
-    const id = settings.project_id?.toLowerCase() ?? crypto.randomUUID()
+    const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
     return this.#mutex.run(id, async () => {
       requireName(name)
-      if (this.#only !== undefined && id !== this.#only)
-        throw new ApiError(501, 'A lab of this service is copied by an export and an import', { word: 'not-supported' })
       if (this.#heads.has(id)) throw projectExists(id)
       const first = like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined))
       const record: ProjectRecord = {
@@ -368,7 +390,8 @@ export class Labs {
   }
 
   /** The name, or the next free one with a number. */
-  freeName(name: string): string {
+  async freeName(name: string): Promise<string> {
+    if (this.#directory !== undefined) return this.#directory.freeName(name)
     const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
     return freeName(name, (key) => taken.has(key))
   }
@@ -517,7 +540,9 @@ export class Labs {
           : head.is_open
             ? 'opened'
             : 'closed'
-    this.#tell({ action: `project.${action}`, event: this.#headView(head) })
+    const shown = ({ revision: _, ...rest }: ProjectRecord) => JSON.stringify(rest)
+    if (before === undefined || shown(before) !== shown(head))
+      this.#tell({ action: `project.${action}`, event: this.#headView(head) })
     return this.#store.save(id, new Changes().project(head).entries)
   }
 

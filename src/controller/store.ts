@@ -9,6 +9,10 @@ export interface LabDirectory {
   /** Takes the name of a lab, and keeps what is shown of it in lists. 409 when another lab has the name. */
   put(id: string, head: unknown): Promise<void>
   remove(id: string): Promise<void>
+  /** The name, or the next free one with a number. */
+  freeName(name: string): Promise<string>
+  /** Takes note of a job of a lab; undefined: it is forgotten. */
+  job?(jobId: string, projectId: string | undefined): Promise<void>
 }
 
 /** Keeps labs. Each runtime has one: files on Node, Durable Objects in a Worker. */

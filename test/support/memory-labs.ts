@@ -38,5 +38,6 @@ export function memoryLabs(fleet: Fleet): Promise<Labs> {
     computes: fleetComputes(fleet),
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
+    report: (error, what) => process.stderr.write(`${what}: ${error}\n`),
   })
 }

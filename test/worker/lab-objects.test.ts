@@ -2,6 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
@@ -108,6 +109,29 @@ describe('a lab of a Worker', () => {
       ['PC2', false],
     ])
     expect((await nodesOf(gateway, path)).map(({ status }) => status)).toEqual(['started', 'started'])
+    await gateway.call('DELETE', path)
+  })
+
+  it('has its jobs in the list of the service, and its revision in that of labs', async () => {
+    const path = await labOver(gateway, ['a', farId])
+    const { job_id, project_id } = await gateway.call<LabJob>('POST', `${path}/jobs`, { action: 'start' })
+    const ended = async () => (await gateway.call<LabJob>('GET', `/v2/jobs/${job_id}`)).status
+    await expect.poll(ended, { timeout: hangMs }).toBe('done')
+    const listed = async () => (await gateway.call<LabJob[]>('GET', '/v2/jobs')).filter((it) => it.job_id === job_id)
+    expect(await listed()).toMatchObject([{ project_id, action: 'start', done: 2 }])
+    await gateway.call('PUT', `${path}/nodes/PC1`, { x: 70 })
+    const { revision } = await gateway.call<LabProject>('GET', path)
+    const inList = async () =>
+      (await gateway.call<LabProject[]>('GET', projects)).find((it) => it.project_id === project_id)?.revision
+    await expect.poll(inList, { timeout: hangMs }).toBe(revision)
+    const { token } = await gateway.call('POST', '/v2/tokens', { name: 'other', role: 'operate', projects: ['x-*'] })
+    const asOther = { headers: { authorization: `Bearer ${token}` } }
+    expect(await (await gateway.fetch('GET', '/v2/jobs', undefined, asOther)).json()).toEqual([])
+    for (const method of ['GET', 'DELETE'])
+      expect((await gateway.fetch(method, `/v2/jobs/${job_id}`, undefined, asOther)).status).toBe(404)
+    await gateway.call('DELETE', `/v2/jobs/${job_id}`)
+    expect(await listed()).toEqual([])
+    expect((await gateway.fetch('GET', `/v2/jobs/${job_id}`)).status).toBe(404)
     await gateway.call('DELETE', path)
   })
 

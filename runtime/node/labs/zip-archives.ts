@@ -6,19 +6,13 @@ import { promisify } from 'node:util'
 import { crc32 } from 'node:zlib'
 import yauzl, { type Entry, type ZipFile as ZipReader } from 'yauzl'
 import { ZipFile } from 'yazl'
+import { checkedMembers, damaged, type MemberFacts, noZip } from '../../../src/controller/archive-check.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from '../../../src/controller/archives.ts'
-import { ApiError, badRequest } from '../../../src/errors/api-error.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { receive } from '../storage/receive.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 import { webStream } from '../system/web-stream.ts'
 
-const maxMembers = 100_000
-const maxNameBytes = 1024
-/** Beyond this size the content may be this many times the archive: deflate makes 1,000 bytes of zeros one. */
-const freeBytes = 2 ** 30
-const maxRatio = 100
-const maxBytes = 2 ** 40
 /** Bytes that wait between a file and the archive. */
 const bufferBytes = 2 ** 20
 
@@ -96,23 +90,7 @@ class ZipArchive implements OpenArchive {
   static async read(handle: FileHandle): Promise<ZipArchive> {
     const { size } = await handle.stat()
     const zip = await fromFd(handle.fd, { lazyEntries: true, autoClose: false, strictFileNames: true }).catch(noZip)
-    if (zip.entryCount > maxMembers) throw tooLarge(`${zip.entryCount} files, expected at most ${maxMembers}`)
-    const entries = new Map<string, Entry>()
-    let [stored, total] = [0, 0]
-    for await (const entry of entriesOf(zip)) {
-      const { fileName: name } = entry
-      requireReadable(entry)
-      stored += entry.compressedSize
-      total += entry.uncompressedSize
-      // Files that share their bytes make much of little.
-      if (stored > size)
-        throw badRequest('The archive says that it has more bytes than came: it is damaged, or made to')
-      if (total > maxBytes || (total > freeBytes && total > size * maxRatio))
-        throw tooLarge(`files of more than ${total} bytes in ${size}`)
-      if (name.endsWith('/')) continue
-      if (entries.has(name)) throw badRequest(`The archive has ${shown(name)} twice`)
-      entries.set(name, entry)
-    }
+    const entries = await checkedMembers(entriesOf(zip), factsOf, size)
     return new ZipArchive(handle, zip, entries)
   }
 
@@ -154,31 +132,12 @@ async function* checked(bytes: Readable, { fileName, crc32: expected }: Entry): 
   } catch (error) {
     noZip(bytes.errored ?? error)
   }
-  if (sum !== expected) throw badRequest(`The file ${shown(fileName)} of the archive is damaged: its CRC-32 is another`)
+  if (sum !== expected) throw damaged(fileName)
 }
 
-/** Types of files, in the upper half of the attributes (inode(7), `S_IFMT`). */
-const typeMask = 0o170000
-const types = new Set([0, 0o100000, 0o040000])
-/** APPNOTE.TXT 4.4.5. */
-const [stored, deflated] = [0, 8]
-
-function requireReadable({ fileName, externalFileAttributes, generalPurposeBitFlag, compressionMethod }: Entry): void {
-  const why = (text: string) => badRequest(`The file ${shown(fileName)} of the archive ${text}`)
-  if (Buffer.byteLength(fileName) > maxNameBytes) throw why(`has a name of more than ${maxNameBytes} bytes`)
+const factsOf = (entry: Entry): MemberFacts => ({
+  ...{ name: entry.fileName, method: entry.compressionMethod },
   // APPNOTE.TXT 4.4.4: bit 0 is set when a file is encrypted.
-  if ((generalPurposeBitFlag & 1) !== 0) throw why('is encrypted: make the archive without a password')
-  if (compressionMethod !== stored && compressionMethod !== deflated)
-    throw why(`is compressed by method ${compressionMethod}: make the archive with compression zip or none`)
-  if (!types.has((externalFileAttributes >>> 16) & typeMask)) throw why('is a link or a device, expected a file')
-}
-
-const shown = (name: string): string => JSON.stringify(name.slice(0, 120))
-const tooLarge = (what: string): ApiError => new ApiError(413, `The archive would become ${what}`)
-
-function noZip(cause: unknown): never {
-  if (cause instanceof ApiError) throw cause
-  throw badRequest(`No zip archive, or one that is cut, damaged or unsafe: ${(cause as Error).message}`, {
-    cause: cause as Error,
-  })
-}
+  ...{ isEncrypted: (entry.generalPurposeBitFlag & 1) !== 0, attributes: entry.externalFileAttributes },
+  ...{ compressedSize: entry.compressedSize, size: entry.uncompressedSize },
+})

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
-import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
+import { noSuchJob } from '../../controller/jobs.ts'
+import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { LabJob, LabJobCreate } from '../../model/lab/job.ts'
 import { Uuid } from '../../schema/fields.ts'
 import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
@@ -9,27 +10,37 @@ const owner = 'self'
 const params = Type.Object({ job_id: Uuid })
 const unknown = 'There is no such job, or it ended some time ago'
 
+/** 404 for a job of a project that the client does not see, as for one that is not there. */
+async function seen(id: string, context: Context): Promise<LabJob> {
+  const job = await labsOf(context).labs.jobList.get(id)
+  if (context.projects.sees(job.project_id)) return job
+  throw noSuchJob(id)
+}
+
 export const labJobEndpoints: readonly Endpoint[] = [
   endpoint({
-    ...{ method: 'GET', path: '/v2/jobs', owner, tag },
+    ...{ method: 'GET', path: '/v2/jobs', owner, tag, scope: 'own' },
     summary: 'List the jobs that run, and those that ended in the last 15 minutes',
     replies: { 200: { description: 'The jobs, the oldest first', schema: Type.Array(LabJob) } },
-    handle: async (_, context) => ok(labsOf(context).labs.jobs.list()),
+    async handle(_, context) {
+      const jobs = await labsOf(context).labs.jobList.list()
+      return ok(jobs.filter(({ project_id }) => context.projects.sees(project_id)))
+    },
   }),
   endpoint({
-    ...{ method: 'GET', path: '/v2/jobs/{job_id}', owner, tag, params },
+    ...{ method: 'GET', path: '/v2/jobs/{job_id}', owner, tag, params, scope: 'own' },
     summary: 'Read a job',
     replies: { 200: { description: 'The job', schema: LabJob } },
     errors: { 404: unknown },
-    handle: async ({ params }, context) => ok(labsOf(context).labs.jobs.get(params.job_id)),
+    handle: async ({ params }, context) => ok(await seen(params.job_id, context)),
   }),
   endpoint({
-    ...{ method: 'DELETE', path: '/v2/jobs/{job_id}', owner, tag, params },
+    ...{ method: 'DELETE', path: '/v2/jobs/{job_id}', owner, tag, params, scope: 'own' },
     summary: 'Cancel a job, or forget one that has ended; what was started stays so',
     replies: { 204: { description: 'Done' } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      labsOf(context).labs.jobs.remove(params.job_id)
+      await labsOf(context).labs.jobList.remove((await seen(params.job_id, context)).job_id)
       return noContent
     },
   }),
@@ -44,7 +55,8 @@ export const labJobEndpoints: readonly Endpoint[] = [
     errors: { 400: 'Nodes come after each other in a cycle', 404: noSuchProject, 429: 'Too many jobs run' },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      const { id } = labs.jobs.start(await labs.lab(params.project_id), body, ask)
+      const { id, listed } = labs.jobs.start(await labs.lab(params.project_id), body, ask)
+      await listed
       return created(labs.jobs.get(id))
     },
   }),

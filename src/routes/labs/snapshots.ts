@@ -36,7 +36,8 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown, 409: 'A node runs, its kind cannot be copied, or the name is taken', ...full },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await duplicateLab(labs, await labs.find(params.project_id), body, ask))
+      const { caller } = context
+      return created(await duplicateLab(labs, await labs.find(params.project_id), body, { ask, caller }))
     },
   }),
   ...(['undo', 'redo'] as const).map((way) =>

@@ -1,0 +1,58 @@
+import { mapLimit } from '../../src/async/map-limit.ts'
+import { type JobList, noSuchJob } from '../../src/controller/jobs.ts'
+import type { LabJob } from '../../src/model/lab/job.ts'
+import type { Env } from './env.ts'
+
+const maxJobs = 10_000
+
+/** Which lab has which job: the jobs themselves are in the memory of the objects of their labs. */
+export class JobTable implements JobList {
+  readonly #sql: SqlStorage
+  readonly #projects: Env['PROJECTS']
+
+  constructor(sql: SqlStorage, projects: Env['PROJECTS']) {
+    this.#sql = sql
+    this.#projects = projects
+    sql.exec(
+      'CREATE TABLE IF NOT EXISTS lab_jobs (position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, lab TEXT NOT NULL)',
+    )
+  }
+
+  note(id: string, lab: string | undefined): void {
+    if (lab === undefined) this.#sql.exec('DELETE FROM lab_jobs WHERE id = ?', id)
+    else {
+      this.#sql.exec('INSERT OR REPLACE INTO lab_jobs (id, lab) VALUES (?, ?)', id, lab)
+      this.#sql.exec('DELETE FROM lab_jobs WHERE position <= (SELECT max(position) FROM lab_jobs) - ?', maxJobs)
+    }
+  }
+
+  async list(): Promise<LabJob[]> {
+    const labs = this.#sql.exec<{ lab: string }>('SELECT DISTINCT lab FROM lab_jobs').toArray()
+    const found = await mapLimit(labs, ({ lab }) => this.#of(lab))
+    return found.flat().sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
+  }
+
+  async get(id: string): Promise<LabJob> {
+    const job = (await this.#of(this.#labOf(id))).find(({ job_id }) => job_id === id)
+    if (job === undefined) throw noSuchJob(id)
+    return job
+  }
+
+  async remove(id: string): Promise<void> {
+    await this.#projects.getByName(this.#labOf(id)).removeJob(id)
+  }
+
+  #labOf(id: string): string {
+    const [row] = this.#sql.exec<{ lab: string }>('SELECT lab FROM lab_jobs WHERE id = ?', id).toArray()
+    if (row === undefined) throw noSuchJob(id)
+    return row.lab
+  }
+
+  /** The jobs of a lab. Those that ended with the program of its object are forgotten. */
+  async #of(lab: string): Promise<LabJob[]> {
+    const noted = this.#sql.exec<{ id: string }>('SELECT id FROM lab_jobs WHERE lab = ?', lab).toArray()
+    const jobs = JSON.parse(await this.#projects.getByName(lab).jobs()) as LabJob[]
+    for (const { id } of noted) if (!jobs.some(({ job_id }) => job_id === id)) this.note(id, undefined)
+    return jobs
+  }
+}

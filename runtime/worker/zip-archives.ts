@@ -1,0 +1,205 @@
+import {
+  configure,
+  type Entry,
+  type FileEntry,
+  Reader,
+  ZipReader,
+  ZipWriter,
+} from '@zip.js/zip.js/lib/zip-core-custom.js'
+import { ignore } from '../../src/async/ignore.ts'
+import { withTimeout } from '../../src/async/timeout.ts'
+import { checkedMembers, noZip } from '../../src/controller/archive-check.ts'
+import type { ArchiveMember, LabArchives, OpenArchive } from '../../src/controller/archives.ts'
+import { ApiError, badRequest, tooMany } from '../../src/errors/api-error.ts'
+
+/** Bytes of a row, and how many rows an archive may have: 2 GiB, as a database of an object has at most 10 GB. */
+const pieceBytes = 512 * 1024
+const maxPieces = 4096
+/** Longest time without data of a body, ms. */
+const bodyTimeoutMs = 60_000
+
+configure({ useWebWorkers: false, useCompressionStream: true, chunkSize: pieceBytes })
+
+/**
+ * Zip archives by zip.js and the deflate of the platform. One that comes is kept in a table of the object, as its directory is at its
+ * end, and as it may be larger than the memory.
+ */
+export class ZipArchives implements LabArchives {
+  readonly #sql: SqlStorage
+  readonly #begins: () => Promise<void>
+  #isBusy = false
+
+  /** `begins`: told before an archive is kept. */
+  constructor(sql: SqlStorage, begins: () => Promise<void>) {
+    this.#sql = sql
+    this.#begins = begins
+    // Of a program that ended while an archive came.
+    sql.exec(drop)
+  }
+
+  /** Every level but 0 is that of the platform. */
+  write(members: AsyncIterable<ArchiveMember>, level: number): ReadableStream<Uint8Array> {
+    const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+    const zip = new ZipWriter(writable, { bufferedWrite: false, keepOrder: true, extendedTimestamp: false })
+    const add = async () => {
+      for await (const { name, size, modified, content } of members)
+        await zip.add(
+          name,
+          { readable: content, size },
+          {
+            level: size === 0 ? 0 : Math.min(level, 6),
+            lastModDate: new Date(modified),
+            unixMode: 0o100600,
+            zip64: size >= 2 ** 32,
+          },
+        )
+      await zip.close()
+    }
+    add().catch((error: unknown) => writable.abort(error).catch(ignore('the client has gone')))
+    return readable
+  }
+
+  async open(content: ReadableStream<Uint8Array>): Promise<OpenArchive> {
+    if (this.#isBusy) throw tooMany('Another import of this project runs; wait for it')
+    this.#isBusy = true
+    await this.#begins()
+    const pieces = new Pieces(this.#sql)
+    const close = async () => {
+      this.#isBusy = false
+      pieces.remove()
+    }
+    try {
+      await receive(content, pieces)
+      const zip = new ZipReader(pieces, { checkCrc32: true, filenameValidation: 'tolerant' })
+      const entries = await checkedMembers(zip.getEntriesGenerator(), factsOf, pieces.size).catch(noZip)
+      return {
+        members: new Map([...entries].map(([name, { uncompressedSize }]) => [name, uncompressedSize])),
+        read: async (name) => contentOf(entries.get(name) as FileEntry),
+        [Symbol.asyncDispose]: close,
+      }
+    } catch (error) {
+      await close()
+      throw error
+    }
+  }
+}
+
+const factsOf = (entry: Entry) => ({
+  ...{ name: entry.filename, method: entry.compressionMethod, isEncrypted: entry.encrypted },
+  ...{ attributes: entry.externalFileAttributes, compressedSize: entry.compressedSize, size: entry.uncompressedSize },
+})
+
+/** The bytes of a member; the library checks the CRC-32 and the size. */
+function contentOf(entry: FileEntry): ReadableStream<Uint8Array> {
+  const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
+  const got = entry.getData(writable).catch(noZip)
+  got.catch(ignore('the reader gets the error'))
+  const reader = readable.getReader()
+  return new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.read().catch(noZip)
+        if (!done) return controller.enqueue(value)
+        await got
+        controller.close()
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+}
+
+async function receive(content: ReadableStream<Uint8Array>, pieces: Pieces): Promise<void> {
+  const reader = content.getReader()
+  const late = () => {
+    throw new ApiError(408, `The body stopped coming for ${bodyTimeoutMs} ms; nothing was imported`)
+  }
+  try {
+    for (;;) {
+      const reading = reader.read().catch((cause: unknown) => {
+        throw badRequest('The body ended before its time; nothing was imported', { cause: cause as Error })
+      })
+      const { done, value } = await withTimeout(reading, bodyTimeoutMs, late)
+      if (done) break
+      pieces.append(value)
+    }
+    pieces.end()
+  } catch (error) {
+    reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
+    throw error
+  }
+}
+
+const drop = 'DROP TABLE IF EXISTS archive_pieces'
+
+/** The bytes of an archive in a table that goes with it. */
+class Pieces extends Reader<void> {
+  readonly #sql: SqlStorage
+  readonly #last = new Uint8Array(pieceBytes)
+  #filled = 0
+  #count = 0
+  #read: { n: number; bytes: Uint8Array } | undefined
+
+  constructor(sql: SqlStorage) {
+    super()
+    this.#sql = sql
+    this.size = 0
+    this.remove()
+    sql.exec('CREATE TABLE archive_pieces (n INTEGER PRIMARY KEY, bytes BLOB NOT NULL)')
+  }
+
+  append(bytes: Uint8Array): void {
+    this.size += bytes.byteLength
+    for (let at = 0; at < bytes.byteLength; ) {
+      const part = bytes.subarray(at, at + pieceBytes - this.#filled)
+      this.#last.set(part, this.#filled)
+      this.#filled += part.byteLength
+      at += part.byteLength
+      if (this.#filled === pieceBytes) this.#save()
+    }
+  }
+
+  end(): void {
+    if (this.#filled > 0) this.#save()
+  }
+
+  override async readUint8Array(index: number, length: number): Promise<Uint8Array> {
+    const found = new Uint8Array(Math.max(0, Math.min(length, this.size - index)))
+    for (let at = 0; at < found.byteLength; ) {
+      const n = Math.floor((index + at) / pieceBytes)
+      const from = index + at - n * pieceBytes
+      const part = this.#piece(n).subarray(from, from + found.byteLength - at)
+      found.set(part, at)
+      at += part.byteLength
+    }
+    return found
+  }
+
+  remove(): void {
+    this.#sql.exec(drop)
+  }
+
+  #save(): void {
+    if (this.#count === maxPieces)
+      throw new ApiError(
+        413,
+        `The archive is larger than ${maxPieces * pieceBytes} bytes: import it at a service on Node`,
+      )
+    try {
+      this.#sql.exec('INSERT INTO archive_pieces VALUES (?, ?)', this.#count, this.#last.slice(0, this.#filled))
+    } catch (cause) {
+      if (!String(cause).includes('SQLITE_FULL')) throw cause
+      throw new ApiError(507, 'The storage of the project is full; nothing was imported', { cause })
+    }
+    this.#count += 1
+    this.#filled = 0
+  }
+
+  #piece(n: number): Uint8Array {
+    if (this.#read?.n !== n) {
+      const { bytes } = this.#sql.exec<{ bytes: ArrayBuffer }>('SELECT bytes FROM archive_pieces WHERE n = ?', n).one()
+      this.#read = { n, bytes: new Uint8Array(bytes) }
+    }
+    return this.#read.bytes
+  }
+}

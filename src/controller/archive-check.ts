@@ -1,0 +1,80 @@
+import { ApiError, badRequest } from '../errors/api-error.ts'
+
+const maxMembers = 100_000
+const maxNameBytes = 1024
+/** Beyond this size the content may be this many times the archive: deflate makes 1,000 bytes of zeros one. */
+const freeBytes = 2 ** 30
+const maxRatio = 100
+const maxBytes = 2 ** 40
+
+/** What the directory of a zip archive says of a member. */
+export interface MemberFacts {
+  readonly name: string
+  readonly isEncrypted: boolean
+  /** APPNOTE.TXT 4.4.5. */
+  readonly method: number
+  /** External file attributes; the upper half is the mode of Unix. */
+  readonly attributes: number
+  readonly compressedSize: number
+  readonly size: number
+}
+
+/**
+ * The regular files of an archive of `bytes` bytes, by name. 400 for a member that cannot be read, lies or is no file, 413 for an archive
+ * that would become too large.
+ */
+export async function checkedMembers<T>(
+  entries: AsyncIterable<T>,
+  factsOf: (entry: T) => MemberFacts,
+  bytes: number,
+): Promise<Map<string, T>> {
+  const members = new Map<string, T>()
+  let [stored, total, count] = [0, 0, 0]
+  for await (const entry of entries) {
+    const facts = factsOf(entry)
+    requireReadable(facts)
+    count += 1
+    if (count > maxMembers) throw tooLarge(`more than ${maxMembers} files`)
+    stored += facts.compressedSize
+    total += facts.size
+    // Files that share their bytes make much of little.
+    if (stored > bytes) throw badRequest('The archive says that it has more bytes than came: it is damaged, or made to')
+    if (total > maxBytes || (total > freeBytes && total > bytes * maxRatio))
+      throw tooLarge(`files of more than ${total} bytes in ${bytes}`)
+    const { name } = facts
+    if (name.endsWith('/')) continue
+    if (members.has(name)) throw badRequest(`The archive has ${shown(name)} twice`)
+    members.set(name, entry)
+  }
+  return members
+}
+
+/** Types of files, in the upper half of the attributes (inode(7), `S_IFMT`). */
+const typeMask = 0o170000
+const types = new Set([0, 0o100000, 0o040000])
+const [storedMethod, deflated] = [0, 8]
+
+function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts): void {
+  const why = (text: string) => badRequest(`The file ${shown(name)} of the archive ${text}`)
+  if (new TextEncoder().encode(name).byteLength > maxNameBytes)
+    throw why(`has a name of more than ${maxNameBytes} bytes`)
+  if (isEncrypted) throw why('is encrypted: make the archive without a password')
+  if (method !== storedMethod && method !== deflated)
+    throw why(`is compressed by method ${method}: make the archive with compression zip or none`)
+  if (!types.has((attributes >>> 16) & typeMask)) throw why('is a link or a device, expected a file')
+}
+
+/** The CRC-32 of a member is another than the archive says. */
+export const damaged = (name: string): ApiError =>
+  badRequest(`The file ${shown(name)} of the archive is damaged: its CRC-32 is another`)
+
+/** What a library says of an archive that it cannot read. */
+export function noZip(cause: unknown): never {
+  if (cause instanceof ApiError) throw cause
+  throw badRequest(`No zip archive, or one that is cut, damaged or unsafe: ${(cause as Error).message}`, {
+    cause: cause as Error,
+  })
+}
+
+const shown = (name: string): string => JSON.stringify(name.slice(0, 120))
+const tooLarge = (what: string): ApiError => new ApiError(413, `The archive would become ${what}`)
