@@ -2,7 +2,9 @@
 import { runCommand } from './commands.ts'
 import { ConfigError } from './config/config-error.ts'
 import { NewerRecord } from './storage/newer-record.ts'
+import { keepCompiledCode } from './system/compile-cache.ts'
 
+keepCompiledCode()
 try {
   process.exitCode = await runCommand(process.argv.slice(2))
   // An open socket or timer must not keep the process of an ended command alive.

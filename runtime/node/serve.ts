@@ -7,7 +7,6 @@ import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import { isLoopback } from '../../src/auth/network.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
-import { gns3Dialect } from '../../src/gns3/dialect.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import type { Dialect } from '../../src/http/dialect.ts'
 import { openAuth } from './auth/open-auth.ts'
@@ -71,7 +70,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const app: App = createApp({
     ...{ ...host, version, within: runAs, tokens, rateLimit, logins, sessions, json, relayed },
     assets: assetsWith(current.clients_web_ui),
-    dialect: dialectOf(current),
+    dialect: await dialectOf(current),
     access: accessOf(config, verifier),
     peer: peerOf(config),
     jsonBytes: current.limits.json_kb * 1024,
@@ -170,8 +169,9 @@ async function ended(): Promise<void> {
   }
 }
 
-function dialectOf({ clients, clients_version, clients_web_ui }: Resolved): Dialect | undefined {
+async function dialectOf({ clients, clients_version, clients_web_ui }: Resolved): Promise<Dialect | undefined> {
   if (clients !== 'gns3') return undefined
+  const { gns3Dialect } = await import('../../src/gns3/dialect.ts')
   return gns3Dialect({ version: clients_version, own: version, hasWebUi: clients_web_ui !== '' })
 }
 

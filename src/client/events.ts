@@ -1,4 +1,4 @@
-import { type TSchema, Type } from '@sinclair/typebox'
+import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import type { EventAgent } from '../host-agent.ts'
 import { DirectLink } from '../model/direct-link.ts'
@@ -68,28 +68,24 @@ const line = <T extends TSchema>(event: T) => Type.Object({ seq, project_id: Typ
 const Ping = Type.Object({ seq, event: Load })
 const Resync = Type.Object({ seq })
 const Dropped = Type.Object({ event: Type.Object({ dropped: Type.Integer({ minimum: 1 }) }) })
-const OfNode = tolerant(
-  Type.Object({
-    ...line(Type.Unknown()).properties,
-    change: Type.Optional(
-      Type.Union([
-        Type.Literal('started'),
-        Type.Literal('stopped'),
-        Type.Literal('suspended'),
-        Type.Literal('resumed'),
-      ]),
-    ),
-  }),
-)
-const OfLink = tolerant(line(DirectLink))
-const OfProject = tolerant(line(Project))
+const OfNode = Type.Object({
+  ...line(Type.Unknown()).properties,
+  change: Type.Optional(
+    Type.Union([Type.Literal('started'), Type.Literal('stopped'), Type.Literal('suspended'), Type.Literal('resumed')]),
+  ),
+})
+const OfLink = line(DirectLink)
+const OfProject = line(Project)
 const OfAny = Type.Object({
   ...AnyLine.properties,
   project_id: Type.Optional(Uuid),
   by,
   event: Type.Optional(Type.Unknown()),
 })
-const OfLog = tolerant(line(Message))
+const OfLog = line(Message)
+
+/** `Check` with the tolerance for newer computes. */
+const fits = <T extends TSchema>(schema: T, value: unknown): value is Static<T> => Check(tolerant(schema), value)
 
 /** The item of a line; undefined for an unknown event without a project, of a newer compute. */
 function itemOf(connection: Connection, value: unknown, projectId: string | undefined): FeedItem | undefined {
@@ -112,19 +108,19 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
     case 'node.created':
     case 'node.updated':
     case 'node.deleted': {
-      const node = Check(OfNode, value) ? anyNode(value.event) : undefined
-      if (!Check(OfNode, value) || node === undefined) return other(connection, value, projectId)
+      const node = fits(OfNode, value) ? anyNode(value.event) : undefined
+      if (!fits(OfNode, value) || node === undefined) return other(connection, value, projectId)
       const { change, ...it } = value
       return event(it, { type: action, node, ...(change !== undefined && { change }) })
     }
     case 'project.updated':
     case 'project.closed': {
-      if (!Check(OfProject, value)) return other(connection, value, projectId)
+      if (!fits(OfProject, value)) return other(connection, value, projectId)
       return event(value, { type: action, project: value.event })
     }
     case 'link.updated':
     case 'link.deleted': {
-      if (!Check(OfLink, value)) return other(connection, value, projectId)
+      if (!fits(OfLink, value)) return other(connection, value, projectId)
       return event(value, { type: action, link: value.event })
     }
     case 'log.error':
@@ -132,7 +128,7 @@ function itemOf(connection: Connection, value: unknown, projectId: string | unde
     case 'log.info': {
       // A message about the feed itself has no number.
       if (seq === undefined) return { kind: 'dropped', count: connection.fitting(Dropped, value).event.dropped }
-      if (!Check(OfLog, value)) return other(connection, value, projectId)
+      if (!fits(OfLog, value)) return other(connection, value, projectId)
       return event(value, { type: action, message: value.event.message })
     }
     default:

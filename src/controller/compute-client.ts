@@ -4,7 +4,6 @@ import type { Call, Connection } from '../client/connection.ts'
 import { remoteEvents } from '../client/events.ts'
 import { remoteImages } from '../client/images.ts'
 import { path } from '../client/paths.ts'
-import { tolerant } from '../client/tolerant.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
@@ -17,21 +16,19 @@ import { Nio, NioState } from '../schema/nio.ts'
 
 /** A node as its compute shows it. What is not known here is handed on as it is. */
 export type ComputeNode = Static<typeof ComputeNode>
-const ComputeNode = tolerant(
-  Type.Object(
-    {
-      node_id: Type.String(),
-      name: Type.String(),
-      status: Type.String(),
-      console: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
-      console_type: Type.Optional(Type.String()),
-      console_host: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-      command_line: Type.Optional(Type.String()),
-      node_directory: Type.Optional(Type.String()),
-      status_reason: Type.Optional(Type.Union([Type.String(), Type.Null()])),
-    },
-    { additionalProperties: Type.Unknown() },
-  ),
+const ComputeNode = Type.Object(
+  {
+    node_id: Type.String(),
+    name: Type.String(),
+    status: Type.String(),
+    console: Type.Optional(Type.Union([Type.Integer(), Type.Null()])),
+    console_type: Type.Optional(Type.String()),
+    console_host: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    command_line: Type.Optional(Type.String()),
+    node_directory: Type.Optional(Type.String()),
+    status_reason: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+  },
+  { additionalProperties: Type.Unknown() },
 )
 
 export interface NodePath {

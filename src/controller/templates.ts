@@ -24,11 +24,13 @@ const list: readonly KindDescriptor[] = kinds
 /** The id of the template that is built in for a kind. */
 export const builtInId = (kind: string): string => v5(kind, namespace)
 
-const builtIn: readonly LabTemplate[] = list.flatMap(({ name, template }) =>
-  template === undefined
-    ? []
-    : [
-        {
+/** Made when first asked for, as hashing the ids takes a start of the service 2 ms. */
+let known: readonly LabTemplate[] | undefined
+const builtIn = (): readonly LabTemplate[] =>
+  (known ??= list.flatMap(({ name, template }) =>
+    template === undefined
+      ? []
+      : {
           template_id: builtInId(name),
           name: template.name,
           template_type: name,
@@ -39,8 +41,7 @@ const builtIn: readonly LabTemplate[] = list.flatMap(({ name, template }) =>
           usage: '',
           builtin: true,
         },
-      ],
-)
+  ))
 
 /** The templates of a service: those of the kinds, and those that its users made. */
 export class Templates {
@@ -67,7 +68,7 @@ export class Templates {
   }
 
   list(): LabTemplate[] {
-    return [...builtIn, ...this.#own.values()]
+    return [...builtIn(), ...this.#own.values()]
   }
 
   /** By its id, or its name in any case. 404. */
@@ -75,7 +76,7 @@ export class Templates {
     const key = nameKey(word)
     const found =
       this.#own.get(key) ??
-      builtIn.find(({ template_id }) => template_id === key) ??
+      builtIn().find(({ template_id }) => template_id === key) ??
       this.list().find(({ name }) => nameKey(name) === key)
     if (found !== undefined) return found
     throw notFound(`template_id: there is no template ${word}`, { word: 'no-such-template' })

@@ -19,8 +19,8 @@ interface Route {
   readonly params: readonly (readonly [name: string, index: number])[]
   /** Whether the last parameter matches the rest of the path, with its slashes. */
   readonly hasTail: boolean
-  /** How itty-router matches the path. */
-  readonly pattern: RegExp
+  /** How itty-router matches the path. Made when first asked for: a service has hundreds of routes. */
+  readonly pattern: () => RegExp
   readonly methods: Map<Method, Endpoint>
 }
 
@@ -90,7 +90,7 @@ export class Routes {
     for (const word of segments) shape += word === '' || this.#words.has(word) ? `/${word}` : '/*'
     const known = this.#known.get(shape)
     if (known !== undefined) return known
-    const found = this.#routes.find(({ pattern }) => pattern.test(path))
+    const found = this.#routes.find((route) => hasWordsOf(route, segments) && route.pattern().test(path))
     if (found !== undefined && !found.hasTail && this.#known.size < maxShapes) this.#known.set(shape, found)
     return found
   }
@@ -124,11 +124,23 @@ function routeOf(template: string): Route {
     const name = parameter.exec(segment)?.[1]
     return name === undefined ? [] : [[name, index] as const]
   })
-  // Only the pattern is taken: the router itself would parse a URL for each request, and try one route after the other.
+  let known: RegExp | undefined
+  return {
+    ...{ template, segments, params, hasTail: tail.test(template), methods: new Map() },
+    pattern: () => (known ??= patternOf(template)),
+  }
+}
+
+/** Only the pattern is taken: the router itself would parse a URL for each request, and try one route after the other. */
+function patternOf(template: string): RegExp {
   const pattern = Router().all(ittyPath(template)).routes[0]?.[1]
   if (pattern === undefined) throw new Error(`itty-router has no pattern for ${template}`)
-  return { template, segments, params, hasTail: tail.test(template), pattern, methods: new Map() }
+  return pattern
 }
+
+/** Whether the path has the words of the template where the template has them. */
+const hasWordsOf = ({ segments }: Route, path: readonly string[]): boolean =>
+  segments.every((word, at) => word === path[at] || word.includes('{'))
 
 /** `/a/{b}/files/{path}` -> `/a/:b/files/:path+` */
 const ittyPath = (template: string): string => template.replace(tail, ':$1+').replace(/\{(\w+)\}/g, ':$1')

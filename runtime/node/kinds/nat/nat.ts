@@ -26,9 +26,9 @@ import type { Confinement } from '../../sandbox/sandbox.ts'
 import { reasonOf } from '../../system/error-reason.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeKind, PortWire } from '../kind.ts'
-import { bytesOf, numberOf4, subnetOf } from './addresses.ts'
+import { bytesOf, leasesName, numberOf4, subnetOf } from './addresses.ts'
 import { libslirpInstall, libslirpVersion } from './libslirp.ts'
-import { leasesName, type NatConfig } from './network.ts'
+import type { NatConfig } from './network.ts'
 import { type NatKindNode, NatProperties } from './properties.ts'
 
 type NatHost = KindHost<NatProperties, { readonly reach: readonly string[] }>

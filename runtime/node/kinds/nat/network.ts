@@ -5,7 +5,7 @@ import { batch, Receiver } from '../../switch/fast/receiver.ts'
 import { Sockets } from '../../switch/fast/sockets.ts'
 import { type Output, Transmitter } from '../../switch/fast/transmitter.ts'
 import { type Libc, linux, type Pointer } from '../../system/libc.ts'
-import { bytesOf, bytesOf4, numberOf4, type Subnet, subnetOf } from './addresses.ts'
+import { bytesOf, bytesOf4, leasesName, numberOf4, type Subnet, subnetOf } from './addresses.ts'
 import { Coalescer } from './coalescer.ts'
 import { type DhcpReply, DhcpServer } from './dhcp.ts'
 import { type Ends, FrameWriter } from './frame-writer.ts'
@@ -27,8 +27,6 @@ export interface NatConfig {
   readonly isLocal: boolean
 }
 
-/** The file of the leases, in the directory of the node. */
-export const leasesName = 'leases.json'
 /** Leases that are stored at once; with more, once in so many ms. */
 const fewLeases = 64
 const leasesWaitMs = 1000
