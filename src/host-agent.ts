@@ -72,10 +72,13 @@ export interface ProjectAgent {
   remove(projectId: string): Promise<void>
   /** Writes everything to disk and removes what deleted v1 instances left behind. */
   commit(projectId: string): Promise<void>
-  /** Reserves a UDP port for a link of this project until the NIO that uses it goes. 409 when there is none left. */
-  reserveUdpPort(projectId: string): Promise<number>
+  /**
+   * Reserves a UDP port for a link of this project until the NIO that uses it goes. 409 when there is none left. `nodeId`: where a project
+   * is on several computes, the port is one of the compute that has the node.
+   */
+  reserveUdpPort(projectId: string, nodeId?: string): Promise<number>
   /** Gives back a port that was reserved so and that no NIO uses yet. 404 when there is no such reservation. */
-  releaseUdpPort(projectId: string, port: number): Promise<void>
+  releaseUdpPort(projectId: string, port: number, nodeId?: string): Promise<void>
 }
 
 /** Nodes and files of projects as they were, beside those that they have. All keep the ids of nodes. */

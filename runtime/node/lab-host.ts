@@ -8,6 +8,7 @@ import type { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
+import type { BringImage } from '../../src/gateway/image-copies.ts'
 import { peerAddress } from '../../src/gateway/peer-address.ts'
 import type { Load } from '../../src/model/host.ts'
 import { createNodeAgent, type TakenOver } from './agent.ts'
@@ -83,7 +84,7 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
     warn: (message) => log.warn({}, message),
     host: { version, metrics: async () => [versionFamily(version), ...(await processMetrics())] },
   })
-  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records })
+  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, bring: gateway.bring })
   open = labs
   void labs.restore()
   return {
@@ -105,7 +106,13 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
 /** The labs over the computes of a fleet, with their documents in the data directory. */
 async function openLabs(
   fleet: Fleet,
-  { config, log, records, load }: Pick<LabHostOptions, 'config' | 'log' | 'records'> & { load?: () => Promise<Load> },
+  {
+    config,
+    log,
+    records,
+    load,
+    bring,
+  }: Pick<LabHostOptions, 'config' | 'log' | 'records'> & { load?: () => Promise<Load>; bring?: BringImage },
 ): Promise<{ labs: Labs; close(): Promise<void> }> {
   const store = await LabFiles.open(records)
   const { limits } = config.current
@@ -125,7 +132,7 @@ async function openLabs(
   const labs = await Labs.start({
     store,
     events,
-    computes: fleetComputes(fleet),
+    computes: fleetComputes(fleet, bring),
     archives: new ZipArchives({
       records,
       minFreeMb: () => config.current.min_free_space_mb,

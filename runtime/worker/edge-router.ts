@@ -206,7 +206,7 @@ export class EdgeRouter {
     }
     const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
     const placements = this.#placementCache
-    const bring: BringImage = (project, image) => this.#object().bringImage(project, image)
+    const bring: BringImage = (compute, image) => this.#object().bringImage(compute, image)
     // Anew for every request: none may wait for what another one began.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
     return createApp({

@@ -133,9 +133,9 @@ export class FleetObject extends DurableObject<Env> {
     await Promise.all(computeIds.slice(0, 6).map((id) => fleet.check(id)))
   }
 
-  /** Brings an image to the compute that has the project, for an isolate: it knows no other compute. */
-  bringImage(projectId: string, image: string): Promise<Outcome> {
-    return this.#open.bring(projectId, image)
+  /** Brings an image to a compute, for an isolate or a lab: they know no other compute. */
+  bringImage(computeId: string, image: string): Promise<Outcome> {
+    return this.#open.bring(computeId, image)
   }
 
   async placeOf(projectId: string): Promise<string | undefined> {

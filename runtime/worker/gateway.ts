@@ -10,7 +10,7 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
-import type { PlacementStore } from '../../src/gateway/members.ts'
+import type { LabPlaces, PlacementStore } from '../../src/gateway/members.ts'
 import { peerAddress } from '../../src/gateway/peer-address.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
@@ -88,13 +88,20 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const members = fleetMembers(fleet)
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, env.PROJECTS)
-  const labs = await Labs.start({
+  const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, warn, report: reportDefect },
     // Feeds of labs are those of their objects.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
+  const places: LabPlaces = {
+    computesOf: (id) => labs.computesOf(id),
+    async computeOf(id, part) {
+      const [first, ...others] = labs.computesOf(id) ?? []
+      return others.length === 0 ? first : env.PROJECTS.getByName(id).computeOf(id, part)
+    },
+  }
   const host = gatewayHost(metrics)
-  const gateway = createGateway({ members, placements, host, digests, bookmarks, warn, labs: () => labs })
+  const gateway = createGateway({ members, placements, host, digests, bookmarks, warn, labs: () => places })
   const requests = new RequestMetrics()
   const app = createApp({
     ...commonOptions,

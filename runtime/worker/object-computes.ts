@@ -38,6 +38,7 @@ export function objectComputes(env: Env): LabComputes {
           name: computeId,
           send: ({ rests: _, ...request }) => ask(computeId, { ...request, headers: { ...request.headers, ...marks } }),
         }),
+        (image) => fleet().bringImage(computeId, image),
       )
     },
     choose: (wanted) => tell('choose', wanted ?? null),

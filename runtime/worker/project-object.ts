@@ -76,6 +76,11 @@ export class ProjectObject extends DurableObject<Env> {
     this.ctx.waitUntil(counted)
   }
 
+  /** The compute of a node or of a direct link. */
+  async computeOf(id: string, part: string): Promise<string | undefined> {
+    return (await this.#open(id)).labs.computeOf(id, part)
+  }
+
   /** JSON of the jobs that this program has. */
   async jobs(): Promise<string> {
     return JSON.stringify((await this.#opened)?.labs.jobs.list() ?? [])

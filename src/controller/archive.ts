@@ -149,7 +149,7 @@ async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<
 /** Makes a closed project of an archive. 400 for one that is none, 409, 413, 507; whatever fails, nothing is left. */
 export async function importLab(
   labs: Labs,
-  { project_id, name }: { project_id: string; name?: string | undefined },
+  { project_id, name, check }: { project_id: string; name?: string | undefined; check: (name: string) => void },
   content: ReadableStream<Uint8Array>,
   ask: AskCompute,
 ): Promise<LabProject> {
@@ -160,6 +160,7 @@ export async function importLab(
   const read = archivedLab(document, more, project_id)
   const files = filesIn(archive, read.ids)
   const input = { ...read.settings, project_id, name: await labs.freeName(name ?? read.name) }
+  check(input.name)
   // The archive is closed when this has ended.
   return await labs.build(input, { ask }, async (lab) => {
     const [computeId = ''] = lab.document.project.computes

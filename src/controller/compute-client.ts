@@ -1,9 +1,12 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
+import { ignore } from '../async/ignore.ts'
 import { Upload } from '../client/bodies.ts'
 import type { Call, Connection } from '../client/connection.ts'
 import { remoteEvents } from '../client/events.ts'
 import { remoteImages } from '../client/images.ts'
 import { path } from '../client/paths.ts'
+import { ApiError, missingImage } from '../errors/api-error.ts'
+import { maxImages, type Outcome } from '../gateway/image-copies.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
@@ -51,9 +54,12 @@ export class ComputeClient {
   readonly events: EventAgent
   readonly images: ImageAgent
   readonly #connection: Connection
+  readonly #bring: ((image: string) => Promise<Outcome>) | undefined
 
-  constructor(connection: Connection) {
+  /** `bring`: has an image brought that the compute lacks. */
+  constructor(connection: Connection, bring?: (image: string) => Promise<Outcome>) {
     this.#connection = connection
+    this.#bring = bring
     this.events = remoteEvents(connection)
     this.images = remoteImages(connection)
   }
@@ -86,7 +92,7 @@ export class ComputeClient {
 
   createNode({ project_id, node_type }: Omit<NodePath, 'node_id'>, input: object): Promise<ComputeNode> {
     const list = path`/v2/compute/projects/${project_id}/${node_type}/nodes?existing=refuse`
-    return this.json(ComputeNode, { method: 'POST', path: list, input })
+    return this.#withImages({ method: 'POST', path: list, input })
   }
 
   node(node: NodePath): Promise<ComputeNode> {
@@ -100,7 +106,7 @@ export class ComputeClient {
   }
 
   updateNode(node: NodePath, input: object): Promise<ComputeNode> {
-    return this.json(ComputeNode, { method: 'PUT', path: nodePath(node), input })
+    return this.#withImages({ method: 'PUT', path: nodePath(node), input })
   }
 
   /** `later`: its directory stays until the project is closed, and is that of a node which is made with its id meanwhile. */
@@ -109,7 +115,7 @@ export class ComputeClient {
   }
 
   act(node: NodePath, action: NodeAction): Promise<ComputeNode> {
-    return this.json(ComputeNode, { method: 'POST', path: `${nodePath(node)}/${action}?view=full` })
+    return this.#withImages({ method: 'POST', path: `${nodePath(node)}/${action}?view=full` })
   }
 
   async duplicate(node: NodePath, destination_node_id: string, destination_project_id?: string): Promise<void> {
@@ -220,6 +226,23 @@ export class ComputeClient {
 
   async stopCapture(port: PortPath): Promise<void> {
     await this.done({ method: 'POST', path: `${portPath(port)}/stop_capture` })
+  }
+
+  /** Asks again for each image that the compute lacked and was brought. 409 with the reason when it cannot be. */
+  async #withImages(call: Call): Promise<ComputeNode> {
+    const brought = new Set<string>()
+    for (;;) {
+      try {
+        return await this.json(ComputeNode, call)
+      } catch (error) {
+        const image = error instanceof ApiError && error.word === 'image-missing' ? error.extra.image : undefined
+        if (image === undefined || brought.has(image) || brought.size === maxImages) throw error
+        brought.add(image)
+        const outcome = await this.#bring?.(image).catch(ignore('that the compute lacks the image says more'))
+        if (outcome === undefined) throw error
+        if (outcome !== 'brought') throw missingImage(outcome.refused, image)
+      }
+    }
   }
 
   /** An answer that must fit the schema, but for what only a newer compute says. */

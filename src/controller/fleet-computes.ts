@@ -6,6 +6,7 @@ import { computeKey } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { noCompute, presented } from '../gateway/fan-out.ts'
 import { fleetMembers } from '../gateway/fleet-members.ts'
+import type { BringImage } from '../gateway/image-copies.ts'
 import type { Member } from '../gateway/members.ts'
 import { Scheduler } from '../gateway/scheduler.ts'
 import { type Compute, localId, tunnelled } from '../model/compute.ts'
@@ -15,8 +16,11 @@ import type { LabComputes } from './computes.ts'
 /** A compute whose memory is used so far gets no more nodes of labs that have another one, %. */
 const fullPercent = 95
 
-/** The computes of a fleet, as labs run on them. On a plain service the first of them is the service itself, `local`. */
-export function fleetComputes(fleet: Fleet): LabComputes {
+/**
+ * The computes of a fleet, as labs run on them. On a plain service the first of them is the service itself, `local`. `bring`: absent where
+ * images are not copied between computes.
+ */
+export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
   const scheduler = new Scheduler()
   const members = fleetMembers(fleet)
   return {
@@ -33,6 +37,7 @@ export function fleetComputes(fleet: Fleet): LabComputes {
             }),
           isWatched: fleet.isTunnelled(computeId),
         }),
+        bring && ((image) => bring(computeId, image)),
       )
     },
     async choose(wanted) {

@@ -10,11 +10,18 @@ import { nameKey } from './names.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 
-/** Takes the last edit of a lab back, or makes it again. 409 with the reason when there is none, or it is not possible any more. */
-export function undoEdit(labs: Labs, lab: Lab, way: 'undo' | 'redo', ask: AskCompute): Promise<LabProject> {
+/** Takes the last edit of a lab back, or makes it again. `check` refuses a name that the project would get. 409 with the reason when there is none, or it is not possible any more. */
+export function undoEdit(
+  labs: Labs,
+  lab: Lab,
+  { way, check }: { way: 'undo' | 'redo'; check: (name: string) => void },
+  ask: AskCompute,
+): Promise<LabProject> {
   return labs.exclusively(lab.id, async () => {
     const edit = lab.history.last(way)
     if (edit === undefined) throw conflict(`There is nothing to ${way}: edits are kept while the project is open`)
+    const then = edit.before.get('project') as ProjectRecord | undefined
+    if (then !== undefined) check(then.name)
     try {
       requireUnchanged(lab, edit)
     } catch (error) {

@@ -81,11 +81,11 @@ export function createGateway({
   const events: GatewayEvents = new GatewayEvents(members, locator, loadNow, bookmarks)
   const metrics = async () => [...(await host.metrics()), ...events.metrics()]
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
-  const bring = more.bring ?? imageCopies(members, locator, uploads)
+  const bring = more.bring ?? imageCopies(members, uploads)
   return {
     agent(caller) {
       const fanOut = () => new FanOut(members, caller)
-      const at: AskOwner = (id, use) => locator.at(id, use, caller)
+      const at: AskOwner = (id, use, part) => locator.at(id, use, caller, part)
       // Most requests are handed on: the rest is made when it is used.
       return {
         handOn: (request) => handOn(request, { locator, bring, turns }, caller),

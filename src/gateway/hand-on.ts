@@ -6,12 +6,9 @@ import type { Forwarded } from '../fleet/forward.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented } from './fan-out.ts'
-import type { BringImage } from './image-copies.ts'
+import { type BringImage, maxImages } from './image-copies.ts'
 import type { Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
-
-/** Limit of the images that are copied for one request: no node has more. */
-const maxImages = 12
 
 /** A request about one project. */
 export interface ProjectRequest extends Omit<Forwarded, 'caller' | 'body'> {
@@ -106,7 +103,7 @@ async function handOnRepeatedly(
     const image = imageMissingIn(answer)
     if (image === undefined || !isRepeatable(request) || brought.has(image) || brought.size === maxImages) return answer
     brought.add(image)
-    const outcome = await bring(projectId, image).catch(() => undefined)
+    const outcome = await bring(member.id, image).catch(() => undefined)
     if (outcome === undefined) return answer
     if (outcome !== 'brought') throw missingImage(outcome.refused, image)
     member = await locator.locate(projectId, part)

@@ -5,13 +5,15 @@ import { ApiError } from '../errors/api-error.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { ImageDigest, ImageDigests } from './image-digests.ts'
 import type { FleetMembers, Member } from './members.ts'
-import type { ProjectLocator } from './project-locator.ts'
 
 /** What became of an image that a compute lacks; undefined: no other compute has it. */
 export type Outcome = 'brought' | { readonly refused: string } | undefined
 
-/** Brings an image to the compute that has the project. */
-export type BringImage = (projectId: string, image: string) => Promise<Outcome>
+/** Brings an image to a compute. */
+export type BringImage = (computeId: string, image: string) => Promise<Outcome>
+
+/** Most images that are brought for one request: no node has more. */
+export const maxImages = 12
 
 /**
  * Brings images to computes that lack them, such as one that joined after they were stored. Only an image that was uploaded through
@@ -19,16 +21,12 @@ export type BringImage = (projectId: string, image: string) => Promise<Outcome>
  * claim of a compute to have an image is not trusted. Without `digests` no image is copied. Simultaneous requests for one image share
  * a copy.
  */
-export function imageCopies(
-  members: FleetMembers,
-  locator: ProjectLocator,
-  digests: Pick<ImageDigests, 'get'> | undefined,
-): BringImage {
+export function imageCopies(members: FleetMembers, digests: Pick<ImageDigests, 'get'> | undefined): BringImage {
   /** One copy at a time for each compute. */
   const turns = new KeyedMutex()
   const underWay = new Map<string, Promise<Outcome>>()
-  return async (projectId, image) => {
-    const to = await locator.find(projectId)
+  return async (computeId, image) => {
+    const to = await members.find(computeId)
     // An absolute path is one of that machine.
     if (digests === undefined || to === undefined || image.startsWith('/')) return undefined
     const key = `${to.id} ${image}`

@@ -17,7 +17,7 @@ export interface LabPlaces {
   /** The computes of a project, the first one first; undefined for a project that is no lab. */
   computesOf(projectId: string): readonly string[] | undefined
   /** The compute of a node or of a direct link, by its id; undefined for an unknown one. */
-  computeOf(projectId: string, part: string): string | undefined
+  computeOf(projectId: string, part: string): string | undefined | Promise<string | undefined>
 }
 
 /** The durable map from projects to computes. A change is saved when its promise resolves. */

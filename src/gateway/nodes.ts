@@ -3,8 +3,8 @@ import type { AskOwner } from './project-locator.ts'
 
 /** What a link between two computes takes at each end. */
 export const gatewayNodes = (owner: AskOwner): SharedAgent['nodes'] => ({
-  get: (ref) => owner(ref.project_id, ({ nodes }) => nodes.get(ref)),
-  nioState: (ref, port) => owner(ref.project_id, ({ nodes }) => nodes.nioState(ref, port)),
-  attachNio: (ref, port, nio) => owner(ref.project_id, ({ nodes }) => nodes.attachNio(ref, port, nio)),
-  detachNio: (ref, port) => owner(ref.project_id, ({ nodes }) => nodes.detachNio(ref, port)),
+  get: (ref) => owner(ref.project_id, ({ nodes }) => nodes.get(ref), ref.node_id),
+  nioState: (ref, port) => owner(ref.project_id, ({ nodes }) => nodes.nioState(ref, port), ref.node_id),
+  attachNio: (ref, port, nio) => owner(ref.project_id, ({ nodes }) => nodes.attachNio(ref, port, nio), ref.node_id),
+  detachNio: (ref, port) => owner(ref.project_id, ({ nodes }) => nodes.detachNio(ref, port), ref.node_id),
 })

@@ -1,16 +1,17 @@
 import { connectHost, isLoopbackHost } from '../client/address.ts'
 import { conflict, notFound } from '../errors/api-error.ts'
 import type { Fleet } from '../fleet/fleet.ts'
+import type { NodePlace } from '../http/endpoint.ts'
 import { type Compute, tunnelled } from '../model/compute.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
 const loopback = '127.0.0.1'
 
-/** The address at which the host of one project reaches that of another; see `Context.between`. */
+/** See `Context.between`. */
 export const peerAddress =
-  (fleet: Fleet, locator: ProjectLocator) =>
-  async (from: string, to: string): Promise<string> => {
-    const [here, there] = await Promise.all([from, to].map((project) => locator.find(project)))
+  (fleet: Fleet, locator: Pick<ProjectLocator, 'find'>) =>
+  async (from: NodePlace, to: NodePlace): Promise<string> => {
+    const [here, there] = await Promise.all([from, to].map((it) => locator.find(it.project_id, it.node_id)))
     if (here === undefined || there === undefined)
       throw notFound('nodes: no compute has one of the projects', { word: 'no-such-project' })
     if (here.id === there.id) return loopback

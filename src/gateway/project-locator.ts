@@ -27,11 +27,7 @@ const unsavedMs = 60_000
 const maxUnsaved = 1000
 
 /** Asks the compute that has a project; see `ProjectLocator.at`. */
-export type AskOwner = <T>(
-  projectId: string,
-  use: (agent: RemoteHostAgent) => Promise<T>,
-  how?: { once?: boolean },
-) => Promise<T>
+export type AskOwner = <T>(projectId: string, use: (agent: RemoteHostAgent) => Promise<T>, part?: string) => Promise<T>
 
 /**
  * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
@@ -67,10 +63,15 @@ export class ProjectLocator {
   }
 
   /**
-   * Asks the compute that has the project; see `locate`. When that says that it has no such project, the compute is asked that has
+   * Asks the compute that has the project, or of a lab on several computes the part; see `locate`. When that says that it has no such project, the compute is asked that has
    * it now. `caller`: on whose behalf; without one on that of the gateway.
    */
-  async at<T>(projectId: string, use: (agent: RemoteHostAgent) => Promise<T>, caller?: RequestingCaller): Promise<T> {
+  async at<T>(
+    projectId: string,
+    use: (agent: RemoteHostAgent) => Promise<T>,
+    caller?: RequestingCaller,
+    part?: string,
+  ): Promise<T> {
     const ask = async (at: Member): Promise<T> => {
       caller?.answered(at.id)
       try {
@@ -79,7 +80,7 @@ export class ProjectLocator {
         throw presented(error, at)
       }
     }
-    const member = await this.locate(projectId)
+    const member = await this.locate(projectId, part)
     try {
       return await ask(member)
     } catch (error) {
@@ -144,7 +145,7 @@ export class ProjectLocator {
   /** The compute of a lab that has the part; else its first connected compute. */
   async #ofLab(projectId: string, part: string | undefined): Promise<Member | undefined> {
     const labs = this.#labs()
-    const id = part === undefined ? undefined : labs?.computeOf(projectId, part)
+    const id = part === undefined ? undefined : await labs?.computeOf(projectId, part)
     const ids = id === undefined ? (labs?.computesOf(projectId) ?? []) : [id]
     const members = (await Promise.all(ids.map((it) => this.#members.find(it)))).filter((it) => it !== undefined)
     const member = members.find(({ isConnected }) => isConnected) ?? members[0]

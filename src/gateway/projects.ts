@@ -40,8 +40,8 @@ export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'
       return status === 'closed' ? projects.filter(isClosed) : projects
     },
     create: (input) => create(input, options),
-    releaseUdpPort: (id, port) => at(id, ({ projects }) => projects.releaseUdpPort(id, port)),
-    reserveUdpPort: (id) => at(id, ({ projects }) => projects.reserveUdpPort(id)),
+    releaseUdpPort: (id, port, node) => at(id, ({ projects }) => projects.releaseUdpPort(id, port), node),
+    reserveUdpPort: (id, node) => at(id, ({ projects }) => projects.reserveUdpPort(id), node),
   }
 }
 

@@ -27,6 +27,12 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
  */
 export type Owner = 'project' | 'all' | 'self'
 
+/** A node as it is looked for. */
+export interface NodePlace {
+  readonly project_id: string
+  readonly node_id: string
+}
+
 /** What a handler gets beside its input. */
 export interface Context<Agent = SharedAgent> {
   readonly agent: Agent
@@ -37,8 +43,8 @@ export interface Context<Agent = SharedAgent> {
   readonly appliance: ApplianceVmService | undefined
   /** The labs; undefined for a service without them. */
   readonly labs: Labs | undefined
-  /** The address at which the host of one project reaches that of another. 409 when there is none. */
-  readonly between: (from: string, to: string) => Promise<string>
+  /** The address at which the host of one node reaches that of another. 409 when there is none. */
+  readonly between: (from: NodePlace, to: NodePlace) => Promise<string>
   /** Records the digests of images that are uploaded to computes. Absent where there is no gateway. */
   readonly uploads: Pick<UploadDigests, 'requireSpace' | 'watch'> | undefined
   /** Ports that are being linked now. */

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
@@ -70,6 +71,49 @@ describe('a token for some projects', () => {
     const id = crypto.randomUUID()
     const taken = JSON.stringify({ name: 'mine-3', project_id: id })
     expect((await ask('POST', '/v2/projects', { body: taken })).status).toBe(403)
+  })
+
+  it('gives no project a name that it does not have: by a copy, an import or an undo', async () => {
+    const ask = await tokenFor('own-*')
+    await post(ask, '/v2/projects', { name: 'own-a' })
+    const refused = async (answer: Promise<Response>) => {
+      const { status, json } = await answer.then(async (it) => ({ status: it.status, json: await it.json() }))
+      expect([status, json]).toMatchObject([403, { message: expect.stringMatching(/own-\*|name a directory/) }])
+    }
+    const copy = (input: object) => ask('POST', '/v2/projects/own-a/duplicate', { body: JSON.stringify(input) })
+    await refused(copy({ name: 'theirs' }))
+    await refused(copy({ name: 'own-b', path: '/tmp/own-b' }))
+    expect((await copy({ name: 'own-b' })).status).toBe(201)
+
+    const archive = await (await ask('GET', '/v2/projects/own-a/export')).arrayBuffer()
+    const theirs = await labOf('theirs')
+    const into = (id: string, query: string) => {
+      return ask('POST', `/v2/projects/${id}/import${query}`, { body: archive })
+    }
+    await refused(into(crypto.randomUUID(), '?name=mine'))
+    expect((await into(theirs.project_id, '?name=own-c')).status).toBe(404)
+    expect((await into(crypto.randomUUID(), '?name=own-c')).status).toBe(201)
+    expect((await into(crypto.randomUUID(), '')).status).toBe(201)
+
+    await post(admin, '/v2/projects', { name: 'hidden' })
+    await json(admin('PUT', '/v2/projects/hidden', { body: '{"name":"own-d"}' }))
+    await refused(ask('POST', '/v2/projects/own-d/undo'))
+    expect((await ask('GET', '/v2/projects/own-d')).status).toBe(200)
+    const all = await json<LabProject[]>(ask('GET', '/v2/projects'))
+    expect(all.map(({ name }) => name).sort()).toEqual(['own-a', 'own-a2', 'own-b', 'own-c', 'own-d'])
+    for (const { project_id } of all) await admin('DELETE', `/v2/projects/${project_id}`)
+    await admin('DELETE', theirs.at)
+  })
+
+  it('shows the jobs of its projects, and no others', async () => {
+    const [seen, unseen] = [await labOf('jobs-1'), await labOf('others-1')]
+    const begin = ({ at }: { at: string }) => post<LabJob>(admin, `${at}/jobs`, { action: 'start' })
+    const [mine, other] = [await begin(seen), await begin(unseen)]
+    const ask = await tokenFor('jobs-*')
+    expect((await json<LabJob[]>(ask('GET', '/v2/jobs'))).map(({ job_id }) => job_id)).toEqual([mine.job_id])
+    expect((await ask('GET', `/v2/jobs/${mine.job_id}`)).status).toBe(200)
+    for (const method of ['GET', 'DELETE']) expect((await ask(method, `/v2/jobs/${other.job_id}`)).status).toBe(404)
+    for (const { at } of [seen, unseen]) await admin('DELETE', at)
   })
 
   it('shows and changes nothing of other projects by any endpoint', async () => {

@@ -6,7 +6,7 @@ import { endpoints } from '../../src/routes.ts'
 export type Ask = (
   method: string,
   path: string,
-  init?: { body?: string; headers?: Record<string, string> },
+  init?: { body?: string | ArrayBuffer; headers?: Record<string, string> },
 ) => Promise<Response>
 
 interface Others {

@@ -49,6 +49,13 @@ testWith(requireProgram('qemu-system-x86_64'))(
       expect([compute_id, answer.status, await answer.json()]).toMatchObject([compute_id, 201, { name: 'R1' }])
       const brought = await readFile(join(service.data, 'images/machine-emulator/disk.img'))
       expect(brought.equals(disk)).toBe(true)
+      await rm(join(service.data, 'images/machine-emulator/disk.img'))
+      const lab = `/v2/projects/named%20${compute_id}`
+      await gateway.call('POST', '/v2/projects', { name: `named ${compute_id}`, compute_id })
+      const { name: _, ...machine } = input
+      const properties = { ...machine, hda_disk_image: 'disk.img' }
+      const node = { name: 'R2', node_type: 'machine-emulator', compute_id, properties }
+      expect(await gateway.call('POST', `${lab}/nodes`, node)).toMatchObject({ name: 'R2', compute_id })
     }
   },
 )

@@ -6,7 +6,7 @@ import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
-import { portOf } from '../support/gateway-lab.ts'
+import { linkOf, portOf } from '../support/gateway-lab.ts'
 import { answered, labOver, linked, nodesOf, types } from '../support/lab-over-computes.ts'
 import { hangMs } from '../support/limits.ts'
 import { type Ask, staysUnseen } from '../support/others-project.ts'
@@ -55,6 +55,16 @@ describe('a lab of a Worker', () => {
   it('has its nodes where they were asked for, and frames pass over a link between computes', async () => {
     const path = await labOver(gateway, ['a', 'b'])
     await linked(gateway, path, 'PC1', 'PC2')
+    await gateway.call('POST', `${path}/nodes/start`)
+    await types(gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered, headers })
+    await gateway.call('DELETE', path)
+  })
+
+  it('has the ports of its nodes patched on the compute interface, also on two computes', async () => {
+    const path = await labOver(gateway, ['a', 'b'])
+    const [one, two] = await nodesOf(gateway, path)
+    const ends = [one, two].map((node) => `${path.replace('/v2/', '/v2/compute/')}/pc/nodes/${node?.node_id}`)
+    await gateway.call('POST', '/v2/links', linkOf(...(ends as [string, string])))
     await gateway.call('POST', `${path}/nodes/start`)
     await types(gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered, headers })
     await gateway.call('DELETE', path)

@@ -51,6 +51,11 @@ export class ProjectAccess {
     if (!isOwn) throw forbidden(`name: "${who}" is for the projects ${projects.join(', ')}`)
   }
 
+  /** 403 unless the client sees the project by this name. */
+  requireName(id: string, name: string): void {
+    if (!this.sees(id, name)) this.requireNew({ name })
+  }
+
   /** 403 for what credentials for some projects cannot ask, 404 for projects of others. */
   requireEndpoint({ endpoint, params }: Match, path: string, method: string, routes: Routes): void {
     if (this.isWhole) return
@@ -58,6 +63,8 @@ export class ProjectAccess {
     if (word !== undefined) {
       // The id of a project that is named is not told to those who do not see it.
       if (this.sees(isUuid(word) ? word : (this.#labs?.idOf(word) ?? word))) return
+      // One that it makes is looked at when its name is known.
+      if (endpoint.scope === 'own' && this.#labs?.nameOf(word) === undefined) return
       throw noSuchProject(word)
     }
     if (endpoint.scope !== undefined) return

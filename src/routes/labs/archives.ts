@@ -49,6 +49,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/import`, owner, tag, params: Type.Object({ project_id: Uuid }) },
+    scope: 'own',
     summary: 'Make a closed project of this id of an archive (.gns3project); a failure leaves nothing',
     description:
       'A name that is taken becomes the next free one. A node that cannot be made here is kept as a placeholder.',
@@ -66,7 +67,9 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
     async handle({ params, query, request }, context) {
       const { labs, ask } = labsOf(context)
       if (request.body === null) throw badRequest('The body is empty: send the archive')
-      return created(await importLab(labs, { project_id: params.project_id, name: query.name }, request.body, ask))
+      const { project_id } = params
+      const check = (name: string) => context.projects.requireName(project_id, name)
+      return created(await importLab(labs, { project_id, name: query.name, check }, request.body, ask))
     },
   }),
 ]

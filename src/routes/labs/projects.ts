@@ -56,8 +56,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const { name } = body
-      if (name != null && !context.projects.sees(labs.idOf(params.project_id), name))
-        context.projects.requireNew({ name })
+      if (name != null) context.projects.requireName(labs.idOf(params.project_id), name)
       return ok(await labs.update(params.project_id, body, ask))
     },
   }),

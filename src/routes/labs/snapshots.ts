@@ -37,6 +37,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const { caller } = context
+      context.projects.requireNew(body)
       return created(await duplicateLab(labs, await labs.find(params.project_id), body, { ask, caller }))
     },
   }),
@@ -54,7 +55,9 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
       },
       async handle({ params }, context) {
         const { labs, ask } = labsOf(context)
-        return ok(await undoEdit(labs, await labs.lab(params.project_id), way, ask))
+        const lab = await labs.lab(params.project_id)
+        const check = (name: string) => context.projects.requireName(lab.id, name)
+        return ok(await undoEdit(labs, lab, { way, check }, ask))
       },
     }),
   ),

@@ -39,18 +39,12 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
 ]
 
 async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], context: Context): Promise<Link> {
-  const { agent, between, labs } = context
-  for (const { project_id } of [a, b]) {
-    if ((labs?.computesOf(project_id)?.length ?? 0) < 2) continue
-    throw conflict(
-      `nodes: the project ${project_id} is on several computes; POST /v2/projects/${project_id}/links links its nodes`,
-    )
-  }
+  const { agent, between } = context
   for (const end of [a, b]) await requireFree(agent, end)
   const undo: (() => Promise<void>)[] = []
-  const reserve = async ({ project_id }: LinkEnd): Promise<number> => {
-    const port = await agent.projects.reserveUdpPort(project_id)
-    undo.push(() => agent.projects.releaseUdpPort(project_id, port))
+  const reserve = async ({ project_id, node_id }: LinkEnd): Promise<number> => {
+    const port = await agent.projects.reserveUdpPort(project_id, node_id)
+    undo.push(() => agent.projects.releaseUdpPort(project_id, port, node_id))
     return port
   }
   const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
@@ -66,7 +60,7 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
     }
   }
   try {
-    const [toB, toA] = await Promise.all([between(a.project_id, b.project_id), between(b.project_id, a.project_id)])
+    const [toB, toA] = await Promise.all([between(a, b), between(b, a)])
     const [portA, portB] = [await reserve(a), await reserve(b)]
     const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
     const nioA = await attach(a, { ...options, lport: portA, rhost: toB, rport: portB })

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto'
-import { readFile, writeFile } from 'node:fs/promises'
+import { readFile, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
@@ -44,6 +44,17 @@ testWith(requireProgram('qemu-system-x86_64'))(
     await writeFile(there(first), disk)
     expect(await create()).toMatchObject([201, { name: 'R1' }])
     expect((await readFile(there(second))).equals(disk)).toBe(true)
+
+    // A node of a lab, too, whose image its compute has lost since.
+    await rm(there(second))
+    await gateway.call('POST', '/v2/projects', { name: 'named', compute_id: 'second' })
+    const properties = { platform: 'x86_64', hda_disk_image: 'disk.img' }
+    const node = { name: 'R1', node_type: 'machine-emulator', compute_id: 'second', properties }
+    expect(await gateway.call('POST', '/v2/projects/named/nodes', node)).toMatchObject({ compute_id: 'second' })
+    expect((await readFile(there(second))).equals(disk)).toBe(true)
+    const unknown = { ...node, properties: { ...properties, hda_disk_image: 'nobody-has.img' } }
+    const refused = await gateway.fetch('/v2/projects/named/nodes', { method: 'POST', body: JSON.stringify(unknown) })
+    expect([refused.status, await refused.json()]).toMatchObject([409, { image: 'nobody-has.img' }])
   },
 )
 

@@ -1,10 +1,13 @@
 import { describe, expect, it } from 'vitest'
+import type { LabJob } from '../../../src/model/lab/job.ts'
+import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
 import type { Project } from '../../../src/model/project.ts'
-import { GatewayLab, portOf } from '../../support/gateway-lab.ts'
+import { GatewayLab, patch, portOf } from '../../support/gateway-lab.ts'
 import { answered, labOver, linked, nodesOf, types } from '../../support/lab-over-computes.ts'
 import { hangMs } from '../../support/limits.ts'
+import { readPcap } from '../../support/pcap.ts'
 import { portRanges } from '../../support/ports.ts'
 import { TestService } from '../../support/service.ts'
 
@@ -28,6 +31,48 @@ describe('a lab over two computes', () => {
       const left = await call<Project[]>('GET', `${compute}?status=all`)
       expect(left.map(({ project_id }) => project_id)).not.toContain(idOf(path))
     }
+  })
+
+  it('has links between them with a verdict, traffic, impairment and captures', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    const at = `${path}/links/${(await linked(lab.gateway, path, 'PC1', 'PC2')).link_id}`
+    const link = () => lab.gateway.call<LabLink>('GET', at)
+    const ping = (shows: RegExp) =>
+      types(lab.gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50 -w 200\r', shows })
+    await lab.gateway.call('POST', `${path}/nodes/start`)
+    await lab.gateway.call('POST', `${at}/start_capture`, { capture_file_name: 'ab.pcap' })
+    await ping(answered)
+    await expect.poll(link, { timeout: hangMs }).toMatchObject({ verdict: 'ok', verdict_reason: null })
+    await expect.poll(async () => (await link()).traffic_ab?.frames, { timeout: hangMs }).toBeGreaterThan(1)
+    expect((await link()).traffic_ba?.frames).toBeGreaterThan(1)
+    await lab.gateway.call('POST', `${at}/stop_capture`)
+    const file = await lab.gateway.fetch(`${path}/files/project-files/captures/ab.pcap`)
+    const frames = readPcap(Buffer.from(await file.arrayBuffer())).records.map((record) => record.frame)
+    expect(frames.filter((frame) => frame.readUInt16BE(12) === 0x0800)).toHaveLength(4)
+    for (const filters of [
+      { filters_ab: { packet_loss: [100] } },
+      { filters_ab: {}, filters_ba: { packet_loss: [100] } },
+    ]) {
+      await lab.gateway.call('PUT', at, filters)
+      await ping(/timeout/)
+    }
+    await lab.gateway.call('PUT', at, { filters_ba: {}, suspend: true })
+    await expect.poll(async () => (await link()).verdict, { timeout: hangMs }).toBe('suspended')
+    await lab.gateway.call('PUT', at, { suspend: false })
+    await ping(answered)
+    await lab.gateway.call('DELETE', path)
+  })
+
+  it('has the ports of its nodes patched on the compute interface', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    const [one, two] = await nodesOf(lab.gateway, path)
+    const ends = [one, two].map((node) => `${compute}/${idOf(path)}/pc/nodes/${node?.node_id}`) as [string, string]
+    expect((await patch(lab.gateway, ...ends)).status).toBe(201)
+    await lab.gateway.call('POST', `${path}/nodes/start`)
+    await types(lab.gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
+    const again = await patch(lab.gateway, ...ends)
+    expect([again.status, await again.json()]).toMatchObject([409, { message: /attached/ }])
+    await lab.gateway.call('DELETE', path)
   })
 
   it('has no link to a compute whose address is not known, and says what to do', async () => {
@@ -101,6 +146,30 @@ describe('a compute of a lab that is not there', () => {
         ['PC2', 'started', false],
       ])
     await types(lab.gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
+    await lab.gateway.call('DELETE', path)
+  })
+
+  it('fails the nodes of a job that it has, and no others', async () => {
+    const path = await labOver(lab.gateway, ['a', 'b'])
+    await lab.gateway.call('PUT', `${path}/nodes/PC1`, { ready: { console: 'go on', within_s: 60 } })
+    await lab.gateway.call('PUT', `${path}/nodes/PC2`, { after: ['PC1'] })
+    const begin = () => lab.gateway.call<LabJob>('POST', `${path}/jobs`, { action: 'start' })
+    const { job_id } = await begin()
+    const job = (id = job_id) => lab.gateway.call<LabJob>('GET', `/v2/jobs/${id}`)
+    await expect
+      .poll(async () => (await job()).nodes.map(({ state }) => state), { timeout: hangMs })
+      .toContain('unready')
+    const port = portOf(lab.b)
+    await lab.b.kill('SIGKILL')
+    await lab.shows('b', { connected: false })
+    await types(lab.gateway, `${path}/nodes/PC1`, { text: 'go on\r', shows: /go on/ })
+    await expect.poll(async () => (await job()).status, { timeout: hangMs }).toBe('failed')
+    expect(await job()).toMatchObject({ done: 1, failed: 1, reason: expect.stringMatching(/^PC2: .*compute b/) })
+    await lab.b.restart(port)
+    await lab.shows('b', { connected: true })
+    await lab.gateway.call('PUT', `${path}/nodes/PC1`, { ready: null })
+    const { job_id: second } = await begin()
+    await expect.poll(async () => (await job(second)).status, { timeout: hangMs }).toBe('done')
     await lab.gateway.call('DELETE', path)
   })
 

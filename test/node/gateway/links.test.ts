@@ -1,8 +1,8 @@
 import { expect, test } from 'vitest'
 import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import type { Fleet } from '../../../src/fleet/fleet.ts'
+import type { Member } from '../../../src/gateway/members.ts'
 import { peerAddress } from '../../../src/gateway/peer-address.ts'
-import type { ProjectLocator } from '../../../src/gateway/project-locator.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import { startGateway } from '../../support/gateway.ts'
 
@@ -78,8 +78,10 @@ test('an address that only this machine knows is not given to another', async ()
     joined: { protocol: 'tunnel', host: 'lab3' },
   }
   const fleet = { get: async (id: string) => ({ name: id, ...hosts[id] }) } as unknown as Fleet
-  const locator = { find: async (id: string) => ({ id }) } as unknown as ProjectLocator
-  const address = peerAddress(fleet, locator)
+  const locator = { find: async (id: string) => ({ id }) as Member }
+  const between = peerAddress(fleet, locator)
+  const place = (project_id: string) => ({ project_id, node_id: crypto.randomUUID() })
+  const address = (from: string, to: string) => between(place(from), place(to))
   expect(await address('far', 'far')).toBe('127.0.0.1')
   expect(await address('here', 'too')).toBe('127.0.0.1')
   expect(await address('here', 'far')).toBe('lab2.example')
