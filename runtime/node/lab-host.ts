@@ -49,12 +49,23 @@ export interface LabHostOptions {
 
 /** The host agent of this machine, with the computes beside it. */
 export async function openCompute({ config, log, records, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
-  const { agent, drivers, takenOver, close: closeAgent } = await createNodeAgent({ config, log, records, diagnose })
+  const opening = [createNodeAgent({ config, log, records, diagnose }), LabFiles.open(records)] as const
+  const [{ agent, drivers, takenOver, close: closeAgent }, store] = await Promise.all(opening)
   const local = { port, host: agent.host, fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
-  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, load: () => agent.host.load() })
-  void labs.restore(takenOver, { isRebooted: await isRebooted(records) })
+  const { labs, close: closeLabs } = await openLabs(fleet, {
+    config,
+    log,
+    records,
+    store,
+    load: () => agent.host.load(),
+  })
+  const rebooted = isRebooted(records).catch((err: Error) => {
+    log.error({ err }, 'whether the computer was started again is not known')
+    return false
+  })
+  void labs.restore(takenOver, { isRebooted: rebooted })
   return {
     agent,
     fleet,
@@ -84,7 +95,8 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
     warn: (message) => log.warn({}, message),
     host: { version, metrics: async () => [versionFamily(version), ...(await processMetrics())] },
   })
-  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, bring: gateway.bring })
+  const store = await LabFiles.open(records)
+  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, store, bring: gateway.bring })
   open = labs
   void labs.restore()
   return {
@@ -103,18 +115,15 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
   }
 }
 
+interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
+  readonly store: LabFiles
+  readonly load?: () => Promise<Load>
+  readonly bring?: BringImage
+}
+
 /** The labs over the computes of a fleet, with their documents in the data directory. */
-async function openLabs(
-  fleet: Fleet,
-  {
-    config,
-    log,
-    records,
-    load,
-    bring,
-  }: Pick<LabHostOptions, 'config' | 'log' | 'records'> & { load?: () => Promise<Load>; bring?: BringImage },
-): Promise<{ labs: Labs; close(): Promise<void> }> {
-  const store = await LabFiles.open(records)
+async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
+  const { config, log, records, store, load, bring } = options
   const { limits } = config.current
   let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {

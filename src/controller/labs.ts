@@ -150,9 +150,10 @@ export class Labs {
   static async start(options: LabsOptions): Promise<Labs> {
     const { store } = options
     const tell = (action: string, event: unknown) => labs.#tell({ action, event })
-    const templates = await Templates.open(store, tell)
-    const labs: Labs = new Labs(options, templates, await Symbols.open(store))
-    for (const [id, head] of await store.heads()) labs.#heads.set(id, head as ProjectRecord)
+    const kept = [Templates.open(store, tell), Symbols.open(store), store.heads()] as const
+    const [templates, symbols, heads] = await Promise.all(kept)
+    const labs: Labs = new Labs(options, templates, symbols)
+    for (const [id, head] of heads) labs.#heads.set(id, head as ProjectRecord)
     return labs
   }
 
@@ -160,11 +161,11 @@ export class Labs {
    * Opens the labs that were open before, and those that are to be opened at each start, once the computes are ready. `isRebooted`:
    * the computer was started since; of projects with `auto_start` the nodes that ran are started then.
    */
-  restore(ready: Promise<unknown> = Promise.resolve(), { isRebooted } = { isRebooted: false }): Promise<void> {
+  restore(ready?: Promise<unknown>, options: { isRebooted?: Promise<boolean> } = {}): Promise<void> {
     const wanted = [...this.#heads].filter(
       ([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished,
     )
-    const open = async ([id, { is_open, unfinished, computes }]: (typeof wanted)[number]) => {
+    const open = async (isRebooted: boolean, [id, { is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished)
         return this.#drop(id, computes, ownAsk(this.computes)).catch(
           ignore('the next start of the service tries again'),
@@ -174,7 +175,9 @@ export class Labs {
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
     }
-    const opened = ready.then(() => mapLimit(wanted, open))
+    const opened = Promise.all([options.isRebooted ?? false, ready]).then(([isRebooted]) =>
+      mapLimit(wanted, (it) => open(isRebooted, it)),
+    )
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
     return this.#restored
   }

@@ -88,10 +88,8 @@ export class Images implements ImageAgent {
     await makeDirectory(this.#directory)
     await removeTemporaries(this.#directory)
     await this.executables.open()
-    for (const kind of imageKinds) {
-      await makeDirectory(this.library.ownDirectory(kind))
-      await removeLeftovers(this.library.ownDirectory(kind))
-    }
+    const directories = imageKinds.map((kind) => this.library.ownDirectory(kind))
+    await Promise.all(directories.map((it) => makeDirectory(it).then(() => removeLeftovers(it))))
   }
 
   async close(): Promise<void> {

@@ -13,6 +13,7 @@ import {
 } from '../../../../src/kinds/pc.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { FileFacts } from '../../storage/file-facts.ts'
+import { findProgram } from '../../system/find-program.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
 import { type PcKindNode, PcProperties } from './properties.ts'
@@ -25,6 +26,8 @@ export type PcSettings = { readonly engine: Engine | 'auto'; readonly vpcs_path:
 
 /** VPCS takes the last byte of the MAC address (`-m`), so only the embedded engine runs pcs with greater ids. */
 const lastVpcsId = 254
+/** VPCS is taken for a usable one until it was probed, ms. */
+const firstProbeMs = 300
 /** VPCS without -R also binds the UDP port of `-s` plus this number. */
 const secondPortOffset = 9
 const onlyPort = [{ adapter: 0, port: 0 }]
@@ -45,7 +48,10 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
   constructor(host: KindHost<PcProperties, PcSettings>) {
     this.#host = host
-    void this.#findVpcs()
+    const { engine, vpcs_path } = host.settings()
+    if (engine !== 'embedded' && host.isLocal() && findProgram(vpcs_path) !== undefined) this.#engineNow = 'vpcs'
+    // Not at once: a start of the service would wait for the process.
+    setTimeout(() => void this.#findVpcs(), firstProbeMs).unref()
   }
 
   /** The VPCS of a start now. Not outside local mode: its console can connect to every port of the host (`rlogin`). */
