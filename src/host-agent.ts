@@ -246,6 +246,8 @@ export interface NodeAgent {
   resetConsole(ref: NodeRef): Promise<void>
   /** The console as a pair of streams: the scroll-back first unless `replay` is false, then live; 409 when the node does not run. */
   console(ref: NodeRef, signal: AbortSignal, options?: { replay: boolean }): Promise<ConsoleStream>
+  /** Telnet clients of the consoles of a project. */
+  telnetClients(projectId: string): Promise<number>
   /** The scroll-back; empty for a node whose run left none. 409 when the console has no text. */
   consoleLog(ref: NodeRef): Promise<Uint8Array>
   /**

@@ -40,6 +40,7 @@ import { type FoundProtection, Sandbox } from './sandbox/sandbox.ts'
 import { Checksums } from './storage/checksums.ts'
 import { makeDirectory } from './storage/durable-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
+import { bootId } from './system/process-identity.ts'
 import { version } from './system/version.ts'
 
 export interface NodeAgentOptions {
@@ -231,6 +232,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         platform: platform(),
         node_types: nodeKinds.filter(isLinkable),
         packet_path: await keeper.packetPath(),
+        boot_id: bootId(),
         ...Object.assign({}, ...(await Promise.all(Object.values(kinds).map((kind) => kind.capabilities?.())))),
       }),
       interfaces: async () => allowedInterfaces(interfaceRules()),

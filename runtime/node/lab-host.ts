@@ -20,7 +20,6 @@ import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
 import { callerName } from './http/caller.ts'
-import { isRebooted } from './labs/boot-id.ts'
 import { LabFiles } from './labs/lab-files.ts'
 import { ZipArchives } from './labs/zip-archives.ts'
 import type { Log } from './log/log.ts'
@@ -61,11 +60,7 @@ export async function openCompute({ config, log, records, tokens, port, inside }
     store,
     load: () => agent.host.load(),
   })
-  const rebooted = isRebooted(records).catch((err: Error) => {
-    log.error({ err }, 'whether the computer was started again is not known')
-    return false
-  })
-  void labs.restore(takenOver, { isRebooted: rebooted })
+  void labs.restore(takenOver)
   return {
     agent,
     fleet,

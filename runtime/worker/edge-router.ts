@@ -28,7 +28,7 @@ import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetObject, FleetSnapshot } from './fleet-object.ts'
-import { commonOptions, gatewayHost } from './host.ts'
+import { commonOptions, dialectOf, gatewayHost } from './host.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { PlacementCache } from './placement-cache.ts'
 import { socketTransport, upgrade } from './sockets.ts'
@@ -212,6 +212,7 @@ export class EdgeRouter {
     return createApp({
       ...commonOptions,
       aliases: aliasesOf(env),
+      dialect: dialectOf(env),
       agent: (asker) => {
         const agent = gateway().agent(asker)
         const { handOn } = agent

@@ -24,6 +24,10 @@ export interface Env {
   readonly LOGINS?: RateLimit
   /** Path words of clients for ours, separated by commas: vpcs=pc. */
   readonly ALIASES?: string
+  /** `gns3`: the words, members and statuses of release 2.2 of GNS3; default `patchbay`. */
+  readonly CLIENTS?: string
+  /** The version that those clients are told which do not say their own; default 2.2.59. */
+  readonly CLIENTS_VERSION?: string
 }
 
 const shortestKey = 32
@@ -38,6 +42,7 @@ export function missingSetting({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: En
   if ((more.ACCESS_TEAM_DOMAIN ?? '') !== '' && (more.ACCESS_AUDIENCE ?? '') === '')
     return 'ACCESS_TEAM_DOMAIN is set, and ACCESS_AUDIENCE is not: the AUD tag of the application is needed'
   if (!(rateOf(more) >= 0)) return 'RATE_PER_S: a number of requests is needed, or 0'
+  if (!['', 'patchbay', 'gns3'].includes(more.CLIENTS ?? '')) return 'CLIENTS: patchbay or gns3 is needed'
   if (listSetting(more.ALIASES).some((pair) => !aliasForm.test(pair)))
     return 'ALIASES: pairs such as vpcs=pc are needed'
   for (const [theirs, ours] of Object.entries(aliasesOf(more))) {

@@ -20,7 +20,7 @@ import type { MetricFamily } from '../../src/model/metrics.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { roundMs } from './health-check-loop.ts'
-import { commonOptions, gatewayHost, reportDefect } from './host.ts'
+import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
 import { LabTable } from './lab-table.ts'
@@ -107,6 +107,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     ...commonOptions,
     requests,
     aliases: aliasesOf(env),
+    dialect: dialectOf(env),
     agent: gateway.agent,
     async elsewhere({ endpoint }) {
       if (endpoint.owner === 'all' || endpoint.scope === 'own') await known()

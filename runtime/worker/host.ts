@@ -2,7 +2,9 @@ import { env } from 'cloudflare:workers'
 import type { AppOptions } from '../../src/app.ts'
 import { LoginLimit } from '../../src/auth/login-limit.ts'
 import type { GatewayHost } from '../../src/gateway/host.ts'
+import { gns3Dialect } from '../../src/gns3/dialect.ts'
 import { assetOf } from '../../src/http/assets.ts'
+import type { Dialect } from '../../src/http/dialect.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import script from '../vendor/rapidoc-min.js'
 import type { Env } from './env.ts'
@@ -44,6 +46,12 @@ export const reportDefect = (error: unknown, what: string): void => {
   // biome-ignore lint/suspicious/noConsole: the log of a Worker
   console.error(`${what}:`, error)
 }
+
+/** How clients speak; the same in the object, the objects of labs and isolates, as requests go on as they came. */
+export const dialectOf = ({ CLIENTS, CLIENTS_VERSION }: Env): Dialect | undefined =>
+  CLIENTS === 'gns3'
+    ? gns3Dialect({ version: CLIENTS_VERSION || '2.2.59', own: PATCHBAY_VERSION, hasWebUi: false })
+    : undefined
 
 /** What the app is given in the object and in isolates alike. */
 export const commonOptions = {

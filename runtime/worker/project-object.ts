@@ -12,7 +12,7 @@ import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
-import { commonOptions, gatewayHost, reportDefect } from './host.ts'
+import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { LabTable } from './lab-table.ts'
 import { objectComputes } from './object-computes.ts'
 import { upgrade } from './sockets.ts'
@@ -169,7 +169,15 @@ export class ProjectObject extends DurableObject<Env> {
     const { access } = openAuth(env, async () => undefined)
     const app = createApp({
       ...commonOptions,
-      ...{ aliases: aliasesOf(env), agent: gateway.agent, labs, access, upgrade, requests: this.#requests },
+      ...{
+        aliases: aliasesOf(env),
+        dialect: dialectOf(env),
+        agent: gateway.agent,
+        labs,
+        access,
+        upgrade,
+        requests: this.#requests,
+      },
     })
     return { app, labs }
   }

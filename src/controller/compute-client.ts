@@ -14,7 +14,7 @@ import { DirectLink } from '../model/direct-link.ts'
 import { Load } from '../model/host.ts'
 import { Project, ProjectFile } from '../model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
-import { UdpPort } from '../routes/projects.ts'
+import { ConsoleClients, UdpPort } from '../routes/projects.ts'
 import { Nio, NioState } from '../schema/nio.ts'
 
 /** A node as its compute shows it. What is not known here is handed on as it is. */
@@ -33,6 +33,8 @@ const ComputeNode = Type.Object(
   },
   { additionalProperties: Type.Unknown() },
 )
+
+const BootId = Type.Object({ boot_id: Type.Optional(Type.String()) })
 
 export interface NodePath {
   readonly project_id: string
@@ -135,6 +137,16 @@ export class ComputeClient {
 
   load(): Promise<Load> {
     return this.json(Load, { method: 'GET', path: '/v2/compute/load' })
+  }
+
+  async telnetClients(projectId: string): Promise<number> {
+    const call = { method: 'GET', path: path`/v2/compute/projects/${projectId}/console_clients` } as const
+    return (await this.json(ConsoleClients, call)).telnet_clients
+  }
+
+  /** Another one after each start of the computer; undefined where it is not known. */
+  async bootId(): Promise<string | undefined> {
+    return (await this.json(BootId, { method: 'GET', path: '/v2/compute/capabilities', pace: 'work' })).boot_id
   }
 
   async resetConsole(node: NodePath): Promise<void> {

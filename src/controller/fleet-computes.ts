@@ -1,15 +1,14 @@
 import { type Caller, headersFor } from '../auth/caller.ts'
-import { connectHost, isLoopbackHost } from '../client/address.ts'
 import { Connection } from '../client/connection.ts'
-import { conflict } from '../errors/api-error.ts'
 import { computeKey } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { noCompute, presented } from '../gateway/fan-out.ts'
 import { fleetMembers } from '../gateway/fleet-members.ts'
 import type { BringImage } from '../gateway/image-copies.ts'
 import type { Member } from '../gateway/members.ts'
+import { addressFor } from '../gateway/peer-address.ts'
 import { Scheduler } from '../gateway/scheduler.ts'
-import { type Compute, localId, tunnelled } from '../model/compute.ts'
+import { localId } from '../model/compute.ts'
 import { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 
@@ -68,24 +67,9 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
       const there = (await fleet.list()).filter(({ connected }) => connected)
       return there.map(({ compute_id }) => computeKey(compute_id))
     },
-    async address(from, to) {
-      if (from === to) return '127.0.0.1'
-      const [ours, theirs] = await Promise.all([fleet.get(from), fleet.get(to)])
-      const why = unknownTo(ours, theirs)
-      if (why === undefined) return connectHost(theirs.host)
-      throw conflict(
-        `nodes: the compute ${theirs.name} ${why}; put both nodes on one compute, or register it by an address that others reach`,
-      )
-    },
+    address: (from, to) => addressFor(fleet, from, to, apart),
   }
 }
 
 const ourOwn: Caller = { isDirect: false, mayExecute: false }
-
-/** Why one compute cannot reach another at the address by which this service does; undefined when it may. */
-function unknownTo(ours: Compute, theirs: Compute): string | undefined {
-  if (theirs.protocol === tunnelled) return 'has joined by itself, and no address of it is known'
-  if (!isLoopbackHost(connectHost(theirs.host))) return undefined
-  const isSameMachine = ours.protocol !== tunnelled && isLoopbackHost(connectHost(ours.host))
-  return isSameMachine ? undefined : `is registered at ${theirs.host}, which is only so on this machine`
-}
+const apart = 'put both nodes on one compute, or register it by an address that others reach'

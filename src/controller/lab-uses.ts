@@ -7,11 +7,16 @@ const graceMs = 5000
 interface LabUsesOptions {
   /** Whether a job of the lab runs. */
   readonly isBusy: (lab: Lab) => boolean
+  /** Whether a node of the lab has telnet clients. */
+  readonly hasTelnet: (lab: Lab) => Promise<boolean>
   readonly close: (lab: Lab) => Promise<void>
   readonly warn: (message: string) => void
 }
 
-/** Counts the open feeds and consoles of labs. A lab with `auto_close` is closed some seconds after the last of them has gone. */
+/**
+ * Counts the open feeds and consoles of labs. A lab with `auto_close` is closed some seconds after the last of them has gone, unless
+ * telnet clients stay: these are counted by the computes, which are asked then.
+ */
 export class LabUses {
   readonly #options: LabUsesOptions
   readonly #counts = new Map<Lab, number>()
@@ -43,15 +48,24 @@ export class LabUses {
   }
 
   #closeLater(lab: Lab): void {
-    const { isBusy, close, warn } = this.#options
     const cancel = startTimer(() => {
       this.#closing.delete(lab)
-      if (!lab.isOpen || !lab.document.project.auto_close || this.#counts.has(lab)) return
-      if (isBusy(lab)) return this.#closeLater(lab)
-      const failed = ({ message }: Error) => warn(`The project ${lab.document.project.name} was not closed: ${message}`)
-      close(lab).catch(failed)
+      void this.#closeUnlessUsed(lab)
     }, graceMs)
     this.#closing.set(lab, cancel)
+  }
+
+  async #closeUnlessUsed(lab: Lab): Promise<void> {
+    const { isBusy, hasTelnet, close, warn } = this.#options
+    const isDue = () =>
+      lab.isOpen && lab.document.project.auto_close && !this.#counts.has(lab) && !this.#closing.has(lab)
+    if (!isDue()) return
+    const isUsed = isBusy(lab) || (await hasTelnet(lab))
+    // It may have been used, and left again, meanwhile.
+    if (!isDue()) return
+    if (isUsed) return this.#closeLater(lab)
+    const failed = ({ message }: Error) => warn(`The project ${lab.document.project.name} was not closed: ${message}`)
+    await close(lab).catch(failed)
   }
 
   #cancel(lab: Lab): void {

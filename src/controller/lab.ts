@@ -38,6 +38,8 @@ export class Lab {
   linksReadAt = 0
   /** Nodes that run, or that ended without being stopped: an `auto_start` after a reboot starts them. */
   readonly ran: Set<string>
+  /** By compute what told its last start of the computer. */
+  readonly #boots: Map<string, string>
   readonly history = new LabHistory()
   /** Ends what goes on while the lab is open. */
   readonly closing = new AbortController()
@@ -50,6 +52,7 @@ export class Lab {
     this.id = id
     this.document = new LabDocument(entries)
     this.ran = new Set(entries.get('ran') as string[] | undefined)
+    this.#boots = new Map(entries.get('boots') as [string, string][] | undefined)
     this.#store = store
     this.#events = events
   }
@@ -79,6 +82,15 @@ export class Lab {
   /** Keeps `ran`. It is no edit of the document. */
   saveRan(): Promise<void> {
     return this.#store.save(this.id, new Map([['ran', [...this.ran]]]))
+  }
+
+  /** Keeps the boot id of a compute; whether it had another one before. */
+  async noteBoot(computeId: string, bootId: string): Promise<boolean> {
+    const before = this.#boots.get(computeId)
+    if (before === bootId) return false
+    this.#boots.set(computeId, bootId)
+    await this.#store.save(this.id, new Map([['boots', [...this.#boots]]]))
+    return before !== undefined
   }
 
   /** Tells the feed of the lab. */

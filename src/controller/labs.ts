@@ -126,6 +126,11 @@ export class Labs {
     this.jobList = jobs ?? this.jobs
     this.uses = new LabUses({
       isBusy: (lab) => this.jobs.isBusy(lab.id),
+      async hasTelnet({ id, document: { project } }) {
+        const count = (computeId: string) => computes.client(computeId).telnetClients(id)
+        const none = ignore('a compute that does not answer has nobody at its consoles')
+        return (await mapLimit(project.computes, (it) => count(it).catch(none))).some((found) => (found ?? 0) > 0)
+      },
       close: (lab) => this.close(lab.id, ownAsk(computes)),
       warn,
     })
@@ -158,26 +163,22 @@ export class Labs {
   }
 
   /**
-   * Opens the labs that were open before, and those that are to be opened at each start, once the computes are ready. `isRebooted`:
-   * the computer was started since; of projects with `auto_start` the nodes that ran are started then.
+   * Opens the labs that were open before, and those that are to be opened at each start, once the computes are ready.
    */
-  restore(ready?: Promise<unknown>, options: { isRebooted?: Promise<boolean> } = {}): Promise<void> {
+  restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
     const wanted = [...this.#heads].filter(
       ([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished,
     )
-    const open = async (isRebooted: boolean, [id, { is_open, unfinished, computes }]: (typeof wanted)[number]) => {
+    const open = async ([id, { is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished)
         return this.#drop(id, computes, ownAsk(this.computes)).catch(
           ignore('the next start of the service tries again'),
         )
-      const starts = !is_open ? 'all' : isRebooted ? 'ran' : 'none'
-      await this.#openNow(id, id, ownAsk(this.computes), starts).catch(({ message }: Error) =>
+      await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch(({ message }: Error) =>
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
     }
-    const opened = Promise.all([options.isRebooted ?? false, ready]).then(([isRebooted]) =>
-      mapLimit(wanted, (it) => open(isRebooted, it)),
-    )
+    const opened = ready.then(() => mapLimit(wanted, open))
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
     return this.#restored
   }
@@ -290,6 +291,7 @@ export class Labs {
         await this.#keepHead(id, saved)
         const lab = this.#opened(id, new Lab(id, new Map([['project', saved]]), this.#store, this.events))
         this.#tellAll(lab, 'project.created')
+        await this.#startAfterReboot(lab, record.computes, ask)
         return lab.project()
       } catch (error) {
         this.#heads.delete(id)
@@ -303,12 +305,14 @@ export class Labs {
    * Makes a closed project in one step: `fill` gives it what it has. It is not seen before it is complete. A failure leaves nothing, and
    * neither does an end of the service.
    */
-  build(
+  async build(
     { name, path = null, ...settings }: LabProjectCreate,
     { ask, like = [] }: { ask: AskCompute; like?: readonly string[] },
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
     const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
+    // What a creation that broke off has left goes first.
+    await this.#restored
     return this.#mutex.run(id, async () => {
       requireName(name)
       if (this.#heads.has(id)) throw projectExists(id)
@@ -431,7 +435,10 @@ export class Labs {
       step,
     )
     await this.#keepHead(lab.id, lab.document.project)
-    if (lab.document.project.auto_start) await lab.saveRan()
+    if (lab.document.project.auto_start) {
+      await lab.saveRan()
+      if (lab.isOpen) await this.#startAfterReboot(lab, lab.document.project.computes, ask)
+    }
     this.#tellAll(lab, 'project.updated')
     return lab.project()
   }
@@ -440,11 +447,11 @@ export class Labs {
   async open(word: string, ask: AskCompute): Promise<LabProject> {
     const id = this.idOf(word)
     await this.#restored
-    return this.#openNow(id, word, ask, 'all')
+    return this.#openNow(id, word, ask, true)
   }
 
-  /** `starts`: the nodes that `auto_start` starts. */
-  #openNow(id: string, word: string, ask: AskCompute, starts: 'all' | 'ran' | 'none'): Promise<LabProject> {
+  /** `startsAll`: `auto_start` starts all nodes, and else those that ran before a reboot of their computes. */
+  #openNow(id: string, word: string, ask: AskCompute, startsAll: boolean): Promise<LabProject> {
     return this.#mutex.run(id, async () => {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
@@ -464,21 +471,42 @@ export class Labs {
         await this.#saveOpen(lab, true)
         this.#tellAll(lab, 'project.opened')
       }
-      this.#autoStart(lab, starts, ask)
+      for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.ran.add(node)
+      if (startsAll) this.#autoStart(lab, undefined, ask)
+      await this.#startAfterReboot(lab, computes, ask)
       return lab.project()
     })
   }
 
-  #autoStart(lab: Lab, starts: 'all' | 'ran' | 'none', ask: AskCompute): void {
-    const { document, ran, shown } = lab
-    const nodes = [...document.nodes.keys()].filter((id) => starts === 'all' || ran.has(id))
-    for (const [id, { status }] of shown) if (status !== 'stopped') ran.add(id)
-    if (starts === 'none' || !document.project.auto_start || nodes.length === 0) return
+  /** `nodes`: their ids; undefined: all. */
+  #autoStart(lab: Lab, nodes: string[] | undefined, ask: AskCompute): void {
+    if (!lab.document.project.auto_start || (nodes ?? [...lab.document.nodes.keys()]).length === 0) return
     try {
-      this.jobs.start(lab, { action: 'start', ...(starts === 'ran' && { nodes }) }, ask)
+      this.jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, ask)
     } catch (error) {
       lab.tell({ action: 'log.warning', event: { message: `Its nodes were not started: ${(error as Error).message}` } })
     }
+  }
+
+  /** Starts the nodes that ran on computes whose computers were started again since the lab last heard of them. */
+  async #startAfterReboot(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
+    if (!lab.document.project.auto_start) return
+    const rebooted = new Set<string>()
+    await mapLimit(computes, async (id) => {
+      const note = async (boot: string | undefined) => boot !== undefined && lab.noteBoot(id, boot)
+      const isOther = await ask(id).bootId().then(note).catch(ignore('a compute that is away is asked when it is back'))
+      if (isOther === true) rebooted.add(id)
+    })
+    const ran = [...lab.document.nodes.values()].filter(
+      ({ node_id, compute_id }) =>
+        rebooted.has(compute_id) && lab.ran.has(node_id) && lab.shown.get(node_id)?.status === 'stopped',
+    )
+    if (ran.length > 0)
+      this.#autoStart(
+        lab,
+        ran.map(({ node_id }) => node_id),
+        ask,
+      )
   }
 
   /** Stops its nodes, and keeps all. A closed one is left as it is. */
@@ -526,6 +554,7 @@ export class Labs {
     }))
     await this.#keepHead(lab.id, lab.document.project)
     if (this.#listens) this.#watch.add(computeId)
+    await this.#startAfterReboot(lab, [computeId], ask)
   }
 
   /**
@@ -710,6 +739,7 @@ export class Labs {
         // It was renamed while the compute was away.
         if (there.name !== name) await ask(computeId).updateProject(lab.id, { name })
         await this.#refresh(lab, [computeId], ask)
+        await this.#startAfterReboot(lab, [computeId], ask)
       } catch (error) {
         this.#absent(lab, computeId, error as Error)
       }

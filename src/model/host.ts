@@ -21,6 +21,9 @@ export const Capabilities = objectSchema('Capabilities', 'Capabilities of this c
     description:
       'How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only',
   }),
+  boot_id: Type.Optional(
+    Type.String({ description: 'Another one after each start of the computer, where it is known' }),
+  ),
   ...ofKinds,
 })
 

@@ -31,6 +31,10 @@ const forms: Readonly<Record<ApiVersion, ProjectForm>> = {
   },
 }
 
+export const ConsoleClients = objectSchema('ConsoleClients', 'Who is at the consoles of a project', {
+  telnet_clients: Type.Integer({ minimum: 0, description: 'Connections to the console ports of its nodes' }),
+})
+
 export const UdpPort = objectSchema('UdpPort', 'A UDP port reserved for a link', { udp_port: PortNumber })
 
 const isClosing = 'The project is being closed'
@@ -51,6 +55,15 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
     replies: { 204: { description: 'Written' } },
     errors: { 404: noSuchProject, 409: isClosing, ...noSpace },
     handle: ({ params }, { agent }) => noContentAfter(agent.projects.commit(params.project_id)),
+  })
+  const consoleClients = endpoint({
+    ...one,
+    method: 'GET',
+    path: `${one.path}/console_clients`,
+    summary: 'Count the clients of the consoles of a project',
+    replies: { 200: { description: 'The number', schema: ConsoleClients } },
+    errors: { 404: noSuchProject },
+    handle: async ({ params }, { agent }) => ok({ telnet_clients: await agent.nodes.telnetClients(params.project_id) }),
   })
   const releaseUdpPort = endpoint({
     method: 'DELETE',
@@ -183,7 +196,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       handle: async ({ params }, { agent }) =>
         created({ udp_port: await agent.projects.reserveUdpPort(params.project_id) }),
     }),
-    ...(isV1 ? [] : [releaseUdpPort]),
+    ...(isV1 ? [] : [releaseUdpPort, consoleClients]),
   ]
 })
 

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { appendFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -130,8 +130,21 @@ export class TestService {
   /** What a reboot of the computer is for it: it ends with all nodes, and finds another boot id. */
   async reboot(): Promise<void> {
     await this.end()
-    await writeFile(join(this.data, 'labs/boot-id'), 'another boot\n')
+    await this.forgetBoot('local')
     await this.restart()
+  }
+
+  /** Has its labs remember another boot of a compute, while it does not run. */
+  async forgetBoot(computeId: string): Promise<void> {
+    const labs = join(this.data, 'labs')
+    for (const name of await readdir(labs)) {
+      if (!/^[0-9a-f-]{36}\.jsonl$/.test(name)) continue
+      const lines = (await readFile(join(labs, name), 'utf8')).trimEnd().split('\n')
+      const { boots = [] } = Object.assign({}, ...lines.map((line) => JSON.parse(line))) as { boots?: string[][] }
+      const others = boots.filter(([id]) => id !== computeId)
+      if (others.length === boots.length) continue
+      await appendFile(join(labs, name), `${JSON.stringify({ boots: [...others, [computeId, 'another boot']] })}\n`)
+    }
   }
 
   async kill(signal: NodeJS.Signals): Promise<void> {

@@ -125,6 +125,33 @@ describe('an archive of a lab', () => {
       expect((await imported(new Uint8Array(body))).status).toBe(400)
   })
 
+  it('that breaks off with the program leaves nothing in the way of the next one', async () => {
+    const { path } = await labWithFile('near')
+    const archive = new Uint8Array(await (await gateway.fetch('GET', `${path}/export?compression=none`)).arrayBuffer())
+    await gateway.call('DELETE', path)
+    const id = crypto.randomUUID()
+    let isRead = () => {}
+    const begun = new Promise<void>((resolve) => {
+      isRead = resolve
+    })
+    const body = new ReadableStream({
+      start: (controller) => controller.enqueue(archive.subarray(0, 2 << 20)),
+      async pull() {
+        isRead()
+        await new Promise(() => {})
+      },
+    })
+    const cut = gateway.fetch('POST', `${projects}/${id}/import`, undefined, { body, duplex: 'half' } as RequestInit)
+    const ended = cut.catch(() => undefined)
+    await begun
+    await gateway.restart()
+    await ended
+    await gateway.untilConnected(farId)
+    expect((await gateway.fetch('GET', `${projects}/${id}`)).status).toBe(404)
+    expect((await imported(archive, { id })).status).toBe(201)
+    await gateway.call('DELETE', `${projects}/${id}`)
+  })
+
   it('does not replace a lab', async () => {
     const { path } = await labWithFile('near')
     const archive = new Uint8Array(await (await gateway.fetch('GET', `${path}/export`)).arrayBuffer())

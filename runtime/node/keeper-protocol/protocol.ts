@@ -199,6 +199,8 @@ export interface UnitState {
   readonly console: Listen | null
   /** Whether the unit is held (`unit.hold`); absent in keepers of earlier versions. */
   readonly is_held?: boolean
+  /** Telnet clients of the console; absent in keepers of earlier versions. */
+  readonly telnet_clients?: number
   /** Set when the unit has ended. Kept until `unit.forget`, so that a restarted service learns of the exit. */
   readonly exit: Exit | null
 }

@@ -44,6 +44,10 @@ export class ConsoleHub {
     return this.#listen
   }
 
+  get telnetClients(): number {
+    return [...this.#clients.values()].filter((form) => form === 'telnet').length
+  }
+
   /** The scroll-back. */
   get shown(): Buffer {
     return this.#scrollback.read()

@@ -68,6 +68,7 @@ export class Units {
       run,
       console: hub.listen,
       is_held: isHeld,
+      telnet_clients: hub.telnetClients,
       exit,
     }))
   }

@@ -57,6 +57,15 @@ export class Consoles {
     return Buffer.from(text, 'base64')
   }
 
+  /** Telnet clients of the consoles of these nodes. */
+  async telnetClients(nodes: readonly LabNode[]): Promise<number> {
+    // A call would start a keeper.
+    if (!this.#options.keeper.isUp) return 0
+    const keys = new Set(nodes.map(({ key }) => key))
+    const { units } = await this.#options.keeper.inventory()
+    return units.reduce((sum, { key, telnet_clients = 0 }) => sum + (keys.has(key) ? telnet_clients : 0), 0)
+  }
+
   /** A connection to the VNC server of the node; 409. */
   async screen(node: LabNode, signal: AbortSignal): Promise<ConsoleStream> {
     const { console_type } = node.record

@@ -208,6 +208,12 @@ export class Nodes implements NodeAgent {
     return this.#options.consoles.open(await this.#find(ref), signal, replay)
   }
 
+  async telnetClients(projectId: string): Promise<number> {
+    await this.#options.project(projectId)
+    const nodes = [...this.#options.table.values()].filter((node) => node.projectId === projectId)
+    return this.#options.consoles.telnetClients(nodes)
+  }
+
   async consoleLog(ref: NodeRef): Promise<Uint8Array> {
     return this.#options.consoles.log(await this.#find(ref))
   }

@@ -8,7 +8,16 @@ export interface ProcessIdentity {
   readonly boot_id: string
 }
 
-let bootId: string | undefined
+let known: string | undefined
+/** Made by the kernel at every boot (random(4)); undefined where there is none. */
+export function bootId(): string | undefined {
+  try {
+    known ??= readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
+  } catch {
+    // Only Linux has it.
+  }
+  return known
+}
 
 /** The fields of /proc/{pid}/stat from field 3 on (proc(5)). The name before them may contain spaces and parentheses. */
 export const statFields = (stat: string): string[] => stat.slice(stat.lastIndexOf(')') + 2).split(' ')
@@ -18,8 +27,7 @@ export function identify(pid: number): ProcessIdentity | undefined {
   try {
     const [state, ...fields] = statFields(readFileSync(`/proc/${pid}/stat`, 'latin1'))
     if (state === 'Z' || state === 'X') return undefined
-    bootId ??= readFileSync('/proc/sys/kernel/random/boot_id', 'latin1').trim()
-    return { pid, start_time: Number(fields[18]), boot_id: bootId }
+    return { pid, start_time: Number(fields[18]), boot_id: bootId() as string }
   } catch {
     return undefined
   }

@@ -188,6 +188,28 @@ describe('a compute of a lab that is not there', () => {
   })
 })
 
+it('after a reboot of a compute the nodes that ran there are started, with auto_start', async () => {
+  const path = await labOver(lab.gateway, ['a', 'b', 'b'])
+  await lab.gateway.call('PUT', path, { auto_start: true })
+  for (const name of ['PC2', 'PC3']) await lab.gateway.call('POST', `${path}/nodes/${name}/start`)
+  await lab.gateway.call('POST', `${path}/nodes/PC3/stop`)
+  const [ofGateway, ofB] = [portOf(lab.gateway), portOf(lab.b)]
+  await lab.gateway.end()
+  await lab.gateway.forgetBoot('b')
+  await lab.b.end()
+  await lab.b.restart(ofB)
+  await lab.gateway.restart(ofGateway)
+  await expect
+    .poll(() => reasons(path).catch(() => []), { timeout: hangMs })
+    .toEqual([
+      ['PC1', 'stopped', false],
+      ['PC2', 'started', false],
+      ['PC3', 'stopped', false],
+    ])
+  await lab.gateway.call('DELETE', path)
+  await lab.shows(lab.farId, { connected: true })
+})
+
 it('a lab is as it was after the gateway was killed', async () => {
   const path = await labOver(lab.gateway, ['a', lab.farId])
   await lab.gateway.call('POST', `${path}/nodes/start`)

@@ -84,7 +84,7 @@ test('a program that ends by itself is told as not requested, with its code and 
   const ended = { code: 7, signal: null, requested: false, last_words: 'no licence' }
   expect(await exit()).toEqual({ key, run, exit: ended })
   await client.closed()
-  expect(units.list()).toEqual([{ key, pid, run, console: null, is_held: false, exit: ended }])
+  expect(units.list()).toEqual([{ key, pid, run, console: null, is_held: false, telnet_clients: 0, exit: ended }])
   expect(units.running).toBe(0)
   expect(() => units.hub(key)).toThrow(expect.objectContaining({ code: 'not_running' }))
   units.forget(key)

@@ -1,6 +1,9 @@
+import { once } from 'node:events'
+import { connect } from 'node:net'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
+import type { LabProject } from '../../../src/model/lab/project.ts'
 import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
@@ -169,6 +172,30 @@ describe('a project', () => {
     feed.abort()
     expect((await service.call('GET', lab)).status).toBe('opened')
     socket.close()
+    await expect.poll(async () => (await service.call('GET', lab)).status, { timeout: hangMs }).toBe('closed')
+  })
+
+  it('with auto_close stays open while a telnet client is at a console', async () => {
+    const service = await campus({ PC1: {} }, { auto_close: true })
+    await service.call('POST', `${lab}/nodes/PC1/start`)
+    const { project_id } = await service.call<LabProject>('GET', lab)
+    const { console } = await service.call<LabNode>('GET', `${lab}/nodes/PC1`)
+    const telnet = connect(console as number, '127.0.0.1')
+    onTestFinished(() => void telnet.destroy())
+    await once(telnet, 'data')
+    const clients = () => service.call('GET', `/v2/compute/projects/${project_id}/console_clients`)
+    expect(await clients()).toEqual({ telnet_clients: 1 })
+    await service.call('POST', '/v2/projects', { name: 'Other', auto_close: true })
+    for (const name of ['campus', 'other']) {
+      const feed = new AbortController()
+      await service.fetch(`/v2/projects/${name}/notifications`, { signal: feed.signal })
+      feed.abort()
+    }
+    // It would be closed before the other one, whose feed has gone later.
+    const statusOf = async (name: string) => (await service.call('GET', `/v2/projects/${name}`)).status
+    await expect.poll(() => statusOf('other'), { timeout: hangMs }).toBe('closed')
+    expect(await statusOf('campus')).toBe('opened')
+    telnet.destroy()
     await expect.poll(async () => (await service.call('GET', lab)).status, { timeout: hangMs }).toBe('closed')
   })
 })

@@ -1,0 +1,43 @@
+import { expect, test } from 'vitest'
+import type { LabComputes } from '../../../src/controller/computes.ts'
+import type { NodeRecord, ProjectRecord } from '../../../src/controller/document.ts'
+import { Jobs } from '../../../src/controller/jobs.ts'
+import { Lab } from '../../../src/controller/lab.ts'
+import type { AskCompute } from '../../../src/controller/labs.ts'
+import type { LabStore } from '../../../src/controller/store.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
+import { EventLog } from '../../../src/events/event-log.ts'
+
+/** A job on one pc, of which the compute fails so. */
+async function jobThatFails(failure: Error) {
+  const reported: unknown[] = []
+  const node = { node_id: crypto.randomUUID(), name: 'PC1', node_type: 'pc', compute_id: 'a', after: [], ready: null }
+  const entries = new Map<string, unknown>([
+    ['project', { name: 'lab' } as ProjectRecord],
+    [`node/${node.node_id}`, node as unknown as NodeRecord],
+  ])
+  const events = new EventLog({ history: 10, feeds: () => 1 }, () => ({
+    cpu_usage_percent: 0,
+    memory_usage_percent: 0,
+  }))
+  const lab = new Lab(crypto.randomUUID(), entries, {} as LabStore, events)
+  events.openProject(lab.id)
+  const ask = (() => ({ act: () => Promise.reject(failure) })) as unknown as AskCompute
+  const jobs = new Jobs({ computes: {} as LabComputes, report: (error, what) => void reported.push([error, what]) })
+  const { id, over } = jobs.start(lab, { action: 'stop' }, ask)
+  await expect(over).rejects.toThrow(failure.message)
+  return { job: jobs.get(id), reported }
+}
+
+test('a job that fails by a defect of the service tells the log, and not the client, what it was', async () => {
+  const defect = new TypeError('undefined is not a function')
+  const { job, reported } = await jobThatFails(defect)
+  expect(job).toMatchObject({ status: 'failed', reason: expect.stringMatching(/^PC1: It failed by a defect/) })
+  expect(reported).toEqual([[defect, expect.stringContaining(job.job_id)]])
+})
+
+test('a refusal of a compute is shown, and not logged', async () => {
+  const { job, reported } = await jobThatFails(new ApiError(503, 'The compute is not there'))
+  expect(job.reason).toBe('PC1: The compute is not there')
+  expect(reported).toEqual([])
+})
