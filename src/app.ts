@@ -229,8 +229,10 @@ export function createApp(options: AppOptions): App {
       }
     },
   }
-  const publicPaths = new Set(endpoints.filter((it) => it.public).map(({ method, path }) => `${method} ${path}`))
-  const isPublic = (method: string, path: string): boolean => publicPaths.has(`${method} ${path}`)
+  const publicEndpoints = endpoints.filter((it) => it.public)
+  const publicPaths = new Set(publicEndpoints.map(({ path }) => path))
+  const isPublic = (asked: string, path: string): boolean =>
+    publicPaths.has(path) && publicEndpoints.some((it) => it.path === path && it.method === asked)
   const server = `patchbay/${version}`
   const nextId = requestIds()
   const dialectOf = (request: Request): Dialect | undefined =>
@@ -479,7 +481,7 @@ async function projectRequestOf(
   upgrade: Upgrade,
   jsonBytes: number,
 ): Promise<ProjectRequest> {
-  const { project_id, ...ids } = lowerIds(validate(endpoint.params as TObject, params, 'path'))
+  const { project_id, ...ids } = validParams(endpoint, params)
   const part = ids.node_id ?? ids.vm_id ?? ids.link_id ?? partIn(params.action)
   const isJson = endpoint.body !== undefined || endpoint.bodyKind === 'ignored'
   return {
@@ -501,7 +503,7 @@ async function answer(
   jsonBytes: number,
 ): Promise<Unfinished> {
   const input = {
-    params: endpoint.params === undefined ? {} : lowerIds(validate(endpoint.params, params, 'path')),
+    params: validParams(endpoint, params),
     query: endpoint.query === undefined ? {} : validate(endpoint.query, queryOf(request.url), 'query'),
   }
   const body = await bodyOf(endpoint, request, jsonBytes, (current) => current(input, context))
@@ -527,13 +529,19 @@ async function bodyOf(
 /** The node in a path that only a newer compute has, such as `kind/nodes/{node_id}/new`. */
 const partIn = (action = ''): string | undefined => /^[^/]+\/(?:nodes|vms)\/([^/]+)/.exec(action)?.[1]
 
-/** Ids are compared without regard to case; from here on they are lower-case. */
-function lowerIds(params: Record<string, unknown>): Record<string, unknown> {
-  for (const name of Object.keys(params)) {
-    const value = params[name]
-    if (name.endsWith('_id') && typeof value === 'string') params[name] = value.toLowerCase()
-  }
-  return params
+/** Parameters that were validated, by those of the match, which the router has for a path that is asked for again. */
+const validated = new WeakMap<object, Readonly<Record<string, unknown>>>()
+
+/** The parameters of the path. Ids are compared without regard to case; from here on they are lower-case. */
+function validParams({ params: schema }: Endpoint, params: Match['params']): Readonly<Record<string, unknown>> {
+  if (schema === undefined) return {}
+  const known = validated.get(params)
+  if (known !== undefined) return known
+  const given = Object.entries(validate(schema as TObject, params, 'path'))
+  const lower = given.map(([name, value]) => [name, name.endsWith('_id') ? String(value).toLowerCase() : value])
+  const valid = Object.freeze(Object.fromEntries(lower) as Record<string, unknown>)
+  validated.set(params, valid)
+  return valid
 }
 
 /** An answer for a tunnel, which needs no Response. */

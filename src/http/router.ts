@@ -26,6 +26,9 @@ interface Route {
 
 /** Limit of the cache of path shapes. Ordinary requests have about as many shapes as there are routes. */
 const maxShapes = 2000
+/** Limits of the cache of paths. */
+const maxPaths = 2000
+const maxPathLength = 300
 
 /** Finds the endpoint of a request: the first route that matches the path. */
 export class Routes {
@@ -38,6 +41,8 @@ export class Routes {
    * literal of any template. A parameter matches any segment, so all paths of a shape have the same route.
    */
   readonly #known = new Map<string, Route>()
+  /** Cache: a path -> its matches by method. Clients ask for the same nodes again and again. */
+  readonly #matches = new Map<string, Map<string, Match>>()
 
   /** `onward`: endpoints for paths that match none of the others. */
   constructor(endpoints: readonly Endpoint[], onward: readonly Endpoint[] = []) {
@@ -74,6 +79,17 @@ export class Routes {
   }
 
   #find(method: string, path: string): Match | { methods: string } {
+    const known = this.#matches.get(path)?.get(method)
+    if (known !== undefined) return known
+    const found = this.#findAnew(method, path)
+    if ('endpoint' in found && path.length <= maxPathLength) {
+      if (this.#matches.size >= maxPaths) this.#matches.clear()
+      this.#matches.set(path, (this.#matches.get(path) ?? new Map<string, Match>()).set(method, found))
+    }
+    return found
+  }
+
+  #findAnew(method: string, path: string): Match | { methods: string } {
     if (path.includes('//') && !path.includes('/files/')) throw this.#nothingAt(path)
     const segments = path.split('/')
     const route = this.#routeOf(path, segments)
