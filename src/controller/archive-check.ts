@@ -52,7 +52,8 @@ export async function checkedMembers<T>(
 /** Types of files, in the upper half of the attributes (inode(7), `S_IFMT`). */
 const typeMask = 0o170000
 const types = new Set([0, 0o100000, 0o040000])
-const [storedMethod, deflated] = [0, 8]
+export const storedMethod = 0
+const deflated = 8
 
 function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts): void {
   const why = (text: string) => badRequest(`The file ${shown(name)} of the archive ${text}`)
@@ -64,9 +65,9 @@ function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts)
   if (!types.has((attributes >>> 16) & typeMask)) throw why('is a link or a device, expected a file')
 }
 
-/** The CRC-32 of a member is another than the archive says. */
-export const damaged = (name: string): ApiError =>
-  badRequest(`The file ${shown(name)} of the archive is damaged: its CRC-32 is another`)
+/** A member is not what the archive says. */
+export const damaged = (name: string, why = 'its CRC-32 is another'): ApiError =>
+  badRequest(`The file ${shown(name)} of the archive is damaged: ${why}`)
 
 /** What a library says of an archive that it cannot read. */
 export function noZip(cause: unknown): never {

@@ -5,6 +5,7 @@ import { parseArgs } from 'node:util'
 import { against, type Suite } from './against.ts'
 import { coldStart, pcs, requests } from './compute.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
+import { archives } from './labs/archives.ts'
 import { jobs } from './labs/jobs.ts'
 import { labs } from './labs/labs.ts'
 import { nat } from './labs/nat.ts'
@@ -25,7 +26,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   logins,
   packets,
   netio,
-  labs: async () => [...(await labs()), ...(await jobs()), ...(await nat())],
+  labs: async () => [...(await labs()), ...(await jobs()), ...(await archives()), ...(await nat())],
   machines,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),

@@ -7,6 +7,8 @@ import { requireSpace } from './disk.ts'
 
 /** Bytes that are written between two checks of the free space. */
 const checkEvery = 16 * 2 ** 20
+/** Bytes, and pieces of them, that wait while those before them are written; they are written together then. */
+const [maxWaiting, maxPieces] = [2 ** 20, 256]
 
 export interface ReceiveOptions {
   /** Directory on the disk that is written to. */
@@ -31,27 +33,54 @@ export async function receive(
   { directory, minFreeMb, bodyTimeoutMs, fate, checkSize, signal }: ReceiveOptions,
 ): Promise<void> {
   const reader = content.getReader()
-  let unchecked = 0
-  let size = 0
+  let [size, unchecked, waiting] = [0, 0, 0]
+  let pieces: Uint8Array[] = []
+  let [writing, failure]: [Promise<void> | undefined, unknown] = [undefined, undefined]
+  const write = async () => {
+    while (pieces.length > 0) {
+      const now = pieces
+      unchecked += waiting
+      ;[pieces, waiting] = [[], 0]
+      const { bytesWritten } = await handle.writev(now)
+      // It may write only a part.
+      if (bytesWritten < byteLength(now)) await handle.writeFile(Buffer.concat(now).subarray(bytesWritten))
+      if (unchecked < checkEvery) continue
+      unchecked = 0
+      await requireSpace(directory, minFreeMb())
+    }
+  }
+  const written = async () => {
+    await writing
+    if (failure !== undefined) throw failure
+  }
   try {
     for (;;) {
       const { done, value } = await bounded(reader.read(), bodyTimeoutMs, fate, signal)
       if (done) break
       size += value.byteLength
       checkSize?.(size)
-      // Not `write`, which may write only a part.
-      await handle.writeFile(value)
-      unchecked += value.byteLength
-      if (unchecked < checkEvery) continue
-      unchecked = 0
-      await requireSpace(directory, minFreeMb())
+      if (failure !== undefined) throw failure
+      pieces.push(value)
+      waiting += value.byteLength
+      writing ??= write()
+        .catch((error: unknown) => {
+          failure = error
+        })
+        .finally(() => {
+          writing = undefined
+        })
+      if (waiting >= maxWaiting || pieces.length >= maxPieces) await written()
     }
+    await written()
     await handle.sync()
   } catch (error) {
     reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
+    await written()
     throw error
   }
 }
+
+const byteLength = (pieces: readonly Uint8Array[]): number => pieces.reduce((sum, it) => sum + it.byteLength, 0)
 
 function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal: AbortSignal | undefined): Promise<T> {
   const piece = reading.catch((cause: unknown) => {

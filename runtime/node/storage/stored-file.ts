@@ -50,10 +50,13 @@ async function isStillAt({ fd }: FileHandle, path: string): Promise<boolean> {
   return there === path || there === `${path} (deleted)`
 }
 
+/** Bytes that are read of a file at once. */
+export const readBytes = 2 ** 18
+
 /** A stream of `size` bytes of an open file from the offset `first`, even if the file grows. The file is closed with the stream. */
 export function contentOf(handle: FileHandle, size: number, first = 0): ReadableStream<Uint8Array> {
   if (size === 0) return emptyStream(handle)
-  return webStream(handle.createReadStream({ start: first, end: first + size - 1 }))
+  return webStream(handle.createReadStream({ start: first, end: first + size - 1, highWaterMark: readBytes }))
 }
 
 const emptyStream = (handle: FileHandle): ReadableStream<Uint8Array> =>
