@@ -1,4 +1,7 @@
-import type { LabEntries, LabStore } from '../../src/controller/store.ts'
+import { isApart, type LabEntries, type LabStore } from '../../src/controller/store.ts'
+
+/** Characters of a row, of three bytes at most: a row has no more than 2 MB. Documents of snapshots may be longer. */
+const rowCharacters = 600_000
 
 /** Documents of labs in a table of a Durable Object: that of one lab, or what the directory has of all. */
 export class LabTable implements LabStore {
@@ -20,6 +23,8 @@ export class LabTable implements LabStore {
 
   async load(id: string): Promise<LabEntries | undefined> {
     const rows = this.#rows('WHERE lab = ?', id)
+    if (isApart(id) && rows.length > 0)
+      return new Map([['document', JSON.parse(rows.map(({ value }) => value).join(''))]])
     return rows.length === 0 ? undefined : new Map(rows.map(({ key, value }) => [key, JSON.parse(value)]))
   }
 
@@ -27,6 +32,13 @@ export class LabTable implements LabStore {
     const { sql } = this.#storage
     this.#storage.transactionSync(() => {
       if (!this.#isMade) sql.exec(create)
+      if (isApart(id)) {
+        sql.exec('DELETE FROM lab_entries WHERE lab = ?', id)
+        const text = JSON.stringify(changes.get('document'))
+        for (let at = 0; at < text.length; at += rowCharacters)
+          sql.exec(put, id, `document/${at}`, text.slice(at, at + rowCharacters))
+        return
+      }
       for (const [key, value] of changes) {
         if (value === undefined || value === null)
           sql.exec('DELETE FROM lab_entries WHERE lab = ? AND key = ?', id, key)

@@ -3,6 +3,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import type { LabDrawing } from '../../src/model/lab/drawing.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import { portOf } from '../support/gateway-lab.ts'
@@ -180,9 +181,14 @@ it('a copy has the nodes where they were, over two computes, and ids of its own'
 
 it('a snapshot gives a lab over two computes back as it was', async () => {
   const { path, file } = await labWithFile('near', farId)
+  // The document is longer than a row of the object may be.
+  const svg = `<svg>${'<rect/>'.repeat(100_000)}</svg>`
+  for (const x of [1, 2, 3]) await gateway.call('POST', `${path}/drawings`, { svg, x })
   const { snapshot_id } = await gateway.call('POST', `${path}/snapshots`, { name: 'before' })
   await gateway.fetch('POST', `${path}/nodes/PC2/files/disk.img`, undefined, { body: 'changed' })
   await gateway.call('DELETE', `${path}/nodes/PC1`)
+  for (const { drawing_id } of await gateway.call<LabDrawing[]>('GET', `${path}/drawings`))
+    await gateway.call('DELETE', `${path}/drawings/${drawing_id}`)
   await gateway.call('POST', `${path}/snapshots/${snapshot_id}/restore`)
   const nodes = (await nodesOf(gateway, path)).map(({ name, status_reason }) => [name, status_reason])
   expect(nodes.sort()).toEqual([
@@ -190,6 +196,7 @@ it('a snapshot gives a lab over two computes back as it was', async () => {
     ['PC2', null],
   ])
   expect((await fileOf(path)).equals(file)).toBe(true)
+  expect((await gateway.call<LabDrawing[]>('GET', `${path}/drawings`)).map((it) => it.svg)).toEqual([svg, svg, svg])
   await gateway.call('DELETE', `${path}/snapshots/${snapshot_id}`)
   expect(await gateway.call('GET', `${path}/snapshots`)).toEqual([])
   await gateway.call('DELETE', path)
