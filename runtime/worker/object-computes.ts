@@ -7,7 +7,7 @@ import { isUpgrade } from '../../src/http/socket.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { heard } from './told.ts'
-import { sendWhole } from './whole-bodies.ts'
+import { lengthIn, sendWhole } from './whole-bodies.ts'
 
 /** What the object of the fleet tells of its computes to the objects of labs. */
 export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'address'] as const
@@ -17,6 +17,26 @@ export type LabQuestion = (typeof labQuestions)[number]
 export const askPath = '/ask/'
 
 const ourOwn: Caller = { isDirect: false, mayExecute: false }
+
+const pieceBytes = 256 * 1024
+
+/** A large answer in pieces of that size: workerd gives pieces of 4 KiB, of which each takes its way through all layers. */
+function inLargePieces(answer: Response): Response {
+  if (answer.body === null || (lengthIn(answer.headers) ?? 0) < pieceBytes) return answer
+  const reader = answer.body.getReader({ mode: 'byob' })
+  const body = new ReadableStream<Uint8Array>(
+    {
+      async pull(controller) {
+        const { done, value } = await reader.readAtLeast(pieceBytes, new Uint8Array(pieceBytes))
+        if (value !== undefined && value.byteLength > 0) controller.enqueue(value)
+        if (done) controller.close()
+      },
+      cancel: (reason) => reader.cancel(reason),
+    },
+    { highWaterMark: 0 },
+  )
+  return new Response(body, answer)
+}
 
 /** The computes of the fleet as the object of a lab sees them: by the object of the fleet. */
 export function objectComputes(env: Env): LabComputes {
@@ -28,7 +48,7 @@ export function objectComputes(env: Env): LabComputes {
     key ??= await isolateKey(env)
     const headers = { ...init.headers, [isolateHeader]: key }
     const url = `http://object${askPath}${encodeURIComponent(computeId)}${path}`
-    return sendWhole(fleet(), new Request(url, { ...init, headers }))
+    return inLargePieces(await sendWhole(fleet(), new Request(url, { ...init, headers })))
   }
   return {
     client(computeId, caller = ourOwn) {

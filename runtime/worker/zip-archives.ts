@@ -110,18 +110,20 @@ function contentOf(entry: FileEntry): ReadableStream<Uint8Array> {
 }
 
 async function receive(content: ReadableStream<Uint8Array>, pieces: Pieces): Promise<void> {
-  const reader = content.getReader()
+  // Without a buffer workerd gives pieces of 4 KiB.
+  const reader = content.getReader({ mode: 'byob' })
   const late = () => {
     throw new ApiError(408, `The body stopped coming for ${bodyTimeoutMs} ms; nothing was imported`)
   }
   try {
-    for (;;) {
-      const reading = reader.read().catch((cause: unknown) => {
+    for (let buffer = new ArrayBuffer(pieceBytes); ; ) {
+      const reading = reader.read(new Uint8Array(buffer)).catch((cause: unknown) => {
         throw badRequest('The body ended before its time; nothing was imported', { cause: cause as Error })
       })
       const { done, value } = await withTimeout(reading, bodyTimeoutMs, late)
-      if (done) break
+      if (done || value === undefined) break
       pieces.append(value)
+      buffer = value.buffer as ArrayBuffer
     }
     pieces.end()
   } catch (error) {
