@@ -1,22 +1,21 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { closedSchema, nullable, objectSchema } from '../schema/fields.ts'
-import { consolePort, nodeFields } from '../schema/node-fields.ts'
+import { closedSchema, nullable, objectSchema, oneOf } from '../schema/fields.ts'
+import { ethernetNios } from '../schema/nio.ts'
+import { nodeFields } from '../schema/node-fields.ts'
+import {
+  cardNames,
+  chassisNames,
+  type DynamipsPlatform,
+  defaultRam,
+  type Hardware,
+  portsOfRouter,
+  slotFields,
+  wicFields,
+  wicNames,
+} from './dynamips-hardware.ts'
 import { inputsOf } from './inputs.ts'
 import { action, incumbent, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
-
-/** The routers that dynamips emulates, and their default memory, MB. */
-export const defaultRam = {
-  c1700: 160,
-  c2600: 160,
-  c2691: 192,
-  c3600: 192,
-  c3725: 128,
-  c3745: 256,
-  c7200: 512,
-} as const
-
-export type DynamipsPlatform = keyof typeof defaultRam
 
 const platform = Type.Union(
   (Object.keys(defaultRam) as DynamipsPlatform[]).map((name) => Type.Literal(name)),
@@ -32,7 +31,7 @@ const image = Type.String({
 })
 const ram = Type.Integer({ minimum: 1, maximum: 4096, description: 'Memory, MB. Default: that of the platform' })
 const usage = Type.String({ maxLength: 65536, description: 'Notes on how to use the router' })
-const consoleType = Type.Literal('none', { default: 'none' })
+const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
 const value = { description: 'Idle-PC value of the image: the address at which dynamips sleeps while the router waits' }
 const idlepc = Type.String({
   ...value,
@@ -40,18 +39,54 @@ const idlepc = Type.String({
   expects: 'an address such as 0x60008120, or an empty text for none',
 })
 
+const card = (slot: number) =>
+  oneOf(['', ...cardNames], {
+    default: '',
+    description: `The card in slot ${slot}; empty: ${slot === 0 ? 'that of the chassis, or C7200-IO-FE' : 'none'}`,
+  })
+const wic = oneOf(['', ...wicNames], { default: '', description: 'The card in a WIC slot of slot 0; empty: none' })
+const mac = '^([0-9a-fA-F]{4}\\.){2}[0-9a-fA-F]{4}$'
+/** A size for which dynamips has a default. */
+const size = (what: string, maximum: number) =>
+  Type.Integer({ minimum: 0, maximum, default: 0, description: `${what}; 0: that of dynamips` })
+const config = (what: string) =>
+  Type.String({ maxLength: 1 << 18, description: `${what}; %h stands for the name. An empty text changes nothing` })
+
+/** The settings of a router that have the same default on all platforms. */
+export const dynamipsSettings = {
+  chassis: oneOf(chassisNames, { default: '', description: 'Model; empty: the default of the platform' }),
+  ...{ slot0: card(0), slot1: card(1), slot2: card(2), slot3: card(3), slot4: card(4), slot5: card(5), slot6: card(6) },
+  ...{ wic0: wic, wic1: wic, wic2: wic },
+  npe: oneOf(['npe-100', 'npe-150', 'npe-175', 'npe-200', 'npe-225', 'npe-300', 'npe-400', 'npe-g2'], {
+    default: 'npe-400',
+    description: 'Processor board of a c7200',
+  }),
+  nvram: size('NVRAM, KB', 4096),
+  iomem: size('Share of the memory for packets, percent; a c7200 has none', 50),
+  disk0: size('First PCMCIA disk, MB', 1024),
+  disk1: size('Second PCMCIA disk, MB', 1024),
+} as const
+
 export type DynamipsNode = Static<typeof DynamipsNode>
-export const DynamipsNode = objectSchema(
-  'DynamipsNode',
-  'A router that dynamips emulates to find idle-PC values; it has no ports',
-  { ...nodeFields, console_type: consoleType, platform, image, ram, idlepc: nullable(Type.String(value)), usage },
-)
+export const DynamipsNode = objectSchema('DynamipsNode', 'A router that dynamips emulates', {
+  ...nodeFields,
+  ...{ console_type: consoleType, platform, image, ram, idlepc: nullable(Type.String(value)), usage },
+  ...dynamipsSettings,
+  mac_addr: Type.String({ description: 'First of the MAC addresses of the router' }),
+})
 
 export const { create: DynamipsCreate, update: DynamipsUpdate } = inputsOf('router', DynamipsNode, {
   required: { platform, image },
   optional: {
-    console: Type.Integer({ ...consolePort, description: 'Accepted and ignored: the router has no console' }),
     ...{ ram, idlepc, usage },
+    ...dynamipsSettings,
+    mac_addr: Type.String({
+      pattern: `^$|${mac}`,
+      expects: 'a MAC address such as ca01.1234.0000, or nothing',
+      description: 'First of the MAC addresses of the router; generated from its id when empty',
+    }),
+    startup_config_content: config('Startup configuration'),
+    private_config_content: config('Private configuration'),
   },
 })
 export type DynamipsCreate = Static<typeof DynamipsCreate>
@@ -84,6 +119,13 @@ const measurement = {
   isSlow: true,
 } as const
 
+export type DynamipsConfigs = Static<typeof DynamipsConfigs>
+export const DynamipsConfigs = objectSchema(
+  'DynamipsConfigs',
+  'The configurations of a router; a member is absent when the router has no such configuration',
+  { startup_config_content: Type.Optional(Type.String()), private_config_content: Type.Optional(Type.String()) },
+)
+
 const schemas = { node: DynamipsNode, create: DynamipsCreate, update: DynamipsUpdate }
 
 export const dynamips = kind({
@@ -92,22 +134,40 @@ export const dynamips = kind({
   aliases: ['ios'],
   incumbent: incumbent({
     nodeType: 'dynamips',
-    members: ['node_directory', 'usage', 'platform', 'image', 'ram', 'idlepc', 'console', 'console_type'],
+    members: [
+      ...['node_directory', 'usage', 'platform', 'image', 'ram', 'idlepc', 'console', 'console_type', 'chassis', 'npe'],
+      ...['nvram', 'iomem', 'disk0', 'disk1', 'mac_addr', ...slotFields, ...wicFields],
+    ],
+    settings: ['startup_config_content', 'private_config_content'],
     // Its numbers are those of the processes of one compute; nothing here depends on them.
     added: () => ({ dynamips_id: 1 }),
   }),
   ...schemas,
   v1: v1Of('router', schemas, { lacks: ['console_type'] }),
-  nioTypes: [],
-  consoles: [],
+  configs: {
+    startup: { field: 'startup_config_content', action: 'configs' },
+    private: { field: 'private_config_content', action: 'configs' },
+  },
+  ports: (node) => portsOfRouter(node as Hardware),
+  nioTypes: ethernetNios,
+  consoles: ['text'],
   canBePaused: true,
   conflicts: {
-    create: 'the image is missing (its name is then in `image`) or is no IOS image',
-    update: 'The router is being measured, or the image is missing (its name is then in `image`) or is no IOS image',
+    create: 'no port is left, or the image is missing (its name is then in `image`) or is no IOS image',
+    update:
+      'The router runs and its cards would change, or is being measured, or the image is missing (its name is then in `image`) or is no IOS image',
     start: 'The router cannot run now, and the message says why; or its image is missing (its name is then in `image`)',
   },
   image: {},
   actions: {
+    configs: action({
+      method: 'GET',
+      path: 'configs',
+      summary: 'Read the configurations of a router: of its NVRAM while it runs, else of its files',
+      output: DynamipsConfigs,
+      answer: { description: 'The configurations' },
+      isSlow: true,
+    }),
     idlePcProposals: action({
       ...measurement,
       path: 'idlepc_proposals',

@@ -58,9 +58,9 @@ describe('a router', () => {
       name: 'R1',
       node_directory: expect.stringContaining(`dynamips/${node.node_id}`),
       status: 'stopped',
-      console: null,
-      console_host: null,
-      console_type: 'none',
+      console: expect.any(Number),
+      console_host: expect.any(String),
+      console_type: 'telnet',
       command_line: '',
       status_reason: null,
       platform: 'c3745',
@@ -68,6 +68,9 @@ describe('a router', () => {
       ram: 256,
       idlepc: null,
       usage: '',
+      ...{ chassis: '', slot0: 'GT96100-FE', slot1: '', slot2: '', slot3: '', slot4: '', slot5: '', slot6: '' },
+      ...{ wic0: '', wic1: '', wic2: '', npe: 'npe-400', nvram: 0, iomem: 0, disk0: 0, disk1: 0 },
+      mac_addr: `c4${node.node_id.slice(-6, -4)}.${node.node_id.slice(-4)}.0000`,
     })
     expect(await body(send(at))).toEqual(node)
     expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([node])
@@ -76,8 +79,12 @@ describe('a router', () => {
   test('is changed, and an empty idle PC is none', async () => {
     const project = await newProject()
     const { at } = await newRouter(project)
-    const changes = { name: 'R2', ram: 128, idlepc: '0x600ABCD0', usage: 'for tests', console: 5000 }
-    expect(await body(put(at, changes))).toMatchObject({ ...changes, idlepc: '0x600abcd0', console: null })
+    const changes = { name: 'R2', ram: 128, idlepc: '0x600ABCD0', usage: 'for tests', slot2: 'PA-8T' }
+    expect(await body(put(at, changes))).toMatchObject({ ...changes, idlepc: '0x600abcd0', slot0: 'C7200-IO-FE' })
+    expect(await body(put(at, { slot2: '', mac_addr: 'CA12.3456.0000' }))).toMatchObject({
+      ...{ slot2: '', mac_addr: 'ca12.3456.0000' },
+    })
+    expect(await body(put(at, { console_type: 'none' }))).toMatchObject({ console: null, console_type: 'none' })
     expect(await body(put(at, { idlepc: null, ram: null }))).toMatchObject({ idlepc: '0x600abcd0', ram: 128 })
     expect(await body(put(at, { idlepc: '' }))).toMatchObject({ idlepc: null })
   })
@@ -109,8 +116,13 @@ describe('a router', () => {
     ['ram', { ram: 5000 }],
     ['idlepc', { idlepc: 'soon' }],
     ['image', { image: '' }],
-    ['console_type', { console_type: 'telnet' }],
+    ['console_type', { console_type: 'vnc' }],
     ['adapters', { adapters: 2 }],
+    ['slot1', { slot1: 'NM-4T' }],
+    ['slot9', { slot9: 'PA-8T' }],
+    ['wic0', { wic0: 'WIC-2T' }],
+    ['chassis', { chassis: '3640' }],
+    ['mac_addr', { mac_addr: '00:11:22:33:44:55' }],
   ] as const)('with a wrong %s is refused', async ([field, input]) => {
     const project = await newProject()
     const answer = post(`${project.v2}/dynamips/nodes`, { name: 'R1', platform: 'c7200', image, ...input })
@@ -131,12 +143,13 @@ describe('a router', () => {
     expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([])
   })
 
-  test('has no ports and no console', async () => {
-    const { at } = await newRouter(await newProject())
-    const port = `${at}/adapters/0/ports/0`
-    for (const path of [`${port}/nio`, `${port}/start_capture`, `${port}/pcap`, `${at}/console/ws`]) {
-      expect([path, (await send(path)).status, (await post(path)).status]).toEqual([path, 404, 404])
-    }
+  test('has the ports of its cards, and no others', async () => {
+    const { at } = await newRouter(await newProject(), { slot3: 'PA-2FE-TX' })
+    const nio = { type: 'nio_udp', lport: 1, rhost: '127.0.0.1', rport: 2 }
+    const faultOf = async (port: string) =>
+      (await fault(post(`${at}/adapters/${port.replace('/', '/ports/')}/nio`, nio))).message
+    expect(await faultOf('3/2')).toContain('port_number: adapter 3 has no port 2')
+    expect(await faultOf('1/0')).toContain('adapter_number: the node has no adapter 1')
   })
 
   testWith(needsDynamips)('runs, stands still and goes on', async () => {
@@ -144,7 +157,7 @@ describe('a router', () => {
     const status = async () => (await body(send(at))).status
     expect(await body(post(`${at}/start`))).toMatchObject({
       status: 'started',
-      command_line: expect.stringMatching(/dynamips -N1 .*-H 127(\.\d+){3}:\d+$/),
+      command_line: expect.stringMatching(/dynamips -N1 --noctrl .*-H 127(\.\d+){3}:\d+$/),
     })
     for (const [action, expected] of [
       ['suspend', 'suspended'],

@@ -31,7 +31,7 @@ test('dynamips is looked for where the settings say', async () => {
   expect(await check('no-such-dynamips')).toEqual({
     name: 'dynamips',
     status: 'warning',
-    found: 'not found; for idle-PC values',
+    found: 'not found; for Cisco routers of the 1700 to 7200 series',
     fix: 'sudo apt-get install dynamips (Debian: component non-free)',
   })
   expect(await check(process.execPath)).toMatchObject({

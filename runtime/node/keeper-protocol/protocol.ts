@@ -101,6 +101,13 @@ const ProcessSpec = Type.Object({
   interrupts: Type.Optional(Type.Boolean()),
   /** Timeout of the wait for `ready`, ms. */
   ready_ms: Type.Optional(Milliseconds),
+  /**
+   * Where the program serves its console by telnet, at a loopback address. The keeper connects whenever it listens there; stdout is
+   * discarded, and `stdio` has no effect. Since protocol 7.
+   */
+  console_at: Type.Optional(
+    Type.Object({ host: Type.String({ pattern: '^127(\\.\\d{1,3}){3}$', expects: 'a loopback address' }), port: Port }),
+  ),
 })
 
 export type EmbeddedPcSpec = Static<typeof EmbeddedPcSpec>
@@ -216,9 +223,12 @@ const NetioPort = Type.Object({
   ethernet: Type.Boolean(),
 })
 
-/** The guest's side of a port: a UDP socket on 127.0.0.1, a port of an IOU instance, or one of a bridge, the unit of the port. */
+/**
+ * The guest's side of a port: a UDP socket on 127.0.0.1, a port of an IOU instance, or one of a bridge, the unit of the port. The
+ * frames of a serial port (`is_serial`, since protocol 7) have no Ethernet header.
+ */
 export type PortGuest =
-  | { readonly guest_port: number }
+  | { readonly guest_port: number; readonly is_serial?: boolean }
   | { readonly netio: NetioPort }
   | { readonly bridge_port: number }
 
@@ -331,7 +341,7 @@ export const operationInputs = {
   'bridge.table': Type.Object({ key: Key }),
   'bridge.clear': Type.Object({ key: Key }),
   'port.open': Type.Union([
-    Type.Object({ key: Key, guest_port: Port }),
+    Type.Object({ key: Key, guest_port: Port, is_serial: Type.Optional(Type.Boolean()) }),
     Type.Object({ key: Key, netio: NetioPort }),
     Type.Object({ key: Key, bridge_port: Type.Integer({ minimum: 0, maximum: 4095 }) }),
   ]),

@@ -16,6 +16,7 @@ import { CpuLimit } from './cpu-limit.ts'
 import { type InputTaken, InputWindow } from './input-window.ts'
 import { LineEnds } from './line-ends.ts'
 import type { Runner, UnitEnd } from './runner.ts'
+import { ServedConsole } from './served-console.ts'
 import { endOfWrapped, said, WrappedProgram } from './wrapped.ts'
 
 // The kernel kills the child when the keeper ends (PR_SET_PDEATHSIG). setpriv executes the program, which keeps the pid.
@@ -38,6 +39,7 @@ export class ChildProcessRunner implements Runner {
   readonly #limit: CpuLimit
   readonly #typed = new InputWindow()
   readonly #interrupts: boolean
+  readonly #served: ServedConsole | undefined
   #isOver = false
   #isHeld = false
   #stopping: Promise<UnitEnd> | undefined
@@ -48,8 +50,10 @@ export class ChildProcessRunner implements Runner {
     console: Writable | undefined,
     wrapped: WrappedProgram | undefined,
     interrupts: boolean,
+    served: ServedConsole | undefined,
   ) {
     this.#interrupts = interrupts
+    this.#served = served
     this.leader = child.pid ?? 0
     this.pid = wrapped?.pid ?? this.leader
     this.#wrapped = wrapped
@@ -70,7 +74,7 @@ export class ChildProcessRunner implements Runner {
       if (findProgram(named, spec.env?.PATH) === undefined) throw new Error('there is no such program')
       const log = openChildLog(spec.log)
       descriptors.push(log)
-      const pty = spec.stdio === 'pty' ? openPty() : undefined
+      const pty = spec.stdio === 'pty' && spec.console_at === undefined ? openPty() : undefined
       if (pty !== undefined) {
         descriptors.push(pty.slave)
         terminal = new ReadStream(pty.master)
@@ -85,9 +89,11 @@ export class ChildProcessRunner implements Runner {
         stdio: [
           ...(pty !== undefined
             ? [pty.slave, pty.slave, pty.slave]
-            : spec.stdio === 'pipe'
-              ? ['pipe' as const, 'pipe' as const, log]
-              : ['ignore' as const, log, log]),
+            : spec.console_at !== undefined
+              ? ['ignore' as const, 'ignore' as const, log]
+              : spec.stdio === 'pipe'
+                ? ['pipe' as const, 'pipe' as const, log]
+                : ['ignore' as const, log, log]),
           ...(isWrapped ? ['pipe' as const] : []),
         ],
       })
@@ -108,6 +114,7 @@ export class ChildProcessRunner implements Runner {
         terminal ?? child.stdin ?? undefined,
         wrapped,
         spec.interrupts ?? false,
+        spec.console_at && new ServedConsole(spec.console_at, output),
       )
     } catch (cause) {
       terminal?.destroy()
@@ -118,6 +125,7 @@ export class ChildProcessRunner implements Runner {
   }
 
   input(bytes: Uint8Array): InputTaken {
+    if (this.#served !== undefined) return this.#served.input(bytes)
     const console = this.#console
     if (!console?.writable) return { isTaken: false }
     const taken = this.#typed.send(console, bytes)
@@ -156,6 +164,7 @@ export class ChildProcessRunner implements Runner {
 
   #runFreely(): void {
     this.#isOver = true
+    this.#served?.close()
     this.#limit.lift()
     if (this.#isHeld) signalGroup(this.leader, 'SIGCONT')
     this.#isHeld = false

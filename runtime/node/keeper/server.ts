@@ -178,7 +178,8 @@ export class KeeperServer {
 
 function guestOf(lan: Switch, key: string, guest: PortGuest): SwitchGuest {
   if ('netio' in guest) return guest.netio
-  return 'guest_port' in guest ? guest.guest_port : lan.bridgePort(key.split('/')[0] ?? '', guest.bridge_port)
+  if ('bridge_port' in guest) return lan.bridgePort(key.split('/')[0] ?? '', guest.bridge_port)
+  return guest.is_serial === true ? { serial_port: guest.guest_port } : guest.guest_port
 }
 
 /** The validated input of an operation; `bad_request` names the wrong member. */

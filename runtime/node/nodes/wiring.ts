@@ -5,6 +5,7 @@ import type { PortWire } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
+import { lineOfPort } from './line.ts'
 import { ownerOf, parsePortName, portKey, type Slot } from './slots.ts'
 
 /** Maximum number of tries for a free identity; other programs may take it first. */
@@ -49,7 +50,8 @@ export class Wiring {
     const guest_port =
       isOurs && slot.guest_port !== null ? slot.guest_port : await ports.allocateWith('udp', owner, beside)
     slot.guest_port = guest_port
-    return this.#openWith(node, name, { guest_port })
+    const is_serial = lineOfPort(node, parsePortName(name)) === 'serial'
+    return this.#openWith(node, name, { guest_port, ...(is_serial && { is_serial }) })
   }
 
   /** Whether the node can keep a port with the ports bound beside it. A running program keeps its ports. */

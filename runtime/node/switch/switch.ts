@@ -17,7 +17,7 @@ import type { PacketPath, PathListener } from './core/path.ts'
 import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
-import { guestEnd, hasEthernet, isSameGuest, netioOf, requireGuest, type SwitchGuest } from './guests.ts'
+import { guestEnd, hasEthernet, isSameGuest, netioOf, requireGuest, type SwitchGuest, udpPortOf } from './guests.ts'
 import { endpointOf, isLoopbackEndpoint, isSamePlace, placeOf } from './places.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
@@ -116,7 +116,7 @@ export class Switch {
   list(): SwitchPortState[] {
     return [...this.#ports.values()].map(({ key, at, guestEndPort, link, recorder }) => ({
       key,
-      guest_port: typeof at === 'number' ? at : 0,
+      guest_port: udpPortOf(at),
       switch_port: guestEndPort,
       netio: netioOf(at),
       nio: link?.nio ?? null,

@@ -9,12 +9,16 @@ const begin = 0x80008000
 const mapped = 0x60000000
 
 const nop = 0
-const [t0, t1] = [8, 9]
+const [t0, t1, t2, t3] = [8, 9, 10, 11]
 const lui = (to: number, value: number) => (0x3c << 24) | (to << 16) | value
 const ori = (to: number, from: number, value: number) => (0x34 << 24) | (from << 21) | (to << 16) | value
 const addiu = (to: number, from: number, value: number) => (0x24 << 24) | (from << 21) | (to << 16) | (value & 0xffff)
 const jr = (to: number) => (to << 21) | 8
 const beqAlways = (words: number) => (0x10 << 24) | (words & 0xffff)
+const beqZero = (of: number, words: number) => beqAlways(words) | (of << 21)
+const andi = (to: number, from: number, value: number) => (0x30 << 24) | (from << 21) | (to << 16) | value
+const lbu = (to: number, from: number, offset: number) => (0x90 << 24) | (from << 21) | (to << 16) | offset
+const sb = (value: number, to: number, offset: number) => (0xa0 << 24) | (to << 21) | (value << 16) | offset
 const mtc0 = (from: number, register: number) => (0x40 << 24) | (4 << 21) | (from << 16) | (register << 11)
 const tlbwi = 0x42000002
 const [index, entryLo0, entryLo1, pageMask, entryHi, status] = [0, 2, 3, 5, 10, 12]
@@ -52,6 +56,23 @@ export const idling = throughTlb([
   ...load(t0, ring[0] ?? 0),
   ...ring.flatMap((_, step) => [addiu(t0, t0, step + 1 < steps ? stepBytes : -step * stepBytes), jr(t0), nop]),
 ])
+
+/** The serial chips of the consoles: where their registers are, and those of the status (bit 0: a byte is there) and of the data. */
+const consoles = {
+  c7200: { at: 0xbe840000, status: 0x40c, data: 0x41c },
+  c3600: { at: 0xbe840000, status: 5 << 3, data: 0 },
+} as const
+
+/** Greets on its console, and then sends back what is typed there. */
+export function echoing(platform: keyof typeof consoles): Buffer {
+  const { at, status: state, data } = consoles[platform]
+  const greeting = [...Buffer.from('echo ready\r\n')].flatMap((byte) => [ori(t2, 0, byte), sb(t2, t3, data)])
+  const start = [mtc0(0, status), nop, ...load(t3, at), ...greeting]
+  // Dynamips stops a router only where a jump to a register goes through it.
+  const loop = load(t1, begin + (start.length + 2) * 4)
+  const echo = [lbu(t2, t3, state), andi(t2, t2, 1), beqZero(t2, 3), nop, lbu(t2, t3, data), sb(t2, t3, data)]
+  return elf(begin, words([...start, ...loop, ...echo, jr(t1), nop]))
+}
 
 /** Works all the time, in one place that dynamips never leaves: no idle-PC value makes it rest. */
 export const busy = throughTlb([beqAlways(-1), nop])

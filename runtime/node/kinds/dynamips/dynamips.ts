@@ -1,17 +1,29 @@
 import { chmod, realpath } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../../src/async/keyed-mutex.ts'
-import type { PortRef } from '../../../../src/host-agent.ts'
+import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import {
+  type DynamipsConfigs,
   type DynamipsCreate,
   type DynamipsNode,
   type DynamipsUpdate,
-  defaultRam,
   dynamips,
+  dynamipsSettings,
 } from '../../../../src/kinds/dynamips.ts'
+import { completed, defaultRam, portsOfRouter } from '../../../../src/kinds/dynamips-hardware.ts'
+import type { PortShape } from '../../../../src/kinds/kind.ts'
 import type { ProcessSpec } from '../../keeper-protocol/protocol.ts'
 import { withChanges } from '../../nodes/record.ts'
+import {
+  createConfig,
+  named,
+  privateConfigName,
+  renameInConfig,
+  stageConfigs,
+  startupConfigName,
+} from '../../nodes/router-configs.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { warningsOf } from '../../nodes/warnings.ts'
 import { give, letRead } from '../../sandbox/box.ts'
@@ -19,21 +31,23 @@ import type { Confinement } from '../../sandbox/sandbox.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { KindHost } from '../host-kind.ts'
-import type { Launch, NodeActions, NodeKind } from '../kind.ts'
+import type { Launch, NodeActions, NodeKind, PortWire, PortWiring } from '../kind.ts'
+import { configsOfFiles } from './configs.ts'
 import { errorsName, logName, prepareFiles, removeTemporary } from './files.ts'
 import { DynamipsGuests } from './guests.ts'
 import { requireIosImage } from './image.ts'
 import { Measurements } from './measurements.ts'
-import { requireDynamips, unprivileged } from './program.ts'
-import { type DynamipsKindNode, DynamipsProperties } from './properties.ts'
+import { requireDynamips, takesConsoleAddress, unprivileged } from './program.ts'
+import { type DynamipsKindNode, DynamipsProperties, hardwareOf, macOf } from './properties.ts'
 import { controlAddress } from './ready.ts'
 import { type DynamipsTimeouts, defaultDynamipsTimeouts } from './timeouts.ts'
 
 type DynamipsHost = KindHost<DynamipsProperties, { readonly path: string }>
 
-const plainFields = ['platform', 'ram', 'usage'] as const
+const settingFields = Object.keys(dynamipsSettings) as (keyof typeof dynamipsSettings)[]
+const plainFields = ['platform', 'ram', 'usage', ...settingFields] as const
 
-/** The dynamips kind: routers without ports. Each has its own dynamips process, so that its idle PC can be measured. */
+/** The dynamips kind. Each router has its own dynamips process, so that its idle PC can be measured. */
 export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamips> {
   readonly descriptor = dynamips
   readonly schema = DynamipsProperties
@@ -47,11 +61,19 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     this.#host = host
     const timeouts: DynamipsTimeouts = { ...defaultDynamipsTimeouts, ...host.timeouts }
     this.stopGraceMs = timeouts.end
-    this.control = new DynamipsGuests(timeouts, host.listener, (node) => host.ports.releaseAll(controlOf(node)))
+    this.control = new DynamipsGuests(timeouts, host.listener, (node) => {
+      for (const owner of [controlOf(node), consoleOf(node)]) host.ports.releaseAll(owner)
+    })
     this.#measurements = new Measurements(this.control, timeouts)
   }
 
+  readonly wiring: PortWiring<DynamipsProperties> = {
+    lineOf: (node, { adapter, port }) =>
+      this.ports(node).find((it) => it.adapter === adapter && it.port === port)?.line ?? 'ethernet',
+  }
+
   readonly actions: NodeActions<typeof dynamips, DynamipsProperties> = {
+    configs: (at) => at.exclusively((node) => this.#configs(node)),
     idlePcProposals: (at, _, signal) => this.#measurements.idlePcProposals(at, signal),
     autoIdlePc: (at, _, signal) => this.#measurements.autoIdlePc(at, signal),
   }
@@ -60,22 +82,70 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     return this.#measurements.close()
   }
 
-  ports(): readonly PortRef[] {
-    return []
+  ports(node: DynamipsKindNode): readonly PortShape[] {
+    return portsOfRouter(hardwareOf(node))
+  }
+
+  /** Without the configurations: those of a saved lab are kept. */
+  adopt({ node_id: _, startup_config_content: __, private_config_content: ___, ...changes }: DynamipsCreate) {
+    return changes
   }
 
   async prepare(node: DynamipsKindNode, input: DynamipsCreate): Promise<void> {
-    await this.#apply(node, { ...input, ram: input.ram ?? defaultRam[input.platform] })
+    const { directory, record } = node
+    record.properties = await this.#changed(node, { ...input, ram: input.ram ?? defaultRam[input.platform] })
+    const write = async (name: Parameters<typeof createConfig>[1], text: string | null | undefined) =>
+      text ? createConfig(directory, name, text, record.name) : false
+    const written = [
+      await write(startupConfigName, input.startup_config_content),
+      await write(privateConfigName, input.private_config_content),
+    ]
+    if (written.includes(true)) record.properties = { ...record.properties, is_config_new: true }
   }
 
-  async update(node: DynamipsKindNode, changes: DynamipsUpdate): Promise<void> {
-    const { idlepc } = node.record.properties
+  async update(node: DynamipsKindNode, changes: DynamipsUpdate, before: string): Promise<void> {
+    const { record, directory } = node
+    const { properties } = record
+    const isStopped = node.status === 'stopped'
     if (changes.idlepc != null) this.control.requireUnmeasured(node)
-    await this.#apply(node, changes)
-    if (node.status !== 'stopped' && node.record.properties.idlepc !== idlepc) await this.control.setIdlePc(node)
+    const next = await this.#changed(node, changes)
+    if (!isStopped && !isDeepStrictEqual(hardwareOf(node), hardwareOf({ record: { ...record, properties: next } })))
+      throw conflict('The cards of a running router cannot be changed: stop it first', { word: 'node-running' })
+    if (!isStopped && record.console_type !== 'none' && properties.console_port === 0)
+      throw conflict('console_type: the router was started without a console: stop it first', { word: 'node-running' })
+    const { startup_config_content: startup, private_config_content: secret } = changes
+    const configs = await stageConfigs(
+      directory,
+      { [startupConfigName]: startup, [privateConfigName]: secret },
+      record.name,
+    )
+    try {
+      const texts = [startup, secret].map((text) => text && named(text, record.name))
+      if (!isStopped) await this.control.pushConfigs(node, texts)
+      else if (before !== record.name && properties.is_config_new && !startup)
+        await renameInConfig(directory, before, record.name)
+    } catch (error) {
+      await configs.discard()
+      throw error
+    }
+    await configs.commit()
+    const is_config_new = isStopped && (properties.is_config_new || !!startup || !!secret)
+    record.properties = { ...next, is_config_new }
+    if (!isStopped && next.idlepc !== properties.idlepc) await this.control.setIdlePc(node)
   }
 
-  async launch(node: DynamipsKindNode): Promise<Launch> {
+  /** Writes what a running router stored into its files. A stopped one was read when it stopped. */
+  async onCommit(node: DynamipsKindNode): Promise<void> {
+    if (node.status !== 'stopped') await this.control.saveConfigs(node)
+  }
+
+  async #configs(node: DynamipsKindNode): Promise<DynamipsConfigs> {
+    const stored = node.status === 'stopped' ? undefined : await this.control.configs(node)
+    const [startup, secret] = stored ? [stored.startup, stored.private] : await configsOfFiles(node.directory)
+    return { ...(startup && { startup_config_content: startup }), ...(secret && { private_config_content: secret }) }
+  }
+
+  async launch(node: DynamipsKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
     const { directory, record } = node
     const { ports, runDirectory } = this.#host
     const { properties } = record
@@ -89,8 +159,14 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     })
     // Dynamips cannot choose a free port itself.
     const control_port = await ports.allocate('console', controlOf(node))
-    record.properties = { ...properties, control_port, is_measured: this.#measurements.started.has(node.key) }
-    const args = ['-N1', '-l', logName, '-H', `${controlAddress()}:${control_port}`]
+    const console_port = record.console_type === 'none' ? 0 : await ports.allocate('console', consoleOf(node))
+    const is_measured = this.#measurements.started.has(node.key)
+    record.properties = { ...properties, control_port, console_port, is_measured }
+    this.control.wired(node, wires)
+    const host = controlAddress()
+    const consoleArgs = (await takesConsoleAddress(command)) ? ['--console-binding-addr', host] : []
+    // Without --noctrl a character on the console opens a menu of dynamips, which can end the router.
+    const args = ['-N1', '--noctrl', ...consoleArgs, '-l', logName, '-H', `${host}:${control_port}`]
     const run =
       confinement === undefined ? { command, args } : await this.#confined(node, confinement, { command, args, file })
     return {
@@ -103,6 +179,7 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
         log: join(directory, errorsName),
         // A pipe keeps errors apart from normal output, most of which dynamips prints at its end.
         stdio: 'pipe',
+        ...(console_port > 0 && { console_at: { host, port: console_port } }),
       },
     }
   }
@@ -123,38 +200,47 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
     // The copy has mode 0700.
     if (confinement.user !== undefined && command.startsWith(this.#host.runDirectory)) await chmod(command, 0o755)
     await give(confinement.user, directory)
-    const listens = [node.record.properties.control_port]
+    const { control_port, console_port } = node.record.properties
+    const listens = [control_port, console_port].filter((port) => port > 0)
     const cell = { cwd: directory, network: 'host', writable: [directory], readable: [image], listens } as const
     return { ...confinement.wrap(cell, command, args), is_wrapped: true }
   }
 
   view(node: DynamipsKindNode): DynamipsNode {
-    const { control_port: _, is_measured: __, ...settings } = node.record.properties
-    return { ...fieldsOf(node), console_type: 'none', ...settings }
+    const { record } = node
+    const { control_port: _, console_port: __, is_measured: ___, is_config_new: ____, ...settings } = record.properties
+    const console_type = record.console_type === 'none' ? 'none' : 'telnet'
+    return { ...fieldsOf(node), ...settings, ...hardwareOf(node), console_type, mac_addr: macOf(node) }
   }
 
   async duplicate(
     ...[source, destination, copy]: Parameters<NodeKind<DynamipsProperties>['duplicate']>
   ): Promise<void> {
     await copy(removeTemporary)
-    const { control_port, is_measured } = destination.record.properties
-    destination.record.properties = { ...source.record.properties, control_port, is_measured }
+    const { control_port, console_port, is_measured, mac_addr } = destination.record.properties
+    const own = { control_port, console_port, is_measured, mac_addr }
+    destination.record.properties = { ...source.record.properties, ...own }
   }
 
   onStarted(node: DynamipsKindNode): void {
-    this.#host.ports.adopt('console', node.record.properties.control_port, controlOf(node))
+    const { control_port, console_port } = node.record.properties
+    this.#host.ports.adopt('console', control_port, controlOf(node))
+    if (console_port > 0) this.#host.ports.adopt('console', console_port, consoleOf(node))
   }
 
   async onExited({ directory }: DynamipsKindNode): Promise<void> {
     await removeTemporary(directory).catch(ignore('the next start replaces these files'))
   }
 
-  /** Applies all changes, or none when it throws. */
-  async #apply(node: DynamipsKindNode, changes: DynamipsUpdate): Promise<void> {
+  /** The properties with the changes; 400, 409. */
+  async #changed(node: DynamipsKindNode, changes: DynamipsUpdate): Promise<DynamipsProperties> {
     const next = withChanges(node.record.properties, changes, plainFields)
+    const fault = completed(next)
+    if (typeof fault === 'string') throw badRequest(fault)
     if (changes.image != null) next.image = (await this.#imageNamed(node, changes.image)).name
     if (changes.idlepc != null) next.idlepc = Number(changes.idlepc) === 0 ? null : changes.idlepc.toLowerCase()
-    node.record.properties = next
+    if (changes.mac_addr != null) next.mac_addr = changes.mac_addr.toLowerCase()
+    return next
   }
 
   /** Finds an image and checks it; 409, with the member `image` when it is missing. */
@@ -167,3 +253,5 @@ export class DynamipsKind implements NodeKind<DynamipsProperties, typeof dynamip
 
 /** The owner of the control port of a router, for the port allocator. */
 const controlOf = ({ projectId, key }: DynamipsKindNode): string => `${projectId}/${key}/control`
+/** The owner of the port at which dynamips serves the console to the keeper. */
+const consoleOf = ({ projectId, key }: DynamipsKindNode): string => `${projectId}/${key}/console`

@@ -2,10 +2,14 @@ import { join } from 'node:path'
 import { aborted } from '../../../../src/async/abort.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason } from '../kind.ts'
+import type { PortRef } from '../../../../src/host-agent.ts'
+import { firstOfWic, isFixed, portsOfRouter, slotFields, wicFields } from '../../../../src/kinds/dynamips-hardware.ts'
+import { hasCarrier } from '../../nodes/record.ts'
+import type { GuestControl, GuestProcess, GuestState, KindListener, PortWire, StopReason } from '../kind.ts'
+import { configsOfFiles, parseConfigs, pushValues, type StoredConfigs, saveConfigs } from './configs.ts'
 import { errorsName, imageLink, lastOutput } from './files.ts'
 import type { Hypervisor } from './hypervisor.ts'
-import type { DynamipsKindNode, DynamipsProperties } from './properties.ts'
+import { type DynamipsKindNode, type DynamipsProperties, hardwareOf, macOf } from './properties.ts'
 import { reach } from './ready.ts'
 import { type DynamipsReply, HypervisorError } from './replies.ts'
 import type { DynamipsTimeouts } from './timeouts.ts'
@@ -15,6 +19,8 @@ export const routerName = 'router'
 /** A router has one processor. */
 const cpu = 0
 const noIdlePc = '0x0'
+/** The name of the NIO of a port inside dynamips. It is there while the router runs, and bound to the port while that is linked. */
+const nioName = ({ adapter, port }: PortRef): string => `nio_${adapter}_${port}`
 
 /** A router under measurement, with a separate connection. */
 export type Lent = { readonly process: GuestProcess; readonly client: Hypervisor }
@@ -27,11 +33,17 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
   readonly #listener: KindListener
   readonly #onEnded: (node: DynamipsKindNode) => void
   readonly #running = new Map<string, Running>()
+  readonly #wires = new WeakMap<DynamipsKindNode, ReadonlyMap<string, PortWire>>()
 
   constructor(timeouts: DynamipsTimeouts, listener: KindListener, onEnded: (node: DynamipsKindNode) => void) {
     this.#timeouts = timeouts
     this.#listener = listener
     this.#onEnded = onEnded
+  }
+
+  /** The UDP ports for the next start. */
+  wired(node: DynamipsKindNode, wires: ReadonlyMap<string, PortWire>): void {
+    this.#wires.set(node, wires)
   }
 
   async begin(node: DynamipsKindNode, process: GuestProcess): Promise<void> {
@@ -55,11 +67,13 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     if ((await this.#status(node)) === 'inactive') return { status: 'stopped', reason: null }
     // The earlier service may have been killed during a measurement, which changes the idle PC.
     await this.setIdlePc(node)
+    for (const port of portsOfRouter(hardwareOf(node))) await this.setCarrier(node, port, hasCarrier(node.record, port))
     return this.state(node)
   }
 
   async end(node: DynamipsKindNode, { ended }: GuestProcess, how: StopReason): Promise<void> {
     if (how === 'remove' || ended.aborted || node.record.properties.is_measured) return
+    await this.saveConfigs(node)
     await this.#do(node, 'vm stop', [], this.#timeouts.stop)
   }
 
@@ -87,7 +101,53 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     await this.#do(node, 'vm start')
   }
 
-  async setCarrier(): Promise<void> {}
+  async setCarrier(node: DynamipsKindNode, port: PortRef, isUp: boolean): Promise<void> {
+    const { adapter, port: number } = port
+    try {
+      const { lines } = await this.#run(node, 'vm slot_nio_bindings', [adapter])
+      const isBound = lines.some((line) => line.endsWith(`: ${nioName(port)}`))
+      if (isBound === isUp) return
+      if (isUp) await this.#run(node, 'vm slot_add_nio_binding', [adapter, number, nioName(port)])
+      await this.#run(node, isUp ? 'vm slot_enable_nio' : 'vm slot_disable_nio', [adapter, number])
+      if (!isUp) await this.#run(node, 'vm slot_remove_nio_binding', [adapter, number])
+    } catch (error) {
+      if (isClosed(error) || !this.#running.has(node.key)) return
+      const cable = isUp ? 'connected' : 'disconnected'
+      const message = `${node.record.name}: port ${adapter}/${number} could not be ${cable}: ${(error as Error).message}`
+      this.#listener.happened(node.key, { type: 'log.warning', message })
+    }
+  }
+
+  /** The configurations in the NVRAM of a running router; undefined when there is none. 409. */
+  configs = (node: DynamipsKindNode): Promise<StoredConfigs | undefined> => this.#configs(node).catch(refused)
+
+  /** Puts configurations into the NVRAM of a running router, for its next boot; an empty or absent one is kept. 409. */
+  async pushConfigs(node: DynamipsKindNode, texts: readonly (string | null | undefined)[]): Promise<void> {
+    const values = pushValues(texts)
+    if (values !== undefined) await this.#do(node, 'vm push_config', values)
+  }
+
+  /** Writes what the router stored into its files. Never throws: the NVRAM has it all the same. */
+  async saveConfigs(node: DynamipsKindNode): Promise<void> {
+    await this.#save(node).catch(({ message }: Error) => {
+      const text = `${node.record.name}: its configurations could not be read: ${message}`
+      this.#listener.happened(node.key, { type: 'log.warning', message: text })
+    })
+  }
+
+  async #save(node: DynamipsKindNode): Promise<boolean> {
+    const stored = await this.#configs(node)
+    if (stored !== undefined) await saveConfigs(node.directory, stored)
+    return stored !== undefined
+  }
+
+  async #configs(node: DynamipsKindNode): Promise<StoredConfigs | undefined> {
+    const reply = await this.#run(node, 'vm extract_config').catch((error: unknown) => {
+      if (error instanceof HypervisorError && error.code === 'refused') return undefined
+      throw error
+    })
+    return reply && parseConfigs(reply)
+  }
 
   async whileStill<T>(node: DynamipsKindNode, run: () => Promise<T>): Promise<T> {
     this.requireUnmeasured(node)
@@ -149,17 +209,55 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
 
   /** Creates and starts the router in a new dynamips. */
   async #create(node: DynamipsKindNode): Promise<void> {
-    const { platform, ram, idlepc } = node.record.properties
+    const { platform, ram, idlepc, npe, nvram, iomem, disk0, disk1, console_port } = node.record.properties
+    const hardware = hardwareOf(node)
     const run = (command: string, ...values: readonly (string | number)[]) => this.#run(node, command, values)
     await run('vm create', 1, platform)
+    if (hardware.chassis !== '') await run(`${platform} set_chassis`, hardware.chassis)
+    if (platform === 'c7200') await run('c7200 set_npe', npe)
+    await run(`${platform} set_mac_addr`, macOf(node))
     await run('vm set_ram', ram)
     // Anonymous memory, because a mapped file would fill the disk.
     await run('vm set_ram_mmap', 0)
+    if (nvram > 0) await run('vm set_nvram', nvram)
+    if (iomem > 0 && platform !== 'c7200') await run(`${platform} set_iomem`, iomem)
+    for (const [name, size] of Object.entries({ disk0, disk1 })) if (size > 0) await run(`vm set_${name}`, size)
     await run('vm set_ios', imageLink)
-    // The console is on this card, and IOS does not boot without it.
-    if (platform === 'c7200') await run('vm slot_add_binding', 0, 0, 'C7200-IO-FE')
+    // A card that belongs to the chassis is there. The console of a c7200 is on the card of slot 0.
+    for (const [slot, field] of slotFields.entries())
+      if (hardware[field] !== '' && !(slot === 0 && isFixed(hardware)))
+        await run('vm slot_add_binding', slot, 0, hardware[field])
+    for (const [index, field] of wicFields.entries())
+      if (hardware[field] !== '') await run('vm slot_add_binding', 0, firstOfWic(index), hardware[field])
+    await this.#connectPorts(node)
+    if (console_port > 0) await run('vm set_con_tcp_port', console_port)
     await run('vm set_idle_pc', idlepc ?? noIdlePc)
+    await this.#fillNvram(node)
     await run('vm start')
+  }
+
+  /** Makes the NIOs of all ports, and binds those of linked ports. */
+  async #connectPorts(node: DynamipsKindNode): Promise<void> {
+    const { client } = this.#runningOf(node)
+    const wires = this.#wires.get(node)
+    for (const port of portsOfRouter(hardwareOf(node))) {
+      const wire = wires?.get(`${port.adapter}/${port.port}`)
+      if (wire === undefined || client === undefined) continue
+      const { guest_port, switch_port } = wire
+      const values = [nioName(port), guest_port, '127.0.0.1', switch_port]
+      await client.run('nio create_udp', values, { ms: this.#timeouts.command })
+      if (hasCarrier(node.record, port))
+        await this.#run(node, 'vm slot_add_nio_binding', [port.adapter, port.port, nioName(port)])
+    }
+  }
+
+  /** Puts new configurations into the NVRAM. Else writes what it has into the files, after a crash for example. */
+  async #fillNvram(node: DynamipsKindNode): Promise<void> {
+    const { record, directory } = node
+    if (!record.properties.is_config_new && (await this.#save(node))) return
+    const values = pushValues(await configsOfFiles(directory))
+    if (values !== undefined) await this.#run(node, 'vm push_config', values)
+    record.properties = { ...record.properties, is_config_new: false }
   }
 
   async #status(node: DynamipsKindNode): Promise<'inactive' | 'running' | 'suspended'> {

@@ -22,7 +22,12 @@ export const dynamipsOfHost: HostKind<typeof dynamips, typeof settings, Dynamips
   settings,
   isImage: (file) => begins(file, isIosImage),
   doctor: async ({ path }, signal) => [
-    await programCheck('dynamips', [path], { use: 'for idle-PC values', install: installHint }, signal),
+    await programCheck(
+      'dynamips',
+      [path],
+      { use: 'for Cisco routers of the 1700 to 7200 series', install: installHint },
+      signal,
+    ),
   ],
   open: async (host) => new (await import('./dynamips.ts')).DynamipsKind(host),
 }

@@ -1,4 +1,4 @@
-import { chmod, copyFile, readlink, rename, rm, stat, utimes } from 'node:fs/promises'
+import { chmod, copyFile, readFile, readlink, rename, rm, stat, utimes } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import { begins } from '../../storage/file-head.ts'
@@ -36,6 +36,10 @@ export async function unprivileged(program: string, directory: string): Promise<
   // A file system that is mounted with noexec does not run the copy.
   return findProgram(copy) ?? program
 }
+
+/** Whether dynamips has the option for the address of its consoles. Without it (up to 0.2.21) they are where its control port is. */
+export const takesConsoleAddress = async (program: string): Promise<boolean> =>
+  (await readFile(program)).includes('console-binding-addr')
 
 /** Whether a process is dynamips itself, and not a script that started dynamips. */
 export const isDynamips = async (pid: number): Promise<boolean> =>

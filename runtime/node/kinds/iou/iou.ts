@@ -13,6 +13,15 @@ import {
 } from '../../../../src/kinds/iou.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import { withChanges } from '../../nodes/record.ts'
+import {
+  createConfig,
+  namedConfig,
+  privateConfigName,
+  readConfig,
+  renameInConfig,
+  stageConfigs,
+  startupConfigName,
+} from '../../nodes/router-configs.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { removeBox } from '../../sandbox/box.ts'
 import { FileFacts } from '../../storage/file-facts.ts'
@@ -21,17 +30,7 @@ import type { KindHost } from '../host-kind.ts'
 import type { Cleanup, HostIdentity, Launch, NodeActions, NodeKind, PortWiring } from '../kind.ts'
 import { ApplicationIds, hasInstance } from './application-ids.ts'
 import { lineIn, netioPortOf, portsOf, requireBays } from './bays.ts'
-import {
-  adoptFiles,
-  createConfig,
-  namedConfig,
-  privateConfigName,
-  readConfig,
-  removeVlans,
-  renameInConfig,
-  stageConfigs,
-  startupConfigName,
-} from './configs.ts'
+import { adoptFiles, removeVlans } from './configs.ts'
 import { imageFactsOf, knownFactsOf } from './image.ts'
 import { unlinkImage } from './image-link.ts'
 import { launchOf } from './launch.ts'

@@ -1,7 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { ApiError } from '../../../../src/errors/api-error.ts'
+import {
+  type ConfigName,
+  privateConfigName,
+  readConfig,
+  saveConfig,
+  startupConfigName,
+} from '../../nodes/router-configs.ts'
 import { type OwnFile, readOwn, replaceOwn, timeOf } from '../../storage/own-files.ts'
-import { type ConfigName, nvramName, privateConfigName, readConfig, saveConfig, startupConfigName } from './configs.ts'
+import { nvramName } from './configs.ts'
 import { type RouterConfigs, readConfigs, writeConfigs } from './nvram.ts'
 
 /** Limit of an NVRAM file. */

@@ -1,4 +1,5 @@
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
+import { configText } from '../../nodes/router-configs.ts'
 import { decompressLzc } from './lzc.ts'
 import {
   compressed,
@@ -102,14 +103,5 @@ function replaced(before: Buffer | undefined, sizeKb: number): { sections: Secti
       sections: emptySections,
       warnings: [`${change}, without the content of the old one, which cannot be read`],
     }
-  }
-}
-
-/** The text of a configuration: UTF-8, or Latin-1 for other bytes, so that no byte is lost. */
-export function configText(bytes: Buffer): string {
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes)
-  } catch {
-    return bytes.toString('latin1')
   }
 }

@@ -5,6 +5,18 @@ import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { Hypervisor } from '../../../../runtime/node/kinds/dynamips/hypervisor.ts'
 import { reach } from '../../../../runtime/node/kinds/dynamips/ready.ts'
+import {
+  cardNames,
+  chassisNames,
+  completed,
+  type DynamipsPlatform,
+  defaultRam,
+  firstOfWic,
+  isFixed,
+  slotFields,
+  wicFields,
+  wicNames,
+} from '../../../../src/kinds/dynamips-hardware.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { copyOfDynamips } from '../../../support/dynamips.ts'
 import { freePort } from '../../../support/ports.ts'
@@ -43,6 +55,43 @@ testWith(needsDynamips)('dynamips refuses with its number', async () => {
   expect(await refusal('vm foo', 'nobody')).toMatchObject({ reply: 202 })
   expect(await refusal('bar foo')).toMatchObject({ reply: 201 })
   expect(await refusal('vm start')).toMatchObject({ reply: 203 })
+})
+
+testWith(needsDynamips)('dynamips has every chassis, and takes every card of it', async () => {
+  const { client } = await running()
+  const run = (command: string, ...values: (string | number)[]) => client.run(command, values, bound)
+  const empty = { slot0: '', slot1: '', slot2: '', slot3: '', slot4: '', slot5: '', slot6: '' } as const
+  let id = 0
+  let cards = 0
+  for (const platform of Object.keys(defaultRam) as DynamipsPlatform[]) {
+    for (const chassis of chassisNames) {
+      const plain = completed({ platform, chassis, ...empty, wic0: '', wic1: '', wic2: '' })
+      if (typeof plain === 'string' || plain.chassis !== chassis) continue
+      const vm = `vm${++id}`
+      await run('vm create', vm, id, platform)
+      if (chassis !== '') await run(`${platform} set_chassis`, vm, chassis)
+      await run(`${platform} set_mac_addr`, vm, 'ca00.1234.0000')
+      const fixed = (await run('vm slot_bindings', vm)).lines
+      expect([platform, chassis, fixed.length === 1]).toEqual([platform, chassis, isFixed(plain)])
+      const takes = (change: object) => typeof completed({ ...plain, ...change }) !== 'string'
+      for (const [slot, field] of slotFields.entries()) {
+        if (slot === 0 && isFixed(plain)) continue
+        for (const card of cardNames.filter((card) => takes({ [field]: card }))) {
+          await run('vm slot_add_binding', vm, slot, 0, card)
+          await run('vm slot_remove_binding', vm, slot, 0)
+          cards++
+        }
+      }
+      for (const [index, field] of wicFields.entries()) {
+        for (const wic of wicNames.filter((wic) => takes({ [field]: wic }))) {
+          await run('vm slot_add_binding', vm, 0, firstOfWic(index), wic)
+          await run('vm slot_remove_binding', vm, 0, firstOfWic(index))
+          cards++
+        }
+      }
+    }
+  }
+  expect([id, cards]).toEqual([23, 280])
 })
 
 testWith(needsDynamips)('dynamips closes the connection when it ends', async () => {

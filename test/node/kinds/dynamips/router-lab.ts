@@ -72,7 +72,8 @@ export class RouterLab {
     const directory = join(this.data, 'images/dynamips')
     await mkdir(directory, { recursive: true })
     await writeFile(join(directory, image), content)
-    const wanted = { name: 'R1', platform: 'c7200' as const, ram: 64, image, ...input }
+    const console_type = 'none' as const
+    const wanted = { name: 'R1', platform: 'c7200' as const, ram: 64, image, console_type, ...input }
     const { node } = await this.agent.nodes.create(this.projectId, 'dynamips', wanted, { existing: 'refuse' })
     return { project_id: this.projectId, kind: 'dynamips', node_id: node.node_id }
   }

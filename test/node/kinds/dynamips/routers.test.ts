@@ -31,6 +31,7 @@ function resumesLate(words: readonly string[]): void {
   let [status, failures] = [0, 1]
   const answer = (command: string): string => {
     if (command === 'vm resume' && failures-- > 0) return '209-unable to resume'
+    if (command === 'vm extract_config') return '206-unable to extract config'
     status = { 'vm start': 2, 'vm suspend': 3, 'vm resume': 2 }[command] ?? status
     return `100-${status}`
   }

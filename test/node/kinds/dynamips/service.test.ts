@@ -25,7 +25,7 @@ async function start(program: string | undefined, launcher: readonly string[] = 
 async function newRouter(service: TestService): Promise<string> {
   const { project_id } = await service.call('POST', '/v2/compute/projects', { name: 'lab' })
   const nodes = `/v2/compute/projects/${project_id}/dynamips/nodes`
-  const { node_id } = await service.call('POST', nodes, { name: 'R1', ...question, idlepc })
+  const { node_id } = await service.call('POST', nodes, { name: 'R1', ...question, idlepc, console_type: 'none' })
   return `${nodes}/${node_id}`
 }
 

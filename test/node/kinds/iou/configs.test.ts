@@ -1,22 +1,19 @@
 import { mkdir, readdir, readFile, stat, symlink, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { adoptFiles, nvramName, removeVlans, vlanName } from '../../../../runtime/node/kinds/iou/configs.ts'
 import {
-  adoptFiles,
   type ConfigName,
   createConfig,
   named,
-  nvramName,
   privateConfigName,
   readConfig,
-  removeVlans,
   renamed,
   renameInConfig,
   saveConfig,
   stageConfigs,
   startupConfigName,
-  vlanName,
-} from '../../../../runtime/node/kinds/iou/configs.ts'
+} from '../../../../runtime/node/nodes/router-configs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 
 const startup = startupConfigName

@@ -2,17 +2,17 @@ import { readdir, readFile, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import {
-  nvramName,
-  privateConfigName as own,
-  startupConfigName as startup,
-} from '../../../../runtime/node/kinds/iou/configs.ts'
+import { nvramName } from '../../../../runtime/node/kinds/iou/configs.ts'
 import {
   pullConfigs,
   pushConfigs,
   type ReadContext,
   storedConfigs,
 } from '../../../../runtime/node/kinds/iou/nvram-files.ts'
+import {
+  privateConfigName as own,
+  startupConfigName as startup,
+} from '../../../../runtime/node/nodes/router-configs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { checksumOf, nvramFile } from './nvram-file.ts'
 
