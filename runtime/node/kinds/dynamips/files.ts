@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { readdir, realpath, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { endOfChildLog } from '../../keeper/child-log.ts'
@@ -8,6 +9,10 @@ export const imageLink = 'image.bin'
 export const logName = 'dynamips.log'
 /** The error output of dynamips. */
 export const errorsName = 'errors.txt'
+
+/** Whether a router has run before: dynamips keeps its NVRAM, on some platforms as a part of the ROM. */
+export const hasNvram = (directory: string, platform: string): boolean =>
+  ['nvram', 'rom'].some((name) => existsSync(join(directory, `${platform}_i1_${name}`)))
 
 /** Files of one run: the link, the instruction tables, and lock files. */
 const temporary = /^(image\.bin|ilt_.*|.*_lock)$/

@@ -7,7 +7,7 @@ import { firstOfWic, isFixed, portsOfRouter, slotFields, wicFields } from '../..
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, PortWire, StopReason } from '../kind.ts'
 import { configsOfFiles, parseConfigs, pushValues, type StoredConfigs, saveConfigs } from './configs.ts'
-import { errorsName, imageLink, lastOutput } from './files.ts'
+import { errorsName, hasNvram, imageLink, lastOutput } from './files.ts'
 import type { Hypervisor } from './hypervisor.ts'
 import { type DynamipsKindNode, type DynamipsProperties, hardwareOf, macOf } from './properties.ts'
 import { reach } from './ready.ts'
@@ -129,16 +129,13 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
 
   /** Writes what the router stored into its files. Never throws: the NVRAM has it all the same. */
   async saveConfigs(node: DynamipsKindNode): Promise<void> {
-    await this.#save(node).catch(({ message }: Error) => {
-      const text = `${node.record.name}: its configurations could not be read: ${message}`
-      this.#listener.happened(node.key, { type: 'log.warning', message: text })
-    })
-  }
-
-  async #save(node: DynamipsKindNode): Promise<boolean> {
-    const stored = await this.#configs(node)
-    if (stored !== undefined) await saveConfigs(node.directory, stored)
-    return stored !== undefined
+    try {
+      const stored = await this.#configs(node)
+      if (stored !== undefined) await saveConfigs(node.directory, stored)
+    } catch (error) {
+      const message = `${node.record.name}: its configurations could not be read: ${(error as Error).message}`
+      this.#listener.happened(node.key, { type: 'log.warning', message })
+    }
   }
 
   async #configs(node: DynamipsKindNode): Promise<StoredConfigs | undefined> {
@@ -251,10 +248,10 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
     }
   }
 
-  /** Puts new configurations into the NVRAM. Else writes what it has into the files, after a crash for example. */
+  /** Puts new configurations into the NVRAM, and those of the files into a new one. */
   async #fillNvram(node: DynamipsKindNode): Promise<void> {
     const { record, directory } = node
-    if (!record.properties.is_config_new && (await this.#save(node))) return
+    if (!record.properties.is_config_new && hasNvram(directory, record.properties.platform)) return
     const values = pushValues(await configsOfFiles(directory))
     if (values !== undefined) await this.#run(node, 'vm push_config', values)
     record.properties = { ...record.properties, is_config_new: false }
