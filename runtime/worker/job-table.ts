@@ -4,6 +4,8 @@ import type { LabJob } from '../../src/model/lab/job.ts'
 import type { Env } from './env.ts'
 
 const maxJobs = 10_000
+/** Of so many a list asks the labs, the newest first. */
+const maxListed = 400
 
 /** Which lab has which job: the jobs themselves are in the memory of the objects of their labs. */
 export class JobTable implements JobList {
@@ -27,7 +29,8 @@ export class JobTable implements JobList {
   }
 
   async list(): Promise<LabJob[]> {
-    const labs = this.#sql.exec<{ lab: string }>('SELECT DISTINCT lab FROM lab_jobs').toArray()
+    const newest = 'SELECT lab FROM lab_jobs ORDER BY position DESC LIMIT ?'
+    const labs = this.#sql.exec<{ lab: string }>(`SELECT DISTINCT lab FROM (${newest})`, maxListed).toArray()
     const found = await mapLimit(labs, ({ lab }) => this.#of(lab))
     return found.flat().sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
   }

@@ -52,9 +52,10 @@ export class LabTable implements LabStore {
     if (this.#isMade) this.#storage.sql.exec('DELETE FROM lab_entries WHERE lab = ?', id)
   }
 
-  /** The id of the lab of an object that has one. */
-  only(): string | undefined {
-    return this.#rows("WHERE key = 'project'")[0]?.lab
+  /** The id of the lab of an object that has one, or one that is not complete. */
+  only(isUnfinished = false): string | undefined {
+    const [head] = this.#rows("WHERE key = 'project'")
+    return head === undefined || (isUnfinished && JSON.parse(head.value).unfinished !== true) ? undefined : head.lab
   }
 
   /** Removes the table and all else that the object has stored. */

@@ -41,6 +41,8 @@ interface LabCopy {
 interface Opened {
   readonly app: App
   readonly labs: Labs
+  /** Settled when what broke off was removed, if that was possible. */
+  readonly restored: Promise<void>
 }
 
 /** The object of one lab: its document, its edits and its feed. Computes, names and templates it asks of the object of the fleet. */
@@ -105,8 +107,10 @@ export class ProjectObject extends DurableObject<Env> {
   override async alarm(): Promise<void> {
     if (this.#opened !== undefined) return this.#lookAgain()
     const id = new LabTable(this.ctx.storage).only()
-    if (id === undefined) await this.ctx.storage.deleteAll()
-    else await this.#open(id)
+    if (id === undefined) return this.ctx.storage.deleteAll()
+    await (await this.#open(id)).restored
+    // A compute that has a part of it is away.
+    if (new LabTable(this.ctx.storage).only(true) !== undefined) await this.#lookAgain()
   }
 
   async #lookAgain(): Promise<void> {
@@ -162,7 +166,7 @@ export class ProjectObject extends DurableObject<Env> {
       warn: (message) => console.warn(message),
       report: reportDefect,
     })
-    void labs.restore()
+    const restored = labs.restore()
     const placements = { get: async () => undefined, put: async () => {}, remove: async () => {} }
     const members = { all: async () => [], find: async () => undefined, watch: () => () => {} }
     const gateway = createGateway({ members, placements, host: gatewayHost() })
@@ -179,7 +183,7 @@ export class ProjectObject extends DurableObject<Env> {
         requests: this.#requests,
       },
     })
-    return { app, labs }
+    return { app, labs, restored }
   }
 }
 

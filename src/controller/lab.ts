@@ -44,6 +44,8 @@ export class Lab {
   /** Ends what goes on while the lab is open. */
   readonly closing = new AbortController()
   isOpen = false
+  /** Told how a compute answered a start or a stop. */
+  acted: (shown: ComputeNode) => void = () => {}
   readonly #store: LabStore
   readonly #events: EventLog
   readonly #edits = new SerialQueue()

@@ -634,6 +634,7 @@ export class Labs {
     lab.isOpen = true
     this.events.openProject(id)
     this.#open.set(id, lab)
+    lab.acted = (shown) => this.#noteRun(lab, shown)
     if (this.#only === undefined) this.#listen(lab, lab.closing.signal)
     return lab
   }
@@ -671,7 +672,12 @@ export class Labs {
 
   async #readAgain(lab: Lab): Promise<void> {
     this.#readAt = Date.now()
-    await this.#refresh(lab, lab.document.project.computes, ownAsk(this.computes))
+    const ask = ownAsk(this.computes)
+    const { computes } = lab.document.project
+    await this.#refresh(lab, computes, ask)
+    const hasEnded = [...lab.ran].some((id) => lab.shown.get(id)?.status === 'stopped')
+    if (hasEnded) await this.#startAfterReboot(lab, computes, ask)
+    for (const shown of lab.shown.values()) this.#noteRun(lab, shown)
   }
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {

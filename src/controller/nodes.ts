@@ -195,6 +195,7 @@ export async function actOn(
   if (action === 'start') await requireMade(labs, lab, record, ask)
   const shown = await ask(record.compute_id).act(nodePathOf(lab, record), action)
   lab.shown.set(record.node_id, shown)
+  lab.acted(shown)
   return lab.nodeView(lab.node(record.node_id))
 }
 

@@ -1,11 +1,14 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll, beforeAll, describe, expect, it } from 'vitest'
+import { text } from 'node:stream/consumers'
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
+import { listening } from '../support/fleet.ts'
 import { linkOf, portOf } from '../support/gateway-lab.ts'
 import { answered, labOver, linked, nodesOf, types } from '../support/lab-over-computes.ts'
 import { hangMs } from '../support/limits.ts'
@@ -50,6 +53,27 @@ afterAll(async () => {
   await gateway?.stop()
   if (gateway !== undefined) await rm(gateway.data, { recursive: true, force: true })
 })
+
+/** The port of a server that hands everything on to a service, but says another boot id. */
+async function behind(service: TestService, boot: { readonly id: string }): Promise<number> {
+  const server = createServer((req, res) => {
+    const { method, headers, url = '' } = req
+    const asked = request(service.url + url, { method, headers }, (answer) => {
+      if (!url.endsWith('/capabilities'))
+        return void answer.pipe(res.writeHead(answer.statusCode ?? 502, answer.headers))
+      const told = text(answer).then((body) => JSON.stringify({ ...JSON.parse(body), boot_id: boot.id }))
+      const failed = () => res.destroy()
+      told.then((body) => res.writeHead(200, { 'Content-Type': 'application/json' }).end(body), failed)
+    })
+    asked.on('error', () => res.destroy())
+    req.pipe(asked)
+  })
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return listening(server)
+}
 
 describe('a lab of a Worker', () => {
   it('has its nodes where they were asked for, and frames pass over a link between computes', async () => {
@@ -143,6 +167,25 @@ describe('a lab of a Worker', () => {
     expect(await listed()).toEqual([])
     expect((await gateway.fetch('GET', `/v2/jobs/${job_id}`)).status).toBe(404)
     await gateway.call('DELETE', path)
+  })
+
+  it('with auto_start has the nodes started that ran on a compute before a reboot', async () => {
+    const service = await TestService.start(embedded)
+    const boot = { id: 'the first' }
+    const input = { compute_id: 'rebooted', protocol: 'http', host: '127.0.0.1', port: await behind(service, boot) }
+    await gateway.call('POST', '/v2/computes', input)
+    const path = await labOver(gateway, ['rebooted', 'rebooted'])
+    await gateway.call('PUT', path, { auto_start: true })
+    for (const name of ['PC1', 'PC2']) await gateway.call('POST', `${path}/nodes/${name}/start`)
+    await gateway.call('POST', `${path}/nodes/PC2/stop`)
+    const port = portOf(service)
+    boot.id = 'the second'
+    await service.end()
+    await service.restart(port)
+    const statuses = async () => (await nodesOf(gateway, path)).map(({ status }) => status)
+    await expect.poll(statuses, { timeout: 2 * hangMs }).toEqual(['started', 'stopped'])
+    await gateway.call('DELETE', path)
+    await gateway.call('DELETE', '/v2/computes/rebooted')
   })
 
   it('is told of in the feed of the service', async () => {

@@ -3,6 +3,7 @@ import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
 import type { PortRef, SharedAgent } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { isLinkable, type NodeRef } from '../../kinds/node.ts'
+import { localId } from '../../model/compute.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'
 import type { Nio } from '../../schema/nio.ts'
 
@@ -39,7 +40,14 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
 ]
 
 async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], context: Context): Promise<Link> {
-  const { agent, between } = context
+  const { agent, between, host, labs } = context
+  for (const { project_id, node_id } of host === undefined ? [] : [a, b]) {
+    const at = labs?.computeOf(project_id, node_id) ?? localId
+    if (at !== localId)
+      throw conflict(
+        `nodes: a node is on the compute ${at}; POST /v2/projects/${project_id}/links links nodes of several`,
+      )
+  }
   for (const end of [a, b]) await requireFree(agent, end)
   const undo: (() => Promise<void>)[] = []
   const reserve = async ({ project_id, node_id }: LinkEnd): Promise<number> => {

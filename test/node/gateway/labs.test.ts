@@ -256,6 +256,9 @@ it('a plain service has labs over the computes that are registered with it, too'
   const input = { compute_id: 'beside', protocol: 'http', host: '127.0.0.1', port: portOf(beside) }
   await service.call('POST', '/v2/computes', input)
   const path = await labOver(service, ['local', 'beside'])
+  const [one, two] = (await nodesOf(service, path)).map(({ node_id }) => `${compute}/${idOf(path)}/pc/nodes/${node_id}`)
+  const refused = await patch(service, one ?? '', two ?? '')
+  expect([refused.status, await refused.json()]).toMatchObject([409, { message: /on the compute beside; POST/ }])
   await linked(service, path, 'PC1', 'PC2')
   await service.call('POST', `${path}/nodes/start`)
   await types(service, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
