@@ -42,21 +42,31 @@ export class ZipArchives implements LabArchives {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
     const zip = new ZipWriter(writable, { bufferedWrite: false, keepOrder: true, extendedTimestamp: false })
     const add = async () => {
-      for await (const { name, size, modified, content } of members)
-        await zip.add(
-          name,
-          { readable: content, size },
-          {
-            level: size === 0 ? 0 : Math.min(level, 6),
-            lastModDate: new Date(modified),
-            unixMode: 0o100600,
-            zip64: size >= 2 ** 32,
-          },
-        )
+      for await (const { name, size, modified, content } of members) {
+        const how = { lastModDate: new Date(modified), unixMode: 0o100600 }
+        await zip.add(name, { readable: content, size }, { level: size === 0 ? 0 : Math.min(level, 6), ...how })
+      }
       await zip.close()
     }
-    add().catch((error: unknown) => writable.abort(error).catch(ignore('the client has gone')))
-    return readable
+    const reader = readable.getReader()
+    let failure: unknown
+    add().catch((error: unknown) => {
+      failure = error
+      // The library has the other end.
+      reader.cancel(error).catch(ignore('it has failed already'))
+    })
+    return new ReadableStream<Uint8Array>(
+      {
+        async pull(controller) {
+          const { done, value } = await reader.read()
+          if (failure !== undefined) throw failure
+          if (done) controller.close()
+          else controller.enqueue(value)
+        },
+        cancel: (reason) => reader.cancel(reason),
+      },
+      { highWaterMark: 0 },
+    )
   }
 
   async open(content: ReadableStream<Uint8Array>): Promise<OpenArchive> {

@@ -153,6 +153,28 @@ describe('an archive of a lab', () => {
     await gateway.call('DELETE', `${projects}/${id}`)
   })
 
+  it('ends when its compute goes away, and what came is no archive', async () => {
+    const service = await TestService.start(embedded)
+    const input = { compute_id: 'leaves', protocol: 'http', host: '127.0.0.1', port: portOf(service) }
+    await gateway.call('POST', '/v2/computes', input)
+    const path = await labOver(gateway, ['leaves'])
+    const body = randomBytes(48 << 20)
+    await gateway.fetch('POST', `${path}/nodes/PC1/files/disk.img`, undefined, { body: new Uint8Array(body) })
+    const answer = await gateway.fetch('GET', `${path}/export?compression=none`)
+    const pieces: Uint8Array[] = []
+    const read = async () => {
+      for await (const piece of answer.body as ReadableStream<Uint8Array>) {
+        if (pieces.push(piece) === 1) await service.kill('SIGKILL')
+      }
+    }
+    await read().catch(() => {})
+    const came = Buffer.concat(pieces)
+    expect(came.length).toBeLessThan(body.length)
+    expect((await imported(new Uint8Array(came))).status).toBe(400)
+    await gateway.call('DELETE', '/v2/computes/leaves')
+    await gateway.call('DELETE', path)
+  })
+
   it('does not replace a lab', async () => {
     const { path } = await labWithFile('near')
     const archive = new Uint8Array(await (await gateway.fetch('GET', `${path}/export`)).arrayBuffer())
