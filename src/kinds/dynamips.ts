@@ -141,6 +141,8 @@ export const dynamips = kind({
     settings: ['startup_config_content', 'private_config_content'],
     // Its numbers are those of the processes of one compute; nothing here depends on them.
     added: () => ({ dynamips_id: 1 }),
+    // The WIC slots of a c1700 are a card there.
+    taken: ({ slot1 }) => (slot1 === 'C1700-MB-WIC1' ? { slot1: '' } : {}),
   }),
   ...schemas,
   v1: v1Of('router', schemas, { lacks: ['console_type'] }),

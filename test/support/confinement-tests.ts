@@ -7,11 +7,10 @@ import { join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
 import { counting } from '../node/kinds/machine-emulator/boot-sectors.ts'
-import { idling, ring } from '../stand-in/mips/programs.ts'
+import { echoing } from '../stand-in/mips/programs.ts'
 import { reachBits, report } from '../stand-in/report/build.ts'
 import { confinedService, confinementOf, launcherOfOther, letRun, otherUid } from './confined.ts'
 import { freshDirectory } from './directory.ts'
-import { hex } from './dynamips.ts'
 import { IouConsole, iourc, requireGcc, standIn } from './iou.ts'
 import { reserve } from './lab.ts'
 import { requireProgram, requireRoot } from './require.ts'
@@ -201,13 +200,15 @@ export function confinementTests(ways: readonly Way[]): void {
       testWith(confining, dynamips)(`dynamips runs confined and takes commands: ${by}, ${who}`, async () => {
         const service = await confinedService(by, launcher)
         await mkdir(join(service.data, 'images/dynamips'), { recursive: true })
-        await writeFile(join(service.data, 'images/dynamips/router.image'), idling, { mode: 0o644 })
+        await writeFile(join(service.data, 'images/dynamips/router.image'), echoing('c7200'), { mode: 0o644 })
         const project = await newProject(service)
         const router = await newNode(service, project, 'dynamips', {
-          ...{ name: 'R1', platform: 'c7200', image: 'router.image', ram: 64, idlepc: hex(ring[3] ?? 0) },
+          ...{ name: 'R1', platform: 'c7200', image: 'router.image', ram: 64 },
         })
         await service.call('POST', `${router}/start`)
         expect(confinementOf(programIn(service, 'dynamips'))).toMatchObject({ uid, depth: 2 })
+        const { console } = await service.call<{ console: number }>('GET', router)
+        await (await IouConsole.connect(console)).expect('echo ready')
         await service.call('POST', `${router}/suspend`)
         await service.call('POST', `${router}/resume`)
         await service.call('POST', `${router}/stop`)

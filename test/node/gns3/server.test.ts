@@ -2,6 +2,7 @@ import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { describe, expect, it, onTestFinished } from 'vitest'
+import { idling } from '../../stand-in/mips/programs.ts'
 import { requireProgram } from '../../support/require.ts'
 import type { TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -128,6 +129,22 @@ describe('a server for clients of release 2.2', () => {
     const node = await service.call('POST', `${project}/templates/${template.template_id}`, { x: 0, y: 0 })
     expect(node).toMatchObject({ custom_adapters, properties: { custom_adapters, uefi: false, tpm: false } })
     expect((node.ports as Members[]).map(({ name }) => name)).toEqual(['Ethernet0', 'wan'])
+  })
+
+  it('gives a router the cards of its template', async () => {
+    const service = await gns3Service()
+    await mkdir(join(service.data, 'images/dynamips'), { recursive: true })
+    await writeFile(join(service.data, 'images/dynamips/c1700.bin'), idling)
+    const { project } = await lab(service)
+    const template = await service.call('POST', '/v2/templates', {
+      ...{ name: 'R', template_type: 'dynamips', compute_id: 'local', platform: 'c1700', chassis: '1751', ram: 160 },
+      ...{ image: 'c1700.bin', slot0: 'C1700-MB-1FE', slot1: 'C1700-MB-WIC1', wic0: 'WIC-2T', wic1: null, nvram: 32 },
+      ...{ iomem: 15, disk0: 0, disk1: 0, idlepc: '', idlemax: 500, mmap: true, sparsemem: true, mac_addr: '' },
+      ...{ startup_config: 'ios_base_startup-config.txt', auto_delete_disks: true, system_id: 'FTX0945W0MY' },
+    })
+    const node = await service.call('POST', `${project}/templates/${template.template_id}`, { x: 0, y: 0 })
+    expect(node).toMatchObject({ node_type: 'dynamips', properties: { chassis: '1751', wic0: 'WIC-2T' } })
+    expect((node.ports as Members[]).map(({ name }) => name)).toEqual(['FastEthernet0', 'Serial0', 'Serial1'])
   })
 
   it('answers the requests of the web client as it expects', async () => {

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readdir, readFile } from 'node:fs/promises'
-import { type AddressInfo, connect, createServer } from 'node:net'
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { ChildRecords } from '../../../runtime/node/keeper/child-records.ts'
@@ -69,6 +69,35 @@ test('what is typed on the console of a program reaches its stdin, and its stdou
   const client = await TcpClient.connect(base)
   client.socket.write('to the guest\r\n')
   await client.shows('to the guest\r')
+})
+
+test('the console of a program that serves it by telnet is read whenever the program listens, without telnet commands', async () => {
+  const { directory, units } = await openBench()
+  const at = { host: '127.0.0.2', port: base + 40 }
+  const server = createServer()
+  onTestFinished(() => void server.close())
+  const next = () => once(server, 'connection').then(([socket]) => socket as Socket)
+  await units.start({
+    ...shellUnit(directory, 'echo this is not its console; exec sleep 60', { console_at: at }),
+    console: { host, port: base + 41 },
+  })
+  const client = await TcpClient.connect(base + 41)
+  let guest = next()
+  server.listen(at)
+  // IAC WILL ECHO, as dynamips begins.
+  ;(await guest).write(Buffer.from([255, 251, 1, ...Buffer.from('Router>')]))
+  await client.shows('Router>')
+  const typed = new TcpClient(await guest)
+  client.socket.write('show\n')
+  await typed.shows('show\r')
+  guest = next()
+  typed.socket.destroy()
+  ;(await guest).write('again')
+  await client.shows('again')
+  expect(units.hub(key).shown.toString()).toBe('Router>again')
+  const gone = once(await guest, 'close')
+  await units.stop(key, 100)
+  await gone
 })
 
 test('a program that ends by itself is told as not requested, with its code and last words, and stays listed', async () => {

@@ -1,4 +1,5 @@
-import { describe, expect, test } from 'vitest'
+import { createSocket } from 'node:dgram'
+import { describe, expect, onTestFinished, test } from 'vitest'
 import { lan, packetPaths, peer, udp } from '../../support/lan.ts'
 import { freePorts } from '../../support/ports.ts'
 
@@ -105,6 +106,26 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     const before = it.list()
     await it.open('a', guests[0].port)
     expect(it.list()).toEqual(before)
+  })
+
+  test('a serial port has no probes on its link, no device, and no join with an Ethernet port', async () => {
+    const { lan: it, guests, report } = await lan(path, 'a')
+    const [guest, remote] = [await peer(0), createSocket('udp4')]
+    onTestFinished(() => void remote.close())
+    await new Promise<void>((resolve) => remote.bind(base + 95, '127.0.0.1', resolve))
+    const first = new Promise<string>((resolve) => remote.once('message', (bytes) => resolve(String(bytes))))
+    const { switch_port } = await it.open('s', { serial_port: guest.port })
+    await expect(it.attach('s', { type: 'ethernet', device: 'lo', suspend: false, filters: [] })).rejects.toMatchObject(
+      { code: 'bad_request' },
+    )
+    await it.attach('s', udp(base + 94, base + 95))
+    expect(await report('s')).toMatchObject({ link: expect.not.stringContaining('unreachable') })
+    await guest.send('hdlc', switch_port)
+    expect(await first).toBe('hdlc')
+    await it.joinAll([{ link_id: 'l', ports: ['s', 'a'], suspend: false, filters_ab: [], filters_ba: [] }])
+    await guest.send('not there', switch_port)
+    await expect.poll(async () => (await report('s')).counters.dropped.not_linked).toBe(1)
+    expect(guests[0].got).toEqual([])
   })
 
   test("only the guest's own datagrams go from its port to the link", async () => {
