@@ -9,18 +9,18 @@ import type { AskCompute } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
 import { portsOf } from './ports.ts'
 
-/** Where a link is captured: a port, and the node that has it. */
+/** The port at which a link is captured, and its node. */
 interface CapturePlace {
   readonly node: NodeRecord
   readonly port: PortPath
 }
 
-/** Captures a link at its first end that can be captured. 409 when it is captured already. */
+/** Starts a capture of a link, at its first endpoint on a compute. 409 when the link is captured already. */
 export async function startCapture(lab: Lab, id: string, input: LabCaptureStart, ask: AskCompute): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture !== null) throw conflict('The link is captured already; stop that capture first')
   const end = link.nodes.findIndex(({ node_id }) => isKnownKind(lab.node(node_id).node_type)) as 0 | 1 | -1
-  if (end === -1) throw conflict('No end of the link is a node that can run here')
+  if (end === -1) throw conflict('Both nodes of the link are placeholders; a capture needs a node on a compute')
   const { node, port } = placeOf(lab, link, end)
   const file = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? linkTypesOf[link.link_type][0]
@@ -28,7 +28,7 @@ export async function startCapture(lab: Lab, id: string, input: LabCaptureStart,
   return save(lab, link.link_id, { end, file })
 }
 
-/** Nothing is done for a link that is not captured. */
+/** Stops the capture of a link. Does nothing without one. */
 export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture === null) return lab.linkView(link)
@@ -36,7 +36,7 @@ export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promis
   await ask(node.compute_id)
     .stopCapture(port)
     .catch((error: unknown) => {
-      // What is not attached any more is not captured.
+      // 404 and 409: the port has no NIO any more, and so no capture.
       if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error
     })
   return save(lab, link.link_id, null)
@@ -66,7 +66,7 @@ const save = (lab: Lab, id: string, capture: LinkRecord['capture']): Promise<Lab
     }
   })
 
-/** `PC1_Ethernet0_to_PC2_Ethernet0.pcap`, in the characters that every file system takes. */
+/** `PC1_Ethernet0_to_PC2_Ethernet0.pcap`, with characters that are safe on every file system. */
 function defaultName(lab: Lab, link: LinkRecord): string {
   const ends = link.nodes.map(({ node_id, adapter_number, port_number }) => {
     const node = lab.node(node_id)

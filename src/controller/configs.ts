@@ -15,10 +15,10 @@ export interface NodeConfig {
   readonly etag: string
 }
 
-/** By lab: changes of one configuration come one after the other, so that two with the same `If-Match` do not both hold. */
-const turns = new WeakMap<Lab, KeyedMutex>()
+/** One write of a configuration at a time, so that of two with the same `If-Match` one fails. */
+const mutexes = new WeakMap<Lab, KeyedMutex>()
 
-/** A configuration of a node; empty when it has none yet. 404 for a kind without configurations, or without one of that name. */
+/** Reads a configuration of a node; '' when it has none yet. 404 when its kind has no configuration of that name. */
 export async function readConfig(
   lab: Lab,
   word: string,
@@ -36,7 +36,7 @@ export async function readConfig(
   return { text, etag: `"${toHex(await sha256(text))}"` }
 }
 
-/** Replaces a configuration. 412 unless the present one has the entity tag `ifMatch`, if given; else as `readConfig`, and 409. */
+/** Replaces a configuration. 412 when `ifMatch` is given and lacks the present entity tag; 404 as `readConfig`; 409. */
 export async function writeConfig(
   lab: Lab,
   word: string,
@@ -46,14 +46,14 @@ export async function writeConfig(
   const { field, keepsEmpty } = placeOf(record, name)
   if (text === '' && keepsEmpty !== true)
     throw badRequest(`body: a ${record.node_type} node takes no empty configuration`)
-  const mutex = turns.get(lab) ?? new KeyedMutex()
-  turns.set(lab, mutex)
+  const mutex = mutexes.get(lab) ?? new KeyedMutex()
+  mutexes.set(lab, mutex)
   return mutex.run(`${record.node_id}/${field}`, async () => {
     if (ifMatch !== null) {
       const { etag } = await readConfig(lab, word, name, ask)
       const wanted = ifMatch.split(',').map((tag) => tag.trim())
       if (!wanted.includes(etag) && !wanted.includes('*'))
-        throw new ApiError(412, `If-Match: the configuration was changed meanwhile, and has the ETag ${etag}`)
+        throw new ApiError(412, `If-Match: the configuration was changed meanwhile; its ETag is ${etag} now`)
     }
     const shown = await ask(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: text })
     lab.shown.set(record.node_id, shown)
@@ -75,6 +75,6 @@ function placeOf({ node_type }: NodeRecord, name: string | undefined) {
   if (names.length === 0) throw notFound(`node_id: ${node_type} nodes have no configuration`)
   const found = configs[name ?? (names[0] as string)]
   if (found === undefined)
-    throw notFound(`name: ${node_type} nodes have no configuration ${name}, but ${names.join(', ')}`)
+    throw notFound(`name: ${node_type} nodes have no configuration ${name}, only ${names.join(', ')}`)
   return found
 }

@@ -5,19 +5,19 @@ import type { LabProject } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { LabEntries } from './store.ts'
 
-/** What is kept of a project. */
+/** The record of a project. */
 export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
-  /** Ids of the computes that have the project, the one that was first before the others. */
+  /** Ids of the computes that have the project, in the order in which they took part. */
   readonly computes: readonly string[]
-  /** Whether it was open when it was last saved. */
+  /** Whether the project was open when it was saved last. */
   readonly is_open: boolean
-  /** It is being imported or copied: it is not shown, and goes when the service ends before that is complete. */
+  /** The project is being imported or copied. It is not shown; if the service ends before, the next start removes it. */
   readonly unfinished?: true
-  /** A snapshot is being restored. `back`: an end of the service takes it back; `on`: only what was there before has to go. */
+  /** A restore goes on. After a crash it is undone (`back`), or finished (`on`: only the files before it must be removed). */
   readonly restoring?: { readonly snapshot_id: string; readonly way: 'back' | 'on' }
 }
 
-/** What is kept of a node: what is wanted of it, and how its compute showed it last. */
+/** The record of a node: the settings of its user, and the properties that its compute showed last. */
 export type NodeRecord = Omit<
   LabNode,
   | 'project_id'
@@ -30,18 +30,18 @@ export type NodeRecord = Omit<
   | 'width'
   | 'height'
 > & {
-  /** Why its compute could not make it; its next start tries again. */
+  /** Why its compute could not make the node. The next start of the node tries again. */
   readonly unmade?: string
 }
 
-/** How the two ends of a link are attached. */
+/** How the two endpoints of a link are attached: as one link of a compute, by UDP between two computes, or not. */
 export type Wiring =
   | { readonly type: 'direct'; readonly compute_id: string }
   | { readonly type: 'udp' }
-  /** An end is a placeholder, or could not be attached. */
+  /** One node is a placeholder, or an endpoint could not be attached. */
   | { readonly type: 'none' }
 
-/** What is kept of a link. */
+/** The record of a link. */
 export type LinkRecord = Omit<
   LabLink,
   | 'project_id'
@@ -55,19 +55,19 @@ export type LinkRecord = Omit<
   | 'traffic_ba'
 > & {
   readonly wiring: Wiring
-  /** The end at which its capture runs, and the name of the file; null without a capture. */
+  /** The endpoint at which its capture runs, and the name of the file; null without a capture. */
   readonly capture: { readonly end: 0 | 1; readonly file: string } | null
 }
 
-/** What is kept of a snapshot; its document is beside that of the lab. */
+/** The record of a snapshot. The document of the snapshot is apart (`apart` in store.ts). */
 export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id'> {
-  /** The computes that have files of it. */
+  /** Ids of the computes that have its files. */
   readonly computes: readonly string[]
 }
 
 export type DrawingRecord = Omit<LabDrawing, 'project_id'>
 
-/** What a document has by its keys. */
+/** The records of a document, by the first part of their keys. */
 interface Tables {
   node: NodeRecord
   link: LinkRecord
@@ -96,7 +96,7 @@ export class Changes {
   }
 }
 
-/** The document of a lab: what is wanted. Records are replaced, not changed in place. */
+/** The document of a lab: all its records. Records are replaced, never changed in place. */
 export class LabDocument {
   project: ProjectRecord
   readonly nodes = new Map<string, NodeRecord>()
@@ -122,7 +122,7 @@ export class LabDocument {
     }
   }
 
-  /** What is kept of the lab, but for its snapshots, which stay with it. */
+  /** All entries but the records of snapshots. */
   entries(): LabEntries {
     const all = new Map<string, unknown>([['project', this.project]])
     for (const table of ['node', 'link', 'drawing'])
@@ -130,7 +130,7 @@ export class LabDocument {
     return all
   }
 
-  /** The values that keys have now, undefined for those that it lacks: what takes changes of them back. */
+  /** The present values of keys; undefined for a key without entry. Written back, they revert a change. */
   read(keys: Iterable<string>): LabEntries {
     return new Map([...keys].map((key) => [key, this.#get(key)]))
   }
@@ -145,7 +145,6 @@ export class LabDocument {
     return { node: this.nodes, link: this.links, drawing: this.drawings, snapshot: this.snapshots }
   }
 
-  /** The links of a node. */
   linksOf(nodeId: string): LinkRecord[] {
     return [...this.links.values()].filter(({ nodes }) => nodes.some(({ node_id }) => node_id === nodeId))
   }

@@ -11,22 +11,22 @@ import type { AskCompute, Labs } from './labs.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 
-/** Nodes that are copied at once. */
+/** Nodes that are copied concurrently. */
 const maxAtOnce = 4
 
-/** What a copy of a lab is given. */
+/** Input of a copy of a lab. */
 export interface LabCopyInput {
   readonly name: string
   readonly path?: string | null | undefined
   readonly reset_mac_addresses?: boolean | undefined
 }
 
-/** Has another process make the copy, for a caller. */
+/** Copies a lab in another process, on behalf of a caller. */
 export type CopyLab = (lab: Lab, input: LabCopyInput, caller: Caller) => Promise<LabProject>
 
 /**
- * A closed copy of a lab whose nodes are stopped, with ids of its own, on the same computes. Each compute copies the directories of
- * its nodes, where it can by sharing their blocks. 409 while a node runs; a failure leaves nothing.
+ * Makes a closed copy of a lab, with new ids, on the same computes. Each compute copies the directories of its nodes, as reflinks where
+ * the file system can. 409 while a node runs. A failure leaves nothing.
  */
 export function duplicateLab(
   labs: Labs,
@@ -38,7 +38,7 @@ export function duplicateLab(
   return labs.whileOpen(lab, ask, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, ask))
 }
 
-/** Makes the copy of a lab that is open on its computes. */
+/** Copies a lab in this process. The lab must be open on its computes. */
 export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompute): Promise<LabProject> {
   const { document } = lab
   const { project_id: _, path: __, computes, ...settings } = document.project
@@ -60,7 +60,7 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompu
           ...{ wiring: { type: 'none' }, capture: null },
         }),
       )
-      const silent = { news: () => [], result: undefined }
+      const noEvents = { news: () => [], result: undefined }
       await copy.edit(() => {
         const changes = new Changes()
         for (const node of nodes) changes.put('node', node.node_id, node)
@@ -69,11 +69,11 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompu
           const drawing_id = crypto.randomUUID()
           changes.put('drawing', drawing_id, { ...drawing, drawing_id })
         }
-        return { changes, ...silent }
+        return { changes, ...noEvents }
       })
       const joined = await joinLinks(labs, copy, links, ask)
       const changes = joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes())
-      await copy.edit(() => ({ changes, ...silent }))
+      await copy.edit(() => ({ changes, ...noEvents }))
     },
   )
 }

@@ -2,14 +2,14 @@ import type { Static, TProperties, TSchema } from '@sinclair/typebox'
 
 type Values<T extends TProperties> = { [K in keyof T]: Static<T[K]> }
 
-/** The members that were given: null and absent mean "leave as it is". */
+/** The members that have a value: in input, null and absent mean "leave as it is". */
 export function given<T extends object>(input: T): { [K in keyof T]?: Exclude<T[K], null | undefined> } {
   return Object.fromEntries(Object.entries(input).filter(([, value]) => value !== null && value !== undefined)) as {
     [K in keyof T]?: Exclude<T[K], null | undefined>
   }
 }
 
-/** The members of a new resource: what was given, else the default of its schema, else null. */
+/** The members of a new resource: the value of the input, else the default of the schema, else null. */
 export function withDefaults<T extends TProperties>(fields: T, input: Readonly<Record<string, unknown>>): Values<T> {
   const each = Object.entries(fields).map(([name, schema]: [string, TSchema]) => [
     name,

@@ -6,12 +6,12 @@ const maxEdits = 100
 /** Characters of JSON of all edits together. */
 const maxSize = 16 << 20
 
-/** Edits of the document that belong together, and what made them. */
+/** Groups the edits that one undo takes back together. Steps are compared by identity. */
 export interface EditStep {
   readonly by: 'edit' | 'undo' | 'redo'
 }
 
-/** An edit of a lab: what was there before, and after. */
+/** The entries of a document that one step changed, before and after it. */
 export interface PastEdit {
   readonly before: Map<string, unknown>
   readonly after: Map<string, unknown>
@@ -19,12 +19,12 @@ export interface PastEdit {
   size: number
 }
 
-/** The last edits of a lab, while it is open: what may be taken back, and what was. */
+/** The last edits of an open lab, for undo and redo. */
 export class LabHistory {
   readonly #undo: PastEdit[] = []
   readonly #redo: PastEdit[] = []
 
-  /** Notes an edit. One that changes nothing that a person sets is none. Edits of one step are one. */
+  /** Records an edit. Edits of one step become one. An edit that changes no field that a user sets is not recorded. */
   note(before: LabEntries, after: LabEntries, step: EditStep = { by: 'edit' }): void {
     const keys = [...after.keys()].filter((key) => !isSame(key, before.get(key), after.get(key)))
     if (keys.length === 0) return
@@ -46,7 +46,7 @@ export class LabHistory {
     return (way === 'undo' ? this.#undo : this.#redo).at(-1)
   }
 
-  /** An edit that was taken back, or cannot be any more. */
+  /** Forgets an edit: it was reverted, or cannot be reverted any more. */
   drop(edit: PastEdit): void {
     for (const list of [this.#undo, this.#redo]) if (list.includes(edit)) list.splice(list.indexOf(edit), 1)
   }
@@ -57,11 +57,11 @@ export class LabHistory {
   }
 }
 
-/** Whether an entry has the same of what a person sets. */
+/** Whether two values of an entry are equal in the fields that a user sets. */
 export const isSame = (key: string, a: unknown, b: unknown): boolean =>
   JSON.stringify(setBy(key, a)) === JSON.stringify(setBy(key, b))
 
-/** What a person sets in an entry: captures, consoles and the way of a link come and go by themselves. */
+/** The fields of an entry that a user sets: not captures, consoles and wirings, which the service changes itself. */
 function setBy(key: string, value: unknown): unknown {
   if (value === undefined || key.startsWith('snapshot/')) return undefined
   if (key === 'project') return settingsOf(value as ProjectRecord)
@@ -74,6 +74,6 @@ function setBy(key: string, value: unknown): unknown {
   return node
 }
 
-/** What a person sets of a project. */
+/** The fields of a project that a user sets. */
 export const settingsOf = (record: ProjectRecord): Partial<LabDocument['project']> =>
   Object.fromEntries(Object.entries(record).filter(([name]) => name === 'name' || name in labSettings))

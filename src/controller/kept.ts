@@ -5,8 +5,8 @@ import { isKnownKind } from '../model/lab/node.ts'
 type Members = Readonly<Record<string, unknown>>
 
 /**
- * The properties of a node that a client of another program gave: those that its kind takes, and in `kept` those that the kind does
- * not know. What the kind only shows is left out. Without `kept` they are as they were given: the compute says what is wrong.
+ * Splits the properties of a node from a client of another program (its input has `kept`): `properties` has those that the kind
+ * accepts, `kept` those that are unknown to it; read-only ones are dropped. Other input stays as it is, and the compute validates it.
  */
 export function sorted(
   node_type: string,
@@ -25,7 +25,7 @@ export function sorted(
   }
 }
 
-/** What is kept, with more. Undefined for nothing. */
+/** Merges two sets of kept members. Without any member the result has no `kept`. */
 export function keptWith(before: Members | undefined, more: Members | undefined): { kept?: Record<string, unknown> } {
   const all: Record<string, unknown> = { ...before, ...more }
   if (before?.properties !== undefined || more?.properties !== undefined)

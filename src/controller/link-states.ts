@@ -9,12 +9,12 @@ import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
 
-/** How often the links of a lab are looked at while somebody listens to its feed, ms. */
+/** Time between two reads of the link states of a lab whose feed has readers, ms. */
 const everyMs = 1000
-/** A state that is so old is read again for a request, ms. */
+/** Age at which a request reads the states again, ms. */
 const staleMs = 1000
 
-/** Looks at the links of a lab while its feed has readers, and tells `link.state` of those that changed. Ends with the signal. */
+/** Polls the link states of a lab while its feed has readers, and emits `link.state` for each change. Ends with the signal. */
 export async function watchLinks(
   lab: Lab,
   { ask, hasReaders, signal }: { ask: AskCompute; hasReaders: () => boolean; signal: AbortSignal },
@@ -22,7 +22,7 @@ export async function watchLinks(
   while (!signal.aborted) {
     if (hasReaders() && lab.document.links.size > 0) {
       const before = new Map(lab.linkStates)
-      await readLinks(lab, ask).catch(ignore('a compute that does not answer has no states to tell'))
+      await readLinks(lab, ask).catch(ignore('a compute that does not answer has no new states'))
       for (const [id, state] of lab.linkStates) {
         if (JSON.stringify(before.get(id)) !== JSON.stringify(state)) lab.tell({ action: 'link.state', event: state })
       }
@@ -31,10 +31,10 @@ export async function watchLinks(
   }
 }
 
-/** The states of all links, from memory when they were read a moment ago. */
+/** Reads the states of all links, unless they are younger than `staleMs`. */
 export async function freshLinks(lab: Lab, ask: AskCompute): Promise<void> {
   if (!lab.isOpen || Date.now() - lab.linksReadAt < staleMs) return
-  await readLinks(lab, ask).catch(ignore('what is not known is shown as unknown'))
+  await readLinks(lab, ask).catch(ignore('links keep the state that was read last, or have null'))
 }
 
 /** Reads the states of all links: one request for each compute, and two for each link between computes. */
@@ -63,7 +63,7 @@ const stateOf = ({ link_id, verdict, reason, ab, ba }: DirectLink): LabLinkState
   traffic_ba: ba,
 })
 
-/** The state of a link between two computes, from both of its ends. */
+/** The state of a link between two computes, from the NIOs at both ends. Undefined when one cannot be read. */
 async function remoteState(lab: Lab, link: LinkRecord, ask: AskCompute): Promise<LabLinkState | undefined> {
   const nios = await mapLimit(link.nodes, async ({ node_id, adapter_number, port_number }) => {
     const node = lab.document.nodes.get(node_id)
@@ -83,7 +83,7 @@ async function remoteState(lab: Lab, link: LinkRecord, ask: AskCompute): Promise
   }
 }
 
-/** What arrived at one end from the other; rates since the reading before, which was about a second ago. */
+/** Frames that arrived at `to`, with rates since the read before: about `everyMs` ago. */
 function trafficOf(from: NioState, to: NioState, before: LinkTraffic | undefined): LinkTraffic {
   const { in_frames: frames, in_bytes: bytes } = to.counters
   const dropped = Object.values(from.counters.dropped).reduce((sum, count) => sum + count, 0)

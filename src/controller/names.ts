@@ -1,9 +1,9 @@
 import { conflict } from '../errors/api-error.ts'
 
-/** Names are compared without regard to case. */
+/** The form in which names are compared: case does not count. */
 export const nameKey = (name: string): string => name.toLowerCase()
 
-/** The name, or when it is taken the next one with a number: `PC1` becomes `PC2`, `Router` becomes `Router2`. */
+/** The name, or if it is taken the next free one: `PC1` becomes `PC2`, `Router` becomes `Router2`. 409 without any. */
 export function freeName(wanted: string, isTaken: (key: string) => boolean): string {
   if (!isTaken(nameKey(wanted))) return wanted
   const [, stem = '', digits = ''] = /^(.*?)(\d{0,9})$/.exec(wanted) ?? []
@@ -13,5 +13,5 @@ export function freeName(wanted: string, isTaken: (key: string) => boolean): str
     const name = `${stem.slice(0, 255 - text.length)}${text}`
     if (!isTaken(nameKey(name))) return name
   }
-  throw conflict(`name: ${wanted} and all numbers behind it are taken; choose another name`)
+  throw conflict(`name: ${wanted} is taken, with every number after it; choose another name`)
 }

@@ -24,15 +24,15 @@ export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePa
   node_id,
 })
 
-/** What of a node on its compute is a property of its kind; the rest has a place of its own in a lab. */
+/** The properties of the kind of a node, as its compute shows it: all but the fields that every node has. */
 export function propertiesOf(shown: ComputeNode): Record<string, unknown> {
   const { console_type: _, ...rest } = shown as Record<string, unknown>
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !(name in nodeFields)))
 }
 
 /**
- * Creates a node on its compute, then in the document. A name that is taken becomes the next one with a number, or is 409 with
- * `unique: 'refuse'`. A failure leaves nothing behind. 400 for properties that the kind does not have, 404, 409.
+ * Creates a node on its compute, then in the document. A name that is taken becomes the next free one, or is 409 with
+ * `unique: 'refuse'`. A failure leaves nothing. 400 for properties that the kind lacks, 404, 409.
  */
 export async function createNode(
   labs: Labs,
@@ -41,7 +41,7 @@ export async function createNode(
   { ask, unique }: { ask: AskCompute; unique?: 'refuse' | undefined },
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
-  if (!isKnownKind(node_type)) throw badRequest(`node_type: there is no kind ${node_type} here`)
+  if (!isKnownKind(node_type)) throw badRequest(`node_type: this service has no kind ${node_type}`)
   const { properties, kept } = sorted(node_type, 'create', input)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.nodes.has(node_id))
@@ -61,7 +61,7 @@ export async function createNode(
       macs.push(mac_address)
       return { compute_id, shown: await ask(compute_id).createNode(at, { ...asked, mac_address }) }
     }
-    const { compute_id, shown } = await onFirstWithRoom(await placesOf(labs, lab, input.compute_id), make)
+    const { compute_id, shown } = await onFirstWithRoom(await computesFor(labs, lab, input.compute_id), make)
     const descriptor = kindOf(node_type)
     const record: NodeRecord = {
       node_id,
@@ -99,7 +99,7 @@ export async function createNode(
   }
 }
 
-/** Changes of a node: on its compute first, then in the document. Nothing has changed when one of them is refused. */
+/** Changes a node on its compute, then in the document. When the compute refuses one change, nothing changes. */
 export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, ask: AskCompute): Promise<LabNode> {
   const record = lab.node(word)
   const { name, properties: _, kept: __, console, console_type, ...map } = input
@@ -148,7 +148,7 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
   }
 }
 
-/** The settings of single adapters, for kinds whose nodes have them on their computes, too. */
+/** The settings of single adapters; only for kinds whose nodes have them on computes, too. */
 const adaptersFor = (
   node_type: string,
   input: 'create' | 'update',
@@ -156,7 +156,7 @@ const adaptersFor = (
 ): object =>
   isKnownKind(node_type) && 'custom_adapters' in kindOf(node_type)[input].properties ? given({ custom_adapters }) : {}
 
-/** What a lab keeps of how its compute shows a node. */
+/** The fields of a record that come from the compute. */
 export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console' | 'console_type' | 'properties'> => ({
   name: shown.name,
   console: shown.console ?? null,
@@ -184,7 +184,6 @@ export async function removeNode(lab: Lab, word: string, ask: AskCompute): Promi
   lab.troubles.delete(record.node_id)
 }
 
-/** Starts, stops, suspends, resumes or reloads a node. */
 export async function actOn(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -199,7 +198,7 @@ export async function actOn(
   return lab.nodeView(lab.node(record.node_id))
 }
 
-/** A copy of a node, with a name of its own; 409 for a node that runs. */
+/** Copies a node under a new name, at another place of the map. 409 while the node runs. */
 export async function duplicateNode(
   labs: Labs,
   lab: Lab,
@@ -209,7 +208,7 @@ export async function duplicateNode(
 ): Promise<LabNode> {
   const source = lab.node(word)
   const { node_id: _, name, console: __, properties, label, ...rest } = source
-  // What a kind makes for itself at a creation, a copy gets of its own; what a creation takes is given.
+  // The copy gets what its kind accepts at a creation; read-only properties and the MAC address are its own.
   const known = kindOf(source.node_type as never).create.properties
   const settings = Object.fromEntries(
     Object.entries(properties).filter(([key]) => key in known && key !== 'mac_address'),
@@ -224,7 +223,7 @@ export async function duplicateNode(
   return copy
 }
 
-/** A MAC address for a node, where nodes of its kind on other computes may have the one that its compute would choose. */
+/** A MAC address for a new node, as another compute of the lab may have given the one that its compute would choose. */
 function freeMac(lab: Lab, kind: NodeKindName, computeId: string): string | undefined {
   const { freeMac }: KindDescriptor = kindOf(kind)
   const others = [...lab.document.nodes.values()].filter(({ node_type }) => node_type === kind)
@@ -232,10 +231,10 @@ function freeMac(lab: Lab, kind: NodeKindName, computeId: string): string | unde
   return freeMac(new Set([...lab.claimed, ...others.map(({ properties }) => properties.mac_address)]))
 }
 
-const placesOf = async (labs: Labs, lab: Lab, wanted: string | null | undefined): Promise<readonly string[]> =>
+const computesFor = async (labs: Labs, lab: Lab, wanted: string | null | undefined): Promise<readonly string[]> =>
   wanted == null ? labs.computes.candidates(lab.document.project.computes) : [await labs.computes.choose(wanted)]
 
-/** Makes it on the first compute that is there and has room. Rejects as the first of them did; 503 without any. */
+/** Creates a node on the first compute that is connected and has room. Rejects with the error of the first; 503 without any. */
 async function onFirstWithRoom<T>(computes: readonly string[], make: (computeId: string) => Promise<T>): Promise<T> {
   let failure: unknown
   for (const computeId of computes.slice(0, maxTried)) {
@@ -249,14 +248,14 @@ async function onFirstWithRoom<T>(computes: readonly string[], make: (computeId:
   throw failure ?? noCompute()
 }
 
-/** Computes that are tried for a node. */
+/** Computes to try for one node. */
 const maxTried = 3
-/** By these a compute says that it takes no more, or is not there; nothing was made then. */
+/** Errors after which the next compute is tried: this one made nothing. */
 const noRoom: ReadonlySet<ErrorWord> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
 
 const nameClaim = (name: string): string => `name/${nameKey(name)}`
 
-/** Claims a name for a node, until the claim is taken back. */
+/** Claims a free name for a node. The caller deletes the claim. */
 function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?: string): string {
   if (isUuid(wanted))
     throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')

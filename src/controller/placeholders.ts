@@ -10,17 +10,17 @@ import { type Ends, findEnd, wire, wiringOf } from './links.ts'
 import { shownIn } from './nodes.ts'
 
 /**
- * Nodes that a lab has and no compute: of a kind that is not here, or that their compute could not make (an image is missing). They
- * are kept with all their fields and links.
+ * Placeholders are nodes of a lab that no compute has. Their kind is unknown to this service, or their compute could not make them
+ * (an image is missing, say). The lab keeps all their fields and links.
  */
 
-/** Why a node is a placeholder; undefined for one that is none. */
+/** Why a node is a placeholder. Undefined for other nodes. */
 export const placeholderReason = ({ node_type }: Pick<NodeRecord, 'node_type'>, unmade?: string): string | undefined =>
   isKnownKind(node_type)
-    ? unmade && `Its compute could not make it, the next start tries again: ${unmade}`
-    : `A placeholder: there is no kind ${node_type} here, only ${nodeKinds.join(', ')}`
+    ? unmade && `Its compute could not make it; the next start tries again: ${unmade}`
+    : `A placeholder: this service has no kind ${node_type}, only ${nodeKinds.join(', ')}`
 
-/** A placeholder has the ports that its links use. */
+/** The ports of a placeholder: those that its links use. */
 export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick<NodeRecord, 'node_id'>): LabPort[] {
   return links.flatMap(({ nodes, link_type }) =>
     nodes
@@ -32,7 +32,7 @@ export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick
   )
 }
 
-/** A node as its compute makes it, or as a placeholder when the compute refuses. */
+/** Creates a node on its compute. The result is a placeholder when the compute refuses; other errors reject. */
 export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
   const { node_type, node_id, name, properties, console_type, compute_id } = record
   if (!isKnownKind(node_type)) return record
@@ -53,7 +53,7 @@ export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): P
   }
 }
 
-/** Attaches the ends of links that are not attached; one that cannot be stays so. Both nodes must be there. */
+/** Attaches those of the links that have no wiring, if both nodes are on computes. The result: the links that it attached. */
 export async function joinLinks(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -79,7 +79,7 @@ export async function joinLinks(
   return joined
 }
 
-/** Has a compute make a node that it could not make before, with its links. 409 with the reason. */
+/** Tries a placeholder again: creates the node on its compute, and attaches its links. 409 with the reason. */
 export async function requireMade(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,

@@ -4,7 +4,7 @@ import type { LabPort } from '../model/lab/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { NodeRecord } from './document.ts'
 
-/** Names that people know, for the link types of captures. */
+/** Display names of the link types of captures. */
 const captureNames: Readonly<Record<string, string>> = {
   DLT_EN10MB: 'Ethernet',
   DLT_C_HDLC: 'Cisco HDLC',
@@ -21,7 +21,7 @@ type Named = Pick<
   'node_type' | 'properties' | 'port_name_format' | 'port_segment_size' | 'first_port_name' | 'custom_adapters'
 >
 
-/** The ports of a node, with the names that people and links know them by. A placeholder has those that its links use. */
+/** The ports of a node, with their names. None for an unknown kind: see `placeholderPorts`. */
 export function portsOf(node: Named): LabPort[] {
   if (!isKnownKind(node.node_type)) return []
   const shapes = kindOf(node.node_type).ports?.(node.properties) ?? []
@@ -44,7 +44,7 @@ export function portsOf(node: Named): LabPort[] {
   })
 }
 
-/** `{0}`: number of the port in its segment, `{1}`: number of the segment; `{port0}`, `{segment1}` and so on count from there. */
+/** `{0}`: number of the port in its segment, `{1}`: number of the segment; `{port5}` and `{segment1}` count from that digit. */
 function namedByFormat({ port_name_format, port_segment_size: size, first_port_name }: Named, index: number): string {
   if (index === 0 && first_port_name !== null && first_port_name !== '') return first_port_name
   const at = first_port_name !== null && first_port_name !== '' ? index - 1 : index
@@ -55,7 +55,7 @@ function namedByFormat({ port_name_format, port_segment_size: size, first_port_n
   })
 }
 
-/** `Ethernet0/1` -> `e0/1`, `GigabitEthernet0` -> `Gi0`: as people write them. */
+/** The usual short form: `Ethernet0/1` becomes `e0/1`, `GigabitEthernet0` becomes `Gi0`. */
 function shortName(name: string): string {
   const found = /^([A-Za-z][A-Za-z-]*)\s*(\d.*)$/.exec(name)
   if (found === null) return name
@@ -71,7 +71,7 @@ function shortName(name: string): string {
   return `${known[word.toLowerCase() as keyof typeof known] ?? word}${number}`
 }
 
-/** The port that a person means: by its name or short name in any case, or by `adapter/port`. */
+/** Finds a port by its name or short name in any case, by `adapter/port`, or by `eth` and the adapter. */
 export function portNamed(ports: readonly LabPort[], word: string): LabPort | undefined {
   const wanted = word.toLowerCase()
   return (

@@ -4,7 +4,7 @@ import { tooMany } from '../errors/api-error.ts'
 import type { LabPresence } from '../model/lab/presence.ts'
 import type { Lab } from './lab.ts'
 
-/** How long a selection is shown, ms: a client tells it again before. */
+/** How long a selection is shown, ms. A client repeats it before. */
 const lifeMs = 15_000
 const maxPresent = 64
 
@@ -15,7 +15,7 @@ interface Present {
 
 const presentIn = new WeakMap<Lab, Map<string, Present>>()
 
-/** Shows the others of a lab what somebody has selected, for 15 s. All who are there; 429 when they are too many. */
+/** Shows the selection of a client to the others at a lab, for 15 s. The result: all selections; 429 above `maxPresent`. */
 export function showPresence(
   lab: Lab,
   { name, key }: Pick<Identity, 'name' | 'key'>,
@@ -31,7 +31,8 @@ export function showPresence(
   }
   const id = `${client}/${key}`
   const known = all.get(id)
-  if (known === undefined && all.size >= maxPresent) throw tooMany(`${maxPresent} others are at the project already`)
+  if (known === undefined && all.size >= maxPresent)
+    throw tooMany(`${maxPresent} other clients are at the project already; wait until one leaves`)
   clearTimeout(known?.timer)
   const shown: LabPresence = { name, client, selection, present: true }
   const timer = setTimeout(() => {

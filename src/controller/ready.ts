@@ -4,11 +4,11 @@ import type { NodeReady } from '../model/console.ts'
 import type { LabReady } from '../model/lab/node.ts'
 import type { ComputeClient, NodePath } from './compute-client.ts'
 
-/** Longest wait of one request to a compute, s; longer waits are made of several. */
+/** Longest wait of one request to a compute, s. A longer wait takes several requests. */
 const pieceS = 60
 const defaultS = 300
 
-/** Resolves when a node that was started is ready; 409 `not-in-time`, or when it stops. */
+/** Resolves when a started node is ready. 409 `not-in-time` after `within_s`, 409 when the node stops. */
 export async function untilReady(
   client: ComputeClient,
   node: NodePath,
@@ -16,12 +16,12 @@ export async function untilReady(
   signal: AbortSignal,
 ): Promise<void> {
   const until = Date.now() + within_s * 1000
-  const wanted: NodeReady = { ...(console !== undefined && { console }), ...(tcp !== undefined && { tcp }) }
-  const shown = async () => {
+  const condition: NodeReady = { ...(console !== undefined && { console }), ...(tcp !== undefined && { tcp }) }
+  const conditionMet = async () => {
     for (;;) {
       const left = Math.max(0, (until - Date.now()) / 1000)
       try {
-        return await client.ready(node, { ...wanted, within_s: Math.min(pieceS, left) }, signal)
+        return await client.ready(node, { ...condition, within_s: Math.min(pieceS, left) }, signal)
       } catch (error) {
         if (!(error instanceof ApiError) || error.word !== 'not-in-time') throw error
         if (left <= pieceS)
@@ -29,6 +29,6 @@ export async function untilReady(
       }
     }
   }
-  await Promise.all([shown(), pause(seconds * 1000, signal)])
+  await Promise.all([conditionMet(), pause(seconds * 1000, signal)])
   signal.throwIfAborted()
 }

@@ -1,21 +1,21 @@
 import { onAbort } from '../async/abort.ts'
 import { pause } from '../async/pause.ts'
 
-/** A compute measures its load every 2 s. */
+/** Length of a window, ms: a compute measures its load every 2 s. */
 const windowMs = 2100
-/** Load of the processors at which starts wait, percent. */
+/** CPU load from which starts wait, percent. */
 const busyPercent = 75
-/** Weight of the starts of a window: the first one, and the most. It doubles while the compute has little to do. */
-const weights = [16, 512] as const
-/** Weight of the starts of a window on a compute that is busy: a machine, or some small programs. */
-const busyWeight = 4
-/** After this time nothing is known of a compute, ms. */
+/** Budget of a window, as the sum of weights: the first one, and the largest. It doubles while the load is low. */
+const budgets = [16, 512] as const
+/** Budget of a window on a busy compute: one machine, or 4 small programs. */
+const busyBudget = 4
+/** Age of a measurement after which the budget begins anew, ms. */
 const staleMs = 60_000
-/** Requests at once: of nodes that cost nothing, and of others. */
+/** Concurrent start requests: all, and those of nodes with a weight. */
 const freeAtOnce = 32
 const costlyAtOnce = 8
 
-/** How much a start costs: 0 for a node within the keeper, 1 for a small program, more for a machine. */
+/** The weight of a start: 0 for a node within the keeper, 1 for a small program, more for a machine. */
 type Weigh = () => number
 
 interface Turn {
@@ -24,26 +24,26 @@ interface Turn {
 }
 
 /**
- * When nodes of one compute may be started, over all labs: nodes that cost nothing at once, others as its load allows. On a compute
- * that is busy all the time starts go on slowly.
+ * Decides when nodes of one compute may start, over all labs: nodes without weight at once, others as its load allows. On a compute
+ * that stays busy, starts go on slowly.
  */
 export class StartPace {
   readonly #load: () => Promise<number>
   readonly #queue = new Set<Turn>()
   #running = 0
   #costly = 0
-  /** Weight that may be started in this window, and what every window gets. */
+  /** What is left of the budget of this window, and the budget of a window. */
   #credit = 0
-  #budget: number = weights[0]
+  #budget: number = budgets[0]
   #measuredAt = Number.NEGATIVE_INFINITY
   #isMeasuring = false
 
-  /** `load`: of the processors, percent. */
+  /** `load`: measures the CPU load, percent. */
   constructor(load: () => Promise<number>) {
     this.#load = load
   }
 
-  /** Resolves when it is the turn of a node, with the function that ends the turn. Rejects when the signal aborts before. */
+  /** Resolves when a node may start, with the function to call after its start request. Rejects when the signal aborts. */
   turn(weigh: Weigh, signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const turn: Turn = {
@@ -90,12 +90,11 @@ export class StartPace {
     this.#isMeasuring = true
     const age = performance.now() - this.#measuredAt
     if (age < windowMs) await pause(windowMs - age, new AbortController().signal)
-    // The starts themselves tell that a compute is away.
+    // A compute that does not answer fails the starts themselves.
     const load = await this.#load().catch(() => 0)
-    if (age > staleMs) this.#budget = weights[0]
-    else if (load >= busyPercent) this.#budget = weights[0]
-    else if (load < busyPercent / 2) this.#budget = Math.min(this.#budget * 2, weights[1])
-    this.#credit = load < busyPercent ? this.#budget : busyWeight
+    if (age > staleMs || load >= busyPercent) this.#budget = budgets[0]
+    else if (load < busyPercent / 2) this.#budget = Math.min(this.#budget * 2, budgets[1])
+    this.#credit = load < busyPercent ? this.#budget : busyBudget
     this.#measuredAt = performance.now()
     this.#isMeasuring = false
     this.#pump()

@@ -1,7 +1,7 @@
 import { conflict } from '../errors/api-error.ts'
 import type { LabStore } from './store.ts'
 
-/** Colours of our symbols: an outline and a fill that are seen on light and on dark maps. */
+/** Colours of our symbols, for light and for dark maps. */
 const stroke = '#1f5f8b'
 const fill = '#e8f1f8'
 
@@ -15,7 +15,7 @@ const disc =
 const cloud = '<path d="M17 46a11 11 0 0 1-1-22 15 15 0 0 1 28-3 12.500 12.500 0 0 1 1 25z"/>'
 const monitor = '<rect x="8" y="10" width="44" height="30" rx="3"/><path d="M22 50h16M30 40v10"/>'
 
-/** The symbols that are part of Patchbay. They are our own drawings. */
+/** The built-in symbols, all our own drawings. */
 export const builtInSymbols: Readonly<Record<string, string>> = {
   computer: svg(monitor),
   pc: svg(`${monitor}${arrows('<path d="M15 20l5 5-5 5M24 31h8"/>')}`),
@@ -41,7 +41,7 @@ export const builtInSymbols: Readonly<Record<string, string>> = {
   ),
 }
 
-/** Words in names of symbols of other programs, with the symbol of ours that means the same. */
+/** Words in the names of symbols of other programs, and our symbol for each. */
 const likeness: readonly (readonly [RegExp, keyof typeof builtInSymbols & string])[] = [
   [/multilayer|layer_?3|l3/, 'multilayer_switch'],
   [/router|iou_l3/, 'router'],
@@ -56,7 +56,7 @@ const likeness: readonly (readonly [RegExp, keyof typeof builtInSymbols & string
   [/computer|pc|laptop|host/, 'computer'],
 ]
 
-/** The symbol of ours for a name as clients say it: `router`, `:/symbols/classic/router.svg`. */
+/** The built-in symbol (SVG) for a name of a client, such as `router` or `:/symbols/classic/router.svg`. */
 export function symbolNamed(word: string): string | undefined {
   const name = (word.split('/').at(-1) ?? '').replace(/\.(svg|png)$/i, '').toLowerCase()
   const own = Object.hasOwn(builtInSymbols, name) ? builtInSymbols[name] : undefined
@@ -64,7 +64,7 @@ export function symbolNamed(word: string): string | undefined {
   return builtInSymbols[likeness.find(([words]) => words.test(name))?.[1] ?? 'unknown']
 }
 
-/** Width and height of an SVG, from its attributes or its view box; undefined when it has none. */
+/** Width and height of an SVG in pixels, from its attributes or its view box; undefined when it has neither. */
 export function sizeOfSvg(text: string): { width: number; height: number } | undefined {
   const tag = /<svg\b[^>]*>/i.exec(text)?.[0] ?? ''
   const attribute = (name: string) =>

@@ -24,7 +24,7 @@ const list: readonly KindDescriptor[] = kinds
 /** The id of the template that is built in for a kind. */
 export const builtInId = (kind: string): string => v5(kind, namespace)
 
-/** Made when first asked for, as hashing the ids takes a start of the service 2 ms. */
+/** Made at the first use: hashing the ids would add 2 ms to a start of the service. */
 let known: readonly LabTemplate[] | undefined
 const builtIn = (): readonly LabTemplate[] =>
   (known ??= list.flatMap(({ name, template }) =>
@@ -43,7 +43,7 @@ const builtIn = (): readonly LabTemplate[] =>
         },
   ))
 
-/** The templates of a service: those of the kinds, and those that its users made. */
+/** The templates of a service: the built-in ones of the kinds, and those of its users. */
 export class Templates {
   readonly #store: LabStore
   readonly #tell: (action: string, template: LabTemplate) => void
@@ -60,7 +60,7 @@ export class Templates {
     return templates
   }
 
-  /** Reads them again, where another process changes them. */
+  /** Reads the templates from the store again, where another process writes them. */
   async reload(): Promise<void> {
     const kept = await this.#store.load(scope)
     this.#own.clear()
@@ -71,7 +71,7 @@ export class Templates {
     return [...builtIn(), ...this.#own.values()]
   }
 
-  /** By its id, or its name in any case. 404. */
+  /** Finds a template by its id, or by its name in any case. 404. */
   get(word: string): LabTemplate {
     const key = nameKey(word)
     const found =
@@ -124,7 +124,7 @@ export class Templates {
     this.#tell('template.deleted', template)
   }
 
-  /** A copy with an id of its own; that of a built-in template can be changed. */
+  /** Copies a template under a new id. The copy of a built-in template can be changed. */
   duplicate(word: string): Promise<LabTemplate> {
     const { template_id: _, builtin: __, ...rest } = this.get(word)
     return this.create({ ...rest, name: `${rest.name}-copy`.slice(0, 255) })
@@ -142,7 +142,7 @@ export class Templates {
   }
 }
 
-/** Makes a node from a template. 400 for a kind that is not here. */
+/** Creates a node from a template. 400 when this service lacks its kind. */
 export function useTemplate(
   labs: Labs,
   lab: Lab,
@@ -150,7 +150,7 @@ export function useTemplate(
   { place, ask }: { place: LabTemplateUse; ask: AskCompute },
 ): Promise<LabNode> {
   const { template_id, name, template_type, compute_id, default_name_format, symbol } = template
-  if (!isKnownKind(template_type)) throw badRequest(`template_type: there is no kind ${template_type} here`)
+  if (!isKnownKind(template_type)) throw badRequest(`template_type: this service has no kind ${template_type}`)
   const { console_type } = template as { console_type?: unknown }
   const known = new Set(Object.keys(kindOf(template_type).create.properties))
   const settings = Object.entries(template).filter(([key]) => !(key in LabTemplate.properties))
@@ -171,7 +171,7 @@ export function useTemplate(
   return createNode(labs, lab, input, { ask })
 }
 
-/** `PC{0}` -> `PC1`, or the next number that is free. */
+/** The name of a node by the format of its template: `PC{0}` becomes `PC1`, or has the next free number. */
 function nameOf(format: string, template: string, lab: Lab): string {
   const named = (format === '' ? '{name}-{0}' : format).replaceAll('{name}', template)
   const taken = new Set([...lab.document.nodes.values()].map(({ name }) => nameKey(name)))

@@ -3,26 +3,26 @@ import { pause } from '../async/pause.ts'
 import type { LabEvent } from '../model/event.ts'
 import type { LabComputes } from './computes.ts'
 
-/** Between two tries to open the feed of a compute, ms; it doubles with each failure. */
+/** Least and longest backoff between two attempts to open the feed of a compute, ms. */
 const retryMs = [200, 10_000] as const
 
 interface Listener {
   /** An event of a project on a compute. */
   readonly item: (computeId: string, event: LabEvent) => void
-  /** Events of a compute may have been missed: its nodes are to be read again. */
+  /** Events of a compute may have been missed: read its nodes again. */
   readonly refresh: (computeId: string) => Promise<void>
-  /** A compute does not answer. Told once, until it is there again: then it is refreshed. */
+  /** A compute stopped answering. When it answers again, `refresh` follows. */
   readonly lost: (computeId: string, error: Error) => void
 }
 
-/** Listens to the feeds of the computes that open labs are on. A feed that breaks off is opened again from where it was. */
+/** Reads the feeds of the computes of open labs. A feed that breaks off is opened again at its last event. */
 export class ComputeWatch {
   readonly #computes: LabComputes
   readonly #listener: Listener
   readonly #projectId: string | undefined
   readonly #feeds = new Map<string, AbortController>()
 
-  /** `projectId`: the only project to hear of. */
+  /** `projectId`: read the events of this project only. */
   constructor(computes: LabComputes, listener: Listener, projectId?: string) {
     this.#computes = computes
     this.#listener = listener
@@ -36,7 +36,7 @@ export class ComputeWatch {
     void this.#run(computeId, over.signal)
   }
 
-  /** Leaves the feeds of all other computes. */
+  /** Ends the feeds of all other computes. */
   keep(computes: ReadonlySet<string>): void {
     for (const [computeId, over] of this.#feeds) {
       if (computes.has(computeId)) continue
@@ -64,7 +64,7 @@ export class ComputeWatch {
           ...(since !== undefined && { since }),
         })
         isOpening = false
-        // The first feed begins with the lab: what was before it, the opening reads.
+        // The first feed needs no refresh: opening the lab reads the nodes.
         if (isLost || (!isFirst && since === undefined)) await this.#refresh(computeId)
         isFirst = false
         isLost = false
@@ -79,7 +79,7 @@ export class ComputeWatch {
           else if ('seq' in value) since = value.seq
         }
       } catch (error) {
-        // A compute that is away is asked again.
+        // The loop opens the feed again.
         if (isOpening && !isLost && !signal.aborted) {
           isLost = true
           this.#listener.lost(computeId, error as Error)
@@ -91,6 +91,6 @@ export class ComputeWatch {
   }
 
   async #refresh(computeId: string): Promise<void> {
-    await this.#listener.refresh(computeId).catch(ignore('the next event or feed shows what is'))
+    await this.#listener.refresh(computeId).catch(ignore('the next event or feed brings the present state'))
   }
 }

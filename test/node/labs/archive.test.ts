@@ -125,9 +125,12 @@ describe('a placeholder', () => {
     const shown: LabNode = await service.call('GET', `${projects}/hostile/nodes/Box`)
     expect(shown).toMatchObject({ node_type: 'docker', properties: { image: 'alpine', adapters: 2 } })
     expect(shown.ports.map(({ name }) => name)).toEqual(['0/0'])
-    expect(shown.status_reason).toContain('there is no kind docker here')
+    expect(shown.status_reason).toContain('this service has no kind docker')
     const start = await service.fetch(`${projects}/hostile/nodes/Box/start`, { method: 'POST' })
-    expect([start.status, await start.text()]).toEqual([409, expect.stringContaining('there is no kind docker here')])
+    expect([start.status, await start.text()]).toEqual([
+      409,
+      expect.stringContaining('this service has no kind docker'),
+    ])
     await service.call('POST', `${projects}/hostile/nodes/start`)
     const [link]: LabLink[] = await service.call('GET', `${projects}/hostile/links`)
     expect(link?.nodes.map((it) => it.port_number)).toEqual([0, 0])
