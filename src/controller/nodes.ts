@@ -255,7 +255,7 @@ const noRoom: ReadonlySet<ErrorWord> = new Set(['compute-unreachable', 'no-port-
 
 const nameClaim = (name: string): string => `name/${nameKey(name)}`
 
-/** Claims a free name for a node. The caller deletes the claim. */
+/** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
 function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?: string): string {
   if (isUuid(wanted))
     throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')

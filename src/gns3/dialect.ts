@@ -12,7 +12,7 @@ import { type FeedName, given, isMembers, isReshaped, line, shown } from './shap
 import { ourPath } from './words.ts'
 
 interface Options {
-  /** The version that clients are told which do not say their own. */
+  /** The version for clients that do not send theirs. */
   readonly version: string
   /** The version of this program. */
   readonly own: string
@@ -20,12 +20,12 @@ interface Options {
   readonly hasWebUi: boolean
 }
 
-/** Clients of this program take the neutral words, whatever the setting: they send this header with the value `neutral`. */
+/** Our own clients send this header with the value `neutral`: they get our words whatever the setting. */
 export const wordsHeader = 'x-patchbay-words'
 
-/** `clients = "gns3"`: the words, members and statuses of release 2.2 of GNS3, and those of the compute interface of release 3. */
+/** The setting `clients = "gns3"`: words, members and statuses of GNS3 2.2, and of the compute interface of GNS3 3. */
 export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
-  /** A client that says its version wants the same one; see `GNS3 QT Client v2.2.59`. */
+  /** A client that sends its version (`GNS3 QT Client v2.2.59`) requires the same one of the server. */
   const versionFor = ({ headers, url }: Request): string =>
     /GNS3 QT Client v(\d[\w.+-]*)/.exec(headers.get('user-agent') ?? '')?.[1] ??
     (/^[^/]*\/\/[^/]*\/v3\//.test(url) && !version.startsWith('3.') ? '3.0.6' : version)
@@ -69,7 +69,7 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
   }
 }
 
-/** Where release 2.2 answers with another status of success. */
+/** Endpoints for which GNS3 2.2 has another status of success. */
 const statuses: Readonly<Record<string, number>> = {
   'PUT /v2/projects/{project_id}/links/{link_id}': 201,
   'PUT /v2/projects/{project_id}/drawings/{drawing_id}': 201,
@@ -82,7 +82,7 @@ function feedOf(endpoint: Endpoint | undefined): FeedName | undefined {
   return path === '/v2/projects/{project_id}/notifications' ? 'project' : undefined
 }
 
-/** An answer in JSON with another body; one of another media type stays. */
+/** Converts the body of a JSON answer; other media types stay as they are. */
 async function reread(answer: Response | RelayedAnswer, turned: (body: unknown) => unknown): Promise<Unfinished> {
   const response = answer instanceof Response ? answer : responseOf(answer)
   if (!(response.headers.get('content-type') ?? '').startsWith('application/json')) return answer
@@ -97,7 +97,7 @@ async function reread(answer: Response | RelayedAnswer, turned: (body: unknown) 
   }
 }
 
-/** A text of a feed, in their words; undefined: that release does not have it. */
+/** Converts one event of a feed; undefined for an event that GNS3 2.2 lacks. */
 function turnedText(text: string, feed: FeedName, version: string): string | undefined {
   const value: unknown = JSON.parse(text)
   const told = isMembers(value) ? line(value, feed, version) : undefined
@@ -118,7 +118,7 @@ function turnedSocket(socket: Socket, feed: FeedName, version: string): Socket {
   }
 }
 
-/** Lines of JSON that may be cut anywhere. */
+/** Converts a feed of JSON lines. Chunks may end within a line. */
 function linesTurned(feed: FeedName, version: string): TransformStream<Uint8Array, Uint8Array<ArrayBuffer>> {
   const [decoder, encoder] = [new TextDecoder(), new TextEncoder()]
   let rest = ''

@@ -8,7 +8,7 @@ const own = { owner: 'self', tag: 'clients' } as const
 const at = (path: string) => ({ ...own, method: 'GET', path }) as const
 const anything = { 200: { description: 'The answer', schema: Type.Unknown() } }
 
-/** What only those clients ask for, and what needs nothing behind it. */
+/** Endpoints that only clients of GNS3 call. */
 const small: readonly Endpoint[] = [
   endpoint({
     ...at('/v2/appliances'),
@@ -39,22 +39,22 @@ const small: readonly Endpoint[] = [
   }),
   endpoint({
     ...at('/v2/iou_license'),
-    summary: 'The licence of IOU, which the setting iou.iourc_path names: its content is not shown',
+    summary: 'The licence of IOU: always empty, as iou.iourc_path sets the licence',
     replies: anything,
     handle: () => ok({ iourc_content: '', license_check: true }),
   }),
   endpoint({
     ...{ ...own, method: 'PUT', path: '/v2/iou_license', bodyKind: 'ignored', replies: {} },
-    summary: 'The licence of IOU is not set here',
+    summary: 'Refused: iou.iourc_path sets the licence of IOU',
     handle() {
       throw conflict('The licence of IOU is set with iou.iourc_path in the configuration of the service')
     },
   }),
   endpoint({
     ...{ ...own, method: 'POST', path: '/v2/shutdown', role: 'admin', bodyKind: 'ignored', replies: {} },
-    summary: 'The service is not ended by a client',
+    summary: 'Refused: a client cannot end the service',
     handle() {
-      throw forbidden('The service is ended by the program that started it, not by a client')
+      throw forbidden('A client cannot end the service: stop it with the program that started it')
     },
   }),
   endpoint({
@@ -66,7 +66,7 @@ const small: readonly Endpoint[] = [
 
 const prefix = '/static/web-ui/'
 
-/** The web client: its files, and its page for all paths that are none. */
+/** The files of the web client; its index page for any other path. */
 const webUi: readonly Endpoint[] = [
   endpoint({
     ...at('/'),
@@ -85,7 +85,7 @@ const webUi: readonly Endpoint[] = [
       const name = `web-ui/${params.path}`
       const file = (await assets(name)) === undefined ? 'web-ui/index.html' : name
       const response = await sendAsset(assets, file, request)
-      // The names of all other files change with their content.
+      // All other files have a digest in their names.
       if (file.endsWith('.html')) response.headers.set('Cache-Control', 'no-cache')
       return response
     },

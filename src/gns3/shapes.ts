@@ -4,7 +4,7 @@ import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
 import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate } from './words.ts'
 
 type Members = Readonly<Record<string, unknown>>
-/** Undefined: that release does not have it. */
+/** Converts a resource; undefined for one that GNS3 2.2 lacks. */
 type Shape = (value: Members, version: string) => Members | undefined
 
 export const isMembers = (value: unknown): value is Members =>
@@ -17,13 +17,13 @@ const only =
   (value) =>
     pick(value, names)
 
-/** Their names of our symbols, where they are others. */
+/** Names in GNS3 of our symbols, where they differ. */
 const symbols: Readonly<Record<string, string>> = {
   ...{ pc: 'vpcs_guest', switch: 'ethernet_switch', machine: 'qemu_guest', unknown: 'computer' },
 }
 const theirSymbol = (symbol: unknown, kind?: KindDescriptor): string => {
   const word = typeof symbol === 'string' && symbol !== '' ? symbol : (kind?.template?.symbol ?? 'computer')
-  // Ours are words; a file that a user uploaded is named as it is.
+  // Built-in symbols are words; an uploaded file keeps its name.
   return word.startsWith(':/') || word.includes('.') ? word : `:/symbols/${symbols[word] ?? word}.svg`
 }
 
@@ -34,11 +34,11 @@ const computeNode = ([, { members, added }]: readonly [KindDescriptor, Incumbent
   ...pick(node, ['node_id', 'project_id', 'name', 'status', ...members]),
   ...added?.(node),
 })
-/** The kind of a node that is shown without it: the one whose schema has all members. */
+/** Finds the kind of a node from its members: the first kind whose schema has all of them. */
 const kindOfShown = (node: Members) =>
   sharedKinds.find(([kind]) => Object.keys(node).every((name) => name in kind.node.properties))
 
-/** Members of nodes that have a place beside `properties` in a lab. */
+/** Members of a node on a compute that are not in `properties` of a node of a lab. */
 const besideProperties = new Set(['node_directory', 'console', 'console_type', 'command_line'])
 
 function properties(node_type: string, given: Members): Members {
@@ -64,9 +64,9 @@ const labNode: Shape = (node) => {
     node_type: theirKind(node_type),
     template_id: typeof template_id === 'string' ? theirTemplate(template_id) : null,
     symbol: theirSymbol(node.symbol, byName.get(node_type)?.[0]),
-    // Clients put their own address for that of all.
+    // GNS3 clients replace 0.0.0.0 by the address of the server.
     console_host: node.console_host ?? '0.0.0.0',
-    // Above the symbol, in the middle, as their controller puts it.
+    // Centred above the symbol, as in GNS3.
     label: {
       text: node.name,
       style: null,
@@ -83,9 +83,9 @@ const linkMembers = [
   ...['link_id', 'project_id', 'suspend', 'link_style', 'filters', 'capturing', 'capture_file_name'],
   ...['capture_file_path', 'capture_compute_id', 'link_type'],
 ]
-/** The filters of that release; it refuses others. */
+/** The filters of GNS3 2.2; it refuses others. */
 const theirFilters = ['frequency_drop', 'packet_loss', 'delay', 'corrupt', 'bpf']
-/** Clients mark a link that has a filter: that release shows none that is off. */
+/** The filters that are on: GNS3 clients mark a link with any filter as impaired. */
 const activeFilters = (filters: Members): Members =>
   pick(
     filters,
@@ -115,7 +115,7 @@ const labTemplate: Shape = (template) => {
   const found = byName.get(String(template_type))
   const [kind, incumbent] = found ?? []
   const known = new Set([...(incumbent?.members ?? []), ...(incumbent?.settings ?? []), 'custom_adapters', 'name'])
-  // A setting of ours alone would be refused when the template is sent back.
+  // GNS3 lacks these settings; its client would send them back and be refused.
   const own = Object.keys(rest).filter(
     (name) => kind !== undefined && name in kind.create.properties && !known.has(name),
   )
@@ -142,7 +142,7 @@ const capabilities: Shape = ({ platform, node_types }, version) => ({
   node_types: (node_types as string[]).map(theirKind),
 })
 
-/** What release 2.2 shows of a resource, by the `$id` of its schema. */
+/** How GNS3 2.2 shows each resource, by the `$id` of its schema. */
 const shapes: Readonly<Record<string, Shape>> = {
   Version: ({ local }, version) => ({ version, local }),
   Capabilities: capabilities,
@@ -158,7 +158,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   Compute: (compute, version) => ({
     ...pick(compute, ['compute_id', 'name', 'host', 'port', 'user', 'connected', 'cpu_usage_percent']),
     ...pick(compute, ['memory_usage_percent', 'last_error']),
-    // What has joined is reached through this service alone.
+    // Computes that joined have another protocol, which GNS3 lacks.
     protocol: compute.protocol === 'https' ? 'https' : 'http',
     capabilities: capabilities((compute.capabilities ?? {}) as Members, version),
   }),
@@ -178,7 +178,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   }),
 }
 
-/** A value of a schema as release 2.2 shows it. */
+/** Converts an answer of a schema to that of GNS3 2.2. */
 export function shown(schema: TSchema | undefined, value: unknown, version: string): unknown {
   if (schema === undefined) return value
   if (Array.isArray(value)) {
@@ -189,14 +189,14 @@ export function shown(schema: TSchema | undefined, value: unknown, version: stri
   return shape !== undefined && isMembers(value) ? shape(value, version) : value
 }
 
-/** Whether answers of a schema are other ones in release 2.2. */
+/** Whether GNS3 2.2 shows answers of a schema in another form. */
 export const isReshaped = (schema: TSchema | undefined): boolean =>
   schema !== undefined && (String(schema.$id) in shapes || isReshaped(schema.items as TSchema | undefined))
 
 /** Categories of templates as numbers, which earlier clients send. */
 const categories = ['router', 'switch', 'guest', 'firewall']
 
-/** What a kind takes in place of members that only theirs have. Of an unknown kind, what any kind takes beside the given members. */
+/** Our members in place of those that only GNS3 has. For an unknown kind: of all kinds, without overwriting given members. */
 function taken(given: Members, kind: string | undefined): Members {
   if (kind !== undefined) return byName.get(kind)?.[1].taken?.(given) ?? {}
   const all: Members = Object.assign({}, ...sharedKinds.map(([, { taken }]) => taken?.(given)))
@@ -207,8 +207,8 @@ function taken(given: Members, kind: string | undefined): Members {
 }
 
 /**
- * A body of theirs as an endpoint takes it. Members that it only shows are left out, and members that it does not know are kept for
- * those clients where the resource has a place for that.
+ * Converts the body of a GNS3 client to that of an endpoint. Read-only members are dropped. Unknown members go to `kept`, where the
+ * resource has it.
  */
 export function given({ body: schema, takesBack }: Endpoint, body: Members): Members {
   const id = String(schema?.$id)
@@ -236,8 +236,8 @@ export function given({ body: schema, takesBack }: Endpoint, body: Members): Mem
 
 export type FeedName = 'compute' | 'controller' | 'project'
 
-/** The events of each feed in release 2.2; its web client fails on others. */
-const told: Readonly<Record<FeedName, RegExp>> = {
+/** The events of each feed in GNS3 2.2; its web client fails on others. */
+const feedEvents: Readonly<Record<FeedName, RegExp>> = {
   compute: /^(ping|node\.updated|log\..+)$/,
   controller: /^(ping|(project|template|compute)\..+|log\..+)$/,
   project:
@@ -248,18 +248,18 @@ const ofActions: Readonly<Record<string, string>> = {
   ...{ snapshot: 'LabProject', compute: 'Compute' },
 }
 
-/** A line of a feed as release 2.2 says it; undefined for one that it does not have. */
+/** Converts an event of a feed to that of GNS3 2.2; undefined for an event that it lacks. */
 export function line(
   { action, event, project_id, seq }: Members,
   feed: FeedName,
   version: string,
 ): Members | undefined {
-  if (typeof action !== 'string' || !told[feed].test(action)) return undefined
-  // What has a number is of a project on a compute; there it is another resource than that of a lab.
+  if (typeof action !== 'string' || !feedEvents[feed].test(action)) return undefined
+  // An event with `seq` is of a project on a compute, which is another resource than a lab.
   if (feed === 'controller' && seq !== undefined && action.startsWith('project.')) return undefined
   if (!isMembers(event)) return { action, event }
   if (action === 'ping') {
-    // Without the third one release 3 gives its feed up.
+    // GNS3 3 ends its feed when `disk_usage_percent` is missing.
     return { action, event: version.startsWith('3.') ? { disk_usage_percent: 0, ...event } : event }
   }
   if (feed === 'compute') {

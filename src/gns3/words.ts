@@ -6,20 +6,19 @@ import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
 
 const list: readonly KindDescriptor[] = kinds
 
-/** The kinds that both programs have. */
+/** The kinds that GNS3 has, too. */
 export const sharedKinds: readonly (readonly [KindDescriptor, Incumbent])[] = list.flatMap((kind) =>
   kind.incumbent === undefined ? [] : [[kind, kind.incumbent] as const],
 )
 
 const theirs = new Map(sharedKinds.map(([{ name }, { nodeType }]) => [name, nodeType]))
 const ours = new Map(sharedKinds.map(([{ name }, { nodeType }]) => [nodeType, name]))
-/** Their word for a kind of ours, and the reverse; other words stay. */
+/** The word of GNS3 for a kind of ours, and the reverse; other words stay. */
 export const theirKind = (word: string): string => theirs.get(word) ?? word
 export const ourKind = (word: string): string => ours.get(word) ?? word
 
 /**
- * The templates that every server of theirs has, by the ids that it gives them: those of the node types as names in the name space
- * of DNS (RFC 9562, 5.3).
+ * The built-in templates of GNS3, by their ids: UUIDs of version 3 of the node types, in the name space of DNS (RFC 9562, 5.3).
  */
 const templates = sharedKinds.flatMap(([{ name, template }, { nodeType }]) =>
   template === undefined ? [] : [[v3(nodeType, v3.DNS), builtInId(name)] as const],
@@ -29,18 +28,18 @@ const theirTemplates = new Map(templates.map(([id, own]) => [own, id]))
 export const ourTemplate = (id: string): string => ourTemplates.get(id.toLowerCase()) ?? id
 export const theirTemplate = (id: string): string => theirTemplates.get(id) ?? id
 
-/** The path of a file of a project, with the directory of another kind. */
+/** Replaces the word of the kind in the path of a file of a project. */
 const inDirectory = (path: string, word: (kind: string) => string): string =>
   path.replace(/^project-files\/([^/]+)/, (_, kind: string) => `project-files/${word(kind)}`)
 export const theirFile = (path: string): string => inDirectory(path, theirKind)
 
 const pathWords = { ...Object.fromEntries(ours), gns3vm: 'appliancevm' }
-/** Paths of the compute interface and of computes; elsewhere a segment may be a name that only looks like such a word. */
+/** Paths with words of kinds: of the compute interface, and of computes. In other paths a segment may be a name of a user. */
 const hasKinds = /^\/(v1|v2\/compute|v2\/computes|v2\/gns3vm)(\/|$)/
-/** In release 3 captures have paths of their own. */
+/** GNS3 3 has other paths for captures. */
 const captures = { 'capture/start': 'start_capture', 'capture/stop': 'stop_capture', 'capture/stream': 'pcap' } as const
 
-/** A path of theirs in our words. */
+/** Converts a path of a GNS3 client to ours. */
 export function ourPath(path: string): string {
   if (path.startsWith('/v3/compute/')) {
     const older = path.replace(

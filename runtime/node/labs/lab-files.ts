@@ -5,7 +5,7 @@ import { isApart, type LabEntries, type LabStore } from '../../../src/controller
 import { makeDirectory, readDurable, removeDurable, writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 
-/** A journal that is mostly history is written anew when it has more lines than so. */
+/** A journal with more lines is rewritten as one line. */
 const maxLines = 500
 
 /** One lab in memory: its entries, and the file behind them. */
@@ -15,15 +15,15 @@ interface Journal {
   entries: Map<string, unknown>
   lines: number
   file: FileHandle | undefined
-  /** Whether the file may end with a part of a line. */
+  /** Whether the file may end within a line. */
   isTorn: boolean
   pending: LabEntries[]
   next: Promise<void> | undefined
 }
 
 /**
- * The documents of labs, `{data}/labs/{id}.jsonl`: one line an edit, a JSON object of the entries that it changed, null for one that
- * it removed. An edit costs the same however large the lab is; a line that a crash tore is of an edit that was not answered.
+ * The documents of labs, `{data}/labs/{id}.jsonl`. Each edit appends one line: a JSON object of the changed entries, null for a removed
+ * one. So the cost of an edit does not depend on the size of the lab. An incomplete last line is an edit that no client got an answer to.
  */
 export class LabFiles implements LabStore {
   readonly #records: ServiceRecords
@@ -66,7 +66,7 @@ export class LabFiles implements LabStore {
       return
     }
     const journal = (await this.#journal(id, true)) as Journal
-    // Changes that come while others are written are written together.
+    // Changes that come during a write are written together.
     journal.pending.push(changes)
     journal.next ??= journal.writes.run(async () => {
       const all = journal.pending
@@ -112,7 +112,7 @@ export class LabFiles implements LabStore {
     if (found === undefined) return undefined
     const journal = newJournal(path)
     const lines = found.value.split('\n')
-    // Behind the last line end is nothing, or what a crash tore.
+    // A crash may leave an incomplete last line.
     journal.isTorn = lines.pop() !== ''
     journal.lines = lines.length
     for (const line of lines)
@@ -131,7 +131,7 @@ export class LabFiles implements LabStore {
       journal.lines = 1
     } else {
       journal.file ??= await open(journal.path, 'a', 0o600)
-      // Until all of it is there, what follows must not be added to a part of it.
+      // If the append fails, the next write must not continue an incomplete line.
       journal.isTorn = true
       await journal.file.appendFile(all.map(lineOf).join(''))
       await journal.file.datasync()

@@ -7,7 +7,7 @@ export const drawingFields = {
   svg: Type.String({
     maxLength: 2 << 20,
     default: '',
-    description: 'The drawing as SVG; clients show it, never as a page',
+    description: 'The drawing as SVG. Clients must show it as an image, not as a document: it may contain scripts',
   }),
   x: place,
   y: place,
@@ -16,7 +16,6 @@ export const drawingFields = {
   locked: Type.Boolean({ default: false }),
 }
 
-/** A drawing of a lab. */
 export type LabDrawing = Static<typeof LabDrawing>
 export const LabDrawing = Type.Object(
   { drawing_id: Uuid, project_id: Uuid, ...drawingFields, kept: Type.Optional(kept) },
@@ -26,11 +25,11 @@ const given = { ...maybes(drawingFields), kept: maybe(kept) }
 export type LabDrawingCreate = Static<typeof LabDrawingCreate>
 export const LabDrawingCreate = Type.Object(
   { drawing_id: maybe(Uuid), ...given },
-  { $id: 'LabDrawingCreate', additionalProperties: false, description: 'What a drawing is created with' },
+  { $id: 'LabDrawingCreate', additionalProperties: false, description: 'Input of a new drawing' },
 )
 export type LabDrawingUpdate = Static<typeof LabDrawingUpdate>
 export const LabDrawingUpdate = Type.Object(given, {
   $id: 'LabDrawingUpdate',
   additionalProperties: false,
-  description: 'Changes of a drawing; absent and null: "leave"',
+  description: 'Changes of a drawing; null and absent members stay as they are',
 })

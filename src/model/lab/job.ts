@@ -9,12 +9,12 @@ export const LabJobNode = objectSchema('LabJobNode', 'A node of a job', {
   node_id: Uuid,
   name: Name,
   state: oneOf(['waiting', 'asked', 'unready', 'done', 'failed', 'skipped', 'cancelled'], {
-    description: 'unready: started, and not ready yet; skipped: a node that it comes after has failed',
+    description: 'unready: started, but not ready yet; skipped: a node that had to be ready before it has failed',
   }),
-  reason: nullable(Type.String({ description: 'What it waits for, or why it was not done' })),
+  reason: nullable(Type.String({ description: 'What the node waits for, or why it was not done' })),
 })
 
-/** Work on nodes of a project, which goes on when the client that asked for it has left. */
+/** Work on nodes of a project. It goes on when its client disconnects. */
 export type LabJob = Static<typeof LabJob>
 export const LabJob = objectSchema('LabJob', 'Work on nodes of a project', {
   job_id: Uuid,
@@ -24,7 +24,7 @@ export const LabJob = objectSchema('LabJob', 'Work on nodes of a project', {
   reason: nullable(Type.String({ description: 'Why the first node failed, or the job was cancelled' })),
   started_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   ended_at: nullable(Type.String()),
-  total: Type.Integer({ description: 'Number of its nodes' }),
+  total: Type.Integer({ description: 'Number of nodes of the job' }),
   done: Type.Integer(),
   failed: Type.Integer(),
   skipped: Type.Integer(),

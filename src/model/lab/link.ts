@@ -26,17 +26,17 @@ const both = {
   filters: Filters,
   filters_ab: Type.Object(Filters.properties, {
     additionalProperties: false,
-    description: 'Impairment of the direction from the first end to the second alone; met after `filters`',
+    description: 'Impairment of frames from the first end to the second; applied after `filters`',
   }),
   filters_ba: Type.Object(Filters.properties, {
     additionalProperties: false,
-    description: 'Impairment of the direction from the second end to the first alone; met after `filters`',
+    description: 'Impairment of frames from the second end to the first; applied after `filters`',
   }),
   suspend,
   link_style: linkStyle,
 }
 
-/** What is known of a link now. */
+/** The present state of a link. */
 export type LabLinkState = Static<typeof LabLinkState>
 export const LabLinkState = Type.Object(
   {
@@ -46,7 +46,7 @@ export const LabLinkState = Type.Object(
     traffic_ab: LinkTraffic,
     traffic_ba: LinkTraffic,
   },
-  { $id: 'LabLinkState', description: 'What is known of a link; the event `link.state` has it, at most once a second' },
+  { $id: 'LabLinkState', description: 'The state of a link; also in the event `link.state`, at most once a second' },
 )
 
 /** A link of a lab. */
@@ -73,7 +73,7 @@ export const LabLink = Type.Object(
 
 const given = { ...maybes(both), kept: maybe(kept) }
 
-/** An end as clients may give it: `R1:eth0` names a port of a node, too. */
+/** An endpoint in the input of clients: also as a text, such as `R1:eth0`. */
 export const LabLinkEndGiven = Type.Union([
   LabLinkEnd,
   Type.String({ minLength: 3, maxLength: 600, description: '`node:port`, by their names, such as R1:eth0' }),
@@ -85,7 +85,7 @@ export const LabLinkCreate = Type.Object(
     nodes: Type.Tuple([LabLinkEndGiven, LabLinkEndGiven], { description: 'The two ends' }),
     ...given,
   },
-  { $id: 'LabLinkCreate', additionalProperties: false, description: 'What a link is created with' },
+  { $id: 'LabLinkCreate', additionalProperties: false, description: 'Input of a new link' },
 )
 
 export type LabLinkUpdate = Static<typeof LabLinkUpdate>
@@ -94,10 +94,13 @@ export const LabLinkUpdate = Type.Object(
     nodes: maybe(Type.Array(LabLinkEnd, { maxItems: 2, description: 'The same ends, with other labels' })),
     ...given,
   },
-  { $id: 'LabLinkUpdate', additionalProperties: false, description: 'Changes of a link; absent and null: "leave"' },
+  {
+    $id: 'LabLinkUpdate',
+    additionalProperties: false,
+    description: 'Changes of a link; null and absent members stay as they are',
+  },
 )
 
-/** What a capture of a link is started with. */
 export type LabCaptureStart = Static<typeof LabCaptureStart>
 export const LabCaptureStart = Type.Object(
   {
@@ -106,5 +109,5 @@ export const LabCaptureStart = Type.Object(
       Type.String({ maxLength: 50, description: 'Link type of the frames; default: that of the line' }),
     ),
   },
-  { $id: 'LabCaptureStart', additionalProperties: false, description: 'Where a capture of a link goes' },
+  { $id: 'LabCaptureStart', additionalProperties: false, description: 'File and link type of a capture' },
 )

@@ -8,20 +8,20 @@ const place = (description: string) =>
   Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0, description })
 const text = (description: string, maxLength = 4096) => Type.String({ maxLength, description })
 
-/** A text beside a node or a port of the map. */
+/** A text beside a node or a port on the map. */
 export type LabLabel = Static<typeof LabLabel>
 export const LabLabel = Type.Object(
   {
     text: text('The text'),
     style: Type.Optional(nullable(text('CSS properties of SVG text'))),
-    x: Type.Optional(nullable(place('Left edge, from that of the node; null: centred'))),
-    y: Type.Optional(nullable(place('Upper edge, from that of the node'))),
+    x: Type.Optional(nullable(place('Left edge, relative to the node; null: centred'))),
+    y: Type.Optional(nullable(place('Upper edge, relative to the node'))),
     rotation: Type.Optional(Type.Integer({ minimum: -359, maximum: 360, description: 'Degrees' })),
   },
   { $id: 'LabLabel', additionalProperties: false, description: 'A text on the map' },
 )
 
-/** What one adapter of a node has of its own. */
+/** Settings of one adapter, in place of those of the node. */
 const CustomAdapter = Type.Object(
   {
     adapter_number: Type.Integer({ minimum: 0, maximum: 100_000 }),
@@ -32,7 +32,6 @@ const CustomAdapter = Type.Object(
   { additionalProperties: false },
 )
 
-/** When a node counts as ready after its start. */
 export type LabReady = Static<typeof LabReady>
 export const LabReady = Type.Object(
   {
@@ -41,31 +40,38 @@ export const LabReady = Type.Object(
     seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 3600, description: 'Time after its start' })),
     within_s: Type.Optional(Type.Number({ minimum: 1, maximum: 3600, description: 'Longest wait; default 300' })),
   },
-  { $id: 'LabReady', additionalProperties: false, description: 'When a node is ready; all that is named must be so' },
+  {
+    $id: 'LabReady',
+    additionalProperties: false,
+    description: 'When a node is ready after its start: all of the given conditions must hold',
+  },
 )
 
-/** What a person sets of a node on the map, whatever its kind; with the defaults of new ones. */
+/** The fields that a user sets for nodes of every kind, with the defaults of new nodes. */
 export const mapFields = {
   x: place('Left edge on the map'),
   y: place('Upper edge on the map'),
   z: Type.Integer({ minimum: -1000, maximum: 1000, default: 1, description: 'Layer of the map' }),
-  locked: Type.Boolean({ default: false, description: 'Whether it cannot be moved' }),
-  symbol: nullable(text('Name or path of its symbol; null: that of its kind')),
+  locked: Type.Boolean({ default: false, description: 'Whether the map refuses to move it' }),
+  symbol: nullable(text('Name or path of its symbol; null: the symbol of its kind')),
   label: nullable(LabLabel),
   port_name_format: Type.String({
     maxLength: 100,
     default: 'Ethernet{0}',
-    description: 'Names of ports: {0} is the number of the port, {1} that of the segment; {port0} counts from 0',
+    description: 'Names of ports: {0} is the number of the port, {1} the number of the segment; {port1} counts from 1',
   }),
   port_segment_size: Type.Integer({ minimum: 0, maximum: 128, default: 0, description: 'Ports of a segment; 0: none' }),
-  first_port_name: nullable(text('Name of the first port, where it is another', 100)),
+  first_port_name: nullable(text('Name of the first port, where the format does not apply', 100)),
   custom_adapters: Type.Array(CustomAdapter, { maxItems: 1024, default: [] }),
-  console_auto_start: Type.Boolean({ default: false, description: 'Whether clients open its console at its start' }),
-  after: Type.Array(Name, { maxItems: 100, default: [], description: 'Nodes that must be ready before it is started' }),
+  console_auto_start: Type.Boolean({ default: false, description: 'Whether clients open its console when it starts' }),
+  after: Type.Array(Name, {
+    maxItems: 100,
+    default: [],
+    description: 'Names of nodes that must be ready before it starts',
+  }),
   ready: nullable(LabReady),
 } as const
 
-/** A port of a node, as links name it. */
 export type LabPort = Static<typeof LabPort>
 export const LabPort = Type.Object(
   {
@@ -75,7 +81,7 @@ export const LabPort = Type.Object(
     port_number: Type.Integer(),
     link_type: Type.Union([Type.Literal('ethernet'), Type.Literal('serial')]),
     data_link_types: Type.Record(Type.String(), Type.String(), {
-      description: 'Link types of captures, by the names that people know',
+      description: 'Link types of captures, by their display names',
     }),
     mac_address: Type.Optional(nullable(Type.String())),
     adapter_type: Type.Optional(nullable(Type.String())),
@@ -86,17 +92,16 @@ export const LabPort = Type.Object(
 const nodeType = Type.String({
   minLength: 1,
   maxLength: 50,
-  description: `Kind of the node: ${nodeKinds.join(', ')}; another word is a placeholder for a kind that is not here`,
+  description: `Kind of the node: ${nodeKinds.join(', ')}; any other word makes a placeholder`,
 })
 const properties = Type.Record(Type.String({ maxLength: 100 }), Type.Unknown(), {
-  description: 'What nodes of the kind have: the fields of its resource on the compute interface',
+  description: 'Settings of the kind: the fields of its node on the compute interface',
 })
 const consoleType = Type.String({
   maxLength: 30,
-  description: 'Type of its console; which ones there are, its kind says',
+  description: 'Type of its console: one of those of its kind',
 })
 
-/** A node of a lab. */
 export type LabNode = Static<typeof LabNode>
 export const LabNode = Type.Object(
   {
@@ -107,7 +112,7 @@ export const LabNode = Type.Object(
     template_id: nullable(Uuid),
     name: Name,
     status: NodeStatus,
-    status_reason: changing(nullable(Type.String({ description: 'Why it is as it is; null when nothing is wrong' }))),
+    status_reason: changing(nullable(Type.String({ description: 'Reason of the status; null when nothing is wrong' }))),
     console: nullable(PortNumber),
     console_type: consoleType,
     console_host: changing(nullable(Type.String())),
@@ -138,18 +143,24 @@ export const LabNodeCreate = Type.Object(
     name: Name,
     node_type: nodeType,
     node_id: maybe(Uuid),
-    compute_id: maybe(Type.String({ minLength: 1, maxLength: 100, description: 'Default: where most room is' })),
+    compute_id: maybe(
+      Type.String({ minLength: 1, maxLength: 100, description: 'Default: a compute with free memory' }),
+    ),
     template_id: maybe(Uuid),
     ...both,
   },
-  { $id: 'LabNodeCreate', additionalProperties: false, description: 'What a node is created with' },
+  { $id: 'LabNodeCreate', additionalProperties: false, description: 'Input of a new node' },
 )
 
 export type LabNodeUpdate = Static<typeof LabNodeUpdate>
 export const LabNodeUpdate = Type.Object(
   { name: maybe(Name), ...both },
-  { $id: 'LabNodeUpdate', additionalProperties: false, description: 'Changes of a node; absent and null: "leave"' },
+  {
+    $id: 'LabNodeUpdate',
+    additionalProperties: false,
+    description: 'Changes of a node; null and absent members stay as they are',
+  },
 )
 
-/** Whether this version has nodes of that kind; others are placeholders. */
+/** Whether this service has the kind; nodes of other kinds are placeholders. */
 export const isKnownKind = (word: string): word is NodeKindName => (nodeKinds as readonly string[]).includes(word)

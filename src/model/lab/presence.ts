@@ -5,21 +5,21 @@ const selection = Type.Array(Type.String({ minLength: 1, maxLength: 255 }), {
   maxItems: 200,
   description: 'Ids of the selected nodes, links and drawings',
 })
-const client = Type.String({ maxLength: 100, description: 'Tells windows with the same credentials apart' })
+const client = Type.String({ maxLength: 100, description: 'Distinguishes windows that use the same credential' })
 
-/** What somebody at a lab has selected. */
+/** The selection of one client, as the others at the lab see it. */
 export type LabPresence = Static<typeof LabPresence>
 export const LabPresence = Type.Object(
   {
     name: Type.String({ description: 'Name of the token or the user' }),
     client,
     selection,
-    present: Type.Boolean({ description: 'False in the event by which it ends' }),
+    present: Type.Boolean({ description: 'false in the event at its end' }),
   },
-  { $id: 'LabPresence', description: 'What somebody at a project has selected' },
+  { $id: 'LabPresence', description: 'The selection of a client at a project' },
 )
 
 export const LabPresenceInput = Type.Object(
   { selection, client: maybe(client) },
-  { $id: 'LabPresenceInput', additionalProperties: false, description: 'What the client has selected' },
+  { $id: 'LabPresenceInput', additionalProperties: false, description: 'The selection of the client' },
 )

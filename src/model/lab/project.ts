@@ -7,11 +7,11 @@ const size = (description: string, value: number) =>
   Type.Integer({ minimum: 0, maximum: 1_000_000, default: value, description })
 const flag = (description: string, value = false) => Type.Boolean({ default: value, description })
 
-/** What a person sets of a lab, with the defaults of new ones. */
+/** The settings of a lab, with the defaults of new labs. */
 export const labSettings = {
-  auto_open: flag('Opened when the service starts'),
-  auto_close: flag('Closed when its last feed has ended, and no job runs and no console is open'),
-  auto_start: flag('Its nodes are started when it is opened'),
+  auto_open: flag('Whether the start of the service opens it'),
+  auto_close: flag('Whether it is closed when its last feed has ended, no job runs and no console is open'),
+  auto_start: flag('Whether its nodes are started when it is opened'),
   scene_width: size('Width of the map', 2000),
   scene_height: size('Height of the map', 1000),
   zoom: size('Zoom of the map, percent', 100),
@@ -27,7 +27,6 @@ export const labSettings = {
   ),
 } as const
 
-/** A lab: a project with named nodes and links. */
 export type LabProject = Static<typeof LabProject>
 export const LabProject = Type.Object(
   {
@@ -36,9 +35,9 @@ export const LabProject = Type.Object(
     status: Type.Union([Type.Literal('opened'), Type.Literal('closed')], { changesByItself: true }),
     ...labSettings,
     path: nullable(
-      Type.String({ description: 'Directory of the project on its first compute; null while that is not known' }),
+      Type.String({ description: 'Directory of the project on its first compute; null while it is unknown' }),
     ),
-    filename: Type.String({ description: 'Name of its file when it is exported' }),
+    filename: Type.String({ description: 'Name of its file in an export' }),
     revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of its last edit' }),
     kept: Type.Optional(kept),
   },
@@ -47,7 +46,6 @@ export const LabProject = Type.Object(
 
 const given = { ...maybes(labSettings), kept: maybe(kept) }
 
-/** What a lab is created with. Null and absent mean the default. */
 export type LabProjectCreate = Static<typeof LabProjectCreate>
 export const LabProjectCreate = Type.Object(
   {
@@ -57,17 +55,23 @@ export const LabProjectCreate = Type.Object(
     compute_id: maybe(WantedCompute),
     ...given,
   },
-  { $id: 'LabProjectCreate', additionalProperties: false, description: 'What a project is created with' },
+  {
+    $id: 'LabProjectCreate',
+    additionalProperties: false,
+    description: 'Input of a new project; null and absent members get their defaults',
+  },
 )
 
-/** Changes of a lab. Null and absent mean "leave as it is". */
 export type LabProjectUpdate = Static<typeof LabProjectUpdate>
 export const LabProjectUpdate = Type.Object(
   { name: maybe(Name), ...given },
-  { $id: 'LabProjectUpdate', additionalProperties: false, description: 'Changes of a project' },
+  {
+    $id: 'LabProjectUpdate',
+    additionalProperties: false,
+    description: 'Changes of a project; null and absent members stay as they are',
+  },
 )
 
-/** How much a lab has. */
 export const LabStats = Type.Object(
   {
     nodes: Type.Integer(),

@@ -5,14 +5,15 @@ const text = (description: string, maxLength = 4096) => Type.String({ maxLength,
 const fields = {
   name: Name,
   template_type: Type.String({ minLength: 1, maxLength: 50, description: 'Kind of the nodes' }),
-  compute_id: nullable(Type.String({ maxLength: 100, description: 'Where its nodes run; null: where most room is' })),
+  compute_id: nullable(
+    Type.String({ maxLength: 100, description: 'Compute of its nodes; null: one with free memory' }),
+  ),
   category: Type.String({ maxLength: 50, description: 'Group of the palette: guest, router, switch, firewall' }),
   default_name_format: text('Names of nodes: {name} stands for the template, {0} for the next free number', 255),
   symbol: text('Symbol of the nodes'),
-  usage: text('How it is used', 65536),
+  usage: text('Notes for users of its nodes', 65536),
 }
 
-/** What nodes are made from: a kind and its settings, under a name. */
 export type LabTemplate = Static<typeof LabTemplate>
 export const LabTemplate = Type.Object(
   {
@@ -23,13 +24,13 @@ export const LabTemplate = Type.Object(
   {
     $id: 'LabTemplate',
     additionalProperties: Type.Unknown({ description: 'Settings of the nodes: fields of their kind and of the map' }),
-    description: 'What nodes are made from',
+    description: 'A named kind with settings, from which nodes are made',
   },
 )
 
 const kept = {
   additionalProperties: Type.Unknown({
-    description: 'Settings of the nodes. What this version does not know is kept and given back',
+    description: 'Settings of the nodes. Unknown members are stored and shown as they are',
   }),
 }
 export type LabTemplateCreate = Static<typeof LabTemplateCreate>
@@ -44,7 +45,7 @@ export const LabTemplateCreate = Type.Object(
     symbol: maybe(fields.symbol),
     usage: maybe(fields.usage),
   },
-  { $id: 'LabTemplateCreate', ...kept, description: 'What a template is created with' },
+  { $id: 'LabTemplateCreate', ...kept, description: 'Input of a new template' },
 )
 export type LabTemplateUpdate = Static<typeof LabTemplateUpdate>
 export const LabTemplateUpdate = Type.Object(
@@ -56,19 +57,22 @@ export const LabTemplateUpdate = Type.Object(
     symbol: maybe(fields.symbol),
     usage: maybe(fields.usage),
   },
-  { $id: 'LabTemplateUpdate', ...kept, description: 'Changes of a template; absent: "leave"' },
+  { $id: 'LabTemplateUpdate', ...kept, description: 'Changes of a template; absent members stay as they are' },
 )
 
-/** Where a node of a template goes. */
 export type LabTemplateUse = Static<typeof LabTemplateUse>
 export const LabTemplateUse = Type.Object(
   {
     x: Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),
     y: Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 }),
     compute_id: maybe(
-      Type.String({ minLength: 1, maxLength: 100, description: 'Where it runs, in place of the template' }),
+      Type.String({ minLength: 1, maxLength: 100, description: 'Its compute, in place of that of the template' }),
     ),
     name: maybe(Name),
   },
-  { $id: 'LabTemplateUse', additionalProperties: false, description: 'Where a node of a template goes' },
+  {
+    $id: 'LabTemplateUse',
+    additionalProperties: false,
+    description: 'Position and compute of a node that is made from a template',
+  },
 )

@@ -30,7 +30,7 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     body: LabDrawingCreate,
     takesBack: LabDrawing,
     replies: { 201: { description: 'Created', schema: LabDrawing } },
-    errors: { 404: noSuchProject, 409: 'The id is known', 507: 'The disk is nearly full' },
+    errors: { 404: noSuchProject, 409: 'The id is taken', 507: 'The disk is nearly full' },
     handle: async ({ params, body }, context) =>
       created(await createDrawing(await labsOf(context).labs.lab(params.project_id), body)),
   }),

@@ -8,10 +8,10 @@ import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
 const tag = 'v2 jobs'
 const owner = 'self'
 const params = Type.Object({ job_id: Uuid })
-const unknown = 'There is no such job, or it ended some time ago'
+const unknown = 'There is no such job, or it ended more than 15 minutes ago'
 
-/** 404 for a job of a project that the client does not see, as for one that is not there. */
-async function seen(id: string, context: Context): Promise<LabJob> {
+/** A job, if the client may see its project; else 404, as for an unknown job. */
+async function visibleJob(id: string, context: Context): Promise<LabJob> {
   const job = await labsOf(context).labs.jobList.get(id)
   if (context.projects.sees(job.project_id)) return job
   throw noSuchJob(id)
@@ -20,7 +20,7 @@ async function seen(id: string, context: Context): Promise<LabJob> {
 export const labJobEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path: '/v2/jobs', owner, tag, scope: 'own' },
-    summary: 'List the jobs that run, and those that ended in the last 15 minutes',
+    summary: 'List the running jobs, and those that ended in the last 15 minutes',
     replies: { 200: { description: 'The jobs, the oldest first', schema: Type.Array(LabJob) } },
     async handle(_, context) {
       const jobs = await labsOf(context).labs.jobList.list()
@@ -32,15 +32,15 @@ export const labJobEndpoints: readonly Endpoint[] = [
     summary: 'Read a job',
     replies: { 200: { description: 'The job', schema: LabJob } },
     errors: { 404: unknown },
-    handle: async ({ params }, context) => ok(await seen(params.job_id, context)),
+    handle: async ({ params }, context) => ok(await visibleJob(params.job_id, context)),
   }),
   endpoint({
     ...{ method: 'DELETE', path: '/v2/jobs/{job_id}', owner, tag, params, scope: 'own' },
-    summary: 'Cancel a job, or forget one that has ended; what was started stays so',
+    summary: 'Cancel a running job, or forget an ended one; its nodes stay as they are',
     replies: { 204: { description: 'Done' } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      await labsOf(context).labs.jobList.remove((await seen(params.job_id, context)).job_id)
+      await labsOf(context).labs.jobList.remove((await visibleJob(params.job_id, context)).job_id)
       return noContent
     },
   }),
@@ -48,11 +48,11 @@ export const labJobEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: `${base}/{project_id}/jobs`, owner, tag, params: Type.Object(projectParam) },
     summary: 'Start, stop, suspend, resume or reload nodes of a project by a job',
     description:
-      'Nodes are started in the order of `after`, and as the load of their computes allows. The feed of the project tells ' +
+      'Nodes start in the order of `after`, as the load of their computes allows. The feed of the project has the events ' +
       'job.created, job.updated and job.deleted. A job ends with the service; its nodes go on.',
     body: LabJobCreate,
-    replies: { 201: { description: 'It runs', schema: LabJob } },
-    errors: { 400: 'Nodes come after each other in a cycle', 404: noSuchProject, 429: 'Too many jobs run' },
+    replies: { 201: { description: 'The running job', schema: LabJob } },
+    errors: { 400: 'The members `after` of the nodes form a cycle', 404: noSuchProject, 429: 'Too many jobs run' },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const { id, listed } = labs.jobs.start(await labs.lab(params.project_id), body, ask)

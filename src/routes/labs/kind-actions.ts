@@ -17,7 +17,7 @@ const params = Type.Object(nodeParams)
 const node = `${base}/{project_id}/nodes/{node_id}`
 const noSuchNode = 'There is no such project or node, or the project is closed'
 
-/** Operations of one kind alone, on the compute that has the node. */
+/** Operations of single kinds, on the compute of the node. */
 const ofKinds = [
   [machineEmulator, 'POST', 'resize_disk', machineEmulator.actions.resizeDisk] as const,
   [dynamips, 'GET', 'dynamips/auto_idlepc', dynamips.actions.autoIdlePc] as const,
@@ -32,11 +32,12 @@ const ofKinds = [
         ...(output !== undefined && { schema: output }),
       },
     },
-    errors: { 404: noSuchNode, 409: `The node is no ${kind.noun}, or it is not possible now; the message says why` },
+    errors: { 404: noSuchNode, 409: `The node is no ${kind.noun}, or its compute refuses; the message says why` },
     async handle({ params, request }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       const record = lab.node(params.node_id)
-      if (record.node_type !== kind.name) throw conflict(`node_id: ${record.name} is no ${kind.noun}`)
+      if (record.node_type !== kind.name)
+        throw conflict(`node_id: ${record.name} is a ${record.node_type} node, expected a ${kind.noun}`)
       return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/${there}`, { request, context })
     },
   }),
@@ -53,14 +54,14 @@ const LabFilter = objectSchema('LabFilter', 'A filter of links, for a form', {
   type: Type.String({ description: 'Its name in `filters`' }),
   name: Type.String(),
   description: Type.String(),
-  parameters: Type.Array(Parameter, { description: 'The values of its list, in this order' }),
+  parameters: Type.Array(Parameter, { description: 'The values of its list in `filters`, in this order' }),
 })
 
 const whole = (name: string, unit: string, minimum: number, maximum: number) =>
   ({ ...{ name, type: 'int', minimum, maximum, unit } }) as const
 const chance = whole('Chance', '%', 0, 100)
 const ms = (name: string) => whole(name, 'ms', 0, 32767)
-/** The filters as people see them. */
+/** Title, description and parameters of each filter. */
 const filters: Readonly<Record<FilterName, readonly [string, string, readonly object[]]>> = {
   frequency_drop: [
     'Frequency drop',
@@ -92,8 +93,7 @@ export const labKindActionEndpoints: readonly Endpoint[] = [
   ...ofKinds,
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/nodes/console/reset`, owner, tag: 'v2 nodes' },
-    summary:
-      'End the clients of all consoles of a project, and listen for new ones; nodes that do not run are left out',
+    summary: 'Disconnect the clients of all consoles of a project; nodes that do not run are skipped',
     params: Type.Object(projectParam),
     bodyKind: 'ignored',
     replies: { 204: { description: 'Done' } },
@@ -105,14 +105,16 @@ export const labKindActionEndpoints: readonly Endpoint[] = [
         ({ node_id }) => lab.shown.get(node_id)?.status === 'started',
       )
       await mapLimit(running, (record) =>
-        ask(record.compute_id).resetConsole(nodePathOf(lab, record)).catch(ignore('it has ended, or has no console')),
+        ask(record.compute_id)
+          .resetConsole(nodePathOf(lab, record))
+          .catch(ignore('the node has stopped meanwhile, or has no console')),
       )
       return noContent
     },
   }),
   endpoint({
     ...{ method: 'GET', path: `${base}/{project_id}/links/{link_id}/available_filters`, owner, tag: 'v2 links' },
-    summary: 'List the filters that the link can have',
+    summary: 'List the filters that a link can have',
     params: Type.Object({ ...projectParam, link_id: Uuid }),
     replies: { 200: { description: 'The filters', schema: Type.Array(LabFilter) } },
     errors: { 404: 'There is no such project or link, or the project is closed' },

@@ -12,7 +12,7 @@ export const nodeParams = { ...projectParam, node_id: word('node') }
 export const base = '/v2/projects'
 export const noSuchProject = 'There is no such project, or it is closed'
 
-/** The labs of a service, and how computes are asked for the client of this request. 404 where there are none. */
+/** The labs of a service, and the clients of computes on behalf of the caller. 404 where the service has no labs. */
 export function labsOf({ labs, caller, answered }: Context): { labs: Labs; ask: AskCompute } {
   if (labs === undefined) throw notFound('This service has no labs', { word: 'not-supported' })
   return {

@@ -29,7 +29,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: list, owner, tag, params: inProject },
-    summary: 'Link two ports; nodes may run',
+    summary: 'Link two ports; the nodes may run',
     body: LabLinkCreate,
     takesBack: LabLink,
     replies: { 201: { description: 'Linked', schema: LabLink } },
@@ -56,7 +56,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'PUT', path, owner, tag, params },
-    summary: 'Change a link: its impairment, whether it is suspended, its labels; frames meet it at once',
+    summary: 'Change the impairment, suspension or labels of a link, with effect at once',
     body: LabLinkUpdate,
     takesBack: LabLink,
     async current({ params }, context) {

@@ -18,23 +18,25 @@ const noSuchNode = 'There is no such project or node, or the project is closed'
 const unique = Type.Object({
   unique: Type.Optional(
     Type.Literal('refuse', {
-      description: 'refuse: 409 for a name that is taken; else the node gets the next free one',
+      description: 'refuse: 409 for a taken name; otherwise the node gets the next free name',
     }),
   ),
 })
 const startQuery = Type.Object({
   wait: Type.Optional(
-    Type.Literal('ready', { description: 'ready: answered when all nodes are ready, not when they were asked' }),
+    Type.Literal('ready', {
+      description: 'ready: answer when all nodes are ready; otherwise when all start requests have ended',
+    }),
   ),
 })
 const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
 
 export const labNodeEndpoints: readonly Endpoint[] = [
-  // Before the paths of one node: a word of a path is not a name.
+  // Before the paths of one node, so that `start` is not taken for its name.
   ...(['start', 'stop', 'suspend', 'reload'] as const).flatMap((action) => lifeCycleOf(action)),
   endpoint({
     ...{ method: 'GET', path: list, owner, tag, params: inProject },
-    summary: 'List the nodes of a project, of all kinds',
+    summary: 'List the nodes of a project',
     replies: { 200: { description: 'The nodes', schema: Type.Array(LabNode) } },
     errors: { 404: 'There is no such project' },
     async handle({ params }, context) {
@@ -51,7 +53,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Created, stopped', schema: LabNode } },
     errors: {
       404: noSuchProject,
-      409: 'The id is known, or the compute cannot make it: the message says why',
+      409: 'The id is taken, or the compute cannot make the node; the message says why',
       507: 'The disk is nearly full',
     },
     async handle({ params, query, body }, context) {
@@ -71,7 +73,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'PUT', path, owner, tag, params },
-    summary: 'Change a node; of its properties those that are named',
+    summary: 'Change a node; properties that are absent stay as they are',
     body: LabNodeUpdate,
     takesBack: LabNode,
     async current({ params }, context) {
@@ -102,7 +104,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/duplicate`, owner, tag, params },
-    summary: 'Make a copy of a node that is stopped, at another place of the map',
+    summary: 'Copy a stopped node to another place of the map',
     body: Type.Object(
       { x: place, y: place, z: Type.Optional(place) },
       { $id: 'LabNodeCopy', additionalProperties: false, description: 'Where the copy goes' },
@@ -127,7 +129,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/console/reset`, owner, tag, params },
-    summary: 'End the clients of the console, and listen for new ones; the guest does not notice',
+    summary: 'Disconnect the clients of the console; the guest does not notice',
     bodyKind: 'ignored',
     replies: { 204: { description: 'Done' } },
     errors: { 404: noSuchNode, 409: 'The node does not run' },
@@ -147,14 +149,14 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
     endpoint({
       ...{ method: 'POST', path: `${list}/${action}`, owner, tag, params: inProject },
       summary: `${does} all nodes of a project`,
-      description: `A job does it, which ${jobHeader} names. It goes on when the client leaves.`,
+      description: `Starts a job, whose id is in ${jobHeader}. The job goes on when the client disconnects.`,
       query: action === 'start' ? startQuery : Type.Object({}),
       bodyKind: 'ignored',
-      replies: { 204: { description: 'All were asked' } },
+      replies: { 204: { description: 'All requests to the nodes have succeeded' } },
       errors: {
         404: noSuchProject,
-        409: 'A node could not; all others were asked',
-        ...(action === 'start' && { 400: 'Nodes come after each other in a cycle' }),
+        409: 'A node has failed; the requests to the others were sent',
+        ...(action === 'start' && { 400: 'The members `after` of the nodes form a cycle' }),
         429: 'Too many jobs run',
       },
       async handle({ params, query, request }, context) {
@@ -170,7 +172,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       summary: `${does} a node`,
       bodyKind: 'ignored',
       replies: { 200: { description: 'The node', schema: LabNode } },
-      errors: { 404: noSuchNode, 409: 'It cannot now; the message says why' },
+      errors: { 404: noSuchNode, 409: 'Not possible in the present status; the message says why' },
       async handle({ params }, context) {
         const { labs, ask } = labsOf(context)
         const lab = await labs.lab(params.project_id)

@@ -26,11 +26,11 @@ const percent = Type.Number({ description: 'Percent' })
 export const labPeopleEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/presence`, owner, tag: 'v2 projects', role: 'read' },
-    summary: 'Show others what you have selected, for 15 s; the feed of the project tells them by `presence`',
+    summary: 'Show your selection to the others at a project for 15 s, by the event `presence` of its feed',
     params: Type.Object(projectParam),
     body: LabPresenceInput,
-    replies: { 200: { description: 'All who are at the project', schema: Type.Array(LabPresence) } },
-    errors: { 404: noSuchProject, 429: '64 others are there already' },
+    replies: { 200: { description: 'The selections of all clients at the project', schema: Type.Array(LabPresence) } },
+    errors: { 404: noSuchProject, 429: '64 other clients are at the project already' },
     async handle({ params, body: { selection, client } }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       return ok(showPresence(lab, context.identity, { selection, client: client ?? undefined }))
@@ -40,7 +40,7 @@ export const labPeopleEndpoints: readonly Endpoint[] = [
     ...{ method: 'GET', path: config, owner, tag: 'v2 nodes', params, query },
     summary:
       'Read the configuration of a node: the startup script of a pc, the startup or private configuration of a router',
-    replies: { 200: { description: 'The text; ETag has its digest', media: 'text/plain' } },
+    replies: { 200: { description: 'The text; its digest is the ETag', media: 'text/plain' } },
     errors: { 404: noSuchConfig },
     async handle({ params, query, request }, context) {
       const { labs, ask } = labsOf(context)
@@ -54,14 +54,14 @@ export const labPeopleEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'PUT', path: config, owner, tag: 'v2 nodes', params, query },
-    summary: 'Replace the configuration of a node; with If-Match only the one that was read',
+    summary: 'Replace the configuration of a node; with If-Match only while it has that ETag',
     bodyKind: 'raw',
-    replies: { 204: { description: 'Replaced; ETag has the new digest' } },
+    replies: { 204: { description: 'Replaced; the new digest is the ETag' } },
     errors: {
       404: noSuchConfig,
       409: 'The change is not possible now',
-      412: 'It was changed meanwhile',
-      413: 'It is larger than 1 MB',
+      412: 'The configuration was changed meanwhile',
+      413: 'The configuration is larger than 1 MiB',
       507: 'The disk is nearly full',
     },
     async handle({ params, query: { name }, request }, context) {
@@ -93,7 +93,7 @@ export const labPeopleEndpoints: readonly Endpoint[] = [
     },
     errors: { 404: 'This service has no fleet' },
     async handle(_, { fleet }) {
-      if (fleet === undefined) throw notFound('This service has no fleet: it is a compute only')
+      if (fleet === undefined) throw notFound('This service is a compute only, and has no fleet')
       const there = (await fleet.list()).filter(({ connected }) => connected)
       return ok(
         there.map(({ compute_id, name: compute_name, cpu_usage_percent, memory_usage_percent }) => ({

@@ -26,7 +26,7 @@ const link = `${base}/{project_id}/links/{link_id}`
 const noSuchNode = 'There is no such project or node, or the project is closed'
 const noSuchLink = 'There is no such project or link, or the project is closed'
 
-/** Hands a request on to the compute that has what it is about, at the path there. */
+/** Hands a request on to a compute, at another path; the service answers it itself as the compute `local`. */
 export async function relayTo(
   computeId: string,
   path: string,
@@ -35,7 +35,7 @@ export async function relayTo(
   const { fleet, labs, caller, answered, upgrade, at } = context
   answered(computeId)
   if (labs?.computes.forward !== undefined) return labs.computes.forward(computeId, { request, path, caller, upgrade })
-  if (fleet === undefined) throw conflict('This service has no computes')
+  if (fleet === undefined) throw conflict('This service has no fleet, and so no computes')
   if (computeId !== localId || !fleet.hasLocal) return forward(fleet, computeId, { request, path, caller, upgrade })
   const { url, method, headers, body, signal } = request
   const inner = new URL(path + new URL(url).search, url)
@@ -43,7 +43,7 @@ export async function relayTo(
   return at(new Request(inner, init), path, upgrade)
 }
 
-/** Streams of labs, which their computes answer: consoles, captures and files. */
+/** Endpoints of labs that computes answer: consoles, captures and files. */
 export const labRelayEndpoints: readonly Endpoint[] = [
   ...(['ws', 'vnc'] as const).map((kind) =>
     endpoint({
@@ -84,7 +84,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
   ),
   endpoint({
     ...{ method: 'GET', path: `${node}/console/log`, owner, tag: 'v2 nodes', params, role: 'operate' },
-    summary: 'The last lines of the console as text; without any when the node left none',
+    summary: 'The last lines of the console as text; empty without output',
     query: logQuery,
     replies: { 200: { description: 'The lines, without CR', media: 'text/plain' } },
     errors: { 404: noSuchNode, 409: 'The console has no text' },
@@ -113,7 +113,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${node}/ready`, owner, tag: 'v2 nodes', params },
-    summary: 'Wait until a node is ready; without a member, as its `ready` says',
+    summary: 'Wait until a node is ready; an empty body stands for the member `ready` of the node',
     body: NodeReady,
     replies: { 204: { description: 'It is ready' } },
     errors: { 404: noSuchNode, 409: 'Not in time, or the node does not run', 429: 'Too many requests wait' },
@@ -128,12 +128,12 @@ export const labRelayEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${link}/start_capture`, owner, tag: 'v2 links', params: linkParams },
-    summary: 'Capture what passes a link into a file of the project',
+    summary: 'Capture the frames of a link into a file of the project',
     body: LabCaptureStart,
     replies: { 201: { description: 'Capturing', schema: LabLink } },
     errors: {
       404: noSuchLink,
-      409: 'It is captured already, or the file is being written',
+      409: 'The link is captured already, or another capture writes the file',
       507: 'The disk is nearly full',
     },
     async handle({ params, body }, context) {
@@ -143,7 +143,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${link}/stop_capture`, owner, tag: 'v2 links', params: linkParams },
-    summary: 'End the capture of a link; without one nothing is done',
+    summary: 'Stop the capture of a link; without effect when the link is not captured',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The file is complete', schema: LabLink } },
     errors: { 404: noSuchLink },
@@ -156,7 +156,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     ...{ method: 'GET', path: `${link}/pcap`, owner, tag: 'v2 links', params: linkParams },
     summary: 'Read the running capture of a link, from its beginning until it ends',
     replies: { 200: { description: 'The capture, as it grows', media: 'application/vnd.tcpdump.pcap' } },
-    errors: { 404: noSuchLink, 409: 'It is not captured' },
+    errors: { 404: noSuchLink, 409: 'The link is not captured' },
     async handle({ params, request }, context) {
       const { port, node } = capturePlace(await labsOf(context).labs.lab(params.project_id), params.link_id)
       return relayTo(node.compute_id, `${portPath(port)}/pcap`, { request, context })
@@ -196,7 +196,7 @@ function filesOf(
       const { project_id, node_id = '' } = params as { project_id: string; node_id?: string }
       const lab = await labsOf(context).labs.lab(project_id)
       const { computeId, directory } = place(lab, node_id)
-      // As it was sent: decoded and encoded again it might be another path.
+      // The tail stays as it was sent: decoding and encoding might change it.
       const tail = given.slice(given.indexOf('/files/') + '/files/'.length)
       return relayTo(computeId, `/v2/compute/projects/${lab.id}/files/${directory}${tail}`, { request, context })
     },

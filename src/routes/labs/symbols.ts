@@ -52,7 +52,7 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
       new Response(symbolOf(params.symbol_id, context), {
         headers: {
           'Content-Type': 'image/svg+xml',
-          // A picture may have a script, which must not run when it is opened by itself.
+          // An SVG may contain a script, which must not run when a browser opens the SVG as a document.
           'Content-Security-Policy': "default-src 'none'; style-src 'unsafe-inline'; sandbox",
           'X-Content-Type-Options': 'nosniff',
           'Cache-Control': 'max-age=3600',
@@ -70,10 +70,10 @@ export const labSymbolEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${list}/{symbol_id}/raw`, owner, tag, params },
-    summary: 'Upload a symbol as SVG, of at most 256 KB',
+    summary: 'Upload a symbol as SVG, of at most 256 KiB',
     bodyKind: 'raw',
     replies: { 204: { description: 'Stored' } },
-    errors: { 413: 'It is larger', 507: 'The disk is nearly full' },
+    errors: { 413: 'The body is larger than 256 KiB', 507: 'The disk is nearly full' },
     async handle({ params, request }, context) {
       const id = params.symbol_id.replace(/\.svg$/i, '')
       if (!/^[\w. -]{1,100}$/.test(id) || id.startsWith('.'))

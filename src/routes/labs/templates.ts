@@ -15,21 +15,21 @@ const templateParam = {
 const params = Type.Object(templateParam)
 const inProject = Type.Object({ ...projectParam, ...templateParam })
 const noSuchTemplate = 'There is no such template'
-const builtIn = 'It is built in'
+const builtIn = 'The template is built in'
 
 export const labTemplateEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path: list, owner, tag, scope: 'shared' },
-    summary: 'List the templates, those that are built in first',
+    summary: 'List the templates, the built-in ones first',
     replies: { 200: { description: 'The templates', schema: Type.Array(LabTemplate) } },
     handle: (_, context) => ok(labsOf(context).labs.templates.list()),
   }),
   endpoint({
     ...{ method: 'POST', path: list, owner, tag },
-    summary: 'Create a template; members that this version does not know are kept',
+    summary: 'Create a template; unknown members are stored as they are',
     body: LabTemplateCreate,
     replies: { 201: { description: 'The template', schema: LabTemplate } },
-    errors: { 409: 'The id is known', 507: 'The disk is nearly full' },
+    errors: { 409: 'The id is taken', 507: 'The disk is nearly full' },
     handle: async ({ body }, context) => created(await labsOf(context).labs.templates.create(body)),
   }),
   endpoint({
@@ -60,7 +60,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/duplicate`, owner, tag, params },
-    summary: 'Make a copy of a template',
+    summary: 'Copy a template under a new id',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The copy', schema: LabTemplate } },
     errors: { 404: noSuchTemplate, 507: 'The disk is nearly full' },
