@@ -17,7 +17,7 @@ export const host = {
 }
 
 /** Tests of how long something takes: they run when all others have ended, and mostly wait. */
-export const timing = ['test/node/{switch/impairment-timing,keeper/cpu-limit}.test.ts', 'test/lab/impairment.test.ts']
+export const timing = ['test/node/switch/impairment-timing.test.ts', 'test/lab/impairment.test.ts']
 
 export default defineConfig({
   test: {
