@@ -38,6 +38,7 @@ test('the figures of a row are those of this build: no difference, target, or em
     ['machine start: p90', { unit: 'ms', value: 60 }],
   ])
   expect([...figuresOf(['GET', '1200 req/s', 'p50 0.61 ms']).keys()]).toEqual(['GET', 'GET: p50'])
+  expect(figuresOf(['GET', '1200 req/s', 'p50 73 us']).get('GET: p50')).toEqual({ unit: 'ms', value: 0.073 })
 })
 
 test.for([
