@@ -2,6 +2,7 @@ import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import {
+  type ArchivedLab,
   archivedLab,
   archiveOf,
   archiveWord,
@@ -20,6 +21,9 @@ import { joinLinks, makeNode } from './placeholders.ts'
 
 /** The documents of an archive are read as a whole. */
 const maxDocumentBytes = 64 << 20
+/** The longest name of a file (NAME_MAX, limits.h of Linux). */
+const maxNameBytes = 255
+const encoder = new TextEncoder()
 
 export interface ExportOptions {
   readonly withImages: boolean
@@ -158,7 +162,7 @@ export async function importLab(
   const document = await jsonOf(archive, documentName)
   const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
   const read = archivedLab(document, more, project_id)
-  const files = filesIn(archive, read.ids)
+  const files = filesIn(archive, read)
   const input = { ...read.settings, project_id, name: await labs.freeName(name ?? read.name) }
   check(input.name)
   // The archive is closed when this has ended.
@@ -197,31 +201,40 @@ function requireDocument({ members }: OpenArchive): void {
 /** Where the files of an archive go: into the project, or to the images of a kind. 400 for names that are not of one. */
 function filesIn(
   { members }: OpenArchive,
-  ids: ReadonlyMap<string, string>,
+  { ids, nodes }: ArchivedLab,
 ): {
   project: ReadonlyMap<string, string>
   images: ReadonlyMap<string, { kind: ImageKindName; path: string }>
 } {
   const project = new Map<string, string>()
   const images = new Map<string, { kind: ImageKindName; path: string }>()
-  const places = new Map<string, 'file' | 'directory'>()
+  const directories = [
+    'project-files',
+    ...nodes.map(({ node_type, node_id }) => `project-files/${node_type}/${node_id}`),
+  ]
+  const places = new Map<string, 'file' | 'directory'>(directories.map((path) => [path, 'directory']))
   for (const name of members.keys()) {
     const words = name.split('/')
     const refuse = (why: string) => badRequest(`The archive has ${JSON.stringify(name.slice(0, 120))}, ${why}`)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: names of files have none
     if (words.some((word) => word === '' || word === '.' || word === '..' || /[\u0000-\u001f\\]/.test(word)))
       throw refuse('which is no name of a file inside of it')
+    if (words.some((word) => encoder.encode(word).byteLength > maxNameBytes))
+      throw refuse(`a name of more than ${maxNameBytes} bytes`)
     if (words[0] === '.patchbay') throw refuse('a name of records of the service')
-    const place = renamed(name, kindOfWord).replace(
-      /^(project-files\/[^/]+\/)([^/]+)\//,
-      (_, kind: string, id: string) => `${kind}${ids.get(id.toLowerCase()) ?? id}/`,
-    )
+    const place = renamed(name, kindOfWord)
+      .replace(
+        /^(project-files\/[^/]+\/)([^/]+)/,
+        (_, kind: string, id: string) => kind + (ids.get(id.toLowerCase()) ?? id),
+      )
+      .replace(/^images\/[^/]+/, (directory) => directory.toUpperCase())
     const parts = place.split('/')
     for (let length = 1; length <= parts.length; length++) {
       const type = length === parts.length ? 'file' : 'directory'
       const at = parts.slice(0, length).join('/')
       const before = places.get(at)
-      if (before !== undefined && (before !== type || type === 'file')) throw refuse('a name that is there twice')
+      if (before !== undefined && (before !== type || type === 'file'))
+        throw refuse('a name that is there twice, or is that of a directory')
       places.set(at, type)
     }
     if (name === documentName || name === moreName || words[0] === 'snapshots') continue

@@ -89,6 +89,8 @@ export class Labs {
   /** Of every lab, whether it is in memory or not. */
   readonly #heads = new Map<string, ProjectRecord>()
   readonly #open = new Map<string, Lab>()
+  /** How many exports and copies under way need a lab open on its computes. */
+  readonly #users = new Map<string, number>()
   /** Opening, closing and deleting one lab come one after the other; under '' so does what takes a name. */
   readonly #mutex = new KeyedMutex()
   readonly #watch: ComputeWatch
@@ -354,11 +356,17 @@ export class Labs {
   async whileOpen<T>(lab: Lab, ask: AskCompute, run: () => Promise<T>): Promise<T> {
     if (!lab.isOpen) await settleRestore(lab, ask)
     const { computes, name } = lab.document.project
-    if (!lab.isOpen) for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
+    this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
+      if (!lab.isOpen) for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
       return await run()
     } finally {
-      if (!lab.isOpen && !this.#open.has(lab.id)) await this.#closeComputes(lab, ask)
+      const left = (this.#users.get(lab.id) ?? 1) - 1
+      if (left > 0) this.#users.set(lab.id, left)
+      else {
+        this.#users.delete(lab.id)
+        if (!lab.isOpen && !this.#open.has(lab.id)) await this.#closeComputes(lab, ask)
+      }
     }
   }
 

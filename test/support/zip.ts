@@ -14,8 +14,8 @@ export interface ZipMember {
   readonly mode?: number
 }
 
-/** A zip archive (APPNOTE.TXT 4.3), also one that no program would make. */
-export function zipOf(members: readonly ZipMember[]): Buffer {
+/** A zip archive (APPNOTE.TXT 4.3), also one that no program would make. `repeat`: the directory has the last member so many times. */
+export function zipOf(members: readonly ZipMember[], { repeat = 1 } = {}): Buffer {
   const locals: Buffer[] = []
   const central: Buffer[] = []
   let offset = 0
@@ -39,11 +39,16 @@ export function zipOf(members: readonly ZipMember[]): Buffer {
     locals.push(local)
     offset += local.length
   }
-  const directory = Buffer.concat(central)
+  const again = Array.from({ length: repeat - 1 }, (_, at) => {
+    const entry = Buffer.from(central.at(-1) as Buffer)
+    entry.write(String.fromCharCode(0x62 + at), 46)
+    return entry
+  })
+  const directory = Buffer.concat([...central, ...again])
   const end = Buffer.alloc(22)
   end.write('PK\x05\x06', 'latin1')
-  end.writeUInt16LE(members.length, 8)
-  end.writeUInt16LE(members.length, 10)
+  end.writeUInt16LE(members.length + again.length, 8)
+  end.writeUInt16LE(members.length + again.length, 10)
   end.writeUInt32LE(directory.length, 12)
   end.writeUInt32LE(offset, 16)
   return Buffer.concat([...locals, directory, end])

@@ -1,5 +1,5 @@
 import { randomBytes, randomUUID } from 'node:crypto'
-import { readdir } from 'node:fs/promises'
+import { readdir, watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { deflateRawSync } from 'node:zlib'
@@ -98,6 +98,16 @@ describe('an archive of a lab', () => {
     expect((await service.call<LabNode[]>('GET', `${campus}/nodes`)).length).toBe(2)
   })
 
+  it('is made of a closed project for several clients at once', async () => {
+    const { service } = await lab()
+    await service.fetch(`${campus}/nodes/PC2/files/more.img`, { method: 'POST', body: randomBytes(32 << 20) })
+    await service.call('POST', `${campus}/close`)
+    const slow = await service.fetch(`${campus}/export?compression=none`)
+    await exported(service)
+    expect((await listOf(Buffer.from(await slow.arrayBuffer()))).size).toBeGreaterThan(3)
+    expect((await service.call<LabProject>('GET', campus)).status).toBe('closed')
+  })
+
   it('is made of a closed project, and refused while a node runs', async () => {
     const { service } = await lab()
     await service.call('POST', `${campus}/nodes/PC1/start`)
@@ -106,6 +116,46 @@ describe('an archive of a lab', () => {
     await service.call('POST', `${campus}/close`)
     expect((await listOf(await exported(service))).has('project.gns3')).toBe(true)
     expect((await service.call<LabProject>('GET', campus)).status).toBe('closed')
+  })
+})
+
+describe('an import or a copy of a lab', () => {
+  it('leaves nothing when the disk is full', async () => {
+    const { service } = await lab()
+    const archive = await exported(service)
+    const { project_id }: LabProject = await service.call('GET', campus)
+    await service.end()
+    await service.configure({ 'pc.engine': 'embedded', min_free_space_mb: 1_000_000_000 })
+    await service.restart()
+    expect((await imported(service, archive)).status).toBe(507)
+    const copied = await service.fetch(`${campus}/duplicate`, { method: 'POST', body: '{"name":"Copy"}' })
+    expect(copied.status).toBe(507)
+    expect((await service.call<LabProject[]>('GET', projects)).map(({ name }) => name)).toEqual(['Campus'])
+    expect(await placesOf(service)).toEqual([project_id, `${project_id}.jsonl`])
+  })
+
+  it.each(['import', 'duplicate'])('is whole or gone when the service is killed during %s', async (what) => {
+    const { service } = await lab()
+    await service.fetch(`${campus}/nodes/PC2/files/more.img`, { method: 'POST', body: randomBytes(64 << 20) })
+    const archive = await exported(service, '?compression=none')
+    const began = changeIn(join(service.data, 'labs'))
+    const answer = (
+      what === 'import'
+        ? imported(service, archive, { query: '?name=Copy' })
+        : service.fetch(`${campus}/duplicate`, { method: 'POST', body: '{"name":"Copy"}' })
+    ).then(
+      ({ status }) => status,
+      () => 'none',
+    )
+    await began
+    await service.kill('SIGKILL')
+    const isWhole = (await answer) === 201
+    await service.restart()
+    await service.call('POST', `${campus}/open`)
+    const found: LabProject[] = await service.call('GET', projects)
+    if (isWhole) expect(found.map(({ name }) => name)).toEqual(['Campus', 'Copy'])
+    if (found.length === 1) expect((await placesOf(service)).length).toBe(2)
+    else expect(await service.call('GET', `${projects}/copy/stats`)).toMatchObject({ nodes: 2, links: 1 })
   })
 })
 
@@ -147,6 +197,11 @@ const documentOf = (topology: object = {}, more: object = {}): ZipMember => ({
     ...more,
   }),
 })
+/** Without 1,000 bytes before its directory. */
+const middleCut = (archive: Buffer): Buffer => {
+  const at = archive.indexOf('PK\x01\x02', 0, 'latin1')
+  return Buffer.concat([archive.subarray(0, at - 1000), archive.subarray(at)])
+}
 const bomb = deflateRawSync(Buffer.alloc(64 << 20))
 
 describe('an archive that was not made by a lab', () => {
@@ -166,6 +221,60 @@ describe('an archive that was not made by a lab', () => {
       'has one file by two words for its kind',
       zipOf([documentOf(), { name: 'project-files/vpcs/a' }, { name: 'project-files/pc/a' }]),
       ...([400, 'twice'] as const),
+    ],
+    [
+      'has one file by two spellings of the id of its node',
+      zipOf([
+        documentOf({ nodes: [{ node_id: id, name: 'PC1', node_type: 'vpcs' }] }),
+        { name: `project-files/vpcs/${id}/a` },
+        { name: `project-files/vpcs/${id.toUpperCase()}/a` },
+      ]),
+      ...([400, 'twice'] as const),
+    ],
+    [
+      'has one image by two spellings of its directory',
+      zipOf([documentOf(), { name: 'images/QEMU/a' }, { name: 'images/qemu/a' }]),
+      ...([400, 'twice'] as const),
+    ],
+    ['has a name with a NUL', member({ name: 'project-files/a\0b' }), 400, 'no name of a file'],
+    [
+      'has a name that no file system takes',
+      member({ name: `project-files/${'a'.repeat(300)}` }),
+      400,
+      'more than 255 bytes',
+    ],
+    ['has a name that is too long', member({ name: 'a/'.repeat(600) }), 400, 'more than 1024 bytes'],
+    [
+      'has a file where the directory of a node is',
+      zipOf([
+        documentOf({ nodes: [{ node_id: id, name: 'PC1', node_type: 'vpcs' }] }),
+        { name: `project-files/vpcs/${id}`, data: 'x' },
+      ]),
+      ...([400, 'that of a directory'] as const),
+    ],
+    [
+      'has a file where the directory of nodes is',
+      zipOf([documentOf(), { name: 'project-files', data: 'x' }]),
+      400,
+      'that of a directory',
+    ],
+    [
+      'has a member that is longer than it says, and hides what follows',
+      zipOf([documentOf(), { name: 'a', data: deflateRawSync(Buffer.alloc(4096)), method: 8, size: 4095 }]),
+      ...([400, 'too many bytes'] as const),
+    ],
+    [
+      'is a bomb of many files',
+      zipOf([
+        documentOf(),
+        ...Array.from({ length: 40 }, (_, at) => ({ name: `${at}`, data: bomb, method: 8, size: 64 << 20 })),
+      ]),
+      ...([413, 'would become'] as const),
+    ],
+    [
+      'has files that share their bytes',
+      zipOf([documentOf(), { name: 'a', data: bomb, method: 8, size: 64 << 20 }], { repeat: 40 }),
+      ...([400, 'more bytes than came'] as const),
     ],
     ['has a link', member({ mode: 0o120777, data: '/etc/passwd' }), 400, 'is a link'],
     ['has a device', member({ mode: 0o020666 }), 400, 'is a link or a device'],
@@ -193,6 +302,17 @@ describe('an archive that was not made by a lab', () => {
       zipOf([documentOf({ links: [{ link_id: id, nodes: [1, 2].map(() => ({ node_id: id, ...end })) }] })]),
       ...([400, 'no node of it'] as const),
     ],
+    [
+      'is of another program',
+      zipOf([{ name: 'word/document.xml' }, { name: '[Content_Types].xml' }]),
+      400,
+      'no project.gns3',
+    ],
+    ['has a document of an older version', zipOf([documentOf({}, { revision: 5 })]), 409, 'revision 5'],
+    ['has a document that is no object', zipOf([{ name: 'project.gns3', data: '[1]' }]), 400, 'project.gns3'],
+    ['has a document without a revision', zipOf([documentOf({}, { revision: undefined })]), 400, 'revision'],
+    ['is cut in the middle', member({ data: randomBytes(4096) }).subarray(0, 2048), 400, 'cut, damaged or unsafe'],
+    ['lacks bytes in its middle', middleCut(member({ data: randomBytes(4096) })), 400, ''],
     ['is cut', member({}).subarray(0, -30), 400, 'cut, damaged or unsafe'],
     ['is none', randomBytes(4096), 400, 'No zip archive'],
     ['is empty', Buffer.alloc(0), 400, ''],
@@ -221,6 +341,22 @@ describe('an archive that was not made by a lab', () => {
     expect(await readdir(join(service.data, 'projects'))).toEqual([])
   })
 })
+
+/** What there is of labs on the disk: directories of projects and documents. */
+const placesOf = async ({ data }: TestService): Promise<string[]> =>
+  [
+    ...(await readdir(join(data, 'projects'))),
+    ...(await readdir(join(data, 'labs'))).filter((name) => /-.*\.jsonl/.test(name)),
+    ...(await readdir(data)).filter((name) => name.startsWith('archive-')),
+  ].sort()
+
+/** Resolves when something is new in a directory. */
+async function changeIn(directory: string): Promise<void> {
+  const before = (await readdir(directory)).length
+  const changes = watch(directory)
+  if ((await readdir(directory)).length > before) return
+  for await (const _ of changes) if ((await readdir(directory)).length > before) return
+}
 
 let starting: Promise<TestService> | undefined
 const shared = (): Promise<TestService> => {
