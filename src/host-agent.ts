@@ -85,7 +85,7 @@ export interface ProjectAgent {
 export interface SnapshotAgent {
   /** Those of an open or closed project, the oldest first. */
   list(projectId: string): Promise<ProjectSnapshot[]>
-  /** Copies nodes and files of an open project. 409 while a node runs, 507. A failure leaves nothing. */
+  /** Copies nodes and files of an open project. 409 for a node that cannot be kept as it runs, 507. A failure leaves nothing. */
   take(projectId: string, snapshotId: string): Promise<ProjectSnapshot>
   remove(projectId: string, snapshotId: string): Promise<void>
   /** One step of a restore. 409 when it is not its turn, or the project is open at an exchange; 507 and nothing changed. */

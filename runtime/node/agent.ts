@@ -34,6 +34,7 @@ import { Reopen } from './nodes/reopen.ts'
 import { NodeWaits } from './nodes/waits.ts'
 import { PortAllocator } from './ports/allocator.ts'
 import { ProjectFiles } from './projects/files.ts'
+import type { OpenProject } from './projects/open-project.ts'
 import { ProjectSnapshots } from './projects/project-snapshots.ts'
 import { Projects } from './projects/projects.ts'
 import { type FoundProtection, Sandbox } from './sandbox/sandbox.ts'
@@ -198,16 +199,18 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     answered: () => reopen.answered(),
     moved: (keys) => reopen.moved(keys),
   })
+  const requireKnown = (project: OpenProject) => nodes.requireKnown(project)
+  const snapshots = new ProjectSnapshots({ projects, table, lifeCycle, requireKnown, minFreeMb })
   const files = new ProjectFiles({ project, checksums, minFreeMb, bodyTimeoutMs: limits.body_timeout_ms })
   // A project that cannot be opened again must not stop the other projects or the service.
   const restored = projects
     .restore({
-      open: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed),
+      open: (project, isUnclaimed) => reopen.openNodes(project, isUnclaimed).then(() => snapshots.settle(project)),
       end: (path) => reopen.endNodes(path),
       leave: (path) => reopen.leaveNodes(path),
       commit: (project) => nodes.commitProject(project),
       close: (project, how) => nodes.closeProject(project, how),
-      requireKnown: (project) => nodes.requireKnown(project),
+      requireKnown,
     })
     .then(() => reopen.reapOrphans())
     .catch((error: unknown) => log.error({ err: error }, 'not everything that was open could be opened again'))
@@ -218,7 +221,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     images,
     nodes,
     links: direct,
-    snapshots: new ProjectSnapshots({ projects, minFreeMb }),
+    snapshots,
     events: {
       async open(options) {
         if (options.projectId !== undefined) await projects.find(options.projectId)

@@ -101,7 +101,10 @@ const ofTheMoment = new Set(['tmp', 'captures', 'snapshots'])
 const isExported = (path: string): boolean => {
   const [first, second = ''] = path.split('/')
   if (first === 'snapshots' || path === documentName || path === moreName) return false
-  return !(first === 'project-files' && ofTheMoment.has(second)) && !/(\.log|_log\.txt|\.pid|\.lck)$/.test(path)
+  return (
+    !(first === 'project-files' && ofTheMoment.has(second)) &&
+    !/(\.log|_log\.txt|\.pid|\.lck|\/memory\.(started|suspended))$/.test(path)
+  )
 }
 
 /** The files of a lab on all its computes, with the names that they have in archives. */

@@ -3,6 +3,7 @@ import type { LabLink } from '../model/lab/link.ts'
 import type { LabNode } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
+import type { ProjectSnapshot } from '../model/project-snapshot.ts'
 import type { LabEntries } from './store.ts'
 
 /** The record of a project. */
@@ -13,7 +14,9 @@ export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
   readonly is_open: boolean
   /** The project is being imported or copied. It is not shown; if the service ends before, the next start removes it. */
   readonly unfinished?: true
-  /** A restore goes on. After a crash it is undone (`back`), or finished (`on`: only the files before it must be removed). */
+  /** The id of a snapshot that is being taken. After a crash it is undone. */
+  readonly taking?: string
+  /** A restore goes on. After a crash it is undone (`back`), or finished (`on`: the files before it are removed, nodes run again). */
   readonly restoring?: { readonly snapshot_id: string; readonly way: 'back' | 'on' }
 }
 
@@ -60,9 +63,11 @@ export type LinkRecord = Omit<
 }
 
 /** The record of a snapshot. The document of the snapshot is apart (`apart` in store.ts). */
-export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id'> {
+export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id' | 'running'> {
   /** Ids of the computes that have its files. */
   readonly computes: readonly string[]
+  /** Nodes that ran, by their ids. */
+  readonly ran?: NonNullable<ProjectSnapshot['ran']>
 }
 
 export type DrawingRecord = Omit<LabDrawing, 'project_id'>

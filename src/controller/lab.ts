@@ -124,7 +124,14 @@ export class Lab {
   }
 
   project(): LabProject {
-    const { computes: _, is_open: __, unfinished: ___, restoring: ____, ...record } = this.document.project
+    const {
+      computes: _,
+      is_open: __,
+      unfinished: ___,
+      restoring: ____,
+      taking: _____,
+      ...record
+    } = this.document.project
     return { ...record, status: this.isOpen ? 'opened' : 'closed', filename: `${fileName(record.name)}.gns3` }
   }
 

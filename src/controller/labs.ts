@@ -23,7 +23,7 @@ import { Lab, type LabNews } from './lab.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { freeName, nameKey } from './names.ts'
-import { settleRestore } from './snapshots.ts'
+import { runRestored, settleSnapshots } from './snapshots.ts'
 import { apart, type LabDirectory, type LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
@@ -354,7 +354,7 @@ export class Labs {
 
   /** Runs something that needs a project open on its computes, and closes it there again if the lab is closed. */
   async whileOpen<T>(lab: Lab, ask: AskCompute, run: () => Promise<T>): Promise<T> {
-    if (!lab.isOpen) await settleRestore(lab, ask)
+    if (!lab.isOpen) await settleSnapshots(lab, ask)
     const { computes, name } = lab.document.project
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
@@ -464,7 +464,7 @@ export class Labs {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
       const lab = await this.#load(id, word, ask)
-      await settleRestore(lab, ask)
+      await settleSnapshots(lab, ask)
       const { computes, name } = lab.document.project
       await mapLimit(computes, async (computeId) => {
         await ask(computeId)
@@ -479,6 +479,7 @@ export class Labs {
         await this.#saveOpen(lab, true)
         this.#tellAll(lab, 'project.opened')
       }
+      await runRestored(lab, ask)
       for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.ran.add(node)
       if (startsAll) this.#autoStart(lab, undefined, ask)
       await this.#startAfterReboot(lab, computes, ask)
@@ -867,7 +868,7 @@ const noSuchProject = (word: string): ApiError =>
 
 /** A lab that is not in this process: of it only the settings are known. */
 function shownHead(
-  { computes: _, is_open: __, unfinished: ___, restoring: ____, ...record }: ProjectRecord,
+  { computes: _, is_open: __, unfinished: ___, restoring: ____, taking: _____, ...record }: ProjectRecord,
   status: LabProject['status'],
 ): LabProject {
   return { ...record, status, filename: `${record.name}.gns3` }

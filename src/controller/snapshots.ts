@@ -1,13 +1,14 @@
 import { ignore } from '../async/ignore.ts'
+import { mapLimit } from '../async/map-limit.ts'
 import { conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { RestoreStep } from '../model/project-snapshot.ts'
-import { requireStopped } from './archive.ts'
 import { Changes, type ProjectRecord, type SnapshotRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
+import { nodePathOf } from './nodes.ts'
 
 const maxSnapshots = 100
 
@@ -15,22 +16,22 @@ const maxSnapshots = 100
 type Kept = Record<string, unknown>
 const tables = ['node', 'link', 'drawing'] as const
 
-export const snapshotView = (lab: Lab, { computes: _, ...record }: SnapshotRecord): LabSnapshot => ({
+export const snapshotView = (lab: Lab, { computes: _, ran = {}, ...record }: SnapshotRecord): LabSnapshot => ({
   ...record,
   project_id: lab.id,
+  running: Object.keys(ran).length,
 })
 
-/** Keeps a lab as it is, whose nodes are stopped, on all its computes. A failure leaves nothing. */
+/** Keeps a lab as it is on all its computes, at the same time. A failure leaves nothing. */
 export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute): Promise<LabSnapshot> {
   return labs.exclusively(lab.id, async () => {
-    requireStopped(lab, 'kept')
+    await settleTaking(lab, ask)
     const { snapshots, project } = lab.document
     if (snapshots.size >= maxSnapshots)
       throw conflict(`The project has ${maxSnapshots} snapshots, the most that are kept: delete one first`)
     if ([...snapshots.values()].some((it) => nameKey(it.name) === nameKey(name)))
       throw conflict(`name: there is a snapshot ${name} already; choose another name`, { word: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
-    const undo: (() => Promise<unknown>)[] = []
     try {
       const { nodes, links, drawings } = lab.document
       const kept: Kept = {
@@ -39,28 +40,29 @@ export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute
         link: [...links.values()],
         drawing: [...drawings.values()],
       }
-      const sizes = await labs.whileOpen(lab, ask, async () => {
-        const taken: number[] = []
-        for (const id of project.computes) {
-          taken.push((await ask(id).takeSnapshot(lab.id, snapshot_id)).size)
-          undo.push(() => ask(id).removeSnapshot(lab.id, snapshot_id))
-        }
-        return taken
+      const taken = await labs.whileOpen(lab, ask, async () => {
+        await setProject(lab, ({ taking: _, ...it }) => ({ ...it, taking: snapshot_id }))
+        const all = await Promise.allSettled(project.computes.map((id) => ask(id).takeSnapshot(lab.id, snapshot_id)))
+        return all.map((it) => {
+          if (it.status === 'rejected') throw it.reason
+          return it.value
+        })
       })
-      undo.push(() => labs.keepApart(snapshot_id, undefined))
       await labs.keepApart(snapshot_id, kept)
       const record: SnapshotRecord = {
         ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes: project.computes },
-        size: sizes.reduce((sum, size) => sum + size, 0),
+        size: taken.reduce((sum, { size }) => sum + size, 0),
+        ran: Object.assign({}, ...taken.map(({ ran }) => ran)),
       }
-      await lab.edit(() => ({
-        changes: new Changes().put('snapshot', snapshot_id, record),
+      await lab.edit(({ project: { taking: _, ...project } }) => ({
+        changes: new Changes().put('snapshot', snapshot_id, record).project(project),
         news: () => [{ action: 'snapshot.created', event: snapshotView(lab, record) }],
         result: undefined,
       }))
       return snapshotView(lab, record)
     } catch (error) {
-      for (const step of undo.reverse()) await step().catch(ignore('why it could not be kept matters more'))
+      await labs.keepApart(snapshot_id, undefined).catch(ignore('why it could not be kept matters more'))
+      await settleTaking(lab, ask).catch(ignore('what is left of it goes when the project is opened'))
       throw error
     }
   })
@@ -111,33 +113,66 @@ export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskComput
           for (const it of kept[table] as Record<string, string>[])
             changes.entries.set(`${table}/${it[`${table}_id`]}`, it)
         const { name, is_open, revision } = project
-        const then = kept.project as ProjectRecord
+        const { taking: _, ...then } = kept.project as ProjectRecord
         changes.project({ ...then, name, is_open, revision, restoring: { snapshot_id, way: 'on' } })
         return { changes, news: () => [], result: undefined }
       })
     } catch (error) {
-      await settleRestore(lab, ask).catch(ignore('it is taken back when the project is opened'))
+      await settleSnapshots(lab, ask).catch(ignore('it is taken back when the project is opened'))
       if (lab.isOpen) await labs.reopen(lab, ask).catch(ignore('why it could not be restored matters more'))
       throw error
     }
     labs.replaced(lab)
-    await settleRestore(lab, ask).catch(ignore('what was before is removed when the project is opened'))
+    await settleSnapshots(lab, ask).catch(ignore('what was before is removed when the project is opened'))
     for (const computeId of before)
       if (!record.computes.includes(computeId))
         await ask(computeId).removeProject(lab.id).catch(ignore('it is on that compute only, and without nodes here'))
     if (lab.isOpen) await labs.reopen(lab, ask)
+    if (lab.isOpen) await runRestored(lab, ask)
     lab.tell({ action: 'snapshot.restored', event: snapshotView(lab, record) })
     return lab.project()
   })
 }
 
-/** Ends a restore that was interrupted: all computes take it back, or forget what was before. */
-export async function settleRestore(lab: Lab, ask: AskCompute): Promise<void> {
+/** Ends what was interrupted: a snapshot is taken back; so is a restore on all computes, or they forget what was before. */
+export async function settleSnapshots(lab: Lab, ask: AskCompute): Promise<void> {
+  await settleTaking(lab, ask).catch(ignore('a compute that is away is asked again when the project is opened next'))
   const { restoring } = lab.document.project
   if (restoring === undefined) return
   const { snapshot_id, way } = restoring
-  const computes = lab.document.snapshots.get(snapshot_id)?.computes ?? lab.document.project.computes
+  const record = lab.document.snapshots.get(snapshot_id)
+  const computes = record?.computes ?? lab.document.project.computes
   await stepOnAll(lab, snapshot_id, { step: way === 'back' ? 'undo' : 'finish', computes, ask })
+  if (way === 'back' || Object.keys(record?.ran ?? {}).length === 0) await mark(lab, undefined)
+}
+
+async function settleTaking(lab: Lab, ask: AskCompute): Promise<void> {
+  const { taking, computes } = lab.document.project
+  if (taking === undefined) return
+  for (const id of computes) await ask(id).removeSnapshot(lab.id, taking).catch(unlessGone)
+  await setProject(lab, ({ taking: _, ...project }) => project)
+}
+
+/** Has the nodes of an open lab run that ran in the snapshot to which it was restored. */
+export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
+  const { restoring } = lab.document.project
+  if (restoring?.way !== 'on') return
+  const { ran = {} } = lab.document.snapshots.get(restoring.snapshot_id) ?? {}
+  await mapLimit(Object.entries(ran), async ([id, status]) => {
+    const node = lab.document.nodes.get(id)
+    if (node === undefined) return
+    const act = async (action: 'start' | 'suspend') => {
+      lab.shown.set(id, await ask(node.compute_id).act(nodePathOf(lab, node), action))
+      lab.tell({ action: 'node.updated', event: lab.nodeView(node) })
+    }
+    try {
+      await act('start')
+      if (status === 'suspended') await act('suspend')
+    } catch (error) {
+      const message = `${node.name} does not run again: ${(error as Error).message}`
+      lab.tell({ action: 'log.warning', event: { message } })
+    }
+  })
   await mark(lab, undefined)
 }
 
@@ -150,11 +185,10 @@ async function stepOnAll(
 }
 
 const mark = (lab: Lab, restoring: ProjectRecord['restoring']): Promise<void> =>
-  lab.edit(({ project: { restoring: _, ...project } }) => ({
-    changes: new Changes().project({ ...project, ...(restoring && { restoring }) }),
-    news: () => [],
-    result: undefined,
-  }))
+  setProject(lab, ({ restoring: _, ...project }) => ({ ...project, ...(restoring && { restoring }) }))
+
+const setProject = (lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
+  lab.edit(({ project }) => ({ changes: new Changes().project(change(project)), news: () => [], result: undefined }))
 
 function find(lab: Lab, id: string): SnapshotRecord {
   const found = lab.document.snapshots.get(id.toLowerCase())

@@ -7,6 +7,9 @@ export const ProjectSnapshot = objectSchema('ProjectSnapshot', 'The nodes and fi
   snapshot_id: Uuid,
   created_at: Type.Integer({ description: 'Milliseconds since 1970' }),
   size: Type.Integer({ description: 'Bytes' }),
+  ran: Type.Optional(
+    Type.Record(Type.String(), oneOf(['started', 'suspended']), { description: 'Nodes that ran, by their ids' }),
+  ),
 })
 
 /** Steps of a restore, so that several computes restore together or not at all. */

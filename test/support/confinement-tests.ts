@@ -1,4 +1,5 @@
 import { execFileSync } from 'node:child_process'
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { chmod, mkdir, writeFile } from 'node:fs/promises'
@@ -105,8 +106,23 @@ export function confinementTests(ways: readonly Way[]): void {
         expect(await service.call('GET', machine)).toMatchObject({ status: 'started' })
         terminal.type('x')
         await terminal.expect('b')
+        // A snapshot has its memory, and it runs on.
+        const snapshot = `${project}/snapshots/${randomUUID()}`
+        await service.call('POST', snapshot)
+        terminal.type('x')
+        await terminal.expect('c')
         await service.call('POST', `${machine}/stop`)
         expect(emulatorsOf(service)).toEqual([])
+        for (const step of ['prepare', 'commit', 'finish']) {
+          if (step === 'commit') await service.call('POST', `${project}/close`)
+          await service.call('POST', `${snapshot}/restore`, { step })
+        }
+        await service.call('POST', '/v2/compute/projects', { name: 'lab', project_id: project.split('/').at(-1) })
+        await service.call('POST', `${machine}/start`)
+        const restored = await Terminal.connect((await service.call<{ console: number }>('GET', machine)).console)
+        restored.type('x')
+        await restored.expect('c')
+        await service.call('POST', `${machine}/stop`)
         // With the overlay that is there now.
         await service.call('POST', `${machine}/start`)
         // Nothing is left of it when the keeper is killed.

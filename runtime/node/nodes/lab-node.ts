@@ -130,12 +130,15 @@ export class LabNode implements KindNode {
     if (this.newer !== undefined || this.deletion !== undefined) return Promise.resolve()
     return this.#saving.run('', async () => {
       const facts = this.#guestFacts
-      await withDiskErrors('The record of the node', () =>
-        writeDurable(this.#file(), JSON.stringify(storedRecord(this.record))),
-      )
+      await withDiskErrors('The record of the node', () => writeDurable(this.#file(), this.stored()))
       this.#savedFacts = facts
       this.project.saved(this.key)
     })
+  }
+
+  /** The record as it is written, with other values. */
+  stored(others: Partial<NodeRecord> = {}): string {
+    return JSON.stringify(storedRecord({ ...this.record, ...others }))
   }
 
   /** Saves the record; reports a failure once (`unsaved`), and does not reject. */

@@ -95,9 +95,9 @@ export class LifeCycle {
     this.#options.emit(node, node.updated('started'))
   }
 
-  /** Stops a node; resolves when all its processes have ended. */
+  /** Stops a node; resolves when all its processes have ended. One that is stopped begins without kept memory then. */
   async stop(node: LabNode, how: StopReason = 'stop'): Promise<void> {
-    if (node.status === 'stopped') return
+    if (node.status === 'stopped') return how === 'stop' ? node.kind.control?.dropMemory?.(node) : undefined
     const process = this.#processes.get(node.key)
     if (process !== undefined) {
       const { control } = node.kind

@@ -1,21 +1,30 @@
 import { constants } from 'node:fs'
-import { copyFile, cp, lstat, mkdir, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
-import { join, relative, sep } from 'node:path'
+import { copyFile, cp, lstat, mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
+import { basename, join, relative } from 'node:path'
 import { Check } from '@sinclair/typebox/value'
+import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
-import { conflict, notFound } from '../../../src/errors/api-error.ts'
+import { mapLimit } from '../../../src/async/map-limit.ts'
+import { ApiError, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { SnapshotAgent } from '../../../src/host-agent.ts'
 import type { Project } from '../../../src/model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../../../src/model/project-snapshot.ts'
 import { isUuid } from '../../../src/schema/fields.ts'
+import type { LabNode } from '../nodes/lab-node.ts'
+import type { LifeCycle } from '../nodes/life-cycle.ts'
+import type { NodeTable } from '../nodes/node-table.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { makeDirectory, removeTree, syncDirectory } from '../storage/durable-file.ts'
 import { markerDirectory } from '../storage/paths.ts'
 import type { OpenProject } from './open-project.ts'
-import { nodeRecords, readProject, writeProject } from './project-record.ts'
+import { nodeRecordFile, nodeRecords, readProject, writeProject } from './project-record.ts'
 
 export interface SnapshotsOptions {
   readonly projects: { get(id: string): Promise<Project>; find(id: string): Promise<OpenProject> }
+  readonly table: NodeTable
+  readonly lifeCycle: Pick<LifeCycle, 'resume'>
+  /** 503 while the state of a node of the project is unknown. */
+  readonly requireKnown: (project: OpenProject) => void
   readonly minFreeMb: () => number
 }
 
@@ -27,6 +36,10 @@ const parts = {
 const partNames = Object.keys(parts) as (keyof typeof parts)[]
 /** Directories of `project-files` that are no node's. */
 const ofTheMoment = new Set(['captures', 'tmp'])
+/** In a snapshot under way: the keys of nodes that run on after it. */
+const pausedName = 'paused.json'
+/** How many machines write their memory at once: more take turns on the disk. */
+const maxWriters = 2
 
 /**
  * Snapshots of projects, `.patchbay/snapshots/{id}` of each: they are on the file system of the project, so that copies share their
@@ -50,7 +63,11 @@ export class ProjectSnapshots implements SnapshotAgent {
 
   async take(projectId: string, snapshotId: string): Promise<ProjectSnapshot> {
     const project = await this.#options.projects.find(projectId)
-    return this.#serial.run(projectId, () => project.write((signal) => this.#take(project, snapshotId, signal)))
+    const { table } = this.#options
+    const keys = [...project.nodes.keys()]
+    return this.#serial.run(projectId, () =>
+      project.write((signal) => table.lockAll(keys, () => this.#take(project, snapshotId, signal))),
+    )
   }
 
   async #take(project: OpenProject, snapshotId: string, signal: AbortSignal): Promise<ProjectSnapshot> {
@@ -58,15 +75,22 @@ export class ProjectSnapshots implements SnapshotAgent {
     const place = placeOf(path, snapshotId)
     if ((await this.#read(path, snapshotId)) !== undefined)
       throw conflict(`snapshot_id: there is a snapshot ${snapshotId} already`)
-    requireStopped(project)
+    this.#options.requireKnown(project)
+    const running = [...project.nodes.values()].filter(({ status }) => status !== 'stopped')
+    await requireKeepable(running)
     await requireSpace(path, this.#options.minFreeMb())
     const half = `${place}.part`
     try {
       await tidy(path)
       await makeDirectory(half)
-      const size = await withDiskErrors('The snapshot', () => this.#copy(path, half, signal))
-      requireStopped(project)
-      const facts: ProjectSnapshot = { snapshot_id: snapshotId, created_at: Date.now(), size }
+      const size = await withDiskErrors('The snapshot', () => this.#copy(path, half, running, signal))
+      await syncTree(half)
+      const ran = Object.fromEntries(
+        running
+          .filter(({ kind }) => kind.isAlwaysOn !== true)
+          .map(({ record, status }) => [record.node_id, status === 'suspended' ? status : 'started'] as const),
+      )
+      const facts: ProjectSnapshot = { snapshot_id: snapshotId, created_at: Date.now(), size, ran }
       await writeFile(join(half, 'snapshot.json'), JSON.stringify(facts), { flush: true })
       await withDiskErrors('The snapshot', () => rename(half, place))
       await syncDirectory(join(place, '..'))
@@ -77,9 +101,25 @@ export class ProjectSnapshots implements SnapshotAgent {
     }
   }
 
+  /** Takes back a snapshot that a killed service began: nodes that it paused run on. */
+  async settle({ path, nodes }: OpenProject): Promise<void> {
+    const directory = join(path, markerDirectory, 'snapshots')
+    for (const name of await readdir(directory).catch(() => [])) {
+      const text = await readFile(join(directory, name, pausedName), 'utf8').catch(() => '[]')
+      for (const node of (JSON.parse(text) as string[]).map((key) => nodes.get(key)))
+        if (node !== undefined) this.#options.table.queue(node.key, (it) => this.#runOn(it))
+    }
+    await tidy(path)
+  }
+
+  async #runOn(node: LabNode): Promise<void> {
+    if (node.status === 'suspended') await this.#options.lifeCycle.resume(node)
+  }
+
   remove(projectId: string, snapshotId: string): Promise<void> {
     return this.#serial.run(projectId, async () => {
       const { path } = await this.#options.projects.get(projectId)
+      await tidy(path)
       await this.#find(path, snapshotId)
       const place = placeOf(path, snapshotId)
       // What is half removed is no snapshot.
@@ -153,11 +193,32 @@ export class ProjectSnapshots implements SnapshotAgent {
     await copyParts((name) => join(snapshot, name), to)
   }
 
-  /** Copies what a snapshot has of a project; the number of bytes of the files. */
-  async #copy(path: string, to: string, signal: AbortSignal): Promise<number> {
+  /**
+   * Copies what a snapshot has of a project; the number of bytes of the files. Nodes that run are still together while their memory is
+   * written and their directories are copied.
+   */
+  async #copy(path: string, to: string, running: readonly LabNode[], signal: AbortSignal): Promise<number> {
     await mkdir(join(to, markerDirectory), { mode: 0o700 })
     await copyFile(recordOf(path), recordOf(to))
-    return copyParts((name) => parts[name](path), to, signal)
+    const paused = running.filter(({ status, kind }) => status === 'started' && kind.control !== undefined)
+    await writeFile(join(to, pausedName), JSON.stringify(paused.map(({ key }) => key)), { flush: true })
+    const placeFor = ({ directory }: LabNode) =>
+      join(to, 'project-files', relative(join(path, 'project-files'), directory))
+    for (const node of running) await makeDirectory(placeFor(node))
+    const kept = await whileStill(running, async () => {
+      const keep = (node: LabNode, until: AbortSignal) =>
+        withName(node, async () => (await node.kind.control?.keepMemory?.(node, placeFor(node), until)) ?? 0)
+      const copy = (node: LabNode, until: AbortSignal) => copyTree(node.directory, placeFor(node), { signal: until })
+      return (await inTurns(running, signal, keep)) + (await inTurns(running, signal, copy))
+    })
+    const skipped = new Set(running.map(({ directory }) => directory))
+    const size = kept + (await copyParts((name) => parts[name](path), to, { signal, skipped }))
+    for (const node of running) {
+      const file = basename(nodeRecordFile(path, node.record.kind, node.record.node_id))
+      await writeFile(join(to, 'nodes', file), node.stored({ running: node.kind.isAlwaysOn === true }))
+    }
+    await removeTree(join(to, pausedName))
+    return size
   }
 
   async #find(path: string, snapshotId: string): Promise<ProjectSnapshot> {
@@ -184,38 +245,112 @@ async function tidy(path: string): Promise<void> {
 const recordOf = (path: string): string => join(path, markerDirectory, 'project.json')
 const exists = async (path: string): Promise<boolean> => (await stat(path).catch(() => undefined)) !== undefined
 
-/** 409 while a node of the project runs. */
-function requireStopped({ nodes }: OpenProject): void {
-  for (const { status, record } of nodes.values())
-    if (status !== 'stopped')
-      throw conflict(`${record.name} runs: stop the nodes of the project first`, { word: 'node-running' })
+/** 409, with all their names, when nodes cannot be kept as they run. */
+async function requireKeepable(running: readonly LabNode[]): Promise<void> {
+  const refusals = await mapLimit(running, (node) =>
+    (node.kind.control?.requireKeepable?.(node) ?? Promise.resolve()).then(
+      () => [],
+      ({ message }: Error) => [`${node.record.name} (${message})`],
+    ),
+  )
+  const named = refusals.flat()
+  if (named.length === 0) return
+  throw conflict(`A snapshot cannot keep these nodes while they run; stop them first: ${named.join(', ')}`, {
+    word: 'node-running',
+  })
 }
 
-/** Copies the parts of a snapshot, without sockets, FIFOs and what is of the moment; the number of bytes of the files. */
+/** Has errors for the client name the node. */
+async function withName<T>({ record }: LabNode, run: () => Promise<T>): Promise<T> {
+  try {
+    return await run()
+  } catch (error) {
+    if (!(error instanceof ApiError) || error.status !== 409) throw error
+    throw conflict(`${record.name}: ${error.message}`, { cause: error })
+  }
+}
+
+/** Works on nodes, a few at a time; the sum of the results. When one fails, the others have ended too before this rejects. */
+async function inTurns(
+  nodes: readonly LabNode[],
+  signal: AbortSignal,
+  work: (node: LabNode, signal: AbortSignal) => Promise<number>,
+): Promise<number> {
+  const over = new AbortController()
+  const until = AbortSignal.any([signal, over.signal])
+  const each = (node: LabNode) =>
+    work(node, until).catch((error: unknown) => {
+      over.abort(error)
+      return 0
+    })
+  const sizes = await mapLimit(nodes, each, maxWriters)
+  over.signal.throwIfAborted()
+  return sizes.reduce((sum, size) => sum + size, 0)
+}
+
+/** Runs a function while all of the nodes are still at the same time. */
+async function whileStill<T>(nodes: readonly LabNode[], run: () => Promise<T>): Promise<T> {
+  if (nodes.length === 0) return run()
+  let entered = 0
+  let [enter, fail]: [(result: Promise<T>) => void, (error: unknown) => void] = [() => {}, () => {}]
+  const done = new Promise<T>((resolve, reject) => {
+    ;[enter, fail] = [resolve, reject]
+  })
+  done.catch(ignore('it is awaited by the nodes that are still'))
+  const still = (node: LabNode) =>
+    node.whileStill(() => {
+      if (++entered === nodes.length) enter(run())
+      return done
+    })
+  // The others do not wait for a node that is not still.
+  await Promise.allSettled(nodes.map((node) => still(node).catch(fail)))
+  return done
+}
+
+/** Copies the parts of a snapshot; the number of bytes of the files. */
 async function copyParts(
   placeOfPart: (name: keyof typeof parts) => string,
   to: string,
-  signal?: AbortSignal,
+  options: CopyOptions = {},
 ): Promise<number> {
   let size = 0
   for (const name of partNames) {
     const source = placeOfPart(name)
     await mkdir(join(to, name), { recursive: true, mode: 0o700 })
     if (!(await exists(source))) continue
-    const filter = async (path: string): Promise<boolean> => {
-      signal?.throwIfAborted()
-      const [first = ''] = relative(source, path).split(sep)
-      if (name === 'project-files' && ofTheMoment.has(first)) return false
-      const stats = await lstat(path).catch(() => undefined)
-      if (stats?.isFile()) size += stats.size
-      return stats !== undefined && (stats.isFile() || stats.isDirectory() || stats.isSymbolicLink())
-    }
-    await cp(source, join(to, name), {
-      recursive: true,
-      verbatimSymlinks: true,
-      mode: constants.COPYFILE_FICLONE,
-      filter,
-    })
+    const skipped = new Set(options.skipped)
+    if (name === 'project-files') for (const it of ofTheMoment) skipped.add(join(source, it))
+    size += await copyTree(source, join(to, name), { ...options, skipped })
   }
   return size
+}
+
+interface CopyOptions {
+  readonly signal?: AbortSignal
+  /** Paths that are left out. */
+  readonly skipped?: ReadonlySet<string>
+}
+
+/** Copies a directory without sockets and FIFOs; the number of bytes of the files. */
+async function copyTree(source: string, to: string, { signal, skipped }: CopyOptions): Promise<number> {
+  let size = 0
+  const filter = async (path: string): Promise<boolean> => {
+    signal?.throwIfAborted()
+    if (skipped?.has(path)) return false
+    const stats = await lstat(path).catch(() => undefined)
+    if (stats?.isFile()) size += stats.size
+    return stats !== undefined && (stats.isFile() || stats.isDirectory() || stats.isSymbolicLink())
+  }
+  const mode = constants.COPYFILE_FICLONE
+  await cp(source, to, { recursive: true, verbatimSymlinks: true, mode, filter })
+  return size
+}
+
+/** Writes all of a directory to the disk. */
+async function syncTree(directory: string): Promise<void> {
+  for (const entry of await readdir(directory, { recursive: true, withFileTypes: true })) {
+    if (!entry.isFile()) continue
+    await using file = await open(join(entry.parentPath, entry.name))
+    await file.sync()
+  }
 }

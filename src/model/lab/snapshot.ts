@@ -8,6 +8,7 @@ export const LabSnapshot = Type.Object(
     project_id: Uuid,
     name: Name,
     created_at: Type.Integer({ description: 'Seconds since 1970' }),
+    running: Type.Integer({ description: 'Number of nodes that ran; a restore starts them again' }),
     size: Type.Integer({
       description: 'Size of its files in bytes; their blocks may be shared with the files of the project',
     }),

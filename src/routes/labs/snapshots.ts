@@ -73,10 +73,14 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path, owner, tag, params: inProject },
-    summary: 'Keep a project as it is: nodes, links, drawings and files; no node may run',
+    summary: 'Keep a project as it is: nodes, links, drawings, files, and the memory of machines that run',
     body: LabSnapshotCreate,
     replies: { 201: { description: 'The snapshot', schema: LabSnapshot } },
-    errors: { 404: unknown, 409: 'A node runs, the name is taken, or there are too many snapshots', ...full },
+    errors: {
+      404: unknown,
+      409: 'A node cannot be kept while it runs, the name is taken, or there are too many snapshots',
+      ...full,
+    },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       return created(await takeSnapshot(labs, await labs.find(params.project_id), body.name, ask))
@@ -95,7 +99,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/{snapshot_id}/restore`, owner, tag, params },
-    summary: 'Make a project what it was; its nodes are stopped first, and all ids stay',
+    summary: 'Make a project what it was; its nodes are stopped first, all ids stay, and nodes that ran run again',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The project', schema: LabProject } },
     errors: { 404: noSuchSnapshot, 503: 'A compute of it is not there; nothing has changed', ...full },

@@ -21,12 +21,12 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/{snapshot_id}`, tag, params },
-    summary: 'Keep the nodes and files of a project as they are; no node may run',
+    summary: 'Keep the nodes and files of a project as they are, with the memory of machines that run',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The snapshot', schema: ProjectSnapshot } },
     errors: {
       404: noSuchProject,
-      409: 'A node runs, or there is a snapshot of this id',
+      409: 'A node cannot be kept while it runs, or there is a snapshot of this id',
       507: 'The disk is nearly full',
     },
     handle: async ({ params }, { agent }) =>

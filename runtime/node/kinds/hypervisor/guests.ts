@@ -122,6 +122,10 @@ export class VmGuests implements GuestControl<HypervisorProperties> {
 
   whileStill = <T>(_node: VmKindNode, run: () => Promise<T>): Promise<T> => run()
 
+  async requireKeepable(): Promise<void> {
+    throw conflict('its disks and its memory are those of its hypervisor')
+  }
+
   #log({ key, record }: VmKindNode, level: 'error' | 'warning', message: string): void {
     this.#options.listener.happened(key, { type: `log.${level}`, message: `${record.name}: ${message}` })
   }

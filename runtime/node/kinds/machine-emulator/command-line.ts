@@ -41,6 +41,8 @@ export interface MachineSpec {
   readonly monitor: string
   /** Whether the guest waits for `cont`, so that its links are set before its boot. */
   readonly isPaused: boolean
+  /** Whether the guest goes on from memory that comes by its monitor's `migrate-incoming`. */
+  readonly hasMemory?: boolean
   /** The tag of the saved state to restore. */
   readonly savedState?: string
 }
@@ -77,6 +79,7 @@ export function commandLine(machine: MachineSpec): string[] {
     ...monitorArguments(machine.monitor),
     ...networkArguments(machine, drives.pciDevices + console.pciDevices + options.devices),
     ...(machine.savedState === undefined ? [] : ['-loadvm', machine.savedState]),
+    ...(machine.hasMemory === true ? ['-incoming', 'defer'] : []),
     ...(machine.isPaused ? ['-S'] : []),
     ...options.args,
   ]

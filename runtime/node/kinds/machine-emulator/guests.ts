@@ -1,13 +1,17 @@
+import { dirname, resolve } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
 import { aborted } from '../../../../src/async/abort.ts'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
+import { diskSlots } from '../../../../src/kinds/machine-emulator.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, StopReason } from '../kind.ts'
 import { netdevId } from './command-line.ts'
 import { type BlockIoError, DiskComplaints } from './disk-complaints.ts'
-import { cdromId } from './drives.ts'
+import { cdromId, diskId } from './drives.ts'
+import { dropMemory, keepMemory, loadMemory, memoryIn } from './memory.ts'
 import { Monitors } from './monitors.ts'
 import { prioritise } from './priority.ts'
 import type { MachineKindNode, MachineProperties } from './properties.ts'
@@ -23,6 +27,7 @@ interface MachineGuestsOptions {
   /** Limits the processor time of the emulator, percent of one processor; 0 lifts the limit. */
   readonly limit: (key: string, percent: number) => Promise<void>
   readonly timeouts: MachineTimeouts
+  readonly minFreeMb: () => number
   /** Throws when a machine has opened a file that it may not read. */
   readonly requireOpened: (node: MachineKindNode, images: readonly ToolInfo[]) => Promise<void>
 }
@@ -69,7 +74,8 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     return orConflict(async () => {
       const qmp = await this.#monitors.hold(node, process, this.#timeouts.adopt)
       // The earlier service was killed during the start.
-      if ((await this.#statusOf(qmp)) === 'prelaunch') await this.#release(node, process, qmp)
+      const isStarting = ['prelaunch', 'inmigrate'].includes(await this.#statusOf(qmp))
+      if (isStarting || memoryIn(node.directory) !== undefined) await this.#release(node, process, qmp)
       // Or after it saved the state, before the stop. The guest goes on, so the saved state is void.
       else if (await this.#hasSavedState(qmp)) await dropState(qmp)
       return this.state(node)
@@ -124,7 +130,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     await orConflict(async () => {
       const qmp = await this.#monitors.of(node)
       // A sleeping guest (ACPI S3) is woken up.
-      const isAsleep = (await this.#statusOf(qmp)) === 'suspended'
+      const isAsleep = (await this.#settled(qmp)) === 'suspended'
       await this.#execute(qmp, isAsleep ? 'system_wakeup' : 'cont')
     })
   }
@@ -159,9 +165,43 @@ export class MachineGuests implements GuestControl<MachineProperties> {
       return await run()
     } finally {
       // The work is done, even if the machine does not continue.
-      const warn = ({ message }: Error) => this.#log(node, 'warning', message)
-      if (isRunning) await this.#execute(qmp, 'cont').catch(warn)
+      await this.#goOn(node, isRunning).catch(({ message }: Error) => this.#log(node, 'warning', message))
     }
+  }
+
+  /** A machine is kept with its memory, so all that it writes to has to be in its directory, and all of its devices have to tell their state. */
+  async requireKeepable(node: MachineKindNode): Promise<void> {
+    await orConflict(async () => {
+      const qmp = await this.#monitors.of(node)
+      const status = await this.#settled(qmp)
+      if (!['running', 'paused', 'postmigrate'].includes(status)) throw conflict(`its guest is in the state ${status}`)
+      for (const { device, inserted } of await this.#execute<BlockNode[]>(qmp, 'query-block')) {
+        if (inserted === undefined || inserted.ro || dirname(resolve(node.directory, inserted.file)) === node.directory)
+          continue
+        const slot = diskSlots.find((it) => diskId(it) === device)
+        throw conflict(
+          slot === undefined ? `${device} is no disk of the project` : `linked_clone is off: ${slot} is an image`,
+        )
+      }
+      const found = await this.#execute<{ 'blocked-reasons'?: string[] }>(qmp, 'query-migrate')
+      const [reason] = found['blocked-reasons'] ?? []
+      if (reason !== undefined) throw conflict(reason)
+    })
+  }
+
+  async keepMemory(node: MachineKindNode, directory: string, signal: AbortSignal): Promise<number> {
+    return orConflict(async () => {
+      const qmp = await this.#monitors.of(node)
+      // A machine that was still before is in this state if a service was killed then. Its memory can be written after a `cont` only.
+      if ((await this.#settled(qmp)) === 'postmigrate') await this.#goOn(node, false)
+      const { runDirectory, minFreeMb, timeouts } = this.#options
+      const state = node.status === 'started' ? 'started' : 'suspended'
+      return keepMemory(qmp, node, { runDirectory, directory, state, signal, minFreeMb, ms: timeouts.restore })
+    })
+  }
+
+  dropMemory(node: MachineKindNode): Promise<void> {
+    return dropMemory(node.directory)
   }
 
   /** Changes the medium of the CD-ROM drive of a running machine; null ejects it. 409. */
@@ -195,15 +235,21 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     )
     const problem = prioritise(pid, process_priority)
     if (problem !== undefined) this.#log(node, 'warning', problem)
-    const isRestored = await this.#hasSavedState(qmp)
+    const memory = memoryIn(node.directory)
+    const { runDirectory, timeouts } = this.#options
+    if ((await this.#statusOf(qmp)) === 'inmigrate') await loadMemory(qmp, node, { runDirectory, ms: timeouts.restore })
+    const hasState = await this.#hasSavedState(qmp)
+    const isRestored = hasState || memory !== undefined
     for (let adapter = 0; adapter < adapters; adapter++) {
       const isUp = hasCarrier(node.record, { adapter, port: 0 })
       // A restored guest has the links of the time of the save.
       if (!isUp || isRestored) await this.#setLink(qmp, adapter, isUp)
     }
     // The saved state is void when the guest writes to its disks again.
-    if (isRestored) await dropState(qmp)
-    await this.#execute(qmp, 'cont')
+    if (hasState) await dropState(qmp)
+    await dropMemory(node.directory)
+    if (memory !== 'suspended') await this.#execute(qmp, 'cont')
+    else this.#options.listener.changed(node.key)
     if (cpu_throttling > 0) await this.limit(node, cpu_throttling)
   }
 
@@ -248,6 +294,22 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     return (await this.#execute<{ status: string }>(qmp, 'query-status')).status
   }
 
+  /** The status when no end of a migration is under way: `cont` is refused meanwhile. */
+  async #settled(qmp: Qmp): Promise<string> {
+    for (const until = Date.now() + this.#timeouts.command; ; await pause(settleMs)) {
+      const status = await this.#statusOf(qmp)
+      if (status !== 'finish-migrate' || Date.now() > until) return status
+    }
+  }
+
+  /** Has a machine go on that was still. After its memory was written, QEMU pauses it only after a `cont`. */
+  async #goOn(node: MachineKindNode, isRunning: boolean): Promise<void> {
+    const qmp = await this.#monitors.of(node)
+    const status = await this.#settled(qmp)
+    if (!isRunning && status !== 'postmigrate') return
+    await Promise.all([this.#execute(qmp, 'cont'), isRunning ? undefined : this.#execute(qmp, 'stop')])
+  }
+
   async #setLink(qmp: Qmp, adapter: number, up: boolean): Promise<void> {
     await this.#execute(qmp, 'set_link', { name: netdevId(adapter), up })
   }
@@ -260,8 +322,16 @@ export class MachineGuests implements GuestControl<MachineProperties> {
 }
 
 interface BlockNode {
-  readonly inserted?: { readonly image?: { readonly snapshots?: readonly { readonly name: string }[] } }
+  readonly device: string
+  readonly inserted?: {
+    readonly file: string
+    readonly ro: boolean
+    readonly image?: { readonly snapshots?: readonly { readonly name: string }[] }
+  }
 }
+
+/** Interval at which the end of a migration is looked for, ms. */
+const settleMs = 5
 
 const noDrive = 'the machine runs without a CD-ROM drive; it has one after its next start, unless there is an hdc disk'
 

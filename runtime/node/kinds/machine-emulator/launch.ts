@@ -18,7 +18,8 @@ import type { ConfinedTool, ImageTool } from './confined-tool.ts'
 import { firmwareOf, systemUefis } from './firmware.ts'
 import { kvmVerdict } from './kvm-guest.ts'
 import type { MachineImages } from './machine-images.ts'
-import { monitorName, monitorPath } from './monitor-path.ts'
+import { memoryIn, staleMemoryHint } from './memory.ts'
+import { monitorName, pathForEmulator } from './monitor-path.ts'
 import { type ParsedOptions, parseOptions } from './options.ts'
 import { nativePlatforms } from './platforms.ts'
 import type { BinaryFacts } from './probe.ts'
@@ -73,6 +74,7 @@ export async function launchOf(
   const firmware = bios ?? uefi
   const accelerator = await acceleratorFor(facts, parsed, options.acceleration, (message) => tell('log.info', message))
   const { console, console_type } = record
+  const hasMemory = memoryIn(directory) !== undefined
   const args = commandLine({
     settings: { ...properties, name: record.name, node_id: record.node_id, console_type },
     facts,
@@ -89,10 +91,11 @@ export async function launchOf(
     console: console === null || console_type === 'telnet' ? null : { host: options.consoleHost, port: console },
     monitor:
       confinement === undefined
-        ? monitorPath(options.runDirectory, record.node_id, directory)
+        ? pathForEmulator(options.runDirectory, monitorName(record.node_id), directory)
         : join(insideBox, insideName),
     isPaused: true,
-    ...(hasState && { savedState: savedStateTag }),
+    hasMemory,
+    ...(hasState && !hasMemory && { savedState: savedStateTag }),
   })
   const command_line = [facts.path, ...args].map(pasteable).join(' ')
   const log = join(directory, logName)
@@ -108,7 +111,7 @@ export async function launchOf(
   return {
     command_line,
     notices,
-    hint: hasState ? staleStateHint : undefined,
+    hint: hasMemory ? staleMemoryHint : hasState ? staleStateHint : undefined,
     run: {
       type: 'process',
       ...run,

@@ -23,6 +23,7 @@ import { kvmVerdict } from './kvm-guest.ts'
 import { launchOf, macOf, optionsOf } from './launch.ts'
 import { MachineImages } from './machine-images.ts'
 import { MachineSums } from './machine-sums.ts'
+import { memoryIn } from './memory.ts'
 import { platformAsked } from './platforms.ts'
 import { type BinaryFacts, versionText } from './probe.ts'
 import { imageFields, type MachineKindNode, MachineProperties, plainFields } from './properties.ts'
@@ -141,6 +142,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
   /** Makes a disk of a stopped machine larger; 409. */
   async #resize(node: MachineKindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
+    if (memoryIn(node.directory) !== undefined) throw conflict('The machine goes on from kept memory: start it first')
     const { path } = await resolveEmulator(node.record.properties, this.#host.isLocal(), this.#host.sandbox)
     const tool = await this.#images.tool(node.directory, path)
     using _cell = typeof tool === 'string' ? null : tool

@@ -21,6 +21,7 @@ import {
   prepareStateDisk,
 } from './disks.ts'
 import type { MachineDisk } from './drives.ts'
+import { dropMemory } from './memory.ts'
 import type { ImageField, MachineKindNode } from './properties.ts'
 import { referencesIn, type ToolInfo } from './qemu-img.ts'
 import { savedStateTag, staleStateHint } from './saved-state.ts'
@@ -145,6 +146,7 @@ export class MachineImages {
 
   /** Removes the saved states from the disks in a directory of a node, or in a copy of one. */
   async forgetState(directory: string, emulator: string): Promise<void> {
+    await dropMemory(directory)
     const names = (await readdir(directory)).filter((name) => ownDisk.test(name))
     if (names.length === 0) return
     const tool = await this.tool(directory, emulator)

@@ -18,6 +18,18 @@ const countingBy = (waiting: string) => [
 ]
 export const counting = program(...countingBy(awaitKey))
 
+/** The same, once it has written other numbers to each address from 1 MB to 127 MB: its memory cannot be kept in less. */
+export const countingFull = program(
+  'fa 31 c0 8e d8 66 0f 01 16 5e 7c', // cli; ds = 0; lgdt [0x7c5e]
+  '0f 20 c0 0c 01 0f 22 c0 ba 08 00 8e c2 24 fe 0f 22 c0', // es has no limit, from protected mode and back
+  '66 bf 00 00 10 00', // mov edi, 0x100000
+  '66 69 db 0d 66 19 00 66 43 26 67 66 89 1f', // ebx = ebx * 1664525 + 1; mov [es:edi], ebx
+  '66 83 c7 04 66 81 ff 00 00 f0 07 72 e5', // until edi is 0x7f00000
+  ...countingBy(awaitKey),
+  '0f 00 64 7c 00 00 00 00 00 00 00 00 00 00', // at 0x5e: 16 bytes at 0x7c64, of which the first 8 are none
+  'ff ff 00 00 00 92 cf 00', // data of 4 GB
+)
+
 /** The same as a BIOS, for a machine without a disk. Without one nothing wakes the processor. */
 export const countingBios = bios(...countingBy(awaitKeyAwake))
 
