@@ -4,7 +4,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { reach } from '../../../../runtime/node/kinds/dynamips/ready.ts'
 import type { DynamipsNode } from '../../../../src/kinds/dynamips.ts'
 import { portsOfRouter } from '../../../../src/kinds/dynamips-hardware.ts'
-import { echoing, idling, ring } from '../../../stand-in/mips/programs.ts'
+import { bridging, echoing, idling, ring } from '../../../stand-in/mips/programs.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { dynamipsIn, hex, niceDynamips } from '../../../support/dynamips.ts'
 import { IouConsole } from '../../../support/iou.ts'
@@ -18,7 +18,11 @@ import { openSocketConsole } from '../../../support/socket-console.ts'
 import { describeWith } from '../../../support/test-with.ts'
 
 const idlepc = hex(ring[3] ?? 0)
-const programs = { 'idle.image': idling, 'c7200.image': echoing('c7200'), 'c3600.image': echoing('c3600') }
+const programs = {
+  'idle.image': idling,
+  'bridge.image': bridging,
+  ...Object.fromEntries((['c7200', 'c3600', 'c3725'] as const).map((it) => [`${it}.image`, echoing(it)])),
+}
 
 /** A service with a compute project. */
 async function start() {
@@ -47,27 +51,11 @@ async function commandsOf({ node_directory: directory, command_line }: DynamipsN
   return (command: string, ...values: (string | number)[]) => client.run(command, values, { ms: hangMs })
 }
 
-/**
- * Moves the NIOs of two linked Ethernet ports from the router to a switch of its dynamips. The program of the router has no driver
- * for its adapters, and the switch passes frames between the NIOs.
- */
-async function switched(router: DynamipsNode, ...ports: readonly (readonly [adapter: number, port: number])[]) {
-  const run = await commandsOf(router)
-  await run('ethsw create', 'sw')
-  for (const [adapter, port] of ports) {
-    const nio = `nio_${adapter}_${port}`
-    await run('vm slot_disable_nio', 'router', adapter, port)
-    await run('vm slot_remove_nio_binding', 'router', adapter, port)
-    await run('ethsw add_nio', 'sw', nio)
-    await run('ethsw set_access_port', 'sw', nio, 1)
-  }
-}
-
 const frame = (text: string) =>
   Buffer.concat([Buffer.from('ffffffffffff02000000000188b5', 'hex'), Buffer.from(text.padEnd(60))])
 
 describeWith(requireProgram('dynamips'))('a router', () => {
-  test.for(['c7200', 'c3600'] as const)('has a console by telnet and websocket: %s', async (platform) => {
+  test.for(['c7200', 'c3600', 'c3725'] as const)('has a console by telnet and websocket: %s', async (platform) => {
     const { service, router, view } = await start()
     const at = await router({ platform, image: `${platform}.image`, idlepc: null })
     expect(await service.call('POST', `${at}/start`)).toMatchObject({ status: 'started', console_type: 'telnet' })
@@ -110,7 +98,7 @@ describeWith(requireProgram('dynamips'))('a router', () => {
 
   test('passes frames through its ports, captured and impaired, while links come and go', async () => {
     const { service, router, view } = await start()
-    const at = await router({ platform: 'c3725', slot1: 'NM-16ESW' })
+    const at = await router({ platform: 'c3725', image: 'bridge.image', idlepc: null })
     const port = (number: number, adapter = 0) => `${at}/adapters/${adapter}/ports/${number}`
     await service.call('POST', `${at}/start`)
     const run = await commandsOf(await view(at))
@@ -131,7 +119,6 @@ describeWith(requireProgram('dynamips'))('a router', () => {
     expect(await bound()).toEqual(['0: nio_0_0'])
     await service.call('PUT', `${port(1)}/nio`, { ...nioOf(1), suspend: false })
 
-    await switched(await view(at), [0, 0], [0, 1])
     const { pcap_file_path } = await service.call<{ pcap_file_path: string }>('POST', `${port(0)}/start_capture`, {
       capture_file_name: 'first.pcap',
     })
@@ -188,7 +175,7 @@ describeWith(requireProgram('dynamips'))('a router', () => {
     const node = (name: string) =>
       service.call<Node>('POST', `${lab}/nodes`, {
         ...{ name, node_type: 'dynamips', compute_id: 'local' },
-        properties: { platform: 'c3725', image: 'idle.image', ram: 64, idlepc, slot1: 'NM-4T', wic0: 'WIC-2T' },
+        properties: { platform: 'c3725', image: 'bridge.image', ram: 64, slot1: 'NM-4T', wic0: 'WIC-2T' },
       })
     const [one, two] = [await node('R1'), await node('R2')]
     expect(one.ports.map(({ name }) => name)).toEqual([
@@ -217,13 +204,12 @@ describeWith(requireProgram('dynamips'))('a router', () => {
     expect((await run('vm slot_nio_bindings', 'router', 0)).lines).toEqual(['0: nio_0_0', '0: nio_0_16'])
     expect((await run('vm slot_nio_bindings', 'router', 1)).lines).toEqual(['3: nio_1_3'])
 
-    // Frames from a peer through both switches, and the direct link between them.
+    // Frames from a peer through both routers, which send what one port receives out of the other, and the direct link between them.
     const first = freePorts(4)
     const ends = await Promise.all([peer(first + 2, first), peer(first + 3, first + 1)])
     for (const [index, of] of [one, two].entries()) {
       const nio = { type: 'nio_udp', lport: first + index, rhost: '127.0.0.1', rport: first + 2 + index }
       await service.call('POST', `${at(of)}/adapters/0/ports/1/nio`, nio)
-      await switched(await view(of), [0, 0], [0, 1])
     }
     await ends[0].send(frame('across'))
     expect(await ends[1].next()).toBe(String(frame('across')))
