@@ -6,10 +6,10 @@ import { Role } from '../../src/model/access-token.ts'
 import type { Env } from './env.ts'
 import { isolateHeader } from './feed-message.ts'
 
-/** The header by which an isolate tells the object whom it has let in. Clients' headers of that name go no further. */
+/** The header with the identity that an isolate has authenticated, for the object. Headers of that name from clients are removed. */
 const admittedHeader = 'x-patchbay-admitted'
 
-/** The header by which an isolate tells the object of a lab which lab it is. */
+/** The header with the id of the lab, for the object of that lab. */
 export const projectHeader = 'x-patchbay-project'
 
 const Told = Type.Object({
@@ -20,10 +20,10 @@ const Told = Type.Object({
   projects: Type.Optional(Type.Array(Type.String())),
 })
 
-/** Proves that an isolate speaks: only the secrets of the Worker give it. */
+/** Proves that the sender is an isolate: the proof is derived from a secret of the Worker. */
 const proofOf = async ({ FLEET_KEY = '' }: Env): Promise<string> => toHex(await sha256(`admitted, ${FLEET_KEY}`))
 
-/** Tells the object who asks, and reads that there. */
+/** Passes the identity of a client from an isolate to an object. */
 export class Admissions {
   readonly #env: Env
   #proof: string | undefined
@@ -32,7 +32,7 @@ export class Admissions {
     this.#env = env
   }
 
-  /** The request as the object gets it. `identity`: who asks; undefined: the object looks at the credentials itself. */
+  /** The request for the object. Without `identity` the object authenticates the request itself. */
   async mark(
     request: Request,
     identity: Identity | undefined,
@@ -53,7 +53,7 @@ export class Admissions {
     return new Request(request, { headers })
   }
 
-  /** Whom an isolate has let in; undefined: no isolate says so. */
+  /** The identity in a request of an isolate; undefined for any other request. */
   async read(request: Request): Promise<Identity | undefined> {
     const [proof, told] = request.headers.get(admittedHeader)?.split(' ') ?? []
     if (proof === undefined || told === undefined || !(await sameText(proof, await this.#proofOf()))) return undefined

@@ -5,10 +5,10 @@ import { signingKey } from '../../src/auth/signed-text.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { type Env, listSetting, rateOf } from './env.ts'
 
-/** Who comes in with HTTP Basic and the admin token as password, for clients that know nothing else. */
+/** The user of HTTP Basic, with the admin token as password: for clients without Bearer tokens. */
 const adminUser = 'admin'
 
-/** Requests come here only by names that were given to the Worker. */
+/** Requests arrive only for host names that the Worker is configured for. */
 class AnyName extends Set<string> {
   override has(): boolean {
     return true
@@ -20,22 +20,22 @@ export interface Auth {
   readonly rateLimit: RateLimit
 }
 
-/** The key by which tokens and tickets are signed, in the object and in isolates alike. */
+/** The key that signs tokens and tickets, in the object and in isolates. */
 export const tokenKey = (env: Env): (() => Promise<CryptoKey>) => keyFor(env, 'tokens')
 
-/** The key by which sessions are signed. */
+/** The key that signs sessions. */
 export const sessionKey = (env: Env): (() => Promise<CryptoKey>) => keyFor(env, 'sessions')
 
 function keyFor({ FLEET_KEY = '' }: Env, use: string): () => Promise<CryptoKey> {
   let key: CryptoKey | undefined
-  // What is shared between requests is the key, and never the promise: a Worker forbids to wait for that of another request.
+  // Requests share the key, not its promise: a Worker must not wait for a promise of another request.
   return async () => {
     key ??= await signingKey(FLEET_KEY, use)
     return key
   }
 }
 
-/** Who may come in, and how often. `identify` knows tokens. */
+/** Authentication and rate limit of the Worker. `identify` checks tokens. */
 export function openAuth(env: Env, identify: (token: string) => Promise<Identity | undefined>): Auth {
   const verifiers: Verifier[] = [async (_, token) => (token === undefined ? undefined : identify(token))]
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env

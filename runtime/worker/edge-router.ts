@@ -34,23 +34,22 @@ import { PlacementCache } from './placement-cache.ts'
 import { socketTransport, upgrade } from './sockets.ts'
 import { sendWhole, wholeFetch } from './whole-bodies.ts'
 
-/** How long what the object said of the computes is used, ms: until it is asked again beside a request, and at most. */
+/** Age of the snapshot of computes at which it is read again beside a request, and at which requests wait for that, ms. */
 const freshMs = 5000
 const staleMs = 10_000
 
 type Stub = DurableObjectStub<FleetObject>
 
-/** What the object said last, and when, ms. */
+/** The last snapshot of the computes, and its time, ms. */
 interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
   readonly fleet: Fleet
   readonly at: number
 }
 
 /**
- * Decides who is let in, with nothing but what this isolate knows: the object is asked nothing for a request without credentials.
- * It answers what is about one project at a compute with an address, without the object: it would be the way of every byte of
- * every lab. It answers all feeds, too, so that the object sleeps while nothing happens in them. What was found out is shared by
- * the requests of this isolate, and never what is under way.
+ * Authenticates requests in the isolate: a request without valid credentials costs no call of the object. It hands requests about a project
+ * on to a compute with an address itself, so that the data of labs bypass the object. It also serves all feeds, so that the object can
+ * hibernate while nothing happens. Requests of an isolate share results, never promises (see auth.ts).
  */
 export class EdgeRouter {
   readonly #object: () => Stub
@@ -61,9 +60,9 @@ export class EdgeRouter {
   readonly #app: App
   #taken: Taken | undefined
   readonly #lost = new Set<string>()
-  /** What was answered here since the object was told. */
+  /** Counts of answered requests that the object has not got yet. */
   readonly #answered = new RequestMetrics()
-  /** The requests that are handed on to a compute from here, and not by the object. */
+  /** The requests that this isolate hands on to a compute itself. */
   readonly #near = new WeakMap<Request, Near>()
 
   constructor(env: Env) {
@@ -85,18 +84,18 @@ export class EdgeRouter {
     if (this.#lost.size > 0) waitUntil(this.#tell())
     const near = this.#near.get(request)
     if (near === undefined || !isNoSuchProject(response.headers.get(errorHeader))) return response
-    // It may be elsewhere: the object can look for it.
+    // The project may be on another compute: the object searches for it.
     this.#placementCache.avoid(near.projectId)
     if (!isRead(request)) return response
-    response.body?.cancel().catch(ignore('the answer is not wanted any more'))
+    response.body?.cancel().catch(ignore('another answer replaces this one'))
     return this.#hand(request, near.identity)
   }
 
-  /** What is not answered here; undefined: it is. */
+  /** The answer of an object to the request; undefined when this isolate answers it. */
   async #elsewhere({ request, endpoint, params, projectId, identity }: Asked): Promise<Response | undefined> {
     if (endpoint.joins === true) {
       if (!(await this.#tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
-      // The object looks at the token itself, as it may belong to one compute.
+      // The object checks the token again, as it may be bound to one compute.
       return this.#hand(request, undefined)
     }
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
@@ -104,10 +103,10 @@ export class EdgeRouter {
       return this.#toLab(await this.#labOf(params.project_id), request, identity)
     if (endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    // The object is told meanwhile what was answered here.
+    // Refreshes the snapshot beside the feed, which also reports the counts to the object.
     if (endpoint.owner !== 'project' && isFeed(endpoint))
-      waitUntil(this.#current().catch(ignore('a request that needs the fleet takes it again, and is told')))
-    // Names of projects are known to the object.
+      waitUntil(this.#current().catch(ignore('a request that needs the snapshot reads it again, and gets the error')))
+    // A token for some projects may name labs by name, which only the object knows.
     if (projectId !== undefined && identity.projects === undefined) {
       await this.#current()
       if (await this.#isNear(projectId)) this.#near.set(request, { projectId, identity })
@@ -115,7 +114,7 @@ export class EdgeRouter {
     return this.#near.has(request) || isFeed(endpoint) ? undefined : this.#hand(request, identity)
   }
 
-  /** Tells the object what was answered here, of which it gives the figures. */
+  /** Reports the counts of answered requests to the object, which serves the metrics. */
   async #count(): Promise<void> {
     const answered = this.#answered.take()
     await this.#object()
@@ -139,7 +138,7 @@ export class EdgeRouter {
     return sendWhole(this.#projects.getByName(id), marked)
   }
 
-  /** A new lab goes to the object of the id that it is given, or of a new one. */
+  /** Sends the creation of a lab to the object of its id: that of the body, or a new one. */
   async #toNewLab(request: Request, identity: Identity): Promise<Response> {
     const body = await readBytes(request, commonOptions.jsonBytes)
     const headers = new Headers(request.headers)
@@ -153,7 +152,7 @@ export class EdgeRouter {
     const ageMs = Date.now() - (taken?.at ?? 0)
     if (taken === undefined || ageMs > staleMs) return this.#take()
     if (ageMs > freshMs)
-      waitUntil(this.#take().catch(ignore('a request that needs the fleet takes it again, and is told')))
+      waitUntil(this.#take().catch(ignore('a request that needs the snapshot reads it again, and gets the error')))
     return taken.fleet
   }
 
@@ -166,7 +165,7 @@ export class EdgeRouter {
         this.#answered.add(answered)
         throw error
       })
-    // Only what is here already is not said again.
+    // Undefined only when the snapshot here is still the present one.
     if (snapshot === undefined) return this.#keep(before as Taken)
     const { revision, records, shown } = snapshot
     const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
@@ -183,14 +182,14 @@ export class EdgeRouter {
     return this.#keep({ fleet, revision, shown, at: 0 })
   }
 
-  /** What the object found is in force again, whatever requests found meanwhile: it was told of that. */
+  /** Restores the states that the object knows; it was told of failures of requests here. */
   #keep(taken: Taken): Fleet {
     taken.fleet.recall(taken.shown, 0)
     this.#taken = { ...taken, at: Date.now() }
     return taken.fleet
   }
 
-  /** The object looks itself whether what cannot be reached from here is there. */
+  /** Has the object check the computes that requests of this isolate could not reach. */
   async #tell(): Promise<void> {
     const lost = [...this.#lost]
     this.#lost.clear()
@@ -199,7 +198,7 @@ export class EdgeRouter {
 
   #open(env: Env): App {
     const members: FleetMembers = {
-      // Nothing is looked for from here.
+      // The isolate does not search for projects.
       all: async () => [],
       find: async (id) => this.#taken && fleetMembers(this.#taken.fleet).find(id),
       watch: () => () => {},
@@ -207,7 +206,7 @@ export class EdgeRouter {
     const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
     const placements = this.#placementCache
     const bring: BringImage = (compute, image) => this.#object().bringImage(compute, image)
-    // Anew for every request: none may wait for what another one began.
+    // New for every request: a request must not wait for a promise of another one.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
     return createApp({
       ...commonOptions,
@@ -216,7 +215,7 @@ export class EdgeRouter {
       agent: (asker) => {
         const agent = gateway().agent(asker)
         const { handOn } = agent
-        // Feeds of projects that are not near are read of the object.
+        // Other feeds come from the object.
         return Object.assign(agent, {
           handOn: (it: ProjectRequest) => (this.#near.has(it.request) ? handOn(it) : undefined),
         })
@@ -230,7 +229,7 @@ export class EdgeRouter {
       rateLimit,
       upgrade,
       trace: ({ route, method, status, ms, credential, error }) => {
-        // The object counts what it is asked after all.
+        // A request that goes to the object after all is counted there.
         if (!isRead({ method }) || !isNoSuchProject(error))
           this.#answered.count(route, method, status, ms / 1000, credential)
       },
@@ -261,11 +260,11 @@ export class EdgeRouter {
 
 interface Near {
   readonly projectId: string
-  /** Who asks. */
+  /** Of the client. */
   readonly identity: Identity
 }
 
-/** The id in the body of a creation; undefined where it has none that is valid. */
+/** The `project_id` in the body of a creation; undefined without a valid one. */
 function wantedId(body: Uint8Array): string | undefined {
   try {
     const { project_id } = JSON.parse(new TextDecoder().decode(body)) as { project_id?: unknown }
@@ -277,7 +276,7 @@ function wantedId(body: Uint8Array): string | undefined {
 
 const isFeed = ({ path, websocket }: Endpoint): boolean => websocket === true && path.includes('/notifications')
 
-/** Here it is noticed by what is sent that the client of a feed has gone, so no feed goes without pings, but for a websocket. */
+/** Turns pings of a feed on: a Worker notices only by sending that a client has disconnected. Not for websockets. */
 function withPings(request: Request): Request {
   if (request.method !== 'GET' || isUpgrade(request) || !request.url.includes('/notifications')) return request
   const url = new URL(request.url)

@@ -6,7 +6,7 @@ import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { Env } from './env.ts'
 
-/** The feed was not opened; nothing follows. */
+/** The object refuses the feed; it sends nothing after this. */
 export interface FeedRefusal {
   readonly kind: 'refused'
   readonly status: number
@@ -15,20 +15,20 @@ export interface FeedRefusal {
   readonly headers: Readonly<Record<string, string>>
 }
 
-/** What the object tells an isolate by the websocket of a feed, as JSON: first a ping, or a refusal. */
+/** A message of the object to an isolate by the websocket of a feed, as JSON. The first is a ping or a refusal. */
 export type FeedMessage = FeedItem | FleetItem | FeedRefusal | { readonly kind: 'load'; readonly load: Load }
 
-/** How the websocket of a feed was closed whose credential is not good any more. */
+/** Close code of a feed whose credential was revoked. */
 export const revoked = 4401
 
-/** The header by which the object knows that an isolate asks, and not a client. */
+/** The header that distinguishes requests of isolates from those of clients. */
 export const isolateHeader = 'x-patchbay-isolate'
 
-/** What is said in it: nobody can who does not know the secrets of the Worker. */
+/** The value of that header, derived from a secret of the Worker. */
 export const isolateKey = async ({ FLEET_KEY = '' }: Env): Promise<string> =>
   toHex(await sha256(`feeds for isolates, ${FLEET_KEY}`))
 
-/** What an isolate asks for; see `ClientFeed`. */
+/** The feed that an isolate requests; see `ClientFeed`. */
 export type WantedFeed = Static<typeof WantedFeed>
 export const WantedFeed = Type.Object({
   projectId: Type.Optional(Type.String()),

@@ -16,9 +16,9 @@ export interface FeedSocketsOptions {
   readonly events: GatewayEvents
   readonly fleet: Pick<Fleet, 'listen'>
   readonly labs: Pick<Labs, 'listen' | 'nameOf'>
-  /** Of the compute that has the project, or of all; undefined while it is not known. */
+  /** The load of the compute of a project, or of all computes; undefined while unknown. */
   readonly load: (projectId: string | undefined) => Promise<Load | undefined>
-  /** Whether a credential is still good, by its key; isolates may not know yet that it is not. */
+  /** Whether the credential with this key is still valid. Isolates may not know yet that it was revoked. */
   readonly isGood: (key: string) => Promise<boolean>
 }
 
@@ -29,8 +29,8 @@ interface Open {
 }
 
 /**
- * The feeds that isolates read for their clients, each by a websocket that outlives this program. Nothing is told by them while
- * nothing happens, so that the object can sleep; the isolates add the pings.
+ * The feeds that isolates read for their clients, each by a websocket that outlives this program. They are silent while nothing happens,
+ * so that the object can hibernate; the isolates add the pings.
  */
 export class FeedSockets {
   readonly #options: FeedSocketsOptions
@@ -41,14 +41,13 @@ export class FeedSockets {
     this.#options = options
   }
 
-  /** Feeds that are open. */
+  /** Number of open feeds. */
   get size(): number {
     return this.#open.size
   }
 
   /**
-   * Answers an isolate, at once: requests that overlap were seen to keep an object awake (workerd). Whether there is such a feed
-   * is told by its websocket.
+   * Answers an isolate at once, as overlapping requests kept an object awake (seen with workerd). A refusal follows by the websocket.
    */
   open(request: Request): Response {
     const wanted = wantedIn(request.url)
@@ -57,12 +56,12 @@ export class FeedSockets {
     })
   }
 
-  /** Goes on with those that were open before; who reads them does not notice, but for what was missed. */
+  /** Resumes the feeds of an earlier program; their readers get the events that they missed. */
   resume(): void {
     const { events, sockets } = this.#options
     for (const { socket, kept } of sockets.survivors('feed')) {
       if (!Check(WantedFeed, kept)) {
-        socket.close(1012, 'The gateway begins anew')
+        socket.close(1012, 'The gateway restarts')
         continue
       }
       const feed = this.#add({ socket, wanted: kept, over: new AbortController() })
@@ -71,12 +70,12 @@ export class FeedSockets {
     }
   }
 
-  /** Ends the feeds of a credential that is not good any more. */
+  /** Ends the feeds of a revoked credential. */
   revoke(key: string): void {
     for (const feed of this.#open) if (feed.wanted.key === key) this.#close(feed, revoked, 'The token was revoked')
   }
 
-  /** Says how busy the computes are, for the pings. */
+  /** Sends the load of the computes, for the pings. */
   async tellLoads(): Promise<void> {
     for (const feed of this.#open) {
       const load = await this.#options.load(feed.wanted.projectId)
@@ -107,7 +106,7 @@ export class FeedSockets {
     try {
       void this.#pump(feed, events.resume({ pings: false, signal: feed.over.signal }))
     } catch {
-      // There are too many: it was accepted, and not yet refused.
+      // Above the limit: accepted by an earlier program that ended before its refusal.
       this.#close(feed, 1001, 'The feed was refused')
     }
   }
@@ -124,13 +123,13 @@ export class FeedSockets {
         pings: false,
         signal: feed.over.signal,
       })
-      // Asked at last: what is revoked from here on finds the feed among those that are open.
+      // Checked last: a revocation from here on finds the feed among the open ones.
       if (!(await this.#options.isGood(feed.wanted.key))) throw unauthorized()
     } catch (error) {
       if (!(error instanceof ApiError)) return this.#close(feed, 1011, 'The feed could not be opened')
       const { status, message, word, headers } = error
       this.#tell(feed, { kind: 'refused', status, message, word, headers })
-      // After a sleep it is an end, of a project that was closed meanwhile.
+      // After hibernation a 404 means that the project was closed meanwhile.
       return this.#close(feed, status === 404 ? 1000 : 1001, 'The feed was refused')
     }
     await this.#pump(feed, items)
@@ -142,7 +141,7 @@ export class FeedSockets {
         if (item.kind !== 'event' || this.#sees(feed, item.event.project_id))
           this.#tell(feed, item.kind === 'ping' ? await this.#withLoad(item, feed) : item)
         const since = seqOf(item)
-        // In the feed of all the numbers are ours, and begin anew with the next program.
+        // The numbers of the feed of all computes are of this program, and restart with the next.
         if (feed.wanted.projectId !== undefined && since !== undefined) feed.socket.keep({ ...feed.wanted, since })
       }
       this.#close(feed, 1000, 'The project was closed')
@@ -151,7 +150,7 @@ export class FeedSockets {
     }
   }
 
-  /** The object itself is never busy: what is of interest are the computes. */
+  /** Replaces the load of the object in a ping by that of the computes. */
   async #withLoad(ping: Extract<FeedItem, { kind: 'ping' }>, { wanted }: Open): Promise<FeedItem> {
     return { ...ping, load: (await this.#options.load(wanted.projectId)) ?? ping.load }
   }
@@ -166,7 +165,7 @@ export class FeedSockets {
     return isInScope(wanted.projects, id, name)
   }
 
-  /** A message may name any project. */
+  /** Whether the scope of the feed's token allows an event. */
   #mayHear(feed: Open, event: ServiceEvent): boolean {
     if (feed.wanted.projects === undefined || 'compute' in event) return true
     if (!('resource' in event)) return false
@@ -178,7 +177,7 @@ export class FeedSockets {
     try {
       feed.socket.send(JSON.stringify(message))
     } catch {
-      // It was closed meanwhile.
+      // Closed meanwhile.
       this.#left(feed)
     }
   }

@@ -32,9 +32,9 @@ import { type Told, told } from './told.ts'
 import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
 
-/** The computes that have an address: with their secrets, and as they are shown. */
+/** The computes with an address, for isolates: their records with secrets, and their states. */
 export interface FleetSnapshot {
-  /** Another one when a compute came, went, was changed, or is connected or not. */
+  /** Changes whenever a compute is added, removed, changed, connected or lost. */
   readonly revision: string
   readonly records: ComputeRecord[]
   readonly shown: Compute[]
@@ -46,8 +46,8 @@ interface Opened extends Gateway {
 }
 
 /**
- * The one object that has the state of the gateway, and the connections that computes keep open. What it must not forget is in
- * its tables: its memory goes whenever nothing happens.
+ * The one object with the state of the fleet and the tunnels of joined computes. Its tables have all state that must last: an idle object
+ * loses its memory.
  */
 export class FleetObject extends DurableObject<Env> {
   readonly #sockets: HibernatableSockets
@@ -57,7 +57,7 @@ export class FleetObject extends DurableObject<Env> {
   readonly #beganAt = Date.now()
   #isolateKey = ''
   #gateway: Opened | undefined
-  /** Of the snapshot; undefined: another one is to be made up. */
+  /** Revision of the snapshot; undefined after a change, until the next read makes a new one. */
   #revision: string | undefined
 
   constructor(state: DurableObjectState, env: Env) {
@@ -100,13 +100,12 @@ export class FleetObject extends DurableObject<Env> {
     if (key !== null && (await sameText(key, this.#isolateKey)))
       return new URL(request.url).pathname.startsWith(askPath) ? this.#ask(request) : feeds.open(request)
     const admitted = await this.#admissions.read(request)
-    // A token that was revoked a moment ago may still hold for an isolate: its credentials are looked at again.
+    // An isolate may not know of a revocation yet, so the credentials are checked again.
     return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
   }
 
   /**
-   * What isolates need to ask computes themselves; undefined: it is still what they have by the revision `known`. `answered`:
-   * requests that they have answered since they told that last.
+   * The computes for an isolate; undefined when `known` is the present revision. `answered`: its counts of requests since its last call.
    */
   async snapshot(
     known?: string,
@@ -122,18 +121,18 @@ export class FleetObject extends DurableObject<Env> {
     return { revision, records: [...fleet.registered().values()], shown }
   }
 
-  /** Takes what an isolate has answered since it told that last. */
+  /** Adds the counts of requests of an isolate since its last call. */
   count(answered: RequestCounts): void {
     this.#open.requests.add(answered)
   }
 
-  /** Somebody could not reach them. */
+  /** Checks computes that an isolate could not reach. */
   async look(computeIds: readonly string[]): Promise<void> {
     const { fleet } = this.#open
     await Promise.all(computeIds.slice(0, 6).map((id) => fleet.check(id)))
   }
 
-  /** Brings an image to a compute, for an isolate or a lab: they know no other compute. */
+  /** Copies an image to a compute, for an isolate or the object of a lab. */
   bringImage(computeId: string, image: string): Promise<Outcome> {
     return this.#open.bring(computeId, image)
   }
@@ -150,17 +149,17 @@ export class FleetObject extends DurableObject<Env> {
     return this.#open.placements.remove(projectId)
   }
 
-  /** The tokens that hold, for an isolate; see `ListedTokens`. */
+  /** The valid tokens, for an isolate; see `ListedTokens`. */
   tokenList(known: string | undefined, reason: ListReason): Promise<TokenList> {
     return this.#open.tokens.listed(known, reason)
   }
 
-  /** Takes note that a session was ended before its time. */
+  /** Records that a session was ended before it expired. */
   endSession(session: EndedSession): void {
     this.#open.tokens.endSession(session)
   }
 
-  /** Takes note of the use of a ticket; false: it does not hold any more. */
+  /** Records the use of a ticket; false when the ticket is no longer valid. */
   async useTicket({ id, key, expires, session }: TicketUse): Promise<boolean> {
     if (session !== undefined && this.#open.tokens.hasEnded(session)) return false
     return (await this.#isGood(key)) && this.#usedTickets.use(id, expires)
@@ -175,7 +174,7 @@ export class FleetObject extends DurableObject<Env> {
     }
   }
 
-  /** Takes the name of a lab, and keeps what lists show of it: JSON of its head. */
+  /** Saves the head of a lab (JSON), for lists. 409 when another lab has its name. */
   putLab(id: string, head: string): Promise<Told> {
     return told(() => this.#open.labs.register(id, JSON.parse(head)))
   }
@@ -204,7 +203,7 @@ export class FleetObject extends DurableObject<Env> {
     return told(() => this.#open.labStore.save(scope, new Map(JSON.parse(entries) as [string, unknown][])))
   }
 
-  /** What labs ask about computes; see `LabComputes`. */
+  /** Calls a method of `LabComputes` for the object of a lab. `args`: JSON. */
   async labComputes(question: LabQuestion, args: string): Promise<Told> {
     const { labs, healthChecks } = this.#open
     await healthChecks.used()
@@ -257,24 +256,24 @@ export class FleetObject extends DurableObject<Env> {
     return this.#gateway
   }
 
-  /** What computes open outlives this program; all else ends with its requests. */
+  /** Websockets of joining computes outlive this program; all others end with their requests. */
   readonly #upgrade: Upgrade = (request, on) => {
     const isJoin = new URL(request.url).pathname === joinPath
     return (isJoin ? this.#tunnels.upgrade : upgrade)(request, on)
   }
 
-  /** Whether a credential is still good, by its key: a token may have been revoked since an isolate looked at it. */
+  /** Whether the credential with this key is still valid: its token may have been revoked since an isolate checked it. */
   async #isGood(key: string): Promise<boolean> {
     const id = tokenOfKey(key)
     return id === undefined || (await this.#gateway?.tokens.get(id)) !== undefined
   }
 
   #figures(): MetricFamily[] {
-    const began = 'When the program of the Durable Object began: it begins anew whenever it was woken.'
+    const began = 'Start time of the program of the Durable Object, which restarts at every wake-up.'
     const feeds = this.#gateway?.feeds.size ?? 0
     return [
       single('patchbay_object_start_time_seconds', 'gauge', began, this.#beganAt / 1000),
-      single('patchbay_object_feeds_open', 'gauge', 'Feeds that isolates read of the Durable Object.', feeds),
+      single('patchbay_object_feeds_open', 'gauge', 'Feeds of the Durable Object that isolates read.', feeds),
       this.#open.tokens.figures(),
     ]
   }

@@ -36,15 +36,15 @@ export interface Gateway {
   readonly fleet: Fleet
   readonly placements: PlacementStore
   readonly tokens: TokenTable
-  /** Requests that were answered, by the object and by isolates. */
+  /** Counts of requests, of the object and of isolates. */
   readonly requests: RequestMetrics
   readonly events: GatewayEvents
   readonly bring: BringImage
-  /** The directory of labs, each of which has an object of its own. */
+  /** The heads of all labs; each lab has an object of its own. */
   readonly labs: Labs
   readonly labStore: LabTable
   readonly jobs: JobTable
-  /** Of the compute that has the project, or of all together; undefined while it is not known. */
+  /** The load of the compute of a project, or of all computes; undefined while unknown. */
   load(projectId: string | undefined): Promise<Load | undefined>
 }
 
@@ -54,9 +54,9 @@ export interface GatewayParts {
   readonly bookmarks: Bookmarks
   readonly tickets: TicketOffice
   readonly metrics: () => Promise<MetricFamily[]>
-  /** Resolves when it is known which computes are there, or that takes too long. */
+  /** Resolves after the first health check of the computes, or its timeout. */
   readonly known: () => Promise<void>
-  /** A token was revoked. */
+  /** Called when a token was revoked. */
   readonly revoked: (tokenId: string) => void
 }
 
@@ -74,10 +74,10 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     sockets: socketTransport(fetchOf),
     version: PATCHBAY_VERSION,
     upkeep: 'rounds',
-    // What a look finds is in force until the next one.
+    // The result of a health check holds until the next one.
     timeouts: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
     joinTokens: tokens.joinTokens,
-    // 32 MiB would wait here when nobody read anything of a compute; all must fit in 128 MB.
+    // At most 32 MiB wait when no stream of a compute is read; the object has 128 MB in all.
     tunnels: { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } },
   })
   fleet.listen((event) => {
@@ -90,7 +90,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const jobs = new JobTable(sql, env.PROJECTS)
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, warn, report: reportDefect },
-    // Feeds of labs are those of their objects.
+    // Feeds of labs come from the objects of the labs.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
   const places: LabPlaces = {

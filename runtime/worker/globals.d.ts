@@ -1,7 +1,7 @@
-/** Put in by the bundler. */
+/** Defined by the bundler. */
 declare const PATCHBAY_VERSION: string
 
-/** As text: the bundler does not look into it. */
+/** Imported as text, which the bundler does not parse. */
 declare module '*/rapidoc-min.js' {
   const script: string
   export default script

@@ -3,39 +3,39 @@ import { withTimeout } from '../../src/async/timeout.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { Compute } from '../../src/model/compute.ts'
 
-/** Between two looks at the computes, ms. */
+/** Time between two health checks, ms. */
 export const roundMs = 15_000
-/** Nobody looks after computes that nobody used for so long, ms. */
+/** Time without requests after which the checks stop, ms. */
 const idleMs = 10 * 60_000
-/** Between two looks when nobody asks anything, but feeds are open, ms: what has gone is still to be told. */
+/** Time between two checks when only feeds are open, ms: they report lost computes. */
 const restingMs = 5 * 60_000
-/** What was found is of use for so long, ms. */
+/** Age up to which the result of a check is used, ms. */
 const freshMs = 2 * roundMs
-/** How exactly it is kept when the gateway was used, ms. */
+/** Precision of the stored time of the last request, ms. */
 const usedMs = 60_000
-/** How long a list of computes waits for the first look, ms. */
+/** How long a list of computes waits for the first check, ms. */
 const firstLookMs = 5000
-/** Characters of a row, of three bytes at most: a row of these tables has no more than 2 MB. */
+/** Characters of a row, of at most three bytes each: a row has at most 2 MB. */
 const rowCharacters = 600_000
 
 /**
- * Looks after the computes from time to time while the gateway is used, by the alarm of the Durable Object, and keeps what was
- * found: between two looks the object may have slept.
+ * Checks the computes periodically while the gateway is used, by the alarm of the Durable Object, and stores the results: the object may
+ * hibernate between two checks.
  */
 export class HealthCheckLoop {
   readonly #storage: DurableObjectStorage
   readonly #fleet: Fleet
   readonly #feeds: () => number
   #usedAt: number
-  /** When all of them were looked at last, ms. */
+  /** Time of the last check of all computes, ms since 1970. */
   #foundAt: number
   #round: Promise<void> | undefined
-  /** Whether what is shown of the computes was found lately. */
+  /** Whether the last check is recent. */
   #isFresh = false
-  /** The computes that were connected by what was kept. */
+  /** The connected computes in the stored result. */
   #connected: string
 
-  /** `feeds`: how many are open. */
+  /** `feeds`: the number of open feeds. */
   constructor(storage: DurableObjectStorage, fleet: Fleet, feeds: () => number) {
     this.#storage = storage
     this.#fleet = fleet
@@ -52,13 +52,13 @@ export class HealthCheckLoop {
     const shown = found.flatMap(({ value }) => JSON.parse(value) as Compute[])
     if (found.length > 0) fleet.recall(shown, ageMs, freshMs)
     const ids = new Set(shown.map(({ compute_id }) => compute_id))
-    // One that was registered after the last look is not among them.
+    // The stored result lacks computes that were registered later.
     this.#isFresh = ageMs <= freshMs && [...fleet.registered().values()].every(({ compute_id }) => ids.has(compute_id))
     this.#connected = connectedIn(shown)
     fleet.listen(() => void this.#noticed())
   }
 
-  /** The gateway is used. */
+  /** Records a request, and begins the checks if they had stopped. */
   async used(): Promise<void> {
     const now = Date.now()
     if (now - this.#usedAt > usedMs) {
@@ -68,10 +68,10 @@ export class HealthCheckLoop {
     if (this.#round !== undefined) return
     const alarm = await this.#storage.getAlarm()
     if (this.#isFresh && alarm !== null && alarm <= now + roundMs) return
-    this.run().catch(ignore('a look that failed is made again with the next request'))
+    this.run().catch(ignore('the next request begins another check'))
   }
 
-  /** One look, of which the next follows while the gateway is used. */
+  /** Checks all computes, and schedules the next check while the gateway is used. */
   run(): Promise<void> {
     this.#round ??= this.#look().finally(() => {
       this.#round = undefined
@@ -79,11 +79,11 @@ export class HealthCheckLoop {
     return this.#round
   }
 
-  /** Resolves when it is known which computes are there, or that takes too long. */
+  /** Resolves after the first check of the computes, or its timeout. */
   async known(): Promise<void> {
     if (this.#isFresh || this.#round === undefined) return
-    // The look itself tells of its failure.
-    await withTimeout(this.#round.catch(ignore('who began the round is told')), firstLookMs, () => {})
+    // The caller of the check gets its failure.
+    await withTimeout(this.#round.catch(ignore('the caller of the check gets the error')), firstLookMs, () => {})
   }
 
   async #look(): Promise<void> {
@@ -92,7 +92,7 @@ export class HealthCheckLoop {
     this.#isFresh = isEmpty
     if (isEmpty || (isIdle && this.#feeds() === 0)) return
     const pauseMs = isIdle ? restingMs : roundMs
-    // Beforehand, too: whatever ends this one, another follows.
+    // Also before the check: if that fails, the next one still follows.
     await this.#storage.setAlarm(Date.now() + pauseMs)
     await this.#fleet.check()
     this.#isFresh = true
@@ -101,7 +101,7 @@ export class HealthCheckLoop {
     await this.#storage.setAlarm(Date.now() + pauseMs)
   }
 
-  /** What has joined or gone is known after a sleep, too. */
+  /** Stores the states when a compute has joined or left since the last check. */
   async #noticed(): Promise<void> {
     if (this.#round === undefined && connectedIn(await this.#fleet.list()) !== this.#connected) await this.#keepFound()
   }
@@ -112,7 +112,7 @@ export class HealthCheckLoop {
     this.#keep('computes', rowsOf(found), this.#foundAt)
   }
 
-  /** What was kept last by that name, in its parts. */
+  /** The stored parts of a value. */
   #kept(name: string): { at: number; value: string }[] {
     const { sql } = this.#storage
     return sql
@@ -128,7 +128,7 @@ export class HealthCheckLoop {
   }
 }
 
-/** Computes as lists in JSON, none longer than a row may be. */
+/** Splits computes into JSON lists that fit into rows. */
 function rowsOf(computes: readonly Compute[]): string[] {
   const rows: string[][] = []
   let left = 0

@@ -1,27 +1,27 @@
 import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
 
-interface Ears {
+interface Listeners {
   readonly receive: ((data: string | Uint8Array) => void)[]
   readonly closed: ((code: number) => void)[]
 }
 
-/** Whose it is: of a compute that has joined, or of the feed of a client. */
+/** `tunnel`: of a joined compute; `feed`: of an isolate that reads a feed. */
 export type SocketPurpose = 'tunnel' | 'feed'
 
-/** A websocket of which more than the connection outlives the program. */
+/** A websocket with an attachment (`keep`) that outlives the memory of the object. */
 export type HibernatableSocket = Socket & Required<Pick<Socket, 'keep'>>
 
 /**
- * Websockets that outlive the memory of the Durable Object: Cloudflare holds them while it sleeps, and wakes it with the next
- * message. What came to know of each must be told again then.
+ * Websockets that outlive the memory of the Durable Object: Cloudflare keeps them open during hibernation, and wakes the object with the
+ * next message. The new program takes them over by `survivors`.
  */
 export class HibernatableSockets {
   readonly #state: DurableObjectState
-  readonly #ears = new Map<WebSocket, Ears>()
+  readonly #listeners = new Map<WebSocket, Listeners>()
 
   constructor(state: DurableObjectState) {
     this.#state = state
-    // A sign of life is given without waking.
+    // Cloudflare answers heartbeats without waking the object.
     state.setWebSocketAutoResponse(new WebSocketRequestResponsePair('ping', 'pong'))
   }
 
@@ -39,45 +39,45 @@ export class HibernatableSockets {
     return new Response(null, { status: 101, webSocket: client, headers })
   }
 
-  /** Those that were accepted by the program before this one, and what was kept with them. */
+  /** The open websockets that an earlier program of the object accepted, with their attachments. */
   survivors(purpose: SocketPurpose): { readonly socket: HibernatableSocket; readonly kept: unknown }[] {
     return this.#state
       .getWebSockets(purpose)
-      .filter((server) => !this.#ears.has(server) && server.readyState === WebSocket.OPEN)
+      .filter((server) => !this.#listeners.has(server) && server.readyState === WebSocket.OPEN)
       .map((server) => ({ socket: this.#socketOf(server), kept: server.deserializeAttachment() }))
   }
 
   message(server: WebSocket, data: string | ArrayBuffer): void {
     const piece = typeof data === 'string' ? data : new Uint8Array(data)
-    for (const receive of this.#ears.get(server)?.receive ?? []) receive(piece)
+    for (const receive of this.#listeners.get(server)?.receive ?? []) receive(piece)
   }
 
   closed(server: WebSocket, code: number): void {
-    const ears = this.#ears.get(server)
-    this.#ears.delete(server)
-    for (const closed of ears?.closed ?? []) closed(code)
+    const listeners = this.#listeners.get(server)
+    this.#listeners.delete(server)
+    for (const closed of listeners?.closed ?? []) closed(code)
     try {
-      // Who closed it waits for the answer; these two codes are never sent.
+      // The peer waits for the close frame. 1005 and 1006 must not be sent (RFC 6455, 7.4.1).
       server.close(code === 1005 || code === 1006 ? 1000 : code)
     } catch {
-      // It was closed from here, or broke.
+      // Already closed, or broken.
     }
   }
 
   #socketOf(server: WebSocket): HibernatableSocket {
-    const ears: Ears = { receive: [], closed: [] }
-    this.#ears.set(server, ears)
+    const listeners: Listeners = { receive: [], closed: [] }
+    this.#listeners.set(server, listeners)
     return {
       send: (data) => server.send(data),
       close(code, reason) {
         try {
           server.close(code, reason)
         } catch {
-          // It was closed by the other end meanwhile.
+          // Already closed by the other end.
         }
       },
-      onMessage: (receive) => void ears.receive.push(receive),
-      onClose: (closed) => void ears.closed.push(closed),
+      onMessage: (receive) => void listeners.receive.push(receive),
+      onClose: (closed) => void listeners.closed.push(closed),
       drained: async () => {},
       keep: (value) => server.serializeAttachment(value),
     }

@@ -37,23 +37,23 @@ const logins = new LoginLimit({
   },
   perMinute: () => wrongLoginsPerMinute,
   // biome-ignore lint/suspicious/noConsole: the log of a Worker
-  limited: ({ address }) => console.warn(`too many wrong log-ins from ${address}: more are refused unseen`),
+  limited: ({ address }) => console.warn(`too many wrong log-ins from ${address}: more are refused without a check`),
 })
 const wrongLoginsPerMinute = 10
 
-/** Told of failures that are defects. */
+/** Logs a failure that is a defect. */
 export const reportDefect = (error: unknown, what: string): void => {
   // biome-ignore lint/suspicious/noConsole: the log of a Worker
   console.error(`${what}:`, error)
 }
 
-/** How clients speak; the same in the object, the objects of labs and isolates, as requests go on as they came. */
+/** The dialect of clients: the same in isolates and objects, as requests are handed on unchanged. */
 export const dialectOf = ({ CLIENTS, CLIENTS_VERSION }: Env): Dialect | undefined =>
   CLIENTS === 'gns3'
     ? gns3Dialect({ version: CLIENTS_VERSION || '2.2.59', own: PATCHBAY_VERSION, hasWebUi: false })
     : undefined
 
-/** What the app is given in the object and in isolates alike. */
+/** Options of the app that isolates and objects share. */
 export const commonOptions = {
   version: PATCHBAY_VERSION,
   jsonBytes: 2 ** 20,

@@ -20,7 +20,7 @@ export class ImageDigestTable implements ImageDigests {
     return row && { sha256: row.sha256, byAdmin: row.by_admin === 1 }
   }
 
-  /** How full a database of Durable Objects is, is not known before a write fails. */
+  /** Does nothing: a Durable Object learns from a failed write only that its database is full. */
   async requireSpace(): Promise<void> {}
 
   async put(kind: ImageKindName, name: string, { sha256, byAdmin }: ImageDigest): Promise<void> {

@@ -4,10 +4,10 @@ import type { LabJob } from '../../src/model/lab/job.ts'
 import type { Env } from './env.ts'
 
 const maxJobs = 10_000
-/** Of so many a list asks the labs, the newest first. */
+/** Jobs, the newest first, whose labs a list asks. */
 const maxListed = 400
 
-/** Which lab has which job: the jobs themselves are in the memory of the objects of their labs. */
+/** The lab of each job. The jobs themselves are in the memory of the objects of their labs. */
 export class JobTable implements JobList {
   readonly #sql: SqlStorage
   readonly #projects: Env['PROJECTS']
@@ -51,7 +51,7 @@ export class JobTable implements JobList {
     return row.lab
   }
 
-  /** The jobs of a lab. Those that ended with the program of its object are forgotten. */
+  /** The jobs of a lab. Removes rows of jobs that its object has no more. */
   async #of(lab: string): Promise<LabJob[]> {
     const noted = this.#sql.exec<{ id: string }>('SELECT id FROM lab_jobs WHERE lab = ?', lab).toArray()
     const jobs = JSON.parse(await this.#projects.getByName(lab).jobs()) as LabJob[]

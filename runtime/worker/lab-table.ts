@@ -3,7 +3,7 @@ import { isApart, type LabEntries, type LabStore } from '../../src/controller/st
 /** Characters of a row, of three bytes at most: a row has no more than 2 MB. Documents of snapshots may be longer. */
 const rowCharacters = 600_000
 
-/** Documents of labs in a table of a Durable Object: that of one lab, or what the directory has of all. */
+/** Documents of labs in a table of a Durable Object: of one lab, or in the object of the fleet the heads of all. */
 export class LabTable implements LabStore {
   readonly #storage: DurableObjectStorage
   #isMade: boolean
@@ -13,7 +13,7 @@ export class LabTable implements LabStore {
     const found = storage.sql
       .exec("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'lab_entries'")
       .toArray()
-    // An object that has stored nothing is none: anybody may ask for a lab that is not there.
+    // Requests for unknown labs must store nothing, so the first save makes the table.
     this.#isMade = found.length > 0
   }
 
@@ -52,13 +52,13 @@ export class LabTable implements LabStore {
     if (this.#isMade) this.#storage.sql.exec('DELETE FROM lab_entries WHERE lab = ?', id)
   }
 
-  /** The id of the lab of an object that has one, or one that is not complete. */
+  /** The id of the lab of this object, if it has one; with `isUnfinished` only of an unfinished lab. */
   only(isUnfinished = false): string | undefined {
     const [head] = this.#rows("WHERE key = 'project'")
     return head === undefined || (isUnfinished && JSON.parse(head.value).unfinished !== true) ? undefined : head.lab
   }
 
-  /** Removes the table and all else that the object has stored. */
+  /** Deletes all storage of the object. */
   async drop(): Promise<void> {
     this.#isMade = false
     await this.#storage.deleteAll()
@@ -72,7 +72,7 @@ export class LabTable implements LabStore {
   }
 }
 
-/** Lists show nodes and links in the order in which they were made. */
+/** `position` keeps the order of creation, which lists show. */
 const create = `CREATE TABLE lab_entries (
   position INTEGER PRIMARY KEY AUTOINCREMENT, lab TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, UNIQUE (lab, key))`
 const put = `INSERT INTO lab_entries (lab, key, value) VALUES (?, ?, ?)

@@ -9,18 +9,18 @@ import { isolateHeader, isolateKey } from './feed-message.ts'
 import { heard } from './told.ts'
 import { lengthIn, sendWhole } from './whole-bodies.ts'
 
-/** What the object of the fleet tells of its computes to the objects of labs. */
+/** The methods of `LabComputes` that the objects of labs call at the object of the fleet. */
 export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'address'] as const
 export type LabQuestion = (typeof labQuestions)[number]
 
-/** Below this path the object of the fleet hands requests on to its computes, by their ids. */
+/** Prefix of requests to a compute, with its id, which the object of the fleet hands on. */
 export const askPath = '/ask/'
 
 const ourOwn: Caller = { isDirect: false, mayExecute: false }
 
 const pieceBytes = 256 * 1024
 
-/** A large answer in pieces of that size: workerd gives pieces of 4 KiB, of which each takes its way through all layers. */
+/** Reads a large answer in pieces of `pieceBytes`: workerd has pieces of 4 KiB, and each costs a pass through all layers. */
 function inLargePieces(answer: Response): Response {
   if (answer.body === null || (lengthIn(answer.headers) ?? 0) < pieceBytes) return answer
   const reader = answer.body.getReader({ mode: 'byob' })
@@ -38,7 +38,7 @@ function inLargePieces(answer: Response): Response {
   return new Response(body, answer)
 }
 
-/** The computes of the fleet as the object of a lab sees them: by the object of the fleet. */
+/** The computes of the fleet for the object of a lab, by way of the object of the fleet. */
 export function objectComputes(env: Env): LabComputes {
   const fleet = () => env.FLEET.getByName('fleet')
   const tell = <T>(question: LabQuestion, ...args: (string | readonly string[] | null)[]): Promise<T> =>
@@ -76,7 +76,7 @@ export function objectComputes(env: Env): LabComputes {
         body: isGet ? null : (body ?? request.body),
       })
       if (upgrade !== undefined && isUpgrade(request) && answer.status === 101) return answer
-      // Its own headers cannot be set.
+      // The headers of a response of `fetch` are immutable; a copy has mutable ones.
       return new Response(answer.body, answer)
     },
   }

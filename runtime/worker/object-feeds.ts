@@ -10,10 +10,10 @@ import { type FeedMessage, type FeedRefusal, isolateHeader, isolateKey, urlOf } 
 import type { FleetObject } from './fleet-object.ts'
 import { accepted } from './sockets.ts'
 
-/** Items that may wait for a client that asked for what it missed: as much as is kept comes at once. */
+/** Items that may wait for a client that resumes a feed: all stored events arrive at once. */
 const maxMissed = 4096
 
-/** The feeds of the object as clients read them: it is silent while nothing happens, and the pings are added here. */
+/** Feeds of the object for the clients of this isolate. The object sends events only; the isolate adds the pings. */
 export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: Env): FeedSource {
   let key: string | undefined
   return async ({ pings = true, signal, projects, ...feed }) => {
@@ -38,7 +38,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
     const take = (item: FeedItem) => {
       if (item.kind === 'ping') load = item.load
       told = seqOf(item) ?? told
-      // With another one the object begins again after it has slept.
+      // A further ping is that of an object that restarted after hibernation.
       if (item.kind !== 'ping' || !isBegun) subscriber.push(item, most)
       isBegun = true
     }
@@ -70,7 +70,7 @@ export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: E
   }
 }
 
-/** The object ended, or begins anew. */
+/** The object ended or restarted. */
 const broken = (): ApiError => retryLater(503, 'The feed could not be opened; try again', 1)
 
 const refusal = ({ status, message, word, headers }: FeedRefusal): ApiError =>

@@ -2,18 +2,18 @@ import { setNewest } from '../../src/async/newest.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
 import type { FleetObject } from './fleet-object.ts'
 
-/** Places that an isolate remembers; the one that was used longest ago is forgotten first. */
+/** Entries of the cache; the least recently used is removed first. */
 const maxPlaces = 10_000
-/** How long a project is left to the object that was not where it was thought to be, ms. */
+/** How long requests about a project go to the object after its entry was found wrong, ms. */
 const avoidMs = 10_000
 
 interface Place {
   readonly compute: string | undefined
-  /** Until when it is left to the object, ms since 1970; 0: it is not. */
+  /** Until when the entry is not used, ms since 1970; 0: it is used. */
   readonly avoidedUntil: number
 }
 
-/** Which compute has which project, as far as this isolate was told by the object. */
+/** A cache, for this isolate, of the placements in the object. */
 export class PlacementCache implements PlacementStore {
   readonly #object: () => DurableObjectStub<FleetObject>
   readonly #known = new Map<string, Place>()
@@ -22,7 +22,7 @@ export class PlacementCache implements PlacementStore {
     this.#object = object
   }
 
-  /** Undefined: the object has to look for it. */
+  /** The compute of a project; undefined: hand the request on to the object, which searches. */
   async lookUp(project: string): Promise<string | undefined> {
     const known = this.#known.get(project)
     if (known !== undefined && known.avoidedUntil > Date.now()) return undefined
@@ -35,12 +35,12 @@ export class PlacementCache implements PlacementStore {
     return compute
   }
 
-  /** The project is not where it was thought to be: requests that come from now on are left to the object. */
+  /** Marks an entry as wrong: for `avoidMs` requests go to the object. */
   avoid(project: string): void {
     this.#keep(project, { compute: this.#known.get(project)?.compute, avoidedUntil: Date.now() + avoidMs })
   }
 
-  /** For a request that is answered here: it goes where it was thought to go when it came. */
+  /** As `lookUp`, but also from an entry that is marked as wrong: for a request that this isolate has begun to answer. */
   async get(project: string): Promise<string | undefined> {
     return this.#known.get(project)?.compute ?? this.lookUp(project)
   }

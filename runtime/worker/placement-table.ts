@@ -1,6 +1,6 @@
 import type { PlacementStore } from '../../src/gateway/members.ts'
 
-/** Which compute has which project, in a table of the Durable Object. */
+/** The compute of each project, in a table of the Durable Object. */
 export class PlacementTable implements PlacementStore {
   readonly #sql: SqlStorage
 

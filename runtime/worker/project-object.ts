@@ -19,18 +19,18 @@ import { upgrade } from './sockets.ts'
 import { heard, type Told, told } from './told.ts'
 import { ZipArchives } from './zip-archives.ts'
 
-/** Events kept for feeds that are opened again, and feeds of a lab. */
+/** Events that are stored for resumed feeds, and feeds of a lab. */
 const history = 1000
 const maxFeeds = 64
-/** How often the object of the fleet is told what was answered here, ms. */
+/** Time between two reports of request counts to the object of the fleet, ms. */
 const countMs = 5000
 
-/** How long after an edit the directory is told, ms. */
+/** Delay between an edit and the update of the head in the object of the fleet, ms. */
 const headMs = 250
-/** When it is looked whether an import or a copy has broken off, ms after it began. */
+/** Delay of the alarm that removes an import or a copy which broke off, ms after its begin. */
 const lookAgainMs = 60 * 60_000
 
-/** What a copy of a lab is made of. */
+/** Input of a copy of a lab. */
 interface LabCopy {
   readonly source: string
   readonly entries: string
@@ -41,17 +41,17 @@ interface LabCopy {
 interface Opened {
   readonly app: App
   readonly labs: Labs
-  /** Settled when what broke off was removed, if that was possible. */
+  /** Settled when an import or a copy that broke off was removed, or could not be. */
   readonly restored: Promise<void>
 }
 
-/** The object of one lab: its document, its edits and its feed. Computes, names and templates it asks of the object of the fleet. */
+/** The object of one lab: document, edits, feed and jobs. Computes, names and templates come from the object of the fleet. */
 export class ProjectObject extends DurableObject<Env> {
   readonly #admissions: Admissions
   readonly #requests = new RequestMetrics()
   #countedAt = Date.now()
   #opened: Promise<Opened> | undefined
-  /** What the directory is told soon. */
+  /** The head that is sent soon. */
   #head: unknown
 
   constructor(state: DurableObjectState, env: Env) {
@@ -83,7 +83,7 @@ export class ProjectObject extends DurableObject<Env> {
     return (await this.#open(id)).labs.computeOf(id, part)
   }
 
-  /** JSON of the jobs that this program has. */
+  /** The jobs of this program, as JSON. */
   async jobs(): Promise<string> {
     return JSON.stringify((await this.#opened)?.labs.jobs.list() ?? [])
   }
@@ -92,7 +92,7 @@ export class ProjectObject extends DurableObject<Env> {
     ;(await this.#opened)?.labs.jobs.remove(id)
   }
 
-  /** Makes this lab a copy of another one, whose document is JSON of its entries. */
+  /** Makes this lab a copy of another one. `entries`: the document of that lab, as JSON. */
   copyOf(id: string, { source, entries, input, caller }: LabCopy): Promise<Told> {
     return told(async () => {
       const { labs } = await this.#open(id)
@@ -103,13 +103,13 @@ export class ProjectObject extends DurableObject<Env> {
     })
   }
 
-  /** Removes what an import or a copy that broke off has left. */
+  /** The alarm: removes the remains of an import or a copy that broke off. */
   override async alarm(): Promise<void> {
     if (this.#opened !== undefined) return this.#lookAgain()
     const id = new LabTable(this.ctx.storage).only()
     if (id === undefined) return this.ctx.storage.deleteAll()
     await (await this.#open(id)).restored
-    // A compute that has a part of it is away.
+    // A compute with a part of the lab is not connected: try again later.
     if (new LabTable(this.ctx.storage).only(true) !== undefined) await this.#lookAgain()
   }
 
@@ -117,7 +117,7 @@ export class ProjectObject extends DurableObject<Env> {
     await this.ctx.storage.setAlarm(Date.now() + lookAgainMs)
   }
 
-  /** Tells the directory what lists show of the lab: not each edit of many. */
+  /** Sends the head of the lab to the object of the fleet; edits within `headMs` are sent together. */
   #tellHead(id: string, head: unknown): void {
     const isDue = this.#head !== undefined
     this.#head = head
@@ -127,7 +127,7 @@ export class ProjectObject extends DurableObject<Env> {
       this.#head = undefined
       if (now === undefined) return
       const told = this.env.FLEET.getByName('fleet').putLab(id, JSON.stringify(now))
-      this.ctx.waitUntil(told.catch(ignore('the next edit tells it')))
+      this.ctx.waitUntil(told.catch(ignore('the next edit sends the head again')))
     }, headMs)
   }
 
@@ -187,10 +187,10 @@ export class ProjectObject extends DurableObject<Env> {
   }
 }
 
-/** What all labs have in common. */
+/** Scopes of the store that all labs share. */
 const shared: ReadonlySet<string> = new Set(['templates', 'symbols'])
 
-/** The document is here; templates and symbols are with the object of the fleet. */
+/** The store of one lab: its document is in this object, templates and symbols are in the object of the fleet. */
 function storeOf(id: string, table: LabTable, env: Env, tellHead: (head: unknown) => void = () => {}): LabStore {
   const fleet = () => env.FLEET.getByName('fleet')
   return {

@@ -42,7 +42,7 @@ export class RegistryTable implements Registry {
     this.#sql.exec('DELETE FROM computes WHERE compute_id = ?', computeId)
   }
 
-  /** One that cannot be opened is shown without its password: it can be given again. */
+  /** A record. Without its password when that cannot be decrypted; undefined when the record is malformed. */
   async #recordOf({ compute_id, record, password: sealed }: Row): Promise<ComputeRecord | undefined> {
     const value: unknown = JSON.parse(record)
     if (!Check(ComputeRecord, value)) {

@@ -1,19 +1,19 @@
 import { ignore } from '../../src/async/ignore.ts'
 
-/** What the sealed texts of this version begin with. */
+/** Prefix of the sealed texts of this version. */
 const mark = 'v1.'
 const nonceBytes = 12
 
 /**
- * Secrets as they are kept: AES-GCM under a key that is made of a secret of the Worker (HKDF, SHA-256), each bound to what it
- * belongs to, so that it cannot be moved to another compute by whoever can write to the database.
+ * Encrypts secrets for the database: AES-GCM under a key that is derived from a secret of the Worker (HKDF, SHA-256). Each text is bound
+ * to its owner (additional data), so that write access to the database does not suffice to move it to another compute.
  */
 export class Sealer {
   readonly #key: Promise<CryptoKey>
 
   constructor(secret: string) {
     this.#key = keyOf(secret)
-    this.#key.catch(ignore('who seals or opens first is told'))
+    this.#key.catch(ignore('the first call of seal or open gets the error'))
   }
 
   async seal(text: string, owner: string): Promise<string> {
@@ -22,7 +22,7 @@ export class Sealer {
     return mark + base64(new Uint8Array([...nonce, ...new Uint8Array(content)]))
   }
 
-  /** Rejects for what was sealed under another secret or for another owner, or was changed. */
+  /** Rejects when the text was sealed under another secret or for another owner, or was changed. */
   async open(sealed: string, owner: string): Promise<string> {
     if (!sealed.startsWith(mark)) throw new Error('it was sealed by another version')
     const bytes = Uint8Array.from(atob(sealed.slice(mark.length)), (char) => char.charCodeAt(0))

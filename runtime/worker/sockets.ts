@@ -2,7 +2,7 @@ import { originOf } from '../../src/client/address.ts'
 import type { SocketTransport } from '../../src/client/transport.ts'
 import { type Socket, subprotocolOf, type Upgrade } from '../../src/http/socket.ts'
 
-/** A websocket as Workers have it: it tells nothing before it is accepted. */
+/** A websocket of Workers; it delivers nothing before `accept`. */
 type WorkerSocket = WebSocket & { accept(): void }
 
 declare const WebSocketPair: new () => { 0: WebSocket; 1: WorkerSocket }
@@ -28,11 +28,11 @@ export const socketTransport =
     })
     const { webSocket } = response as { webSocket?: WorkerSocket | null }
     if (webSocket == null) return response
-    // What is sent after this is heard: whoever asked listens before anything else can happen.
+    // No message is lost: the caller adds its listeners before the next task.
     return accepted(webSocket)
   }
 
-/** Accepts it. */
+/** Accepts a websocket. */
 export function accepted(socket: WorkerSocket): Socket {
   socket.binaryType = 'arraybuffer'
   socket.accept()

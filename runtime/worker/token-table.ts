@@ -5,16 +5,16 @@ import type { TokenStore } from '../../src/auth/token-store.ts'
 import { TokenRecord } from '../../src/model/access-token.ts'
 import type { MetricFamily } from '../../src/model/metrics.ts'
 
-/** The tokens in a table of the Durable Object; of their secrets there are only hashes. */
+/** The tokens in a table of the Durable Object, with hashes in place of secrets. */
 export class TokenTable implements TokenStore {
   readonly #sql: SqlStorage
   readonly #warn: (message: string) => void
   readonly #removed: (tokenId: string) => void
   readonly #readings: Record<ListReason, number> = { signed: 0, old: 0 }
-  /** Of the list for isolates; undefined: another one is to be made up. */
+  /** Revision of the list for isolates; undefined after a change, until the next read makes a new one. */
   #revision: string | undefined
 
-  /** `removed` is told of every token that is not good any more because somebody said so. */
+  /** `removed` is called for every revoked token. */
   constructor(sql: SqlStorage, warn: (message: string) => void, removed: (tokenId: string) => void) {
     this.#sql = sql
     this.#warn = warn
@@ -55,7 +55,7 @@ export class TokenTable implements TokenStore {
     this.#removed(tokenId)
   }
 
-  /** Takes note that a session was ended before its time. */
+  /** Records that a session was ended before it expired. */
   endSession(session: EndedSession): void {
     const ended = new EndedSessions(this.#endedSessions())
     ended.add(session, Date.now())
@@ -63,7 +63,7 @@ export class TokenTable implements TokenStore {
     this.#sql.exec('INSERT OR REPLACE INTO ended_sessions VALUES (1, ?)', JSON.stringify(ended.record()))
   }
 
-  /** Whether a session was ended before its time. */
+  /** Whether a session was ended before it expired. */
   hasEnded(session: EndedSession): boolean {
     return new EndedSessions(this.#endedSessions()).has(session)
   }
@@ -73,7 +73,7 @@ export class TokenTable implements TokenStore {
     return row === undefined ? { until: 0, sessions: [] } : (JSON.parse(row.record) as EndedRecord)
   }
 
-  /** The tokens that hold, for an isolate that has the list of the revision `known`. */
+  /** The valid tokens; without the list when `known` is the present revision. */
   async listed(known: string | undefined, reason: ListReason): Promise<TokenList> {
     this.#readings[reason] += 1
     this.#revision ??= crypto.randomUUID()

@@ -8,7 +8,7 @@ interface Fault {
   readonly headers: Record<string, string>
 }
 
-/** What one object tells another, as JSON: of an error that is thrown between objects only the message arrives. */
+/** The result of a call between objects, as JSON. Errors are values here: of a thrown error only the message would arrive. */
 export type Told = { readonly value: string | undefined } | { readonly fault: Fault }
 
 export async function told(work: () => Promise<unknown>): Promise<Told> {
@@ -21,7 +21,7 @@ export async function told(work: () => Promise<unknown>): Promise<Told> {
   }
 }
 
-/** The value, or the error thrown. */
+/** The value of a `Told`; throws its error. */
 export async function heard<T>(asked: Promise<Told>): Promise<T> {
   const answer = await asked
   if ('fault' in answer) {

@@ -7,17 +7,17 @@ import type { Socket, Upgrade } from '../../src/http/socket.ts'
 import { ComputeHello } from '../../src/model/tunnel.ts'
 import type { HibernatableSocket, HibernatableSockets } from './hibernatable-sockets.ts'
 
-/** What is kept with the websocket of a compute that has joined. */
+/** The attachment of the websocket of a joined compute. */
 type Kept = Static<typeof Kept>
 const Kept = Type.Object({
   hello: ComputeHello,
   /** The key of its token. */
   token: Type.Optional(Type.String()),
-  /** Up to which number it was heard for those who read the feed of all computes. */
+  /** The `seq` of the last event of the compute in the feed of all computes. */
   heard: Type.Optional(Type.Integer({ minimum: 0 })),
 })
 
-/** The websockets of computes that have joined. */
+/** The websockets of joined computes. */
 export class TunnelSockets implements Bookmarks {
   readonly #sockets: HibernatableSockets
   readonly #joined = new Map<string, { readonly socket: HibernatableSocket; kept: Kept }>()
@@ -29,12 +29,12 @@ export class TunnelSockets implements Bookmarks {
   readonly upgrade: Upgrade = (request, on) =>
     this.#sockets.accept('tunnel', request, { open: (socket) => on.open(this.#keeping(socket)) })
 
-  /** Goes on with those that were accepted before. */
+  /** Resumes the websockets that an earlier program accepted. */
   resume(tunnels: Tunnels): void {
     for (const { socket, kept } of this.#sockets.survivors('tunnel')) {
       if (!Check(Kept, kept)) {
-        // It had not said who it is; it comes again.
-        socket.close(1012, 'The gateway begins anew')
+        // Its HELLO had not arrived; the compute connects again.
+        socket.close(1012, 'The gateway restarts')
         continue
       }
       this.#know(socket, kept)

@@ -1,4 +1,4 @@
-/** Tickets that were used and have not expired yet, in a table of the Durable Object. */
+/** Used tickets that have not expired yet, in a table of the Durable Object. */
 export class UsedTickets {
   readonly #sql: SqlStorage
 
@@ -7,7 +7,7 @@ export class UsedTickets {
     sql.exec('CREATE TABLE IF NOT EXISTS used_tickets (id TEXT PRIMARY KEY, expires INTEGER NOT NULL) WITHOUT ROWID')
   }
 
-  /** Takes note of a use; false: it was used before, or has expired. `expires`: ms since 1970. */
+  /** Records a use; false when the ticket was used before, or has expired. `expires`: ms since 1970. */
   use(id: string, expires: number): boolean {
     const now = Date.now()
     this.#sql.exec('DELETE FROM used_tickets WHERE expires <= ?', now)

@@ -4,10 +4,9 @@ import { badRequest } from '../../src/errors/api-error.ts'
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
 /**
- * `fetch` whose bodies come to the server whole, or are seen there to be broken off. workerd ends a chunked body as if it were complete
- * (`0\r\n\r\n`) when the stream it comes from fails, such as when the client of an upload has gone. So a body whose length is known is
- * sent with `Content-Length`, and the request of any other is aborted when its stream fails, which closes the connection.
- * Rejects with an ApiError (400) when it was the stream that failed: the server is not at fault.
+ * `fetch` whose server sees a body that broke off as incomplete. workerd ends a chunked body as if it were complete (`0\r\n\r\n`) when
+ * its stream fails, for example because the client of an upload disconnected. So a body of known length is sent with `Content-Length`;
+ * for any other the request is aborted when the stream fails, which closes the connection. Rejects with ApiError (400) when it failed.
  */
 export const wholeFetch =
   (fetch: Fetch): Fetch =>
@@ -52,9 +51,9 @@ async function unmeasured(
   }
 }
 
-/** Sends a request to a Durable Object, which gets its body whole or not at all: else it would take a body that broke off for one. */
+/** Sends a request to a Durable Object. When the body breaks off, the request is aborted; the object must not take it as complete. */
 export async function sendWhole(object: Pick<DurableObjectStub, 'fetch'>, request: Request): Promise<Response> {
-  // The filter in the body of a GET stores nothing, and no other body can be given to a GET here.
+  // Only a filter can be in the body of a GET, and it stores nothing.
   const isGet = request.method === 'GET' || request.method === 'HEAD'
   if (request.body === null || isGet || lengthIn(request.headers) !== undefined) return object.fetch(request)
   const { stream, failed } = unfailing(request.body)
@@ -64,7 +63,7 @@ export async function sendWhole(object: Pick<DurableObjectStub, 'fetch'>, reques
   })
 }
 
-/** The same bytes; where the stream fails this one stands still, and `failed` is aborted: whoever sends it must end then. */
+/** A stream of the same bytes that stalls instead of failing. `failed` aborts then, and the sender must end the request. */
 export function unfailing(body: ReadableStream<Uint8Array>): {
   stream: ReadableStream<Uint8Array>
   failed: AbortSignal
@@ -90,13 +89,13 @@ export function unfailing(body: ReadableStream<Uint8Array>): {
   return { stream, failed: over.signal }
 }
 
-/** The length of a body that its headers announce, bytes. */
+/** The `Content-Length` of a body, bytes; undefined without one. */
 export function lengthIn(headers: Headers): number | undefined {
   const length = headers.get('content-length')
   return length !== null && /^\d{1,15}$/.test(length) ? Number(length) : undefined
 }
 
-/** Whether a stream failed or ended, and not what it was piped to. One that goes on is cancelled: nothing takes it any more. */
+/** Whether a stream ended or failed, in contrast to its destination. A stream that goes on is cancelled. */
 async function hasEnded(body: ReadableStream<Uint8Array>): Promise<boolean> {
   const reader = body.getReader()
   const ended = reader.closed.then(
@@ -105,9 +104,9 @@ async function hasEnded(body: ReadableStream<Uint8Array>): Promise<boolean> {
   )
   const goesOn = new Promise<false>((resolve) => setTimeout(() => resolve(false), 0))
   if (await Promise.race([ended, goesOn])) return true
-  reader.cancel().catch(ignore('what is left of the body is not wanted'))
+  reader.cancel().catch(ignore('the rest of the body is not needed'))
   return false
 }
 
-/** 400: the body that was to be sent did not come to its end. */
-export const torn = (cause: unknown) => badRequest('The body ended before its time; nothing was stored', { cause })
+/** 400: the body of the client broke off. */
+export const torn = (cause: unknown) => badRequest('The body broke off; nothing was stored', { cause })

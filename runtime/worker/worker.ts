@@ -8,7 +8,7 @@ export { ProjectObject } from './project-object.ts'
 
 let edgeRouter: EdgeRouter | undefined
 
-/** The gateway at the edge. Isolates decide who is let in; all state is in one object, which also answers what needs all of it. */
+/** The gateway on Cloudflare. Isolates authenticate requests, and answer what they can; `FleetObject` has the state of the fleet. */
 export default {
   async fetch(request, env): Promise<Response> {
     const message = missingSetting(env)
@@ -19,11 +19,11 @@ export default {
   },
 } satisfies ExportedHandler<Env>
 
-/** A stream that must not wait is not compressed on its way: it would be held back until there is enough to compress. */
+/** Disables compression for a live stream: the compressor would hold data back until it has enough of it. */
 function flowing(response: Response): Response {
   const { status, headers, body } = response
   if (status === 101 || headers.get('x-accel-buffering') !== 'no' || headers.has('content-encoding')) return response
-  const flowing = new Headers(headers)
-  flowing.set('Content-Encoding', 'identity')
-  return new Response(body, { status, headers: flowing })
+  const uncompressed = new Headers(headers)
+  uncompressed.set('Content-Encoding', 'identity')
+  return new Response(body, { status, headers: uncompressed })
 }

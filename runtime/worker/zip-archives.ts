@@ -12,32 +12,32 @@ import { checkedMembers, noZip } from '../../src/controller/archive-check.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from '../../src/controller/archives.ts'
 import { ApiError, badRequest, tooMany } from '../../src/errors/api-error.ts'
 
-/** Bytes of a row, and how many rows an archive may have: 2 GiB, as a database of an object has at most 10 GB. */
+/** Bytes of a row, and rows of an archive: 2 GiB in all, as the database of an object has at most 10 GB. */
 const pieceBytes = 512 * 1024
 const maxPieces = 4096
-/** Longest time without data of a body, ms. */
+/** Timeout of a body without data, ms. */
 const bodyTimeoutMs = 60_000
 
 configure({ useWebWorkers: false, useCompressionStream: true, chunkSize: pieceBytes })
 
 /**
- * Zip archives by zip.js and the deflate of the platform. One that comes is kept in a table of the object, as its directory is at its
- * end, and as it may be larger than the memory.
+ * Zip archives by zip.js and the deflate of the platform. An upload is stored in a table of the object first: its directory is at its end,
+ * and it may be larger than the memory.
  */
 export class ZipArchives implements LabArchives {
   readonly #sql: SqlStorage
   readonly #begins: () => Promise<void>
   #isBusy = false
 
-  /** `begins`: told before an archive is kept. */
+  /** `begins`: called before an upload is stored. */
   constructor(sql: SqlStorage, begins: () => Promise<void>) {
     this.#sql = sql
     this.#begins = begins
-    // Of a program that ended while an archive came.
+    // Removes an upload that ended with an earlier program.
     sql.exec(drop)
   }
 
-  /** Every level but 0 is that of the platform. */
+  /** Level 0 stores; every other level is that of the platform. */
   write(members: AsyncIterable<ArchiveMember>, level: number): ReadableStream<Uint8Array> {
     const { readable, writable } = new TransformStream<Uint8Array, Uint8Array>()
     const zip = new ZipWriter(writable, { bufferedWrite: false, keepOrder: true, extendedTimestamp: false })
@@ -52,8 +52,8 @@ export class ZipArchives implements LabArchives {
     let failure: unknown
     add().catch((error: unknown) => {
       failure = error
-      // The library has the other end.
-      reader.cancel(error).catch(ignore('it has failed already'))
+      // The library does not report this error to the reader.
+      reader.cancel(error).catch(ignore('the stream has failed already'))
     })
     return new ReadableStream<Uint8Array>(
       {
@@ -120,15 +120,15 @@ function contentOf(entry: FileEntry): ReadableStream<Uint8Array> {
 }
 
 async function receive(content: ReadableStream<Uint8Array>, pieces: Pieces): Promise<void> {
-  // Without a buffer workerd gives pieces of 4 KiB.
+  // A reader without a buffer gets pieces of 4 KiB from workerd.
   const reader = content.getReader({ mode: 'byob' })
   const late = () => {
-    throw new ApiError(408, `The body stopped coming for ${bodyTimeoutMs} ms; nothing was imported`)
+    throw new ApiError(408, `The body sent no data for ${bodyTimeoutMs} ms; nothing was imported`)
   }
   try {
     for (let buffer = new ArrayBuffer(pieceBytes); ; ) {
       const reading = reader.read(new Uint8Array(buffer)).catch((cause: unknown) => {
-        throw badRequest('The body ended before its time; nothing was imported', { cause: cause as Error })
+        throw badRequest('The body broke off; nothing was imported', { cause: cause as Error })
       })
       const { done, value } = await withTimeout(reading, bodyTimeoutMs, late)
       if (done || value === undefined) break
@@ -137,14 +137,14 @@ async function receive(content: ReadableStream<Uint8Array>, pieces: Pieces): Pro
     }
     pieces.end()
   } catch (error) {
-    reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
+    reader.cancel().catch(ignore('the body has failed already'))
     throw error
   }
 }
 
 const drop = 'DROP TABLE IF EXISTS archive_pieces'
 
-/** The bytes of an archive in a table that goes with it. */
+/** The bytes of an archive, in a table that is dropped with it. */
 class Pieces extends Reader<void> {
   readonly #sql: SqlStorage
   readonly #last = new Uint8Array(pieceBytes)

@@ -88,8 +88,7 @@ export class Upload {
             else controller.enqueue(value)
           } catch (error) {
             if (exchange.ending === undefined) {
-              this.#failure =
-                error instanceof ApiError ? error : badRequest('The body ended before its time', { cause: error })
+              this.#failure = error instanceof ApiError ? error : badRequest('The body broke off', { cause: error })
             }
             controller.error(error)
           }

@@ -109,7 +109,7 @@ export class Connection {
 
   /** 502: the answer is not that of a Patchbay. */
   wrong(what: string, cause?: unknown): ApiError {
-    return this.#error(502, `answered something else than expected: ${what}`, cause)
+    return this.#error(502, `sent a malformed answer: ${what}`, cause)
   }
 
   /** The error of a failed exchange: 503 without a connection, 504 after a timeout, 502 when the answer broke off. */

@@ -135,9 +135,7 @@ export class ApplianceVmService {
       this.#held ??= this.#unended
       return this.#release(exitMs)
     })
-    await abortable(ended, AbortSignal.timeout(2 * exitMs)).catch(
-      ignore('the compute `vm` tells of a VM that does not end'),
-    )
+    await abortable(ended, AbortSignal.timeout(2 * exitMs)).catch(ignore('the compute `vm` shows the failure'))
     clearTimeout(soon)
   }
 
@@ -220,7 +218,7 @@ export class ApplianceVmService {
     const timer = setTimeout(() => expedite.abort(), ms)
     try {
       await abortable(this.#launch, expedite.signal).catch(
-        ignore('what was given up may have its effect yet, and is ended then'),
+        ignore('a cancelled start may still start the VM, which is ended below'),
       )
       if (how !== 'keep') {
         // No progress for a VM that has ended by itself.
@@ -258,7 +256,7 @@ export class ApplianceVmService {
       this.#place = first
       this.#fleet.enrol(computeRecord(held, first))
     }
-    await this.#working.run(look).catch(ignore('it is looked at again when the engine tells of a change'))
+    await this.#working.run(look).catch(ignore('the next change that the engine reports leads here again'))
   }
 
   #leave(): void {

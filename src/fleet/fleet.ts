@@ -122,7 +122,7 @@ export class Fleet {
     }
     const known = this.#computes.get(record.compute_id)
     if (known !== undefined) {
-      await known.connect().catch(ignore('the compute that is shown has its last_error'))
+      await known.connect().catch(ignore('the result shows the failure as last_error'))
       return known.show()
     }
     this.#requireRoom(record)
@@ -383,4 +383,4 @@ export class Fleet {
 }
 
 const ownBusiness = (id: string) =>
-  conflict(`compute_id: ${id} is the service's own; it is changed by the configuration, not here`)
+  conflict(`compute_id: ${id} belongs to the service itself: change it in the configuration`)

@@ -136,7 +136,7 @@ async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswe
   const said = await readAnswer(answer, maxErrorBytes, name)
   const body =
     messageOf(said) === undefined
-      ? { message: `The compute ${name} answered ${status}, and not why`, status }
+      ? { message: `The compute ${name} answered ${status} without a message`, status }
       : { ...(said as object), status }
   const headers = picked(answer.headers, toClientOfErrors)
   // A compute of an earlier version sends no error code.
@@ -150,7 +150,7 @@ async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswe
 /** A transport may resolve dot segments and backslashes, and so request another path. */
 function requirePlain(path: string): void {
   if (isPlainTarget(path)) return
-  throw badRequest('action: a dot segment or a backslash is not possible here')
+  throw badRequest('action: expected a path without dot segments and backslashes')
 }
 
 function picked(headers: Pick<Headers, 'get'>, names: readonly string[]): Record<string, string> {

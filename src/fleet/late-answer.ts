@@ -17,7 +17,7 @@ const nothing = new Uint8Array()
 
 type Reader = ReadableStreamDefaultReader<Uint8Array>
 
-/** The received data are no late answer. */
+/** The received data do not have the form of a late answer. */
 class Malformed extends Error {}
 
 /**
@@ -39,7 +39,7 @@ export const awaitingLate =
       reader.cancel().catch(ignore('the connection has failed, or is not wanted any more'))
       if (signal.aborted) throw signal.reason
       if (!(error instanceof Malformed)) throw new ConnectionLost(causeOf(error), { cause: error })
-      const message = `The compute ${name} answered something else than expected: ${error.message}`
+      const message = `The compute ${name} sent a malformed answer: ${error.message}`
       throw new ApiError(502, message, { cause: error })
     }
   }
@@ -129,7 +129,7 @@ function headersOf({ headers }: LateHead): Headers {
   try {
     return new Headers(headers)
   } catch (cause) {
-    throw new Malformed('a header of a late answer is none', { cause })
+    throw new Malformed('a header of a late answer is malformed', { cause })
   }
 }
 

@@ -147,7 +147,7 @@ export class RemoteCompute {
   /** Opens a websocket likewise; 501 in a runtime without them. It is closed when the compute is unreachable. */
   openSocket(request: Parameters<OpenSocket>[0]): Promise<Socket | ComputeAnswer> {
     return this.#reach(request, async (signal, done) => {
-      if (this.#open === undefined) throw new ApiError(501, 'No websockets can be opened to computes here')
+      if (this.#open === undefined) throw new ApiError(501, 'This service cannot open websockets to computes')
       const opened = await this.#open({ ...request, signal })
       if (isRefusal(opened)) return tracked(opened, signal, done)
       if (done !== undefined) opened.onClose(done)
@@ -234,7 +234,7 @@ export class RemoteCompute {
       try {
         return await session.ready()
       } catch (error) {
-        // A record that was changed meanwhile may be right now.
+        // With another session the record was changed meanwhile: try that one.
         if (session === this.#session) throw error
       }
     }
@@ -289,7 +289,7 @@ const base64 = (text: string): string => btoa(String.fromCharCode(...new TextEnc
 /** The same answer; calls `done` at any end of its body. The signal aborts the body. */
 function tracked(answer: ComputeAnswer, signal: AbortSignal, done: (() => void) | undefined): ComputeAnswer {
   if (done === undefined) return answer
-  // `body` would make a stream of the bytes.
+  // Reading `body` would wrap the bytes in a stream.
   const body = answer.whole === undefined ? answer.body : null
   if (body !== null)
     return { status: answer.status, headers: answer.headers, body: relay(body, { signal, onEnd: done }) }

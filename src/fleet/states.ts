@@ -7,6 +7,6 @@ export function stateMetrics(states: readonly string[]): MetricFamily[] {
     value: states.filter((it) => it === state).length,
   }))
   const help =
-    'Computes of the fleet, by state; requests to one that is refusing are answered at once, as it failed again and again.'
+    'Computes of the fleet, by state. Requests to a `refusing` compute fail at once, as its last attempts failed.'
   return [{ name: 'patchbay_computes', help, type: 'gauge', samples }]
 }

@@ -25,7 +25,7 @@ export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms
         'between nodes of both cannot work. Have the service listen at an address in the network of the VM (setting host)',
     )
   }
-  const timer = setTimeout(() => void check().catch(ignore('what cannot be asked is not known')), ms)
+  const timer = setTimeout(() => void check().catch(ignore('without an answer there is nothing to warn of')), ms)
   return () => {
     clearTimeout(timer)
     over.abort()

@@ -9,7 +9,7 @@ import { type LinkOptions, TunnelLink } from './link.ts'
 import { Messages } from './messages.ts'
 import type { Stream } from './stream.ts'
 
-/** The endpoints that a gateway may ask for: those that concern this host. Some have no path below v2/compute. */
+/** Paths that a gateway may request: those of this host. Some are not below /v2/compute. */
 const open = ['/v2/compute/', '/v1/projects/', '/v2/computes/local/auto_idlepc']
 
 export interface AnsweringOptions extends Pick<LinkOptions, 'wire' | 'limits' | 'timeouts' | 'ended'> {
@@ -41,7 +41,7 @@ export class AnsweringEnd extends TunnelLink {
   protected override greeted(payload: Uint8Array): void {
     const isAgain = this.#gateway !== undefined
     this.#gateway = decodeJson(payload, GatewayHello)
-    this.restart('the gateway begins anew')
+    this.restart('the gateway restarts')
     if (isAgain) this.#greet()
     else this.#options.greeted(this.#gateway.version)
   }

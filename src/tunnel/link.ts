@@ -158,7 +158,7 @@ export abstract class TunnelLink {
     if (this.#isPonging) return
     this.#isPonging = true
     this.#outbox.control('pong')
-    await this.#options.wire.drained().catch(ignore('a wire that fails is told by its close'))
+    await this.#options.wire.drained().catch(ignore('a wire that fails reports its close'))
     this.#isPonging = false
   }
 

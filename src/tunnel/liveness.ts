@@ -1,4 +1,4 @@
-/** How long an end may be silent before it gets a ping, and before it counts as lost, ms. */
+/** Silence of the other end after which it gets a ping, and after which it counts as lost, ms. */
 export interface LivenessTimeouts {
   readonly askMs: number
   readonly giveUpMs: number

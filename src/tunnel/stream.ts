@@ -86,7 +86,7 @@ export class Stream implements Source {
       this.#answered = resolve
       this.#refused = reject
     })
-    this.head.catch(ignore('who waits for the head is told'))
+    this.head.catch(ignore('callers that wait for the head get the error'))
   }
 
   /** The payload of the END of the other end. */
@@ -140,7 +140,7 @@ export class Stream implements Source {
     this.#settle()
   }
 
-  /** As `end`, where the frame before has told the other end. */
+  /** As `end`, but without a frame: the OPEN or HEAD before announced the end. */
   endSilently(): void {
     this.#hasSentEnd = true
     this.#settle()

@@ -31,5 +31,5 @@ export type LabDrawingUpdate = Static<typeof LabDrawingUpdate>
 export const LabDrawingUpdate = Type.Object(given, {
   $id: 'LabDrawingUpdate',
   additionalProperties: false,
-  description: 'Changes of a drawing; null and absent members stay as they are',
+  description: 'Changes of a drawing; null or absent: unchanged',
 })

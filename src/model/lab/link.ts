@@ -46,7 +46,7 @@ export const LabLinkState = Type.Object(
     traffic_ab: LinkTraffic,
     traffic_ba: LinkTraffic,
   },
-  { $id: 'LabLinkState', description: 'The state of a link; also in the event `link.state`, at most once a second' },
+  { $id: 'LabLinkState', description: 'The state of a link; also in the event `link.state`' },
 )
 
 /** A link of a lab. */
@@ -94,11 +94,7 @@ export const LabLinkUpdate = Type.Object(
     nodes: maybe(Type.Array(LabLinkEnd, { maxItems: 2, description: 'The same ends, with other labels' })),
     ...given,
   },
-  {
-    $id: 'LabLinkUpdate',
-    additionalProperties: false,
-    description: 'Changes of a link; null and absent members stay as they are',
-  },
+  { $id: 'LabLinkUpdate', additionalProperties: false, description: 'Changes of a link; null or absent: unchanged' },
 )
 
 export type LabCaptureStart = Static<typeof LabCaptureStart>

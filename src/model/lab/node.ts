@@ -40,11 +40,7 @@ export const LabReady = Type.Object(
     seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 3600, description: 'Time after its start' })),
     within_s: Type.Optional(Type.Number({ minimum: 1, maximum: 3600, description: 'Longest wait; default 300' })),
   },
-  {
-    $id: 'LabReady',
-    additionalProperties: false,
-    description: 'When a node is ready after its start: all of the given conditions must hold',
-  },
+  { $id: 'LabReady', additionalProperties: false, description: 'When a node is ready: all given conditions must hold' },
 )
 
 /** The fields that a user sets for nodes of every kind, with the defaults of new nodes. */
@@ -155,11 +151,7 @@ export const LabNodeCreate = Type.Object(
 export type LabNodeUpdate = Static<typeof LabNodeUpdate>
 export const LabNodeUpdate = Type.Object(
   { name: maybe(Name), ...both },
-  {
-    $id: 'LabNodeUpdate',
-    additionalProperties: false,
-    description: 'Changes of a node; null and absent members stay as they are',
-  },
+  { $id: 'LabNodeUpdate', additionalProperties: false, description: 'Changes of a node; null or absent: unchanged' },
 )
 
 /** Whether this service has the kind; nodes of other kinds are placeholders. */

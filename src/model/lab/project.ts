@@ -58,7 +58,7 @@ export const LabProjectCreate = Type.Object(
   {
     $id: 'LabProjectCreate',
     additionalProperties: false,
-    description: 'Input of a new project; null and absent members get their defaults',
+    description: 'Input of a new project; null or absent: default',
   },
 )
 
@@ -68,7 +68,7 @@ export const LabProjectUpdate = Type.Object(
   {
     $id: 'LabProjectUpdate',
     additionalProperties: false,
-    description: 'Changes of a project; null and absent members stay as they are',
+    description: 'Changes of a project; null or absent: unchanged',
   },
 )
 

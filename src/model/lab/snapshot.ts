@@ -9,9 +9,7 @@ export const LabSnapshot = Type.Object(
     name: Name,
     created_at: Type.Integer({ description: 'Seconds since 1970' }),
     running: Type.Integer({ description: 'Number of nodes that ran; a restore starts them again' }),
-    size: Type.Integer({
-      description: 'Size of its files in bytes; their blocks may be shared with the files of the project',
-    }),
+    size: Type.Integer({ description: 'Size of its files in bytes; blocks may be shared with the project' }),
   },
   { $id: 'LabSnapshot', description: 'A stored state of a project: nodes, links, drawings and files' },
 )

@@ -57,7 +57,7 @@ export const LabTemplateUpdate = Type.Object(
     symbol: maybe(fields.symbol),
     usage: maybe(fields.usage),
   },
-  { $id: 'LabTemplateUpdate', ...kept, description: 'Changes of a template; absent members stay as they are' },
+  { $id: 'LabTemplateUpdate', ...kept, description: 'Changes of a template; absent: unchanged' },
 )
 
 export type LabTemplateUse = Static<typeof LabTemplateUse>
@@ -70,9 +70,5 @@ export const LabTemplateUse = Type.Object(
     ),
     name: maybe(Name),
   },
-  {
-    $id: 'LabTemplateUse',
-    additionalProperties: false,
-    description: 'Position and compute of a node that is made from a template',
-  },
+  { $id: 'LabTemplateUse', additionalProperties: false, description: 'Position and compute of the new node' },
 )

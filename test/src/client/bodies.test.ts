@@ -219,7 +219,7 @@ test('an upload whose source fails is not ended as if it were whole', async () =
     })
   }
   const broken = agent.images.write('iou', 'a', failing(new Error('gone')), { digests: [] })
-  expect(await refusal(broken)).toMatchObject({ status: 400, message: 'The body ended before its time' })
+  expect(await refusal(broken)).toMatchObject({ status: 400, message: 'The body broke off' })
   await left
   expect(requests[0]?.complete).toBe(false)
   const refused = agent.images.write('iou', 'a', failing(badRequest('too slow')), { digests: [] })

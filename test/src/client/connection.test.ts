@@ -32,7 +32,7 @@ test.for<[name: string, answer: Answer, message: string]>([
   const { agent, requests } = await lyingCompute(answer)
   const error = await refusal(agent.host.ports())
   expect(error).toMatchObject({ status: 502, message: expect.stringContaining(message) })
-  expect(error.message).toContain('The compute one answered something else than expected: ')
+  expect(error.message).toContain('The compute one sent a malformed answer: ')
   expect(requests).toHaveLength(1)
 })
 

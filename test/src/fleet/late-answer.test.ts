@@ -243,8 +243,8 @@ test.for<[name: string, wire: string, message: string]>([
   ['no status', '{"headers":[]}\n', 'no status and headers'],
   ['a websocket', '{"status":101,"headers":[]}\n', 'no status and headers'],
   ['a status that is none', '{"status":700,"headers":[]}\n', 'no status and headers'],
-  ['headers that are none', '{"status":200,"headers":[["a b","c"]]}\n', 'a header of a late answer is none'],
-  ['two headers in one', '{"status":200,"headers":[["a","b\\r\\nc: d"]]}\n', 'a header of a late answer is none'],
+  ['headers that are none', '{"status":200,"headers":[["a b","c"]]}\n', 'a header of a late answer is malformed'],
+  ['two headers in one', '{"status":200,"headers":[["a","b\\r\\nc: d"]]}\n', 'a header of a late answer is malformed'],
   ['a length that is none', '{"status":200,"headers":[["content-length","-1"]]}\n', 'the length'],
   ['a head that is too long', `{"status":200,"headers":[["a","${'b'.repeat(65_536)}"]]}\n`, 'more than 65536 bytes'],
   ['a head without an end', '{'.repeat(100_000), 'more than 65536 bytes'],
@@ -252,7 +252,7 @@ test.for<[name: string, wire: string, message: string]>([
   const error = await failureOf(sends(bodyOf(wire))(get()))
   expect(error).toBeInstanceOf(ApiError)
   expect(error).toMatchObject({ status: 502, message: expect.stringContaining(message) })
-  expect(error.message).toContain('The compute one answered something else than expected: ')
+  expect(error.message).toContain('The compute one sent a malformed answer: ')
 })
 
 test('a body ends where it was said to end', async () => {

@@ -102,7 +102,7 @@ test('an error of a compute goes through with its word, members and headers', as
 test.for([
   [404, '{"message":"no such node","status":404}', 404, 'not-found', 'no such node'],
   [409, '{"message":"no image","status":409,"image":"x.bin"}', 409, 'image-missing', 'no image'],
-  [503, '<h1>503</h1>', 503, 'unavailable', ' answered 503, and not why'],
+  [503, '<h1>503</h1>', 503, 'unavailable', ' answered 503 without a message'],
   [500, '{"message":"Internal Server Error","status":500}', 502, 'compute-failed', ' failed: Internal Server Error'],
 ] as const)('an error %d without a word gets one: %s', async ([status, said, ours, word, message]) => {
   const { ask } = await bed((_, res) => res.writeHead(status, { 'content-type': 'application/json' }).end(said))
