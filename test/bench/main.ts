@@ -9,6 +9,7 @@ import { archives } from './labs/archives.ts'
 import { jobs } from './labs/jobs.ts'
 import { labs } from './labs/labs.ts'
 import { nat } from './labs/nat.ts'
+import { snapshots } from './labs/snapshots.ts'
 import { logins } from './logins.ts'
 import { machines } from './machines/machines.ts'
 import { starts } from './machines/starts.ts'
@@ -26,7 +27,13 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   logins,
   packets,
   netio,
-  labs: async () => [...(await labs()), ...(await jobs()), ...(await archives()), ...(await nat())],
+  labs: async () => [
+    ...(await labs()),
+    ...(await jobs()),
+    ...(await archives()),
+    ...(await snapshots()),
+    ...(await nat()),
+  ],
   machines,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),

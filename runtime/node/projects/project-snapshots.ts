@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
 import { copyFile, cp, lstat, mkdir, open, readdir, readFile, rename, stat, writeFile } from 'node:fs/promises'
 import { basename, join, relative } from 'node:path'
+import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
@@ -14,7 +15,7 @@ import type { LabNode } from '../nodes/lab-node.ts'
 import type { LifeCycle } from '../nodes/life-cycle.ts'
 import type { NodeTable } from '../nodes/node-table.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
-import { makeDirectory, removeTree, syncDirectory } from '../storage/durable-file.ts'
+import { jsonOf, makeDirectory, removeTree, syncDirectory } from '../storage/durable-file.ts'
 import { markerDirectory } from '../storage/paths.ts'
 import type { OpenProject } from './open-project.ts'
 import { nodeRecordFile, nodeRecords, readProject, writeProject } from './project-record.ts'
@@ -38,6 +39,7 @@ const partNames = Object.keys(parts) as (keyof typeof parts)[]
 const ofTheMoment = new Set(['captures', 'tmp'])
 /** In a snapshot under way: the keys of nodes that run on after it. */
 const pausedName = 'paused.json'
+const Keys = Type.Array(Type.String())
 /** How many machines write their memory at once: more take turns on the disk. */
 const maxWriters = 2
 
@@ -105,9 +107,11 @@ export class ProjectSnapshots implements SnapshotAgent {
   async settle({ path, nodes }: OpenProject): Promise<void> {
     const directory = join(path, markerDirectory, 'snapshots')
     for (const name of await readdir(directory).catch(() => [])) {
-      const text = await readFile(join(directory, name, pausedName), 'utf8').catch(() => '[]')
-      for (const node of (JSON.parse(text) as string[]).map((key) => nodes.get(key)))
-        if (node !== undefined) this.#options.table.queue(node.key, (it) => this.#runOn(it))
+      // While the file is incomplete, no node is paused yet.
+      const keys = await readFile(join(directory, name, pausedName), 'utf8')
+        .then(jsonOf(Keys))
+        .catch(() => [])
+      for (const key of keys) if (nodes.has(key)) this.#options.table.queue(key, (node) => this.#runOn(node))
     }
     await tidy(path)
   }
