@@ -146,14 +146,17 @@ export function wiringOf([a, b]: Ends): Wiring {
 const keyOf = ({ node_id, adapter_number, port_number }: LabLinkEnd): string =>
   `port/${node_id}/${adapter_number}/${port_number}`
 const sameEnd = (ends: readonly LabLinkEnd[], end: LabLinkEnd): LabLinkEnd | undefined =>
-  ends.find((it) => keyOf({ ...it, node_id: it.node_id.toLowerCase() }) === keyOf(end))
+  ends.find(
+    ({ node_id, adapter_number, port_number }) =>
+      port_number === end.port_number && adapter_number === end.adapter_number && node_id.toLowerCase() === end.node_id,
+  )
 
 /** Takes both ports until the result is called. 409 when one is linked, or is being linked. */
 function claimPorts(lab: Lab, ends: Ends): () => void {
   const keys = ends.map(({ end }) => keyOf(end))
   for (const { end, node, port } of ends) {
-    const link = [...lab.document.links.values()].find(({ nodes }) => sameEnd(nodes, end) !== undefined)
-    if (link === undefined && !lab.claimed.has(keyOf(end))) continue
+    const isLinked = lab.document.linksOf(node.node_id).some(({ nodes }) => sameEnd(nodes, end) !== undefined)
+    if (!isLinked && !lab.claimed.has(keyOf(end))) continue
     throw conflict(`nodes: ${node.name} ${port.name} is linked already; delete that link first`, { word: 'port-taken' })
   }
   for (const key of keys) lab.claimed.add(key)

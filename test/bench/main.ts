@@ -8,6 +8,7 @@ import { gateway, gatewayRequests } from './gateway.ts'
 import { archives } from './labs/archives.ts'
 import { jobs } from './labs/jobs.ts'
 import { labs } from './labs/labs.ts'
+import { large } from './labs/large.ts'
 import { nat } from './labs/nat.ts'
 import { snapshots } from './labs/snapshots.ts'
 import { logins } from './logins.ts'
@@ -29,6 +30,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   netio,
   labs: async () => [
     ...(await labs()),
+    ...(await large()),
     ...(await jobs()),
     ...(await archives()),
     ...(await snapshots()),

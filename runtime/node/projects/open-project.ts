@@ -1,5 +1,5 @@
 import { join } from 'node:path'
-import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { GroupCommit } from '../../../src/async/group-commit.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { Project } from '../../../src/model/project.ts'
 import type { LabNode } from '../nodes/lab-node.ts'
@@ -25,7 +25,7 @@ export class OpenProject {
   #linksAt: Map<string, readonly StoredLink[]> | undefined
   record: ProjectRecord
   path: string
-  readonly #saving = new KeyedMutex()
+  readonly #saving = new GroupCommit()
   #closing = new AbortController()
   /** Uploads and other operations that write into the directory. */
   readonly #writers = new Set<Promise<unknown>>()

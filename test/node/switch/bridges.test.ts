@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest'
 import type { BridgePortSpec, BridgeSpec } from '../../../runtime/node/keeper-protocol/protocol.ts'
-import type { Loop } from '../../../runtime/node/switch/core/bridge.ts'
+import { type Loop, pairDistance } from '../../../runtime/node/switch/core/bridge.ts'
 import { Switch } from '../../../runtime/node/switch/switch.ts'
 import { mac } from '../../support/frames.ts'
 import { lanWith, type Peer, packetPaths } from '../../support/lan.ts'
@@ -135,6 +135,57 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     expect(String(await next(guests[2]))).toContain('x')
     await counted('sw/0/1', ({ dropped }) => expect(dropped.frequency_drop).toBe(1))
     expect(guests[1].got).toEqual([])
+  })
+
+  test('passes frames on to another switch when the link between them has filters', async () => {
+    const { guests, it } = await bridged(path, [access(1), access(1), access(1)])
+    await it.configure('other', spec([access(1), access(1)]))
+    for (const index of [0, 1]) await it.open(`other/0/${index}`, it.bridgePort('other', index))
+    const twice = [{ type: 'duplicate' as const, percent: 100 }]
+    await it.joinAll([
+      { link_id: 'x', ports: ['sw/0/2', 'other/0/0'], suspend: false, filters_ab: twice, filters_ba: [] },
+      { link_id: 'y', ports: ['other/0/1', 'g2'], suspend: false, filters_ab: [], filters_ba: [] },
+    ])
+    for (const text of ['one', 'two']) {
+      const sent = frame(broadcast, 1, text)
+      await guests[0].send(sent)
+      expect([await next(guests[2]), await next(guests[2])]).toEqual([sent, sent])
+    }
+  })
+
+  test('passes frames that leave a cloud by another port than they came by', async () => {
+    const { guests, it } = await bridged(path, [access(1), access(1)])
+    const numbers = [0, 1, pairDistance, pairDistance + 1]
+    const ports = numbers.map((port_number) => ({ port_number, mode: 'access' as const, vlan: 1, ethertype: 0x8100 }))
+    await it.configure('outside', { type: 'bridge', forwards: 'paired', ageing_s: 300, ports })
+    for (const port of numbers) await it.open(`outside/0/${port}`, it.bridgePort('outside', port))
+    const none = { suspend: false, filters_ab: [], filters_ba: [] }
+    await it.joinAll(
+      [0, 1].flatMap((index) => [
+        { link_id: `in${index}`, ports: [`sw/0/${index}`, `outside/0/${index}`] as const, ...none },
+        { link_id: `out${index}`, ports: [`g${index}`, `outside/0/${index + pairDistance}`] as const, ...none },
+      ]),
+    )
+    const sent = frame(broadcast, 1, 'through both')
+    await guests[0].send(sent)
+    expect(await next(guests[1])).toEqual(sent)
+  })
+
+  test('floods to all of 1,024 ports, and learns at the last', async () => {
+    const { guests, it, report } = await bridged(path, [access(1), access(1)])
+    const specs = Array.from({ length: 1024 }, () => access(1))
+    await it.configure('sw', spec(specs))
+    await it.open('sw/0/1023', it.bridgePort('sw', 1023))
+    for (let index = 2; index < 1023; index++) await it.open(`sw/0/${index}`, it.bridgePort('sw', index))
+    const none = { suspend: false, filters_ab: [], filters_ba: [] }
+    await it.joinAll([{ link_id: '1', ports: ['g1', 'sw/0/1023'], ...none }])
+    await guests[0].send(frame(broadcast, 1, 'to all'))
+    expect(await next(guests[1])).toEqual(frame(broadcast, 1, 'to all'))
+    await guests[1].send(frame(mac(1), 2, 'back'))
+    expect(await next(guests[0])).toEqual(frame(mac(1), 2, 'back'))
+    expect(await it.entries('sw')).toMatchObject([{ port_number: 0 }, { port_number: 1023 }])
+    // A port without a link counts what it could not send.
+    expect((await report('sw/0/500')).counters.dropped.not_linked).toBe(1)
   })
 
   test('tells of a loop, and does not drown in it', async () => {

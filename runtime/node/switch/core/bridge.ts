@@ -49,8 +49,7 @@ export class Bridge<End> {
   readonly #looped: (loop: Loop) => void
   /** Whether it runs: a stopped one forwards nothing. */
   isRunning = false
-  /** Whether a frame is being forwarded: one that comes back meanwhile goes in a circle. */
-  isBusy = false
+  #isForwarding = false
   vlan = 0
   /** The tags of the frame, each with its EtherType; 0 for none. */
   outerTag = 0
@@ -88,6 +87,15 @@ export class Bridge<End> {
     this.#ends.delete(port)
     this.#connect(port, null)
     this.#table.forget((it) => it === port)
+  }
+
+  /** Whether a frame is being forwarded: one that comes back meanwhile goes in a circle, but for one of another pair. */
+  get isBusy(): boolean {
+    return this.#isForwarding && this.#forwards !== 'paired'
+  }
+
+  set isBusy(is: boolean) {
+    this.#isForwarding = is
   }
 
   get isUnused(): boolean {

@@ -94,6 +94,8 @@ export class Bridging {
   readonly #levels: Level[] = []
   #output: FastPathEnd | null = null
   #left = 0
+  /** The depth at which a lane with stages takes a frame: what it lets pass to a bridge is for the next depth. -1: none does. */
+  #depth = -1
 
   constructor(options: BridgingOptions) {
     this.#options = options
@@ -126,6 +128,7 @@ export class Bridging {
 
   /** Adds a frame, or a run, for a port of a bridge. It stays where it is until `flush`. */
   put(output: FastPathEnd, source: Source, offset: number, length: number, segment: number, now: number): void {
+    if (this.#depth >= 0) return this.#putBelow(this.#depth, output, source, offset, length, now)
     if (segment > 0 && segment < length) {
       if (!hasOneHead(source.view, offset, length, segment)) {
         for (let place = 0; place < length; place += segment)
@@ -137,6 +140,16 @@ export class Bridging {
     if (output !== this.#output || frames.count === mostFrames) this.flush(now)
     this.#output = output
     frames.add(source, offset, length, segment)
+  }
+
+  #putBelow(depth: number, output: FastPathEnd, source: Source, offset: number, length: number, now: number): void {
+    const { frames } = this.#level(depth + 1)
+    if (frames.count === mostFrames) {
+      this.#depth = -1
+      this.#forward(output, depth + 1, now)
+      this.#depth = depth
+    }
+    frames.add(source, offset, length, 0)
   }
 
   /** Forwards and sends what was added. */
@@ -296,8 +309,10 @@ export class Bridging {
     }
     if (!isPlain) {
       const step = segment === 0 ? length : segment
+      this.#depth = depth
       for (let place = 0; place < length; place += step)
         this.#options.take(lane, source, offset + place, Math.min(step, length - place), now)
+      this.#depth = -1
       return
     }
     const { output } = lane
