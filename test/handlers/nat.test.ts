@@ -49,7 +49,7 @@ test.for([
   [{ port_forwards: [{ protocol: 'icmp', host_port: 1, guest_port: 1 }] }, 'port_forwards'],
   [{ port_forwards: [{ host_address: 'localhost' }] }, 'host_address: localhost is no address'],
   [{ port_forwards: [{ guest_address: '10.0.0.1' }] }, 'guest_address: 10.0.0.1 is not in the network of the guests'],
-  [{ port_forwards: [{ host_address: '::1' }] }, 'guest_address: it is needed with an IPv6 host_address'],
+  [{ port_forwards: [{ host_address: '::1' }] }, 'guest_address: required with an IPv6 host_address'],
 ] as const)('%j is refused: %s', async ([settings, message]) => {
   const project = await newProject()
   const { port_forwards: forwards } = settings as { port_forwards?: readonly object[] }

@@ -12,7 +12,7 @@ import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { MappedPortsKind, mappingOf } from '../bridges/mapped-ports.ts'
 import type { KindNode, Launch, NodeKind, PortWiring } from '../kind.ts'
 
-/** The distance of the two ports of a pair of the bridge (`forwards: 'paired'`). */
+/** Difference of the numbers of two paired ports of the bridge (`forwards: 'paired'`). */
 const pairDistance = 2048
 
 /** The properties in the record of a cloud. */
@@ -21,8 +21,8 @@ export const CloudProperties = Type.Object({ ports_mapping: mappingOf(CloudPort,
 type CloudKindNode = KindNode<CloudProperties>
 
 /**
- * The cloud kind: every port is one half of a pair of the keeper's bridge; to the other half, the uplink, a device or a UDP tunnel is
- * attached while something is linked to the port and the cloud runs.
+ * The cloud kind. Every port is one half of a pair of ports of a bridge in the keeper. A device or a UDP tunnel is attached to the other
+ * half, the uplink, while the cloud runs and its port is linked.
  */
 export class CloudKind
   extends MappedPortsKind<CloudPort, CloudProperties>
@@ -49,7 +49,7 @@ export class CloudKind
     }
   }
 
-  /** A port for every usual device, when none are named. */
+  /** Without `ports_mapping`: one port for every allowed device, except loopback and the like. */
   async prepare(node: CloudKindNode, { ports_mapping }: CloudCreate): Promise<void> {
     const usual = () => allowedInterfaces(this.host.interfaces()).filter(({ special }) => !special)
     const named = usual().map(({ name }, port_number) => ({
@@ -80,7 +80,7 @@ export class CloudKind
     }
   }
 
-  /** A device that is not there hinders the other ports not. */
+  /** A port whose device cannot be opened is a warning; the other ports work. */
   override async launch(node: CloudKindNode): Promise<Launch> {
     const notices: EventPayload[] = []
     for (const port of this.ports(node)) {
@@ -115,7 +115,7 @@ export class CloudKind
     return record.properties.ports_mapping.find(({ port_number }) => port_number === port)
   }
 
-  /** 400 for a port that lacks what its type needs, 403 for a device that is not allowed. */
+  /** 400 for a port without a field that its type needs, 403 for a device that is not allowed. */
   #requireWhole({ type, name, interface: device, lport, rhost, rport }: CloudPort): void {
     const needed = type === 'udp' ? { lport, rhost, rport } : { interface: device }
     const missing = Object.entries(needed).find(([, value]) => value === undefined)
@@ -123,7 +123,7 @@ export class CloudKind
     if (device !== undefined) requireAllowed('interface', device, this.host.interfaces())
   }
 
-  /** Attaches what is behind a port; 403, 404, 409. */
+  /** Attaches the device or the tunnel of a port to its uplink; 403, 404, 409. */
   async #connect(node: CloudKindNode, { port }: PortRef): Promise<void> {
     const mapped = this.#mapped(node, port)
     if (mapped === undefined) return
@@ -173,10 +173,10 @@ function refused(cause: Error, what: string): Error {
   }
 }
 
-/** How old a list may be that is shown, and how soon after that it is read anew, ms. */
+/** Age at which a list is read again, and the delay of that read, ms. */
 const [staleMs, aheadMs] = [2000, 100]
 
-/** A list of the system that a read shows as it was a moment ago: the read waits for no file, and a later one sees what changed. */
+/** Caches a list of the system. A read returns the cached list at once; an old one is renewed for later reads. */
 class ReadAhead<T> {
   readonly #take: () => readonly T[]
   #list: readonly T[] | undefined

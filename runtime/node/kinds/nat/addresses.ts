@@ -42,10 +42,10 @@ export interface Subnet {
 }
 
 const sizes = { largest: 8, smallest: 28 } as const
-/** Addresses that DHCP gives at most. */
+/** Most addresses that DHCP gives. */
 const mostLeases = 4096
 
-/** Undefined when it is not the address of a network of a size that can be used. */
+/** The subnet of a text such as `192.168.122.0/24`; undefined unless it is a usable network of /8 to /28. */
 export function subnetOf(text: string): Subnet | undefined {
   const [address = '', length = ''] = text.split('/')
   const bits = Number(length)
@@ -56,7 +56,7 @@ export function subnetOf(text: string): Subnet | undefined {
   const [start = 0] = parts
   if ((network & mask) >>> 0 !== network || start === 0 || start === 127 || start >= 224) return undefined
   const broadcast = (network | ~mask) >>> 0
-  // Room for addresses that are set by hand.
+  // Lower addresses are for static configuration.
   const first = network + (bits <= 24 ? 10 : 3)
   return {
     network,

@@ -3,25 +3,25 @@ import { Memory } from '../../switch/fast/memory.ts'
 import type { Libc, Pointer } from '../../system/libc.ts'
 import { ethernetBytes, etherType, protocol } from './gate.ts'
 
-/** Headers of a segment that may be joined: no options of IP or TCP. libslirp asks for none. */
+/** Headers of a segment that may be joined: without IP and TCP options, which libslirp does not negotiate. */
 const [ipAt, tcpAt, payloadAt] = [ethernetBytes, ethernetBytes + 20, ethernetBytes + 40]
 const acknowledges = 0x10
 const pushes = 0x08
 const mostBytes = 48_000
 
 /**
- * Joins segments in a row of a TCP connection by IPv4, as receive offload does: libslirp makes a system call and an acknowledgement for each
- * segment. Everything else goes through as it is, in its order.
+ * Joins consecutive segments of a TCP connection by IPv4, as receive offload does: libslirp makes a system call and an acknowledgement for
+ * each segment. Other frames pass unchanged; the order stays.
  */
 export class Coalescer {
   readonly #libc: Libc
   readonly #output: (frame: Pointer, length: number) => void
   readonly #joined: Memory
-  /** Length of the joined frame; 0: nothing waits. */
+  /** Length of the joined frame, bytes; 0: none waits. */
   #length = 0
-  /** The sequence number that continues it; -1: it is complete. */
+  /** The next sequence number of the joined frame; -1: it is complete. */
   #next = -1
-  /** Sum of its payload, unfolded. */
+  /** Checksum of its payload, unfolded. */
   #sum = 0
   #count = 0
 
@@ -31,7 +31,7 @@ export class Coalescer {
     this.#joined = new Memory(libc, mostBytes + 2048)
   }
 
-  /** A frame at `offset` of the bytes, which begin at `address`. It may be written over after this. */
+  /** Takes a frame at `offset` of `bytes`, whose memory is at `address`. The caller may overwrite it afterwards. */
   add(bytes: Uint8Array, view: DataView, offset: number, length: number, address: Pointer): void {
     const payloadBytes = isPlain(bytes, view, offset, length) ? view.getUint16(offset + ipAt + 2, false) - 40 : 0
     if (payloadBytes <= 0) {
@@ -51,13 +51,13 @@ export class Coalescer {
     }
     this.#length += payloadBytes
     this.#count += 1
-    // What is missing to a sum of all ones is that of the payload, as the sender says.
+    // The header checksum of the sender gives the checksum of the payload: all words sum to ones.
     this.#sum += foldSum(headerSum(view, offset, payloadBytes))
     const isOdd = payloadBytes % 2 === 1
     this.#next = isOdd ? -1 : (view.getUint32(offset + tcpAt + 4, false) + payloadBytes) >>> 0
   }
 
-  /** Lets go what waits. */
+  /** Outputs the joined frame. */
   flush(): void {
     const length = this.#length
     if (length === 0) return
@@ -88,7 +88,7 @@ export class Coalescer {
   }
 }
 
-/** Whether it is a segment of IPv4 with data and nothing out of the ordinary. */
+/** Whether a frame is a TCP segment by IPv4 with data, without options, fragments and flags other than ACK and PSH. */
 function isPlain(bytes: Uint8Array, view: DataView, offset: number, length: number): boolean {
   return (
     length > payloadAt &&

@@ -8,7 +8,7 @@ const option = {
 } as const
 const cookie = 0x63825363
 const leaseSeconds = 86_400
-/** A declined address, and one that was offered, are not given to others for so long, ms. */
+/** How long a declined address, and an offered one, are not given to other guests, ms. */
 const declinedMs = 600_000
 const offeredMs = 60_000
 const fixedBytes = 240
@@ -28,7 +28,7 @@ export interface DhcpReply {
   readonly isBroadcast: boolean
 }
 
-/** The DHCP server of a nat: addresses by MAC address, the lowest first. libslirp's own knows 16 guests, and forgets none. */
+/** The DHCP server of a nat. It gives each MAC address the lowest free address. That of libslirp is limited to 16 guests. */
 export class DhcpServer {
   readonly #subnet: Subnet
   readonly #leases = new Map<number, Lease>()
@@ -95,7 +95,7 @@ export class DhcpServer {
     return this.#isGiven(address) && (lease === undefined || lease.mac === mac || lease.until < now)
   }
 
-  /** The address that the guest had, the one that it wants, the first that was never given, or the one that has been free for longest. */
+  /** In this order: the guest's last address, the requested one, the first that was never given, the one that is free for longest. */
   #choose(mac: string, wanted: number, now: number): number | undefined {
     for (const [address, lease] of this.#leases) if (lease.mac === mac) return address
     if (this.#isFor(wanted, mac, now)) return wanted

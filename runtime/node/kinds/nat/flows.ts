@@ -2,8 +2,8 @@ const most = 4096
 const keptMs = 300_000
 
 /**
- * What was begun by the other side, through a forwarded port: guests may answer, whatever address that came from. Bounded: the flow that
- * was used the longest ago goes first.
+ * Flows that came in through a forwarded port: guests may answer them, whatever their source address. The number of flows is limited; the
+ * least recently used is removed first.
  */
 export class Flows {
   readonly #used = new Map<string, number>()
@@ -14,7 +14,7 @@ export class Flows {
     this.#used.set(key, now)
   }
 
-  /** Whether it was begun, and not long ago; it then counts as used. */
+  /** Whether the flow is known and recent. Marks it as used. */
   has(key: string, now = performance.now()): boolean {
     const used = this.#used.get(key)
     if (used === undefined || now - used > keptMs) return false

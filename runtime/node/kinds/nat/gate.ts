@@ -2,7 +2,7 @@ import { bytesOf, type Subnet } from './addresses.ts'
 import { Flows } from './flows.ts'
 import type { Policy } from './policy.ts'
 
-/** What becomes of a frame of a guest to the nat. `refuse`: it is dropped, and the guest is told. */
+/** What happens to a frame of a guest. `refuse`: drop it, and answer the guest with an ICMP error. */
 export type Verdict = 'drop' | 'pass' | 'dhcp' | 'dns' | 'refuse'
 
 export const etherType = { ip4: 0x0800, arp: 0x0806, ip6: 0x86dd } as const
@@ -32,19 +32,18 @@ const router = bytesOf('fe80::2')
 const allDhcpServers = bytesOf('ff02::1:2')
 
 /**
- * The only way of frames to libslirp. It passes what goes to addresses that the policy allows, what the nat itself answers, and answers to
- * what came in by a forwarded port; everything else is dropped. A packet is judged by its own headers alone, so fragments and options
- * change nothing.
+ * The filter in front of libslirp. It passes packets to addresses that the policy allows, packets that the nat itself answers, and answers
+ * to flows of forwarded ports; it drops all others. It judges each packet by its own headers, so fragments and options change nothing.
  */
 export class Gate {
   readonly #options: GateOptions
   readonly #bytes: Uint8Array
   readonly #view: DataView
   readonly #flows = new Flows()
-  /** Whether the setting names the loopback of the host, which has an address of its own in the network. */
+  /** Whether `nat.reach` names the loopback of the host, for which an address of the network stands. */
   readonly #opensLoopback4: boolean
   readonly #opensLoopback6: boolean
-  /** The transport header of the packet that was judged last, and the end of the packet. */
+  /** Offsets of the transport header and of the end of the packet that was judged last. */
   transport = 0
   end = 0
 
@@ -71,7 +70,7 @@ export class Gate {
     }
   }
 
-  /** A frame of libslirp to a guest, in other memory: what it begins may be answered. */
+  /** Notes the flow that a frame of libslirp to a guest begins, so that the guest may answer. */
   sent(bytes: Uint8Array, view: DataView, offset: number): void {
     const isSix = view.getUint16(offset + 12, false) === etherType.ip6
     const ip = offset + ethernetBytes
@@ -149,14 +148,14 @@ export class Gate {
     return this.#opensLoopback6 || this.#isAnswer(kind, ip + 8, 16, false) ? 'pass' : 'refuse'
   }
 
-  /** Names only: libslirp takes those by TCP to the resolver of the host. Fragments could hide the port. */
+  /** The resolver (port 53): libslirp hands TCP to it on to that of the host. Fragments could hide the port. */
   #toGateway(kind: number, isFragment: boolean): Verdict {
     if (isFragment || (kind !== protocol.udp && kind !== protocol.tcp)) return 'drop'
     if (this.#view.getUint16(this.transport + 2, false) !== port.dns) return 'refuse'
     return kind === protocol.udp ? 'dns' : 'pass'
   }
 
-  /** Whether a packet belongs to what was begun by the other side; addresses are at `from`. */
+  /** Whether a packet belongs to a flow of a forwarded port. Its addresses are at `from`. */
   #isAnswer(kind: number, from: number, size: number, isFragment: boolean): boolean {
     if (isFragment || (kind !== protocol.tcp && kind !== protocol.udp)) return false
     const flags = (this.#bytes[this.transport + 13] as number) & (tcpFlag.syn | tcpFlag.ack)

@@ -15,7 +15,7 @@ const settings = {
     {
       default: [],
       description:
-        'Addresses and networks that guests of nats reach though they are those of the host, or private outside local mode',
+        'Addresses and networks that guests of nats reach although they are of the host, or private outside local mode',
       reload: true,
     },
   ),

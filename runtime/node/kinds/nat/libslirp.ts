@@ -6,7 +6,7 @@ import type { Libc, Pointer } from '../../system/libc.ts'
 export const libslirpName = 'libslirp.so.0'
 export const libslirpInstall = 'sudo apt-get install libslirp0'
 
-/** Events of descriptors in the words of libslirp.h; those of poll(2) are named likewise. */
+/** Events of descriptors as in libslirp.h; poll(2) has the same names. */
 const event = { in: 1, out: 2, urgent: 4, error: 8, hangUp: 16 } as const
 const pollIn = 1
 const pollUrgent = 2
@@ -21,7 +21,7 @@ export interface SlirpOptions {
   /** The address that stands for the loopback of the host, and the resolver. */
   readonly host: Uint8Array
   readonly resolver: Uint8Array
-  /** Where forwards without an address lead. */
+  /** The guest of forwards without an address. */
   readonly firstGuest: Uint8Array
   /** The same for IPv6, with a prefix of 64 bits. */
   readonly six: { readonly prefix: Uint8Array; readonly host: Uint8Array; readonly resolver: Uint8Array } | undefined
@@ -42,9 +42,9 @@ export function libslirpVersion(): string {
   return String(koffi.load(libslirpName).func('const char *slirp_version_string()')())
 }
 
-/** Longest time without a look at its timers, ms. */
+/** Longest wait between two checks of its timers, ms. */
 const longestWaitMs = 1000
-/** The descriptors of one wait; sockets beyond them would starve. The limit of open files is below (`limitFiles`). */
+/** Most descriptors of one wait; further sockets would starve. `limitFiles` keeps their number lower. */
 const maxDescriptors = 4096
 
 /** One network of libslirp. Frames go in by `input`, and come out by `output` while `input` or `wait` runs. */
@@ -56,7 +56,7 @@ export class Slirp {
   readonly #timeout: Memory
   readonly #addDescriptor: unknown
   readonly #eventsOf: unknown
-  /** What the library keeps addresses of. */
+  /** Memory that the library refers to: must not be collected. */
   readonly #kept: unknown[] = []
   readonly #timers = new Map<number, { readonly run: () => void; due: number }>()
   #lastTimer = 0
@@ -122,12 +122,12 @@ export class Slirp {
     }
   }
 
-  /** A frame of a guest. The library copies it. */
+  /** Gives the library a frame of a guest, which it copies. */
   input(frame: Pointer, length: number): void {
     this.#call.input(this.#slirp, frame, length)
   }
 
-  /** Throws with the reason when the port cannot be had. */
+  /** Forwards a port. Throws with the reason when the host refuses the port. */
   forward({ isUdp, hostAddress, hostPort, guestAddress, guestPort }: Forward): void {
     const result =
       hostAddress.length === 4
@@ -145,9 +145,9 @@ export class Slirp {
   }
 
   /**
-   * Waits for the sockets of the library and for the descriptors, which come first; for at most `ms`. `before` is called just before the
-   * wait, `first` before the library looks at its sockets: then it also sends what an ARP reply was awaited for. `isReady` tells there which
-   * descriptors have something.
+   * Waits at most `ms` for the descriptors and for the sockets of the library. `before` is called just before the wait, `first` before the
+   * library handles its sockets (it then also sends packets that waited for an ARP reply). In `first`, `isReady` says which descriptors
+   * have data.
    */
   wait(descriptors: Iterable<number>, ms: number, { before, first }: { before(): void; first(): void }): void {
     this.#count = 0
@@ -170,7 +170,7 @@ export class Slirp {
     }
   }
 
-  /** Whether one of the descriptors of the last wait has something, by its index there. */
+  /** Whether a descriptor of the last wait has data, by its index. */
   isReady(index: number): boolean {
     return this.#descriptors.view.getUint16(index * entryBytes + 6, true) !== 0
   }

@@ -5,7 +5,7 @@ const mostFiles = 2048
 /** sys/resource.h */
 const numberOfFiles = 7
 
-/** Bounds what guests can make the process open. */
+/** Limits the descriptors, and with them the connections, that guests can make the process open. */
 export function limitFiles(): void {
   const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
   const limits = new BigUint64Array([BigInt(mostFiles), BigInt(mostFiles)])

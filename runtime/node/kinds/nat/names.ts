@@ -5,15 +5,15 @@ import { Sockets } from '../../switch/fast/sockets.ts'
 import type { Libc } from '../../system/libc.ts'
 
 const dnsPort = 53
-/** Resolvers that are asked, as many as the C library asks (resolv.conf(5)). */
+/** Most resolvers, as in the C library (resolv.conf(5), MAXNS). */
 const mostResolvers = 3
-/** How long a resolver may take until the next one is asked, ms. */
+/** Timeout of a resolver, after which the next one is asked, ms. */
 const patienceMs = 2000
-/** Questions that wait; with more, the oldest is given up. */
+/** Most pending questions; above it, the oldest is dropped. */
 const mostWaiting = 256
 const headerBytes = 12
 const truncated = 0x02
-/** What fits into a packet. */
+/** Longest answer that fits into a packet, bytes. */
 const longestAnswer = 1452
 const longestRead = 65_535
 
@@ -27,15 +27,15 @@ export function resolversOf(text: string): string[] {
 interface Question {
   readonly query: Uint8Array
   readonly answer: (answer: Uint8Array) => void
-  /** Resolvers that were not asked yet. */
+  /** Resolvers that remain to be asked. */
   readonly left: string[]
   fd: number
   due: number
 }
 
 /**
- * Hands questions of guests on to the resolvers of the host, wherever these are. Every question has a socket of its own, which takes packets of
- * the resolver alone.
+ * Forwards DNS questions of guests to the resolvers of the host. Each question has a socket of its own, connected to the resolver, so that
+ * answers of others are not accepted.
  */
 export class NameForwarder {
   readonly #libc: Libc
@@ -51,19 +51,19 @@ export class NameForwarder {
     this.#memory = new Memory(libc, longestRead)
   }
 
-  /** The sockets that are waited for. */
+  /** The sockets of the pending questions. */
   descriptors(): Iterable<number> {
     return this.#waiting.keys()
   }
 
-  /** When `expire` has something to do, ms of `performance.now`. */
+  /** The next timeout, for `expire`; ms of `performance.now`. */
   get nextDue(): number {
     for (const { due } of this.#waiting.values()) return due
     return Number.POSITIVE_INFINITY
   }
 
   ask(query: Uint8Array, answer: (answer: Uint8Array) => void): void {
-    // A response is no question.
+    // The QR bit marks a response, not a question (RFC 1035, 4.1.1).
     if (query.length < headerBytes || ((query[2] as number) & 0x80) !== 0) return
     for (const fd of this.#waiting.keys()) {
       if (this.#waiting.size < mostWaiting) break
@@ -72,7 +72,7 @@ export class NameForwarder {
     this.#askNext({ query: query.slice(), answer, left: resolversOf(this.#text()), fd: -1, due: 0 })
   }
 
-  /** Something came for a question, or the resolver is not there. */
+  /** Reads the answer to a question, or the error of its socket. */
   read(fd: number): void {
     const question = this.#waiting.get(fd)
     if (question === undefined) return
@@ -85,7 +85,7 @@ export class NameForwarder {
     question.answer(length <= longestAnswer ? bytes.slice(0, length) : shortened(bytes))
   }
 
-  /** Asks others where a resolver takes too long. */
+  /** Asks the next resolver for questions whose resolver has timed out. */
   expire(now = performance.now()): void {
     for (const [fd, question] of this.#waiting) {
       if (question.due > now) return
@@ -109,7 +109,7 @@ export class NameForwarder {
         this.#waiting.set(fd, Object.assign(question, { fd, due: performance.now() + patienceMs }))
         return
       } catch {
-        // It has no route, or an address of a family that this host does not have.
+        // No route to the resolver, or an address family that this host lacks.
       }
     }
   }
@@ -128,7 +128,7 @@ export class NameForwarder {
   }
 }
 
-/** The question alone, marked as truncated: the guest then asks by TCP. */
+/** The question alone, marked as truncated, so that the guest repeats it by TCP (RFC 1035, 4.2.1). */
 function shortened(answer: Uint8Array): Uint8Array {
   let end = headerBytes
   while (end < longestAnswer && (answer[end] as number) !== 0) end += (answer[end] as number) + 1

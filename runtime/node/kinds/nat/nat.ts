@@ -71,7 +71,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     try {
       libslirpVersion()
     } catch (cause) {
-      throw conflict(`libslirp is not there, which nats run on; install it: ${libslirpInstall}`, {
+      throw conflict(`nat nodes need libslirp, which is not installed: ${libslirpInstall}`, {
         cause: cause as Error,
       })
     }
@@ -106,7 +106,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
   async duplicate(...[source, { record }, copy]: Parameters<NodeKind<NatProperties>['duplicate']>): Promise<void> {
     await copy((directory) => rm(join(directory, leasesName), { force: true }))
     const { ipv6_prefix } = record.properties
-    // A port of the host leads to one nat.
+    // A copy has no forwards: a port of the host leads to one nat.
     record.properties = { ...source.record.properties, ipv6_prefix, port_forwards: [] }
   }
 
@@ -114,7 +114,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
     const before = node.record.properties
     const next = withChanges(before, changes, settingNames)
     if (node.status !== 'stopped' && JSON.stringify(next) !== JSON.stringify(before)) {
-      throw conflict('The nat runs: stop it first')
+      throw conflict('The nat runs: stop it before changing these settings')
     }
     this.#check(node, next)
     for (let port = next.port_count; port < before.port_count; port++) {
@@ -142,7 +142,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
         throw conflict(`${where}/host_address: outside local mode ports are forwarded from loopback addresses only`)
       }
       if (guest_address === undefined && isIPv6(host_address)) {
-        throw badRequest(`${where}/guest_address: it is needed with an IPv6 host_address`)
+        throw badRequest(`${where}/guest_address: required with an IPv6 host_address`)
       }
       if (guest_address !== undefined) {
         const isGuest =
@@ -151,7 +151,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
             : isIPv6(guest_address) && prefix !== '' && isIn(guest_address, prefix)
         if (!isGuest) throw badRequest(`${where}/guest_address: ${guest_address} is not in the network of the guests`)
         if (isIP(guest_address) !== isIP(host_address)) {
-          throw badRequest(`${where}/guest_address: it is of another family than host_address`)
+          throw badRequest(`${where}/guest_address: expected the address family of host_address`)
         }
       }
       const clash = [...port_forwards.slice(0, index).map((it) => ({ ...it, of: 'this nat' })), ...taken].find((it) =>
@@ -169,7 +169,7 @@ export class NatKind implements NodeKind<NatProperties, typeof nat> {
   }
 }
 
-/** A unique local prefix that is always the same for a node (RFC 4193, 3.2). */
+/** The unique local prefix of a node, derived from its id (RFC 4193, 3.2). */
 function ownPrefix(nodeId: string): string {
   const global = createHash('sha256').update(nodeId).digest('hex')
   return `fd${global.slice(0, 2)}:${global.slice(2, 6)}:${global.slice(6, 10)}::/64`
@@ -217,7 +217,7 @@ async function requireFree({ protocol, host_port: port, host_address: host = loo
 const program = (): string[] =>
   programArguments(new URL('./main.ts', import.meta.url), new URL('./nat.js', import.meta.url))
 
-/** In a cell with the network of the host, its resolvers and this program. It may listen on the forwarded ports alone. */
+/** The command in a cell with the network and the resolvers of the host. The process may listen on the forwarded ports only. */
 async function confined(
   { directory, record }: NatKindNode,
   confinement: Confinement,

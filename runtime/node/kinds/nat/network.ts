@@ -15,7 +15,7 @@ import { NameForwarder } from './names.ts'
 import { Policy } from './policy.ts'
 import { Routes } from './routes.ts'
 
-/** What the service gives the process of a nat. */
+/** The configuration of the process of a nat. */
 export interface NatConfig {
   /** Private pairs of UDP ports with the switch. */
   readonly wires: readonly { readonly guest_port: number; readonly switch_port: number }[]
@@ -27,7 +27,7 @@ export interface NatConfig {
   readonly isLocal: boolean
 }
 
-/** Leases that are stored at once; with more, once in so many ms. */
+/** Up to this number of leases every change is stored at once, above it every `leasesWaitMs`. */
 const fewLeases = 64
 const leasesWaitMs = 1000
 
@@ -37,14 +37,14 @@ interface Port extends Output {
 
 /** Batches of one port in a round, for fairness. */
 const rounds = 4
-/** Frames that libslirp gives out wait here until they are sent together. */
+/** Size of the buffer in which frames of libslirp wait to be sent together. */
 const outBytes = 1 << 18
 const longestFrame = 9234
 const mostMacs = 4096
 /** The first bytes of the MAC addresses of libslirp; the last four of the IP address follow. */
 const macs = { four: [0x52, 0x55], six: [0x52, 0x56] } as const
 
-/** The network of a nat: its ports are a switch, and libslirp is a guest at it that leads out. It occupies its thread. */
+/** The network of a nat: a switch of its ports, with libslirp as the way out. `run` blocks its thread. */
 export class NatNetwork {
   readonly #libc: Libc
   readonly #subnet: Subnet
@@ -67,7 +67,7 @@ export class NatNetwork {
   #leases: Readonly<Record<string, string>> | undefined
   #leasesDue = Number.POSITIVE_INFINITY
 
-  /** Throws with the reason when something of it cannot be had. */
+  /** Throws with the reason when a port or libslirp is not available. */
   constructor(libc: Libc, { wires, subnet, ipv6_prefix, port_forwards, reach, isLocal }: NatConfig) {
     const found = subnetOf(subnet)
     if (found === undefined) throw new Error(`${subnet} is no network`)
@@ -131,7 +131,7 @@ export class NatNetwork {
     }
   }
 
-  /** What came for us. */
+  /** Handles all sockets that have data. */
   #takeAll(names: readonly number[]): void {
     this.#ports.forEach((port, index) => {
       if (this.#slirp.isReady(index)) this.#drain(port)
@@ -149,10 +149,10 @@ export class NatNetwork {
   #drain(port: Port): void {
     for (let round = 0; round < rounds; round++) {
       const count = this.#receiver.udp(port.fd, port.gro)
-      // The switch may be there later than the nat.
+      // The switch of the keeper may open its port after the nat.
       if (count < 0 && this.#libc.errno() === linux.ECONNREFUSED) continue
       if (count <= 0) return
-      // After the frames were received: what changed before a guest sent one is known when that is judged.
+      // After receiving: so a change of routes before a frame was sent is known when the frame is judged.
       if (this.#routes.haveChanged()) this.#policy.forget()
       const { offsets, lengths, segments } = this.#receiver
       for (let index = 0; index < count; index++) {
@@ -215,7 +215,7 @@ export class NatNetwork {
     }
   }
 
-  /** From the nat to the guest that sent a frame. */
+  /** The addresses of an answer to the guest that sent a frame. */
   #back(offset: number): Ends {
     const { bytes, view } = this.#receiver
     const isSix = view.getUint16(offset + 12, false) === etherType.ip6
@@ -249,12 +249,12 @@ export class NatNetwork {
     this.#send(this.#writer.udp(ends, 67, 68, payload))
   }
 
-  /** Sends a frame that was written. */
+  /** Sends the frame in `#written`. */
   #send(length: number): void {
     this.#takeOut(this.#written.address, length)
   }
 
-  /** A frame of libslirp to a guest. It is gone when this returns, so it is copied. */
+  /** Takes a frame of libslirp to a guest. Its memory is valid only during this call, so it is copied. */
   readonly #takeOut = (frame: Pointer, length: number): void => {
     if (length < ethernetBytes + 20 || length > longestFrame) return
     if (this.#outUsed + length > outBytes) this.#flush()
@@ -263,7 +263,7 @@ export class NatNetwork {
     this.#libc.memcpy(address + offset, frame, length)
     this.#outUsed += length
     const isIp = view.getUint16(offset + 12, false) !== etherType.arp
-    // libslirp sends as its host what guests think comes from the gateway: a switch would not learn where that is.
+    // libslirp sends with the MAC address of its host for the gateway; with that of the gateway switches learn its port.
     if (isIp && view.getUint16(offset + 6, false) === 0x5255) view.setUint32(offset + 8, this.#subnet.gateway, false)
     if (isIp && this.#watchesFlows) this.#gate.sent(bytes, view, offset)
     this.#deliver(view, offset, address + offset, length, undefined)
@@ -285,7 +285,7 @@ export class NatNetwork {
       writeFileSync(`${leasesName}.writing`, JSON.stringify(this.#leases))
       renameSync(`${leasesName}.writing`, leasesName)
     } catch (error) {
-      // Guests that are started again may then get other addresses.
+      // Without stored leases guests may get other addresses after a restart of the nat.
       process.stderr.write(`the leases are not stored: ${(error as Error).message}\n`)
     }
   }

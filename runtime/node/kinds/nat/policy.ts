@@ -2,19 +2,19 @@ import { BlockList, isIPv6 } from 'node:net'
 import { bytesOf4, textOf } from './addresses.ts'
 
 export interface PolicyOptions {
-  /** Addresses and networks that are reachable though they are the host's, or private. */
+  /** Addresses and networks that are reachable although they are of the host, or private. */
   readonly reach: readonly string[]
   readonly isLocal: boolean
-  /** Whether packets to the address leave the host, and go to one other. */
+  /** Whether packets to the address leave the host, to one destination. */
   readonly isElsewhere: (address: Uint8Array) => boolean
 }
 
-/** Never another host: this network, loopback, link-local, multicast, broadcast. */
+/** Never the address of another host: this network, loopback, link-local, multicast, broadcast. */
 const never = [
   ...['0.0.0.0/8', '127.0.0.0/8', '169.254.0.0/16', '224.0.0.0/4', '255.255.255.255/32'],
   ...['fe80::/10', 'ff00::/8'],
 ]
-/** Not of the Internet (IANA, special-purpose address registries): reachable in local mode. */
+/** Not on the Internet (IANA, special-purpose address registries): reachable in local mode only. */
 const unlisted = [
   ...['10.0.0.0/8', '100.64.0.0/10', '172.16.0.0/12', '192.0.0.0/24', '192.0.2.0/24', '192.168.0.0/16'],
   ...['198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '240.0.0.0/4'],
@@ -22,7 +22,7 @@ const unlisted = [
 ]
 const mostKnown = 4096
 
-/** Which addresses guests may send to. Answers are kept until `forget`. */
+/** Decides which addresses guests may send to. Results are cached until `forget`. */
 export class Policy {
   readonly #isLocal: boolean
   readonly #isElsewhere: PolicyOptions['isElsewhere']
@@ -36,7 +36,7 @@ export class Policy {
     this.#reach = listOf(reach)
   }
 
-  /** Addresses or routes of the host have changed. */
+  /** Clears the cache, as addresses or routes of the host have changed. */
   forget(): void {
     this.#known4.clear()
     this.#known6.clear()
@@ -71,7 +71,7 @@ export class Policy {
     return this.#isElsewhere(address)
   }
 
-  /** IPv6 addresses with an IPv4 address inside are not better than that. */
+  /** An IPv6 address with an embedded IPv4 address is allowed only if that is allowed, too. */
   #judge6(address: Uint8Array): boolean {
     const inside = (start: number) => {
       const [a = 0, b = 0, c = 0, d = 0] = address.subarray(start, start + 4)

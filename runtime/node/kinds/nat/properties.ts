@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { natSettings } from '../../../../src/kinds/nat.ts'
 import type { KindNode } from '../kind.ts'
 
-/** What the record of a nat keeps. */
+/** The properties in the record of a nat. */
 export type NatProperties = Static<typeof NatProperties>
 export const NatProperties = Type.Object({
   ...natSettings,

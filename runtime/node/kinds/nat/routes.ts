@@ -17,8 +17,8 @@ const answersAt = 64
 const answerBytes = 8192
 
 /**
- * What the kernel does with packets to an address. It is asked itself, because it alone knows: an address is its own by an interface that is
- * down, by a local route of a network, or by a rule (rtnetlink(7)).
+ * Asks the kernel for the route to an address (rtnetlink(7)). No list of addresses would do: addresses of interfaces that are down, local
+ * routes of networks and rules also lead to the host itself.
  */
 export class Routes {
   readonly #libc: Libc
@@ -34,7 +34,7 @@ export class Routes {
     this.#changes = this.#open(netlink.groups)
   }
 
-  /** Whether packets to the address leave the host, and go to one other. */
+  /** Whether packets to the address leave the host, to one destination (a unicast route). */
   isElsewhere(address: Uint8Array): boolean {
     const { view, bytes } = this.#memory
     const length = headerBytes + 4 + address.length
@@ -51,7 +51,7 @@ export class Routes {
     view.setUint16(headerBytes + 2, netlink.destination, true)
     bytes.set(address, headerBytes + 4)
     if (this.#libc.send(this.#questions, this.#memory.address, length, linux.MSG_DONTWAIT) < 0) return false
-    // The kernel has answered when `send` returns. An error is an answer as well: there is no route.
+    // The answer is there when `send` returns. An error means that there is no route.
     while (this.#read(this.#questions) > 0) {
       if (view.getUint32(answersAt + 8, true) !== this.#sequence) continue
       return view.getUint16(answersAt + 4, true) === netlink.newRoute && bytes[answersAt + 23] === netlink.unicast
@@ -77,7 +77,8 @@ export class Routes {
     this.#memory.bytes.fill(0, 0, 12)
     this.#memory.u16(0, netlink.family)
     this.#memory.u32(8, groups)
-    if (fd < 0 || this.#libc.bind(fd, this.#memory.address, 12) < 0) throw new Error('the kernel tells no routes')
+    if (fd < 0 || this.#libc.bind(fd, this.#memory.address, 12) < 0)
+      throw new Error('the kernel refuses a netlink socket for routes')
     return fd
   }
 }

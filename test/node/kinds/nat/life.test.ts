@@ -59,7 +59,7 @@ describeWith(...needed, requireProgram('busybox'))('a nat', () => {
     const service = await natService(await outside(), {}, without)
     const lab = await natLab(service)
     const answer = await service.fetch(`${lab.nat}/start`, { method: 'POST' })
-    const message = 'libslirp is not there, which nats run on; install it: sudo apt-get install libslirp0'
+    const message = 'nat nodes need libslirp, which is not installed: sudo apt-get install libslirp0'
     expect([answer.status, await answer.json()]).toMatchObject([409, { message }])
     const { checks } = await service.call<{ checks: object[] }>('GET', '/v2/compute/doctor')
     expect(checks).toContainEqual({
