@@ -8,6 +8,14 @@ const install = 'sudo apt-get install vpcs'
 /** Checks whether a usable VPCS is installed. */
 export async function vpcsCheck({ engine, vpcs_path }: PcSettings): Promise<Check> {
   const found = await findVpcs(vpcs_path)
+  if (found !== undefined && engine === 'auto' && !found.isPreferred) {
+    const why = `${found.version}, ${found.path}: names have at most 5 characters before 0.6.1`
+    return warning(
+      'VPCS',
+      `${why}, so pcs run in the embedded simulator`,
+      'pc.engine = "vpcs" in the configuration takes it',
+    )
+  }
   if (found !== undefined) return ok('VPCS', `${found.version}, ${found.path}`)
   if (engine === 'vpcs') return error('VPCS', 'not found, and pc.engine is vpcs', install)
   return warning('VPCS', 'not found: pcs run in the embedded simulator', `${install} (only if you want it)`)

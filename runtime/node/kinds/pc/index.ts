@@ -6,7 +6,8 @@ import type { PcProperties } from './properties.ts'
 const settings = {
   engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {
     default: 'auto',
-    description: 'What runs pcs; auto takes VPCS when it is installed, and outside local mode the embedded simulator',
+    description:
+      'What runs pcs; auto takes VPCS 0.6.1 or later when it is installed, and outside local mode the embedded simulator',
     reload: true,
   }),
   vpcs_path: Type.String({

@@ -26,13 +26,13 @@ export type PcSettings = { readonly engine: Engine | 'auto'; readonly vpcs_path:
 
 /** VPCS takes the last byte of the MAC address (`-m`), so only the embedded engine runs pcs with greater ids. */
 const lastVpcsId = 254
-/** VPCS is taken for a usable one until it was probed, ms. */
+/** Until VPCS is probed, stopped pcs show the engine that the setting names, ms. */
 const firstProbeMs = 300
 /** VPCS without -R also binds the UDP port of `-s` plus this number. */
 const secondPortOffset = 9
 const onlyPort = [{ adapter: 0, port: 0 }]
 
-/** The pc kind: VPCS where it is installed, else the embedded simulator. */
+/** The pc kind: VPCS where a recent one is installed, else the embedded simulator. */
 export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly descriptor = pc
   readonly schema = PcProperties
@@ -49,7 +49,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   constructor(host: KindHost<PcProperties, PcSettings>) {
     this.#host = host
     const { engine, vpcs_path } = host.settings()
-    if (engine !== 'embedded' && host.isLocal() && findProgram(vpcs_path) !== undefined) this.#engineNow = 'vpcs'
+    if (engine === 'vpcs' && host.isLocal() && findProgram(vpcs_path) !== undefined) this.#engineNow = 'vpcs'
     // Not at once: a start of the service would wait for the process.
     setTimeout(() => void this.#findVpcs(), firstProbeMs).unref()
   }
@@ -57,7 +57,8 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   /** The VPCS of a start now. Not outside local mode: its console can connect to every port of the host (`rlogin`). */
   async #findVpcs(): Promise<Vpcs | undefined> {
     const { engine, vpcs_path } = this.#host.settings()
-    const vpcs = engine === 'embedded' || !this.#host.isLocal() ? undefined : await findVpcs(vpcs_path)
+    const found = engine === 'embedded' || !this.#host.isLocal() ? undefined : await findVpcs(vpcs_path)
+    const vpcs = engine === 'vpcs' || found?.isPreferred === true ? found : undefined
     this.#engineNow = vpcs === undefined ? 'embedded' : 'vpcs'
     this.#bindsSecondPort = vpcs !== undefined && !vpcs.hasRelaySwitch
     return vpcs

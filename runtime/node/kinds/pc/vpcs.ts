@@ -8,6 +8,8 @@ export interface Vpcs {
   readonly version: string
   /** Whether the program knows -R, which switches its relay off. */
   readonly hasRelaySwitch: boolean
+  /** Whether `pc.engine = "auto"` takes it. Versions before 0.6.1 refuse names of more than 5 characters, and lack commands. */
+  readonly isPreferred: boolean
 }
 
 const probes = new FileProbes<Vpcs | undefined>()
@@ -24,7 +26,8 @@ async function probe(path: string): Promise<Vpcs | undefined> {
   const version = /Virtual PC Simulator, version (\S+)/.exec(stdout)?.[1]
   // Versions before 0.5b1 have other options. The relay came with 0.8b.
   if (version === undefined || compareVersions(version, '0.5b1') < 0) return undefined
-  return { path, version, hasRelaySwitch: compareVersions(version, '0.8b') >= 0 }
+  const isFrom = (other: string) => compareVersions(version, other) >= 0
+  return { path, version, hasRelaySwitch: isFrom('0.8b'), isPreferred: isFrom('0.6.1') }
 }
 
 /** Compares versions such as 0.5b2 and 0.6. A number sorts after a letter, and both after nothing: 0.8, 0.8b, 0.8.3. */

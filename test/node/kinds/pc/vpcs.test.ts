@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { compareVersions, findVpcs } from '../../../../runtime/node/kinds/pc/vpcs.ts'
 import { requireProgram } from '../../../support/require.ts'
+import { TestService } from '../../../support/service.ts'
 import { testWith } from '../../../support/test-with.ts'
 
 const vpcs = requireProgram('vpcs')
@@ -16,9 +17,9 @@ test('versions are in the order in which they were published', () => {
 
 // Only one version can be installed here, so the others are played by a program that prints what they print.
 test.for([
-  ['0.5b2', { version: '0.5b2', hasRelaySwitch: false }],
-  ['0.6.1', { version: '0.6.1', hasRelaySwitch: false }],
-  ['0.8.3', { version: '0.8.3', hasRelaySwitch: true }],
+  ['0.5b2', { version: '0.5b2', hasRelaySwitch: false, isPreferred: false }],
+  ['0.6.1', { version: '0.6.1', hasRelaySwitch: false, isPreferred: true }],
+  ['0.8.3', { version: '0.8.3', hasRelaySwitch: true, isPreferred: true }],
   ['0.4b2', undefined],
 ] as const)('version %s is known by what it says', async ([version, expected]) => {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-vpcs-'))
@@ -41,4 +42,19 @@ testWith(vpcs)('the installed one is found in PATH', async () => {
 test('what is no VPCS is not taken for one', async () => {
   expect(await findVpcs('/bin/true')).toBeUndefined()
   expect(await findVpcs('/nowhere/vpcs')).toBeUndefined()
+})
+
+test.for([
+  ['0.5b2', 'embedded', /0\.5b2.*5 characters.*embedded/],
+  ['0.8.3', 'vpcs', /^0\.8\.3, /],
+] as const)('auto takes %s as %s, and the doctor says so', async ([version, engine, said]) => {
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-vpcs-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const program = join(directory, 'vpcs')
+  await writeFile(program, `#!/bin/sh\necho 'Welcome to Virtual PC Simulator, version ${version}'\nexit 1\n`)
+  await chmod(program, 0o755)
+  const service = await TestService.start({ 'pc.engine': 'auto', 'pc.vpcs_path': program })
+  expect(await service.call('GET', '/v2/compute/capabilities')).toMatchObject({ pc_engine: engine })
+  const { checks } = await service.call<{ checks: { name: string; found: string }[] }>('GET', '/v2/compute/doctor')
+  expect(checks.find(({ name }) => name === 'VPCS')?.found).toMatch(said)
 })
