@@ -241,6 +241,10 @@ export function createApp(options: AppOptions): App {
     const ours = unalias(path, aliases)
     return dialect === undefined ? ours : dialect.path(ours)
   }
+  const isStream = (request: Request, path: string): boolean => {
+    const dialect = request.method === 'GET' ? dialectOf(request) : undefined
+    return dialect?.isStream(ourPath(path, dialect)) === true
+  }
   /** The endpoint that a request opens as a websocket. */
   const webSocketOf = (request: Request, path: string): Endpoint | undefined => {
     if (request.method !== 'GET' || !isUpgrade(request)) return undefined
@@ -352,7 +356,7 @@ export function createApp(options: AppOptions): App {
             ? joining
             : isPublic(request.method, path)
               ? admission.admitAnybody(request, peer)
-              : await admission.admit(request, peer, webSocket !== undefined))
+              : await admission.admit(request, peer, webSocket !== undefined, isStream(request, path)))
         asks = identity
         allowOrigin(request, path, headers)
         if (identity !== undefined) options.rateLimit?.take(identity.key)

@@ -15,7 +15,7 @@ import type { LoadedConfig } from './config/load.ts'
 import { assetsWith } from './http/assets.ts'
 import { runAs } from './http/caller.ts'
 import { Certificate } from './http/certificate.ts'
-import { peerOf, peerOfMessage } from './http/peer.ts'
+import { isIn, networkList, peerOf, peerOfMessage } from './http/peer.ts'
 import { json, listen, relayed } from './http/server.ts'
 import { WebSockets } from './http/websocket.ts'
 import { computeIdOf } from './join/compute-id.ts'
@@ -193,10 +193,12 @@ function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => A
     if (seen === current) return access
     seen = current
     const { user, password, token, insecure: takesPlainBasic } = current
+    const controllers = networkList(current.clients === 'gns3' ? current.clients_streams_to : [])
     access = {
       hosts: new Set([...ownNames(current.host), ...current.allowed_hosts.map((name) => name.toLowerCase())]),
       allowedOrigins: new Set(current.allowed_origins.map((origin) => origin.toLowerCase().replace(/\/$/, ''))),
       ...{ user, password, token, verifier, takesPlainBasic },
+      streamsTo: (address) => isIn(controllers, address),
     }
     return access
   }

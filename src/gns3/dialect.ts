@@ -33,6 +33,7 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
     endpoints: gns3Endpoints(hasWebUi),
     speaks: ({ headers }) => !headers.has(viaHeader) && headers.get(wordsHeader) !== 'neutral',
     path: ourPath,
+    isStream: (path) => streams.test(path),
     async asked(request, endpoint, limit) {
       if (endpoint.body === undefined || request.method === 'GET' || request.method === 'HEAD') return request
       const body = await readAnyJson(request, limit)
@@ -68,6 +69,9 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
     },
   }
 }
+
+/** Consoles and captures of nodes, for which a controller of release 2.2 sends no credentials. */
+const streams = /^\/v2\/compute\/projects\/[^/]+\/[^/]+\/nodes\/[^/]+\/(console\/ws|adapters\/\d+\/ports\/\d+\/pcap)$/
 
 /** Endpoints for which GNS3 2.2 has another status of success. */
 const statuses: Readonly<Record<string, number>> = {

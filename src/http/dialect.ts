@@ -13,6 +13,8 @@ export interface Dialect {
   speaks(request: Request): boolean
   /** The path in our words. */
   path(path: string): string
+  /** Whether clients may send no credentials for a GET of a path in our words (`Access.streamsTo`). */
+  isStream(path: string): boolean
   /** The request in our words. 400 for a body that is not JSON, 413 for one that is larger than `limit` bytes. */
   asked(request: Request, endpoint: Endpoint, limit: number): Promise<Request>
   /** An answer of an endpoint in their words; an error, too. */

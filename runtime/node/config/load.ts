@@ -10,7 +10,7 @@ import { aliasFault } from '../../../src/http/foreign-words.ts'
 import { nearest } from '../../../src/http/nearest-word.ts'
 import { complaint, expectation } from '../../../src/http/validate.ts'
 import type { Reloaded } from '../../../src/model/host.ts'
-import { proxyList } from '../http/peer.ts'
+import { networkList } from '../http/peer.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { Config, Effective, Resolved } from './config.ts'
 import { ConfigError } from './config-error.ts'
@@ -334,10 +334,12 @@ function resolveSettings(settings: Settings): Resolved {
     )
   }
   checkRanges(settings)
-  try {
-    proxyList(settings.trusted_proxies)
-  } catch (error) {
-    throw new ConfigError(`trusted_proxies: ${(error as Error).message}`)
+  for (const name of ['trusted_proxies', 'clients_streams_to'] as const) {
+    try {
+      networkList(settings[name])
+    } catch (error) {
+      throw new ConfigError(`${name}: ${(error as Error).message}`)
+    }
   }
   checkAliases(settings)
   const join = resolveJoin(settings)

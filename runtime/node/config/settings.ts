@@ -125,6 +125,10 @@ export const Settings = Type.Object(
     clients_version: text('Version that clients = "gns3" says to clients that do not say their own', {
       default: '2.2.59',
     }),
+    clients_streams_to: words(
+      'Addresses or networks of controllers that get consoles and captures without credentials, as release 2.2 sends none for them',
+      { reload: true },
+    ),
     clients_web_ui: text('Directory with the files of the web client of clients = "gns3", served at /static/web-ui/'),
     tls: group({
       cert: text('PEM file of the certificate, with its chain: the service speaks https. Read again when it changes', {

@@ -6,8 +6,8 @@ import { plainAddress } from '../../../src/auth/network.ts'
 import type { Peer } from '../../../src/http/access/peer.ts'
 import type { Config } from '../config/config.ts'
 
-/** Addresses of proxies, as a network list. Throws for one that is neither an address nor a network such as 10.0.0.0/8. */
-export function proxyList(networks: readonly string[]): BlockList {
+/** Addresses and networks as a list. Throws for one that is neither an address nor a network such as 10.0.0.0/8. */
+export function networkList(networks: readonly string[]): BlockList {
   const list = new BlockList()
   for (const network of networks) {
     const [address = '', prefix, ...more] = network.split('/')
@@ -20,6 +20,10 @@ export function proxyList(networks: readonly string[]): BlockList {
   }
   return list
 }
+
+/** Whether an address is in the list; no other text is. */
+export const isIn = (list: BlockList, address: string): boolean =>
+  isIP(address) !== 0 && list.check(address, isIP(address) === 4 ? 'ipv4' : 'ipv6')
 
 /** Who is at the other end of a request to the app. */
 export function peerOf(config: Config): (request: Request) => Peer {
@@ -34,12 +38,12 @@ export function peerOf(config: Config): (request: Request) => Peer {
 export function peerOfMessage(config: Config): (message: IncomingMessage) => Peer {
   let networks: readonly string[] | undefined
   let proxies = new BlockList()
-  const isTrusted = (it: string) => isIP(it) !== 0 && proxies.check(it, isIP(it) === 4 ? 'ipv4' : 'ipv6')
+  const isTrusted = (it: string) => isIn(proxies, it)
   return ({ socket, headers }) => {
     const { trusted_proxies } = config.current
     if (networks !== trusted_proxies) {
       networks = trusted_proxies
-      proxies = proxyList(trusted_proxies)
+      proxies = networkList(trusted_proxies)
     }
     const address = plainAddress(socket.remoteAddress ?? '')
     const isSecure = (socket as TLSSocket).encrypted === true

@@ -25,6 +25,8 @@ export interface Access {
   readonly verifier?: Verifier | undefined
   /** Accepts HTTP Basic from other hosts without TLS, too. */
   readonly takesPlainBasic?: boolean
+  /** Whether a client at the address gets streams without credentials: a controller of `clients = "gns3"` that sends none for them. */
+  readonly streamsTo?: (address: string) => boolean
 }
 
 export interface AdmissionOptions {
@@ -57,9 +59,9 @@ export class Admission {
   /**
    * The identity behind a request. 403 for a foreign web page, and for a host name that is not ours (DNS rebinding); 401 without
    * valid credentials where the service needs them. Undefined for a preflight, which cannot have credentials. `takesTicket`: the
-   * request opens a websocket.
+   * request opens a websocket. `isStream`: `Access.streamsTo` counts.
    */
-  async admit(request: Request, peer: Peer, takesTicket: boolean): Promise<Identity | undefined> {
+  async admit(request: Request, peer: Peer, takesTicket: boolean, isStream = false): Promise<Identity | undefined> {
     const access = this.#options.access()
     const checkSource = () => requireKnownSource(request, access, peer.isSecure)
     if (!isProtected(access)) {
@@ -79,6 +81,15 @@ export class Admission {
     if (credentials.kind !== 'bearer') checkSource()
     const identity = await this.#identify(request, credentials, access, peer)
     if (identity === undefined) {
+      if (isStream && credentials.kind === 'none' && access.streamsTo?.(peer.address) === true) {
+        requireHost(request, access)
+        return {
+          name: `the controller at ${peer.address}`,
+          role: 'operate',
+          key: `controller ${peer.address}`,
+          ambient: true,
+        }
+      }
       if (!isPreflight(request)) throw unauthorized({ asksBasic: !isByScript(request) })
       requireHost(request, access)
       return undefined

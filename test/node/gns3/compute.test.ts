@@ -122,6 +122,22 @@ describe('a compute of a controller of release 2.2', () => {
     const [ping] = await heard(service, '/v3/compute/notifications/ws')
     expect(ping?.event).toHaveProperty('disk_usage_percent')
   })
+
+  it('gives the controller at a named address consoles and captures without credentials, and nothing else', async () => {
+    const credentials = { user: 'anna', password: 'geheim' }
+    const named = await gns3Service({ ...credentials, clients_streams_to: ['127.0.0.0/8'] })
+    const other = await gns3Service({ ...credentials, clients_streams_to: ['192.0.2.7'] })
+    const node = `${compute}/projects/${randomUUID()}/vpcs/nodes/${randomUUID()}`
+    const status = async (service: TestService, end: string, headers = {}) =>
+      (await fetch(`${service.url}${node}${end}`, { headers })).status
+    expect(await status(named, '/adapters/0/ports/0/pcap')).toBe(404)
+    expect(await status(named, '/console/ws')).not.toBe(401)
+    expect(await status(named, '')).toBe(401)
+    expect(await status(named, '/adapters/0/ports/0/pcap', { Authorization: 'Bearer wrong' })).toBe(401)
+    expect(await status(named, '/console/ws', { Origin: 'http://page.example' })).toBe(403)
+    expect(await status(other, '/adapters/0/ports/0/pcap')).toBe(401)
+    expect(await status(other, '/console/ws')).toBe(401)
+  })
 })
 
 describe('switches, hubs and clouds of a controller of release 2.2', () => {
