@@ -152,6 +152,27 @@ describe('a router', () => {
     expect(await faultOf('1/0')).toContain('adapter_number: the node has no adapter 1')
   })
 
+  testWith(needsDynamips)(
+    'keeps its cards while it runs, and its console when it was started without one',
+    async () => {
+      const { at } = await newRouter(await newProject(), { idlepc: hex(ring[3] ?? 0), nvram: 32, console_type: 'none' })
+      expect((await post(`${at}/start`)).status).toBe(200)
+      for (const [changes, status] of [
+        [{ slot1: 'PA-8T' }, 409],
+        [{ console_type: 'telnet' }, 409],
+        [{ slot1: '', ram: 128, slot0: 'C7200-IO-FE', startup_config_content: 'hostname %h\n' }, 200],
+        // There is no room for it in the NVRAM, which keeps what it has.
+        [{ startup_config_content: 'x'.repeat(40_000) }, 409],
+      ] as const)
+        expect([Object.keys(changes), (await put(at, changes)).status]).toEqual([Object.keys(changes), status])
+      const configs = { startup_config_content: 'hostname R1\n' }
+      expect(await body(send(`${at}/configs`))).toEqual(configs)
+      expect((await post(`${at}/stop`)).status).toBe(204)
+      expect(await body(send(`${at}/configs`))).toEqual(configs)
+      expect(await body(send(at))).toMatchObject({ ram: 128, slot1: '', console_type: 'none', console: null })
+    },
+  )
+
   testWith(needsDynamips)('runs, stands still and goes on', async () => {
     const { at } = await newRouter(await newProject(), { idlepc: hex(ring[3] ?? 0) })
     const status = async () => (await body(send(at))).status
