@@ -39,12 +39,14 @@ const idlepc = Type.String({
   expects: 'an address such as 0x60008120, or an empty text for none',
 })
 
-const card = (slot: number) =>
-  oneOf(['', ...cardNames], {
-    default: '',
-    description: `The card in slot ${slot}; empty: ${slot === 0 ? 'that of the chassis, or C7200-IO-FE' : 'none'}`,
-  })
-const wic = oneOf(['', ...wicNames], { default: '', description: 'The card in a WIC slot of slot 0; empty: none' })
+const card = oneOf(['', ...cardNames], {
+  ...{ $id: 'DynamipsCard', default: '' },
+  description: 'The card in a slot; empty: none, and in slot 0 that of the chassis, or C7200-IO-FE',
+})
+const wic = oneOf(['', ...wicNames], {
+  ...{ $id: 'DynamipsWic', default: '' },
+  description: 'The card in a WIC slot of slot 0; empty: none',
+})
 const mac = '^([0-9a-fA-F]{4}\\.){2}[0-9a-fA-F]{4}$'
 /** A size for which dynamips has a default. */
 const size = (what: string, maximum: number) =>
@@ -54,8 +56,11 @@ const config = (what: string) =>
 
 /** The settings of a router that have the same default on all platforms. */
 export const dynamipsSettings = {
-  chassis: oneOf(chassisNames, { default: '', description: 'Model; empty: the default of the platform' }),
-  ...{ slot0: card(0), slot1: card(1), slot2: card(2), slot3: card(3), slot4: card(4), slot5: card(5), slot6: card(6) },
+  chassis: oneOf(chassisNames, {
+    ...{ $id: 'DynamipsChassis', default: '' },
+    description: 'Model; empty: the default of the platform',
+  }),
+  ...{ slot0: card, slot1: card, slot2: card, slot3: card, slot4: card, slot5: card, slot6: card },
   ...{ wic0: wic, wic1: wic, wic2: wic },
   npe: oneOf(['npe-100', 'npe-150', 'npe-175', 'npe-200', 'npe-225', 'npe-300', 'npe-400', 'npe-g2'], {
     default: 'npe-400',
