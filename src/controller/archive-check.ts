@@ -2,12 +2,12 @@ import { ApiError, badRequest } from '../errors/api-error.ts'
 
 const maxMembers = 100_000
 const maxNameBytes = 1024
-/** Beyond this size the content may be this many times the archive: deflate makes 1,000 bytes of zeros one. */
+/** Above `freeBytes` the content may have at most `maxRatio` times the size of the archive: deflate reaches a ratio of 1,000. */
 const freeBytes = 2 ** 30
 const maxRatio = 100
 const maxBytes = 2 ** 40
 
-/** What the directory of a zip archive says of a member. */
+/** A member in the directory of a zip archive. */
 export interface MemberFacts {
   readonly name: string
   readonly isEncrypted: boolean
@@ -20,8 +20,8 @@ export interface MemberFacts {
 }
 
 /**
- * The regular files of an archive of `bytes` bytes, by name. 400 for a member that cannot be read, lies or is no file, 413 for an archive
- * that would become too large.
+ * The regular files of an archive of `bytes` bytes, by name. 400 for a member that is unreadable, inconsistent or not a file; 413 for an
+ * archive whose content is too large.
  */
 export async function checkedMembers<T>(
   entries: AsyncIterable<T>,
@@ -37,8 +37,9 @@ export async function checkedMembers<T>(
     if (count > maxMembers) throw tooLarge(`more than ${maxMembers} files`)
     stored += facts.compressedSize
     total += facts.size
-    // Files that share their bytes make much of little.
-    if (stored > bytes) throw badRequest('The archive says that it has more bytes than came: it is damaged, or made to')
+    // Members that share their bytes: a zip bomb.
+    if (stored > bytes)
+      throw badRequest('The members of the archive are larger than the archive: it is damaged, or crafted')
     if (total > maxBytes || (total > freeBytes && total > bytes * maxRatio))
       throw tooLarge(`files of more than ${total} bytes in ${bytes}`)
     const { name } = facts
@@ -69,7 +70,7 @@ function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts)
 export const damaged = (name: string, why = 'its CRC-32 is another'): ApiError =>
   badRequest(`The file ${shown(name)} of the archive is damaged: ${why}`)
 
-/** What a library says of an archive that it cannot read. */
+/** Turns the error of a library about an archive into a 400. */
 export function noZip(cause: unknown): never {
   if (cause instanceof ApiError) throw cause
   throw badRequest(`No zip archive, or one that is cut, damaged or unsafe: ${(cause as Error).message}`, {

@@ -13,7 +13,7 @@ import type { DrawingRecord, LabDocument, LinkRecord, NodeRecord } from './docum
 import { given } from './fields.ts'
 import { freeName, nameKey } from './names.ts'
 
-/** The document of an archive, `project.gns3`, in the form of release 2.2; and beside it what that form has no place for. */
+/** The document of an archive, in the form of GNS3 2.2, and the document with the settings that this form lacks. */
 export const documentName = 'project.gns3'
 export const moreName = 'patchbay.json'
 const revision = 9
@@ -79,7 +79,7 @@ const Document = Type.Object(
 type More = Static<typeof More>
 const More = Type.Object(
   {
-    /** By their ids: what a node or link has beside the document. */
+    /** By their ids: settings of nodes and links that the document lacks. */
     nodes: Type.Record(text, Type.Record(text, Type.Unknown())),
     links: Type.Record(text, Type.Record(text, Type.Unknown())),
     /** SHA-256 of images, by `{directory}/{name}`. */
@@ -88,13 +88,13 @@ const More = Type.Object(
   open,
 )
 
-/** Members that are ours alone: a program of release 2.2 refuses a document with members that it does not know. */
+/** Members that only we have: GNS3 2.2 refuses a document with unknown members. */
 const [oursOfNode, oursOfLink] = [['after', 'ready', 'kept'] as const, ['filters_ab', 'filters_ba'] as const]
-/** What a pc shows, and that program's pcs have not. */
+/** Properties of a pc that GNS3 lacks. */
 const oursOfPc = ['engine', 'mac_address', 'startup_script', 'startup_script_path']
 const isAddress = (name: string): boolean => name === 'mac_address' || name === 'mac_addr'
 
-/** A node without MAC addresses: a copy gets its own. */
+/** A node without its MAC addresses, so that a copy gets new ones. */
 export const withoutAddresses = (node: NodeRecord): NodeRecord => ({
   ...node,
   custom_adapters: node.custom_adapters.map(({ mac_address: _, ...adapter }) => adapter),
@@ -122,7 +122,7 @@ export function archiveOf(
     const known = isKnownKind(rest.node_type) ? kindOf(rest.node_type).create.properties : rest.properties
     const isTheirs = ([key]: [string, unknown]) => key in known && !(rest.node_type === 'pc' && oursOfPc.includes(key))
     const all = Object.entries(rest.properties)
-    // The content of a startup script is that of its file.
+    // A startup script is in the archive as a file.
     const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))
     more.nodes[rest.node_id] = { ...given({ ready, kept }), after, ...Object.fromEntries(apart) }
     return {
@@ -150,11 +150,11 @@ export function archiveOf(
   return { document, more }
 }
 
-/** What an archive has, as records of a lab. */
+/** The content of an archive, as records of a lab. */
 export interface ArchivedLab {
   readonly name: string
   readonly settings: Record<string, unknown>
-  /** The new ids of nodes, by those in the archive. */
+  /** The new ids, by the ids in the archive. */
   readonly ids: ReadonlyMap<string, string>
   readonly nodes: readonly NodeRecord[]
   readonly links: readonly LinkRecord[]
@@ -163,9 +163,8 @@ export interface ArchivedLab {
 }
 
 /**
- * Reads the documents of an archive. A project under another id than that of the archive is a copy, and gets ids of its own: on a
- * compute the id of a node is that of one node. 400 for what
- * they are not, 409 for one of a newer version.
+ * Reads the documents of an archive. With another `projectId` than that in the archive all ids are new, as the id of a node is unique on
+ * a compute. 400 for a malformed document, 409 for one of another version.
  */
 export function archivedLab(document: unknown, more: unknown, projectId: string): ArchivedLab {
   const { revision: theirs } = (document ?? {}) as { revision?: unknown }
@@ -234,7 +233,7 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)
 
-/** The members that have their form, else the default of each. */
+/** The members that match their schemas, and the defaults of all others. */
 function fitting<T extends Record<string, Parameters<typeof Check>[0]>>(
   fields: T,
   input: Readonly<Record<string, unknown>>,

@@ -19,7 +19,7 @@ import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 
-/** The documents of an archive are read as a whole. */
+/** Largest document of an archive, bytes: it is read as a whole. */
 const maxDocumentBytes = 64 << 20
 /** The longest name of a file (NAME_MAX, limits.h of Linux). */
 const maxNameBytes = 255
@@ -82,7 +82,7 @@ function withResolvers<T>() {
   return { promise, resolve, reject }
 }
 
-/** 409 while a node of a lab runs. */
+/** 409 while a node runs. `what`: what is refused then, such as "exported". */
 export function requireStopped(lab: Lab, what: string): void {
   for (const record of lab.document.nodes.values())
     if (lab.nodeView(record).status !== 'stopped')
@@ -96,18 +96,18 @@ function jsonMember(name: string, value: unknown): ArchiveMember {
   return { name, size: bytes.byteLength, modified: Date.now(), content: new Blob([bytes]).stream() }
 }
 
-/** Directories of a project that belong to no node and are of the moment. */
-const ofTheMoment = new Set(['tmp', 'captures', 'snapshots'])
+/** Directories with transient files, which no node owns. */
+const transient = new Set(['tmp', 'captures', 'snapshots'])
 const isExported = (path: string): boolean => {
   const [first, second = ''] = path.split('/')
   if (first === 'snapshots' || path === documentName || path === moreName) return false
   return (
-    !(first === 'project-files' && ofTheMoment.has(second)) &&
+    !(first === 'project-files' && transient.has(second)) &&
     !/(\.log|_log\.txt|\.pid|\.lck|\/memory\.(started|suspended))$/.test(path)
   )
 }
 
-/** The files of a lab on all its computes, with the names that they have in archives. */
+/** The files of a lab on all its computes, under their names in archives. */
 async function* filesOf(lab: Lab, ask: AskCompute): AsyncGenerator<ArchiveMember> {
   const names = new Set<string>()
   for (const computeId of lab.document.project.computes) {
@@ -120,7 +120,7 @@ async function* filesOf(lab: Lab, ask: AskCompute): AsyncGenerator<ArchiveMember
   }
 }
 
-/** The path of a file with the other word for the kind of its node. */
+/** Replaces the word of the kind in the path of a file. */
 const renamed = (path: string, wordOf: (word: string) => string): string =>
   path.replace(/^project-files\/([^/]+)\//, (_, word: string) => `project-files/${wordOf(word)}/`)
 
@@ -133,7 +133,7 @@ interface FoundImage {
 
 const isImageKind = (kind: string): kind is ImageKindName => (imageKinds as readonly string[]).includes(kind)
 
-/** The images of nodes that their computes have, by `{directory}/{name}`. */
+/** The images of nodes, where their computes have them, by `{directory}/{name}`. */
 async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<Map<string, FoundImage>> {
   const lists = new Map<string, ReturnType<ReturnType<AskCompute>['images']['list']>>()
   const found = new Map<string, FoundImage>()
@@ -153,7 +153,7 @@ async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<
   return found
 }
 
-/** Makes a closed project of an archive. 400 for one that is none, 409, 413, 507; whatever fails, nothing is left. */
+/** Makes a closed project from an archive. 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
 export async function importLab(
   labs: Labs,
   { project_id, name, check }: { project_id: string; name?: string | undefined; check: (name: string) => void },
@@ -168,7 +168,7 @@ export async function importLab(
   const files = filesIn(archive, read)
   const input = { ...read.settings, project_id, name: await labs.freeName(name ?? read.name) }
   check(input.name)
-  // The archive is closed when this has ended.
+  // `await` before `return`: the archive is closed at the end of this function.
   return await labs.build(input, { ask }, async (lab) => {
     const [computeId = ''] = lab.document.project.computes
     const to = ask(computeId)
@@ -260,7 +260,7 @@ async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
   }
 }
 
-/** Gives an image to a compute that lacks it. Another one that is there under its name stays: this one gets a name with its digest. */
+/** Stores an image on a compute that lacks it. If another image has its name, the new one gets a name with its digest. */
 async function putImage(
   archive: OpenArchive,
   from: string,

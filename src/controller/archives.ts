@@ -8,18 +8,18 @@ export interface ArchiveMember {
   readonly content: ReadableStream<Uint8Array>
 }
 
-/** An archive that has come as a whole. Its names, types, sizes and sums were checked. */
+/** A completely received archive, whose names, types and sizes were checked. */
 export interface OpenArchive extends AsyncDisposable {
   /** Regular files by their names, with their sizes in bytes. */
   readonly members: ReadonlyMap<string, number>
-  /** Content of a member; an error at its end when the size or the sum is another than the archive says. */
+  /** Content of a member. The stream fails at its end when its size or CRC-32 differs from that in the archive. */
   read(name: string): Promise<ReadableStream<Uint8Array>>
 }
 
-/** Zip archives. Each runtime may have one. */
+/** Reads and writes zip archives; each runtime may implement it. */
 export interface LabArchives {
-  /** An archive of members, one after the other. `level`: compression of deflate from 1 to 9, 0 stores. */
+  /** Writes the members one after the other. `level`: of deflate from 1 to 9; 0 stores. */
   write(members: AsyncIterable<ArchiveMember>, level: number): ReadableStream<Uint8Array>
-  /** Receives an archive. 400 when it is cut, encrypted, lies or has names that leave it; 413 when it gets too large, 507. */
+  /** Receives an archive. 400 when it is damaged, encrypted, inconsistent or has unsafe names; 413 when it is too large; 507. */
   open(content: ReadableStream<Uint8Array>): Promise<OpenArchive>
 }

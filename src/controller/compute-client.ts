@@ -17,7 +17,7 @@ import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
 import { ConsoleClients, UdpPort } from '../routes/projects.ts'
 import { Nio, NioState } from '../schema/nio.ts'
 
-/** A node as its compute shows it. What is not known here is handed on as it is. */
+/** A node as its compute shows it. Members of other kinds and versions pass unchanged. */
 export type ComputeNode = Static<typeof ComputeNode>
 const ComputeNode = Type.Object(
   {
@@ -49,8 +49,8 @@ export interface PortPath extends NodePath {
 export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
 /**
- * What a lab asks of a compute: the compute interface of API v2. The compute may be this service, another one with an address, or one
- * that has joined; the connection knows. Errors are those of the interface, and those of `Connection`.
+ * The client of the compute interface (API v2) of one compute: this service itself, a compute with an address, or a joined one. Errors are
+ * those of the interface and of `Connection`.
  */
 export class ComputeClient {
   readonly events: EventAgent
@@ -58,7 +58,7 @@ export class ComputeClient {
   readonly #connection: Connection
   readonly #bring: ((image: string) => Promise<Outcome>) | undefined
 
-  /** `bring`: has an image brought that the compute lacks. */
+  /** `bring`: copies an image to the compute. */
   constructor(connection: Connection, bring?: (image: string) => Promise<Outcome>) {
     this.#connection = connection
     this.#bring = bring
@@ -101,7 +101,7 @@ export class ComputeClient {
     return this.json(ComputeNode, { method: 'GET', path: nodePath(node) })
   }
 
-  /** What a GET of a node shows that only its kind has. */
+  /** The answer of an action (GET) of the kind of a node. */
   nodeAction(node: NodePath, action: string): Promise<Record<string, unknown>> {
     const schema = Type.Record(Type.String(), Type.Unknown())
     return this.json(schema, { method: 'GET', path: `${nodePath(node)}/${action}`, pace: 'work' })
@@ -111,7 +111,7 @@ export class ComputeClient {
     return this.#withImages({ method: 'PUT', path: nodePath(node), input })
   }
 
-  /** `later`: its directory stays until the project is closed, and is that of a node which is made with its id meanwhile. */
+  /** `later`: its directory stays until the project is closed; a new node with the same id gets it. */
   async removeNode(node: NodePath, { files }: { files: 'now' | 'later' } = { files: 'now' }): Promise<void> {
     await this.done({ method: 'DELETE', path: `${nodePath(node)}?files=${files}` })
   }
@@ -144,7 +144,7 @@ export class ComputeClient {
     return (await this.json(ConsoleClients, call)).telnet_clients
   }
 
-  /** Another one after each start of the computer; undefined where it is not known. */
+  /** The boot id of the host, which changes at each boot; undefined where the host has none. */
   async bootId(): Promise<string | undefined> {
     return (await this.json(BootId, { method: 'GET', path: '/v2/compute/capabilities', pace: 'work' })).boot_id
   }
@@ -188,7 +188,7 @@ export class ComputeClient {
     await this.done({ method: 'POST', path: `${snapshotPath(projectId, snapshotId)}/restore`, input: { step } })
   }
 
-  /** Joins two ports of the compute directly, or changes how. */
+  /** Creates or changes a direct link between two ports of the compute. */
   putLink(projectId: string, linkId: string, input: object): Promise<DirectLink> {
     return this.json(DirectLink, {
       method: 'PUT',
@@ -240,7 +240,7 @@ export class ComputeClient {
     await this.done({ method: 'POST', path: `${portPath(port)}/stop_capture` })
   }
 
-  /** Asks again for each image that the compute lacked and was brought. 409 with the reason when it cannot be. */
+  /** Repeats a call after copying each image that the compute lacks. 409 with the reason when an image cannot be copied. */
   async #withImages(call: Call): Promise<ComputeNode> {
     const brought = new Set<string>()
     for (;;) {
@@ -250,14 +250,14 @@ export class ComputeClient {
         const image = error instanceof ApiError && error.word === 'image-missing' ? error.extra.image : undefined
         if (image === undefined || brought.has(image) || brought.size === maxImages) throw error
         brought.add(image)
-        const outcome = await this.#bring?.(image).catch(ignore('that the compute lacks the image says more'))
+        const outcome = await this.#bring?.(image).catch(ignore('the client gets the error about the missing image'))
         if (outcome === undefined) throw error
         if (outcome !== 'brought') throw missingImage(outcome.refused, image)
       }
     }
   }
 
-  /** An answer that must fit the schema, but for what only a newer compute says. */
+  /** A JSON answer that must match the schema; members and values of newer versions are accepted. */
   json<T extends TSchema>(schema: T, call: Call): Promise<Static<T>> {
     return this.#connection.json(schema, call)
   }

@@ -12,12 +12,12 @@ import { localId } from '../model/compute.ts'
 import { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 
-/** A compute whose memory is used so far gets no more nodes of labs that have another one, %. */
+/** Memory in use, percent, from which new nodes of a lab go to another compute. */
 const fullPercent = 95
 
 /**
- * The computes of a fleet, as labs run on them. On a plain service the first of them is the service itself, `local`. `bring`: absent where
- * images are not copied between computes.
+ * `LabComputes` over a fleet. On a plain service the first compute is the service itself, `local`. `bring`: absent where images are not
+ * copied between computes.
  */
 export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
   const scheduler = new Scheduler()

@@ -13,36 +13,36 @@ import { actOn, nodePathOf } from './nodes.ts'
 import { untilReady } from './ready.ts'
 import { StartPace } from './start-pace.ts'
 
-/** Most running jobs of a service, and how many ended ones it lists for how long, ms. */
+/** Most running jobs of a service, most ended jobs in its list, and how long these are listed, ms. */
 const maxRunning = 200
 const maxEnded = 200
 const keptMs = 15 * 60_000
-/** Between two events of one job, ms. */
+/** Least time between two events of one job, ms. */
 const tellMs = 100
 /** Most nodes that a job shows. */
 const maxShown = 100
 
-/** Costs of a start, see StartPace. Nodes of other kinds are machines. */
+/** Weights of starts, see StartPace. Other kinds have that of a machine. */
 const weightOf: Readonly<Record<string, number>> = { pc: 1, switch: 0, hub: 0, nat: 0, cloud: 0 }
 const machineWeight = 4
 
-/** In this order a job shows its nodes. */
+/** The order in which a job shows its nodes. */
 const shownStates: readonly LabJobNode['state'][] = ['failed', 'skipped', 'cancelled', 'asked', 'unready', 'waiting']
 
 /** One node of a job. */
 interface Step {
   readonly record: NodeRecord
-  /** Steps that must be done before. */
+  /** Steps that must be done before this one. */
   before: readonly Step[]
   state: LabJobNode['state']
   reason: string | null
-  /** Resolves when the node was asked, or will not be; and when its step is over. */
+  /** Resolve when the request to the node has ended or was skipped, and when the step has ended. */
   readonly asked: Promise<void>
   readonly over: Promise<void>
   readonly settle: { asked(): void; over(): void }
 }
 
-/** What a job was asked for, with its effects. */
+/** A job and its state. */
 interface Job {
   readonly id: string
   readonly lab: Lab
@@ -51,18 +51,18 @@ interface Job {
   readonly steps: readonly Step[]
   readonly cancel: AbortController
   endedAt: Date | undefined
-  /** Of the first node that failed. */
+  /** The error of the first node that failed. */
   failure: unknown
-  /** Whether an event of it is due. */
+  /** Whether an event of the job is scheduled. */
   isChanged: boolean
 }
 
-/** A job for the one who started it. */
+/** A job, for the request that started it. */
 export interface StartedJob {
   readonly id: string
-  /** Resolves when every node was asked; rejects with the first failure among them. */
+  /** Resolves when the requests to all nodes have ended; rejects with the first failure. */
   readonly asked: Promise<void>
-  /** The same when the job is over, with all nodes ready. */
+  /** Likewise at the end of the job, when all nodes are ready. */
   readonly over: Promise<void>
   /** Resolves when the job is in the list of the service. */
   readonly listed: Promise<void>
@@ -70,9 +70,9 @@ export interface StartedJob {
 
 interface JobsOptions {
   readonly computes: LabComputes
-  /** Told of failures that are defects. */
+  /** Logs failures that are defects. */
   readonly report: (error: unknown, what: string) => void
-  /** Told the lab of each job, and undefined when the job is forgotten: another process lists the jobs of all labs. */
+  /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
   readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
 }
 
@@ -81,20 +81,20 @@ export interface JobList {
   list(): LabJob[] | Promise<LabJob[]>
   /** 404. */
   get(id: string): LabJob | Promise<LabJob>
-  /** Cancels a running job; forgets one that is over. 404. */
+  /** Cancels a running job, or forgets an ended one. 404. */
   remove(id: string): void | Promise<void>
 }
 
 /**
- * Work on many nodes of labs. Jobs end with the service; the nodes go on. Starts come in the order of `after`, each when those before
- * it are ready, and as the load of the computes allows. A node that fails stops only those that come after it.
+ * Work on many nodes of labs. Jobs end with the service; the nodes go on. A node starts when the nodes in its `after` are ready and the load
+ * of its compute allows. The failure of a node skips only the nodes after it.
  */
 export class Jobs implements JobList {
   readonly #options: JobsOptions
   readonly #jobs = new Map<string, Job>()
-  /** By compute. */
+  /** One for each compute. */
   readonly #paces = new Map<string, StartPace>()
-  /** Computes whose pcs were embedded ones when one was started last. */
+  /** Computes whose pcs run embedded in the keeper, by their last start of a pc. */
   readonly #embedded = new Set<string>()
 
   constructor(options: JobsOptions) {
@@ -114,12 +114,12 @@ export class Jobs implements JobList {
     return [...this.#jobs.values()].some(({ lab, endedAt }) => lab.id === projectId && endedAt === undefined)
   }
 
-  /** Begins a job. 400 for nodes that come after each other in a cycle, 404 for an unknown node, 429. */
+  /** Starts a job. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
   start(lab: Lab, { action, nodes }: LabJobCreate, ask: AskCompute): StartedJob {
     this.#sweep()
     const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
     if (running.length >= maxRunning) throw tooMany(`${maxRunning} jobs run already; wait for one, or cancel one`)
-    // A placeholder cannot start: unless it is named, it is no failure of all the others.
+    // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
     const all = [...lab.document.nodes.values()].filter(
       ({ node_type, unmade }) => isKnownKind(node_type) && (unmade === undefined || action === 'start'),
     )
@@ -146,14 +146,14 @@ export class Jobs implements JobList {
     return { id: job.id, asked, over, listed }
   }
 
-  /** Cancels a running job; forgets one that is over. Nodes that were asked are not asked to go back. */
+  /** Cancels a running job, or forgets an ended one. Actions on nodes are not reverted. */
   remove(id: string): void {
     const job = this.#job(id)
     if (job.endedAt === undefined) job.cancel.abort(new Cancelled('A client cancelled it'))
     else this.#forget(job)
   }
 
-  /** Cancels the jobs of a project; with `forget` they are not listed any more. */
+  /** Cancels the jobs of a project. `forget` removes them from the list. */
   endOf(projectId: string, reason: string, { forget } = { forget: false }): void {
     for (const job of this.#jobs.values()) {
       if (job.lab.id !== projectId) continue
@@ -218,7 +218,7 @@ export class Jobs implements JobList {
     return weightOf[node_type] ?? machineWeight
   }
 
-  /** Whether the pcs of a compute are programs, which one of the settings says, is seen at the first one that starts. */
+  /** Learns from a started pc whether the pcs of its compute are embedded: a setting of the compute. */
   #learn(computeId: string, commandLine: string | null): void {
     if (commandLine?.startsWith('embedded ')) this.#embedded.add(computeId)
     else this.#embedded.delete(computeId)
@@ -232,7 +232,7 @@ export class Jobs implements JobList {
     return pace
   }
 
-  /** Tells what has changed, not more often than every `tellMs`. */
+  /** Emits an event of the job, at most every `tellMs`. */
   #changed(job: Job): void {
     if (job.isChanged) return
     job.isChanged = true
@@ -248,7 +248,7 @@ export class Jobs implements JobList {
     this.#sweep()
   }
 
-  /** Forgets ended jobs that are old, or too many. */
+  /** Forgets ended jobs above `maxEnded`, or older than `keptMs`. */
   #sweep(): void {
     const ended = [...this.#jobs.values()].filter(({ endedAt }) => endedAt !== undefined)
     const isOld = ({ endedAt }: Job) => Date.now() - (endedAt?.getTime() ?? 0) > keptMs
@@ -281,10 +281,10 @@ export const noSuchJob = (id: string): ApiError => notFound(`job_id: there is no
 /** A job was cancelled. */
 class Cancelled extends Error {}
 
-/** A node is not asked because one before it has failed. */
+/** A node was skipped, as a node before it has failed. */
 class Skipped extends Error {}
 
-/** What the client of a request gets that waits for the job. */
+/** The error for a request that waits for the job. */
 function failureOf(error: unknown, jobId: string): unknown {
   if (!(error instanceof ApiError)) return error
   const { status, message, word, headers, extra } = error
@@ -292,7 +292,7 @@ function failureOf(error: unknown, jobId: string): unknown {
   return new ApiError(status, message, { word, cause: error, headers: { ...headers, [jobHeader]: jobId }, ...image })
 }
 
-/** Names the job of a request that waits for one. */
+/** The header with the id of the job that a request has started. */
 export const jobHeader = 'X-Patchbay-Job'
 
 function stepOf(record: NodeRecord): Step {
@@ -304,7 +304,7 @@ function stepOf(record: NodeRecord): Step {
   return { record, before: [], state: 'waiting', reason: null, asked: settled('asked'), over: settled('over'), settle }
 }
 
-/** Finds the steps before each, by names in `after`; names that are no node of the job are left out. 400 for a cycle, naming it. */
+/** Sets `before` of each step, by the names in `after`; names of other nodes are ignored. 400 with the names of a cycle. */
 function putInOrder(steps: readonly Step[]): void {
   const byName = new Map(steps.map((step) => [nameKey(step.record.name), step]))
   for (const step of steps)
@@ -322,7 +322,7 @@ function putInOrder(steps: readonly Step[]): void {
         path.pop()
       } else if (onPath.has(next)) {
         const names = path.slice(path.findIndex(({ step }) => step === next)).map(({ step }) => step.record.name)
-        throw badRequest(`after: each of these nodes comes after the next one: ${[...names, names[0]].join(', ')}`)
+        throw badRequest(`after: these nodes form a cycle, each after the next one: ${[...names, names[0]].join(', ')}`)
       } else if (!settled.has(next)) {
         path.push({ step: next, next: 0 })
         onPath.add(next)

@@ -1,7 +1,7 @@
 import { startTimer } from '../async/pause.ts'
 import type { Lab } from './lab.ts'
 
-/** Time after the last feed or console before a lab with `auto_close` is closed, ms: a page that is loaded again is back by then. */
+/** Delay between the end of the last feed or console and the close, ms: a page that reloads is back by then. */
 const graceMs = 5000
 
 interface LabUsesOptions {
@@ -14,20 +14,20 @@ interface LabUsesOptions {
 }
 
 /**
- * Counts the open feeds and consoles of labs. A lab with `auto_close` is closed some seconds after the last of them has gone, unless
- * telnet clients stay: these are counted by the computes, which are asked then.
+ * Counts the open feeds and consoles of labs. A lab with `auto_close` is closed some seconds after the end of the last one, unless its
+ * computes count telnet clients.
  */
 export class LabUses {
   readonly #options: LabUsesOptions
   readonly #counts = new Map<Lab, number>()
-  /** What cancels the closing of a lab. */
+  /** Cancels the pending close of a lab. */
   readonly #closing = new Map<Lab, () => void>()
 
   constructor(options: LabUsesOptions) {
     this.#options = options
   }
 
-  /** A feed or console is opened; the result says that it has gone. */
+  /** Counts a feed or console; the returned function ends it. */
   begin(lab: Lab): () => void {
     this.#cancel(lab)
     this.#counts.set(lab, (this.#counts.get(lab) ?? 0) + 1)
@@ -42,7 +42,7 @@ export class LabUses {
     }
   }
 
-  /** No lab is closed any more. */
+  /** Cancels all pending closes. */
   end(): void {
     for (const lab of this.#closing.keys()) this.#cancel(lab)
   }
@@ -61,7 +61,7 @@ export class LabUses {
       lab.isOpen && lab.document.project.auto_close && !this.#counts.has(lab) && !this.#closing.has(lab)
     if (!isDue()) return
     const isUsed = isBusy(lab) || (await hasTelnet(lab))
-    // It may have been used, and left again, meanwhile.
+    // Another feed may have begun and ended meanwhile.
     if (!isDue()) return
     if (isUsed) return this.#closeLater(lab)
     const failed = ({ message }: Error) => warn(`The project ${lab.document.project.name} was not closed: ${message}`)

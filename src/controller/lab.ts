@@ -14,34 +14,34 @@ import { placeholderPorts, placeholderReason } from './placeholders.ts'
 import { portsOf } from './ports.ts'
 import type { LabEntries, LabStore } from './store.ts'
 
-/** What happened in a lab: the name of the event, and the resource as it is now. */
+/** An event of a lab: its name, and the resource after the change. */
 export interface LabNews {
   readonly action: string
   readonly event: unknown
 }
 
-/** Size of the symbol of a node, where nothing else is known. */
+/** Size of the symbol of every node, pixels. */
 const symbolSize = { width: 65, height: 65 }
 
-/** One lab in memory: its document, what its computes show of it, and its feed. */
+/** One lab in memory: its document, the states of its nodes and links, and its feed. */
 export class Lab {
   readonly id: string
   readonly document: LabDocument
-  /** The nodes as their computes showed them last; empty while the lab is closed. */
+  /** The last state of each node on its compute; empty while the lab is closed. */
   readonly shown = new Map<string, ComputeNode>()
-  /** Why nodes cannot be shown as they are: their compute does not answer, or has no such node. */
+  /** Why the state of a node is unknown: its compute does not answer, or lacks the node. */
   readonly troubles = new Map<string, string>()
-  /** Names and ports that requests under way have taken. */
+  /** Names, ports and MAC addresses that pending requests have claimed. */
   readonly claimed = new Set<string>()
-  /** What is known of links, and when it was read, ms since 1970. */
+  /** The last states of links, and when they were read, ms since 1970. */
   readonly linkStates = new Map<string, LabLinkState>()
   linksReadAt = 0
-  /** Nodes that run, or that ended without being stopped: an `auto_start` after a reboot starts them. */
+  /** Nodes that run or ended by themselves: `auto_start` starts them after a reboot of their compute. */
   readonly ran: Set<string>
-  /** By compute what told its last start of the computer. */
+  /** The last boot id of each compute. */
   readonly #boots: Map<string, string>
   readonly history = new LabHistory()
-  /** Ends what goes on while the lab is open. */
+  /** Aborts when the lab is closed: ends its jobs, timers and polls. */
   readonly closing = new AbortController()
   isOpen = false
   /** Told how a compute answered a start or a stop. */
@@ -60,9 +60,8 @@ export class Lab {
   }
 
   /**
-   * One edit of the document. `change` sees the document as it is when its turn comes, and waits for nothing; undefined changes
-   * nothing. The edit is durable, and told, when this resolves; when it cannot be saved nothing has changed. Edits of one `step` are
-   * taken back together.
+   * Edits the document, one edit at a time. `change` gets the present document, and is synchronous. When the promise resolves, the edit is
+   * durable, and its events are emitted; when it rejects, nothing has changed. One undo reverts all edits of a `step`.
    */
   edit<T>(
     change: (document: LabDocument) => { changes: Changes; news: () => readonly LabNews[]; result: T },
@@ -81,12 +80,12 @@ export class Lab {
     })
   }
 
-  /** Keeps `ran`. It is no edit of the document. */
+  /** Saves `ran`, which is not a part of the document. */
   saveRan(): Promise<void> {
     return this.#store.save(this.id, new Map([['ran', [...this.ran]]]))
   }
 
-  /** Keeps the boot id of a compute; whether it had another one before. */
+  /** Saves the boot id of a compute. True when an earlier one was different. */
   async noteBoot(computeId: string, bootId: string): Promise<boolean> {
     const before = this.#boots.get(computeId)
     if (before === bootId) return false
@@ -95,12 +94,12 @@ export class Lab {
     return before !== undefined
   }
 
-  /** Tells the feed of the lab. */
+  /** Emits an event to the feed of the lab. */
   tell({ action, event }: LabNews): void {
     this.#events.emit(this.id, { type: 'other', action, event, more: {} })
   }
 
-  /** 404. Names match in any case. */
+  /** Finds a node by its id, or by its name in any case. 404. */
   node(word: string): NodeRecord {
     const { nodes } = this.document
     const key = nameKey(word)
@@ -135,7 +134,7 @@ export class Lab {
     return { ...record, status: this.isOpen ? 'opened' : 'closed', filename: `${fileName(record.name)}.gns3` }
   }
 
-  /** A node as the interface shows it: what is wanted, with what its compute says. */
+  /** A node as the interface shows it: its record, with its state on its compute. */
   nodeView({ unmade, ...record }: NodeRecord): LabNode {
     const shown = this.shown.get(record.node_id)
     const trouble = this.troubles.get(record.node_id)
@@ -183,5 +182,5 @@ export class Lab {
   }
 }
 
-/** A name of a project as that of a file. */
+/** The name of a project in the form of a file name. */
 const fileName = (name: string): string => name.replaceAll(/[/\\]/g, '-')

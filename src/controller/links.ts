@@ -11,7 +11,7 @@ import type { AskCompute, Labs } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
 import { portNamed, portsOf } from './ports.ts'
 
-/** An end of a link, with what is there. */
+/** An endpoint of a link, with its node and port. */
 interface Found {
   readonly end: LabLinkEnd
   readonly node: NodeRecord
@@ -20,8 +20,8 @@ interface Found {
 export type Ends = readonly [Found, Found]
 
 /**
- * Links two ports. 400 for a port with itself and for lines that do not fit, 404 for what is not there, 409 for a port that is
- * linked. A failure leaves nothing behind.
+ * Links two ports. 400 for one port twice and for different link types, 404 for an unknown node or port, 409 for a linked port. A failure
+ * leaves nothing.
  */
 export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask: AskCompute): Promise<LabLink> {
   const ends = input.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
@@ -60,7 +60,7 @@ export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask
   }
 }
 
-/** Changes of a link, which take effect at once. */
+/** Changes a link, with effect at once. */
 export async function updateLink(lab: Lab, id: string, input: LabLinkUpdate, ask: AskCompute): Promise<LabLink> {
   const before = lab.link(id)
   const { nodes, ...rest } = input
@@ -69,11 +69,11 @@ export async function updateLink(lab: Lab, id: string, input: LabLinkUpdate, ask
     ...given(rest),
     nodes: now.nodes.map((end) => ({ ...end, ...given({ label: sameEnd(nodes ?? [], end)?.label }) })),
   })
-  const wanted = next(before)
+  const changed = next(before)
   const isImpaired = (['filters', 'filters_ab', 'filters_ba', 'suspend'] as const).some(
-    (name) => JSON.stringify(wanted[name]) !== JSON.stringify(before[name]),
+    (name) => JSON.stringify(changed[name]) !== JSON.stringify(before[name]),
   )
-  if (isImpaired) await impair(lab, wanted, ask)
+  if (isImpaired) await impair(lab, changed, ask)
   return lab.edit(({ links }) => {
     const record = next(links.get(before.link_id) ?? before)
     return {
@@ -102,7 +102,7 @@ export async function unlinkNode(lab: Lab, nodeId: string, ask: AskCompute, step
   for (const { link_id } of lab.document.linksOf(nodeId)) await removeLink(lab, link_id, ask, step)
 }
 
-/** The node and port of an end; `R1:eth0` names them, too. 404. */
+/** The node and port of an endpoint, also from a text such as `R1:eth0`. 404. */
 export function findEnd(lab: Lab, end: LabLinkEnd | string): Found {
   if (typeof end !== 'string') {
     const node = lab.node(end.node_id)
@@ -113,7 +113,8 @@ export function findEnd(lab: Lab, end: LabLinkEnd | string): Found {
     throw noSuchPort(node, `${end.adapter_number}/${end.port_number}`)
   }
   const colon = end.lastIndexOf(':', end.endsWith(':') ? -1 : end.length)
-  if (colon < 1) throw badRequest(`nodes: ${JSON.stringify(end)} is no end: write node:port, such as R1:eth0`)
+  if (colon < 1)
+    throw badRequest(`nodes: ${JSON.stringify(end)} is not an end of a link, expected node:port such as R1:eth0`)
   const node = lab.node(end.slice(0, colon))
   const port = portNamed(portsOf(node), end.slice(colon + 1))
   if (port === undefined) throw noSuchPort(node, end.slice(colon + 1))
@@ -137,7 +138,7 @@ function requireFitting([a, b]: Ends): void {
   }
 }
 
-/** Ports of one compute are joined directly. */
+/** The wiring between two endpoints: direct on one compute, by UDP between two. */
 export function wiringOf([a, b]: Ends): Wiring {
   const { compute_id } = a.node
   return compute_id === b.node.compute_id ? { type: 'direct', compute_id } : { type: 'udp' }
@@ -151,7 +152,7 @@ const sameEnd = (ends: readonly LabLinkEnd[], end: LabLinkEnd): LabLinkEnd | und
       port_number === end.port_number && adapter_number === end.adapter_number && node_id.toLowerCase() === end.node_id,
   )
 
-/** Takes both ports until the result is called. 409 when one is linked, or is being linked. */
+/** Claims both ports until the returned function is called. 409 when a port is linked, or claimed. */
 function claimPorts(lab: Lab, ends: Ends): () => void {
   const keys = ends.map(({ end }) => keyOf(end))
   for (const { end, node, port } of ends) {
@@ -171,19 +172,19 @@ const portPathOf = (lab: Lab, node: NodeRecord, end: LabLinkEnd) => ({
   port_number: end.port_number,
 })
 
-/** What a link does to frames that leave each end. */
+/** The filters of each direction of a link. */
 const filtersOf = ({ filters, filters_ab, filters_ba }: LinkRecord) => ({
   filters_ab: { ...filters, ...filters_ab },
   filters_ba: { ...filters, ...filters_ba },
 })
 
-/** The same for the NIO of one end, which impairs what leaves it. */
+/** The options of the NIO at one end, which apply to frames that leave it. */
 const optionsOf = (record: LinkRecord, end: 0 | 1) => ({
   filters: end === 0 ? filtersOf(record).filters_ab : filtersOf(record).filters_ba,
   suspend: record.suspend,
 })
 
-/** A link between ports of one compute, as its compute is told of it. */
+/** The input of a direct link for its compute. */
 const directOf = (lab: Lab, record: LinkRecord) => ({
   nodes: record.nodes.map(({ node_id, adapter_number, port_number }) => ({
     ...{ node_type: lab.node(node_id).node_type, node_id, adapter_number, port_number },
@@ -192,7 +193,7 @@ const directOf = (lab: Lab, record: LinkRecord) => ({
   suspend: record.suspend,
 })
 
-/** Attaches both ends, or none: directly on one compute, by UDP between two. */
+/** Attaches both endpoints, or neither. */
 export async function wire(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -229,7 +230,7 @@ export async function wire(
       undo.push(() => ask(node.compute_id).detach(portPathOf(lab, node, end)))
     }
   } catch (error) {
-    for (const step of undo.reverse()) await step().catch(ignore('what cannot be undone must not hide why it failed'))
+    for (const step of undo.reverse()) await step().catch(ignore('the client gets the first error'))
     throw error
   }
 }
@@ -246,7 +247,7 @@ export async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Pro
   }
 }
 
-/** Detaches both ends; one that is not there any more needs nothing. */
+/** Detaches both endpoints; a missing one is skipped. */
 export async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
   if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct')

@@ -10,7 +10,7 @@ import { nameKey } from './names.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 
-/** Takes the last edit of a lab back, or makes it again. `check` refuses a name that the project would get. 409 with the reason when there is none, or it is not possible any more. */
+/** Reverts or repeats the last edit of a lab. `check` throws for a project name that the caller may not give. 409 with the reason. */
 export function undoEdit(
   labs: Labs,
   lab: Lab,
@@ -34,13 +34,13 @@ export function undoEdit(
   })
 }
 
-/** 409 when what the edit made is not what is there. */
+/** 409 when an entry was changed after the edit. */
 function requireUnchanged(lab: Lab, { before, after }: PastEdit): void {
   const now = lab.document.read(after.keys())
   for (const [key, value] of after) {
     const [table = '', id = ''] = key.split('/')
     if (!isSame(key, now.get(key), value))
-      throw conflict(`The edit cannot be taken back any more, and is forgotten: the ${table} ${id} was changed since`)
+      throw conflict(`The edit cannot be reverted any more, and is dropped: the ${table} ${id} was changed since`)
     const then = before.get(key) as NodeRecord | undefined
     if (table !== 'node') continue
     const other = [...lab.document.nodes.values()].find(
@@ -51,16 +51,14 @@ function requireUnchanged(lab: Lab, { before, after }: PastEdit): void {
         !after.has(`node/${it.node_id}`),
     )
     if (other !== undefined)
-      throw conflict(
-        `The edit cannot be taken back any more, and is forgotten: another node has the name ${other.name}`,
-      )
+      throw conflict(`The edit cannot be reverted any more, and is dropped: another node has the name ${other.name}`)
     const link = lab.document.linksOf(id).find(({ link_id }) => then === undefined && !after.has(`link/${link_id}`))
     if (link !== undefined)
-      throw conflict(`The edit cannot be taken back any more, and is forgotten: the node ${id} was linked since`)
+      throw conflict(`The edit cannot be reverted any more, and is dropped: the node ${id} was linked since`)
   }
 }
 
-/** Asks the computes for what the reverse edit needs, and writes what was before: nodes first, as links need them. */
+/** Makes the reverse changes on the computes, and writes the entries of before. Nodes come before the links that need them. */
 async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
   const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
   const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))
@@ -105,13 +103,13 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
   if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), ask, step)
 }
 
-/** Its directory stays until the project is closed. */
+/** Removes a node from its compute. Its directory stays until the project is closed. */
 async function removeFromCompute(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<void> {
   if (isKnownKind(record.node_type))
     await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)
 }
 
-/** A node that was deleted, made again in the directory that it had. */
+/** Makes a deleted node again, in its old directory. */
 async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
   const made = await makeNode(lab, record, ask)
   if (made.unmade !== undefined && record.unmade === undefined)
@@ -139,7 +137,7 @@ async function changed(lab: Lab, now: NodeRecord, then: NodeRecord, ask: AskComp
   }
 }
 
-/** What the feed is told of an entry, when it is written. */
+/** Prepares the event of an entry that is about to be written. */
 function newsOf(lab: Lab, key: string, before: unknown, after: unknown): () => LabNews {
   const [table = ''] = key.split('/')
   const view = (value: unknown): unknown =>
