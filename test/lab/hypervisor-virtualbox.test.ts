@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto'
+import { createHash, randomUUID } from 'node:crypto'
 import { readdir, readFile, stat } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -44,6 +44,21 @@ async function linked({ service, project }: VmLab, node: string): Promise<Peer> 
 }
 
 const request = Buffer.concat([Buffer.alloc(6, 0xff), Buffer.from('02000000000188b5', 'hex'), Buffer.alloc(46, 'q')])
+
+test('a VM that runs cannot be in a snapshot: the answer names it, and it runs on', async () => {
+  const { lab, world } = await labOf()
+  world.add('Router')
+  const node = await lab.node('Router', { headless: true })
+  const keep = () => lab.answer('POST', `${lab.project}/snapshots/${randomUUID()}`)
+  await lab.post(node, 'start')
+  expect(await keep()).toEqual([
+    409,
+    expect.stringContaining('Router (its disks and its memory are those of its hypervisor)'),
+  ])
+  expect((await lab.get(node)).status).toBe('started')
+  await lab.post(node, 'stop')
+  expect((await keep())[0]).toBe(201)
+})
 
 test('a VM of VirtualBox is one of the lab, and given back as it was', async () => {
   const { lab, world } = await labOf()
