@@ -29,17 +29,17 @@ import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
 import { ComputeWatch } from './watch.ts'
 
-/** How long requests wait for labs that are opened after a start of the service, ms. */
+/** How long requests wait for labs that the start of the service opens, ms. */
 const maxRestoreMs = 30_000
 
-/** Changes of what runs are saved together, after this time, ms. */
+/** Changes of `ran` within this time are saved together, ms. */
 const saveRanMs = 1000
-/** How old what is known of the nodes of a lab may be that is not listened to, ms. */
+/** Age of node states at which a lab without a feed reads them again, ms. */
 const freshMs = 1000
-/** How often it is looked whether the feed of a lab has readers, ms. */
+/** Time between two checks whether the feed of the only lab has readers, ms. */
 const readersMs = 5000
 
-/** On whose behalf a lab asks computes. */
+/** Gives the client of a compute, on behalf of the caller of a request or of the service itself. */
 export type AskCompute = (computeId: string) => ComputeClient
 
 interface LabsOptions {
@@ -48,19 +48,19 @@ interface LabsOptions {
   readonly events: EventLog
   /** Absent: there are no archives here. */
   readonly archives?: LabArchives
-  /** The only lab of this process, by its id. Its computes are listened to while its feed has readers, and else asked. */
+  /** The id of the only lab of this process. It reads the feeds of its computes only while its own feed has readers. */
   readonly only?: string
   /** Whether each lab has a process of its own, and this one only lists them. */
   readonly isDirectory?: boolean
-  /** Told of every change of what lists show. */
+  /** Stores the heads and the names of all labs; absent: this process does. */
   readonly directory?: LabDirectory
-  /** Has the process of a new lab make a copy of this one; absent: it is made here. */
+  /** Copies a lab in the process of the new lab; absent: this process does. */
   readonly copy?: CopyLab
-  /** The jobs of labs that have processes of their own. */
+  /** The jobs of all labs, where labs have processes of their own. */
   readonly jobs?: JobList
-  /** Told what a person has to look at. */
+  /** Logs a message for the administrator. */
   readonly warn: (message: string) => void
-  /** Told of failures that are defects. */
+  /** Logs failures that are defects. */
   readonly report: (error: unknown, what: string) => void
 }
 
@@ -73,7 +73,7 @@ export class Labs {
   readonly templates: Templates
   readonly symbols: Symbols
   readonly jobs: Jobs
-  /** Of all labs. */
+  /** The jobs of all labs. */
   readonly jobList: JobList
   readonly uses: LabUses
   readonly #listeners = new Set<(news: LabNews) => void>()
@@ -81,22 +81,22 @@ export class Labs {
   readonly #only: string | undefined
   readonly #directory: LabDirectory | undefined
   readonly #isDirectory: boolean
-  /** When a lab without readers was read of its computes, ms since 1970. */
+  /** When the nodes of the only lab were read, ms since 1970. */
   #readAt = 0
   /** Whether the feed of the only lab has readers. */
   #isAttended = false
   readonly #warn: (message: string) => void
-  /** Of every lab, whether it is in memory or not. */
+  /** The records of all projects, open and closed. */
   readonly #heads = new Map<string, ProjectRecord>()
   readonly #open = new Map<string, Lab>()
-  /** How many exports and copies under way need a lab open on its computes. */
+  /** Number of running operations of `whileOpen`, by lab. */
   readonly #users = new Map<string, number>()
-  /** Opening, closing and deleting one lab come one after the other; under '' so does what takes a name. */
+  /** One opening, closing, deletion or restore of a lab at a time. */
   readonly #mutex = new KeyedMutex()
   readonly #watch: ComputeWatch
-  /** Labs whose `ran` is saved soon, and what cancels that. */
+  /** Cancels the pending save of `ran` of a lab. */
   readonly #unsaved = new Map<Lab, () => void>()
-  /** Settled when what was open before is open again. */
+  /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
   #restored: Promise<void> = Promise.resolve()
 
   private constructor(options: LabsOptions, templates: Templates, symbols: Symbols) {
@@ -130,7 +130,7 @@ export class Labs {
       isBusy: (lab) => this.jobs.isBusy(lab.id),
       async hasTelnet({ id, document: { project } }) {
         const count = (computeId: string) => computes.client(computeId).telnetClients(id)
-        const none = ignore('a compute that does not answer has nobody at its consoles')
+        const none = ignore('a compute that does not answer counts as without clients')
         return (await mapLimit(project.computes, (it) => count(it).catch(none))).some((found) => (found ?? 0) > 0)
       },
       close: (lab) => this.close(lab.id, ownAsk(computes)),
@@ -153,7 +153,7 @@ export class Labs {
     this.#watch = new ComputeWatch(computes, listener, only)
   }
 
-  /** Opens what was open when the service ended. */
+  /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
   static async start(options: LabsOptions): Promise<Labs> {
     const { store } = options
     const tell = (action: string, event: unknown) => labs.#tell({ action, event })
@@ -165,7 +165,7 @@ export class Labs {
   }
 
   /**
-   * Opens the labs that were open before, and those that are to be opened at each start, once the computes are ready.
+   * Opens the labs that were open at the end of the last run, and those with `auto_open`, once `ready` resolves.
    */
   restore(ready: Promise<unknown> = Promise.resolve()): Promise<void> {
     const wanted = [...this.#heads].filter(
@@ -185,7 +185,7 @@ export class Labs {
     return this.#restored
   }
 
-  /** Told of what happens to projects and templates as such; the result ends that. */
+  /** Subscribes to events of projects and templates; the returned function unsubscribes. */
   listen(listener: (news: LabNews) => void): () => void {
     this.#listeners.add(listener)
     return () => void this.#listeners.delete(listener)
@@ -195,14 +195,14 @@ export class Labs {
     for (const listener of this.#listeners) listener(news)
   }
 
-  /** Tells the feed of a lab and that of the service. */
+  /** Emits an event to the feed of the lab and to that of the service. */
   #tellAll(lab: Lab, action: string): void {
     const news = { action, event: lab.project() }
     lab.tell(news)
     this.#tell(news)
   }
 
-  /** All labs, and with them the projects that only a compute knows. */
+  /** All labs, and the projects that only computes have. */
   async list(ask: AskCompute): Promise<LabProject[]> {
     await this.#restored
     const shown = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
@@ -217,7 +217,7 @@ export class Labs {
     return [...known, ...[...others.values()].map(unmanaged)].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  /** The id of a project that a path names by its id or its name. 404. */
+  /** The id of a project, from its id or its name in a path. 404. */
   idOf(word: string): string {
     if (isUuid(word)) return word.toLowerCase()
     const key = nameKey(word)
@@ -225,12 +225,12 @@ export class Labs {
     throw noSuchProject(word)
   }
 
-  /** The name of a lab; undefined for a project that is none. */
+  /** The name of a lab; undefined for a project that is not a lab. */
   nameOf(id: string): string | undefined {
     return this.#heads.get(id.toLowerCase())?.name
   }
 
-  /** The computes of a project, the first one first; undefined for a project that is no lab. */
+  /** Ids of the computes of a lab; undefined for a project that is not a lab. */
   computesOf(id: string): readonly string[] | undefined {
     return this.#open.get(id)?.document.project.computes ?? this.#heads.get(id)?.computes
   }
@@ -242,14 +242,14 @@ export class Labs {
     return document?.nodes.get(part)?.compute_id ?? (wiring?.type === 'direct' ? wiring.compute_id : undefined)
   }
 
-  /** An open lab. 404 for an unknown one, and with its own word for one that is closed. */
+  /** Finds an open lab. 404; for a closed lab with the error code `project-closed`. */
   async lab(word: string): Promise<Lab> {
     const lab = await this.find(word)
     if (lab.isOpen) return lab
     throw notFound(`project_id: the project ${word} is closed; open it first`, { word: 'project-closed' })
   }
 
-  /** A lab, open or closed, to read of. One that is being opened after a start of the service is waited for. 404. */
+  /** Finds an open or closed lab, for reading. Waits while the start of the service opens it. 404. */
   async find(word: string): Promise<Lab> {
     const id = this.idOf(word)
     if (this.#heads.get(id)?.is_open === true && !this.#open.has(id)) await this.#restored
@@ -260,7 +260,7 @@ export class Labs {
     }
     const entries = await this.#store.load(id)
     if (entries === undefined || this.#heads.get(id)?.unfinished) {
-      // A creation or a deletion that broke off may have left its name.
+      // A creation or a deletion that broke off may have left its name in the directory.
       if (!this.#heads.has(id)) await this.#directory?.remove(id)
       throw noSuchProject(word)
     }
@@ -283,7 +283,7 @@ export class Labs {
         computes: [await this.computes.choose(compute_id ?? undefined)],
         is_open: true,
       }
-      // The name is taken before anything is awaited.
+      // Before the next `await`, so that no other request takes the name.
       this.#takeName(id, record)
       try {
         await this.#directory?.put(id, record)
@@ -297,15 +297,15 @@ export class Labs {
         return lab.project()
       } catch (error) {
         this.#heads.delete(id)
-        await this.#directory?.remove(id).catch(ignore('why it was not created matters more'))
+        await this.#directory?.remove(id).catch(ignore('the client gets the first error'))
         throw error
       }
     })
   }
 
   /**
-   * Makes a closed project in one step: `fill` gives it what it has. It is not seen before it is complete. A failure leaves nothing, and
-   * neither does an end of the service.
+   * Makes a closed project whose content `fill` writes. The project is invisible until it is complete. A failure or a crash leaves nothing:
+   * the next start of the service removes an unfinished project.
    */
   async build(
     { name, path = null, ...settings }: LabProjectCreate,
@@ -313,7 +313,7 @@ export class Labs {
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
     const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
-    // What a creation that broke off has left goes first.
+    // The start of the service first removes unfinished projects.
     await this.#restored
     return this.#mutex.run(id, async () => {
       requireName(name)
@@ -346,13 +346,13 @@ export class Labs {
         this.#tell({ action: 'project.created', event: lab.project() })
         return lab.project()
       } catch (error) {
-        await this.#drop(id, isNew ? record.computes : [], ask).catch(ignore('why it could not be made matters more'))
+        await this.#drop(id, isNew ? record.computes : [], ask).catch(ignore('the client gets the first error'))
         throw error
       }
     })
   }
 
-  /** Runs something that needs a project open on its computes, and closes it there again if the lab is closed. */
+  /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
   async whileOpen<T>(lab: Lab, ask: AskCompute, run: () => Promise<T>): Promise<T> {
     if (!lab.isOpen) await settleSnapshots(lab, ask)
     const { computes, name } = lab.document.project
@@ -370,12 +370,12 @@ export class Labs {
     }
   }
 
-  /** Has opening, closing and deleting a lab wait. */
+  /** Runs an operation while no other opens, closes, deletes or restores the lab. */
   exclusively<T>(id: string, run: () => Promise<T>): Promise<T> {
     return this.#mutex.run(id, run)
   }
 
-  /** Opens a lab on its computes again, on which it was closed. */
+  /** Opens a lab on its computes again, and reads its nodes. */
   async reopen(lab: Lab, ask: AskCompute): Promise<void> {
     const { computes, name } = lab.document.project
     for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
@@ -384,17 +384,17 @@ export class Labs {
     await this.#refresh(lab, computes, ask)
   }
 
-  /** Shows another document of a lab. */
+  /** Takes note that the document of a lab was replaced. */
   replaced(lab: Lab): void {
     lab.history.clear()
-    this.#keepHead(lab.id, lab.document.project).catch(ignore('the next change of the project is told'))
+    this.#keepHead(lab.id, lab.document.project).catch(ignore('the next change of the project is saved again'))
   }
 
   closeOnComputes(lab: Lab, ask: AskCompute): Promise<void> {
     return this.#closeComputes(lab, ask)
   }
 
-  /** Keeps a document apart from that of its lab; undefined removes it. */
+  /** Saves a document apart from that of its lab (see `apart`); undefined removes it. */
   async keepApart(word: string, document: unknown): Promise<void> {
     if (document === undefined) await this.#store.remove(apart(word))
     else await this.#store.save(apart(word), new Map([['document', document]]))
@@ -404,14 +404,14 @@ export class Labs {
     return (await this.#store.load(apart(word)))?.get('document')
   }
 
-  /** The name, or the next free one with a number. */
+  /** The name, or if it is taken the next free one with a number. */
   async freeName(name: string): Promise<string> {
     if (this.#directory !== undefined) return this.#directory.freeName(name)
     const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
     return freeName(name, (key) => taken.has(key))
   }
 
-  /** Removes what is there of a project that was not completed. */
+  /** Removes an unfinished project. */
   async #drop(id: string, computes: readonly string[], ask: AskCompute): Promise<void> {
     for (const computeId of computes) await ask(computeId).removeProject(id).catch(unlessGone)
     await this.#store.remove(id)
@@ -423,7 +423,7 @@ export class Labs {
     return this.set(await this.find(word), given(input), ask)
   }
 
-  /** Gives a lab other settings; null is a value here. */
+  /** Changes the settings of a lab. In contrast to `update` null is a value. */
   async set(lab: Lab, input: Partial<ProjectRecord>, ask: AskCompute, step?: EditStep): Promise<LabProject> {
     const { name, ...settings } = input
     const record = { ...lab.document.project, ...settings }
@@ -451,7 +451,7 @@ export class Labs {
     return lab.project()
   }
 
-  /** Opens a lab on its computes, or one that only a compute knows. An open one is left as it is. */
+  /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
   async open(word: string, ask: AskCompute): Promise<LabProject> {
     const id = this.idOf(word)
     await this.#restored
@@ -474,7 +474,7 @@ export class Labs {
       this.#opened(id, lab)
       await this.#refresh(lab, computes, ask)
       this.#readAt = Date.now()
-      // After a start of the service it was open before, for everybody.
+      // A lab that the start of the service opens was open before, so there is no event.
       if (!lab.document.project.is_open) {
         await this.#saveOpen(lab, true)
         this.#tellAll(lab, 'project.opened')
@@ -487,17 +487,20 @@ export class Labs {
     })
   }
 
-  /** `nodes`: their ids; undefined: all. */
+  /** Starts nodes by a job, with `auto_start`. `nodes`: their ids; undefined: all. */
   #autoStart(lab: Lab, nodes: string[] | undefined, ask: AskCompute): void {
     if (!lab.document.project.auto_start || (nodes ?? [...lab.document.nodes.keys()]).length === 0) return
     try {
       this.jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, ask)
     } catch (error) {
-      lab.tell({ action: 'log.warning', event: { message: `Its nodes were not started: ${(error as Error).message}` } })
+      lab.tell({
+        action: 'log.warning',
+        event: { message: `The nodes of the project were not started: ${(error as Error).message}` },
+      })
     }
   }
 
-  /** Starts the nodes that ran on computes whose computers were started again since the lab last heard of them. */
+  /** Starts the nodes that ran on computes whose boot id has changed. */
   async #startAfterReboot(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
     if (!lab.document.project.auto_start) return
     const rebooted = new Set<string>()
@@ -518,7 +521,7 @@ export class Labs {
       )
   }
 
-  /** Stops its nodes, and keeps all. A closed one is left as it is. */
+  /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
   close(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
     return this.#mutex.run(id, async () => {
@@ -532,7 +535,7 @@ export class Labs {
     })
   }
 
-  /** Deletes a project everywhere. */
+  /** Deletes a lab, also on its computes. */
   remove(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
     return this.#mutex.run(id, async () => {
@@ -549,7 +552,7 @@ export class Labs {
     })
   }
 
-  /** Has a compute take part in an open lab, and remembers it. */
+  /** Opens an open lab on a further compute. */
   async enlist(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
     if (lab.document.project.computes.includes(computeId)) return
     await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
@@ -567,7 +570,7 @@ export class Labs {
   }
 
   /**
-   * As the directory of labs that have processes of their own: keeps what a list shows of one. 409 when another has its name.
+   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name.
    */
   register(id: string, head: ProjectRecord): Promise<void> {
     const before = this.#heads.get(id)
@@ -587,7 +590,7 @@ export class Labs {
     return this.#store.save(id, new Changes().project(head).entries)
   }
 
-  /** The same for one that is gone. */
+  /** Removes the head of a lab. */
   async forget(id: string): Promise<void> {
     const head = this.#heads.get(id)
     this.#heads.delete(id)
@@ -611,7 +614,7 @@ export class Labs {
     this.events.close()
     for (const [lab, cancel] of this.#unsaved) {
       cancel()
-      await lab.saveRan().catch(ignore('what is kept is a moment older'))
+      await lab.saveRan().catch(ignore('the saved set is a second older'))
     }
   }
 
@@ -655,7 +658,7 @@ export class Labs {
     return items
   }
 
-  /** Whether computes tell what happens in the labs that are open. */
+  /** Whether this process reads the feeds of computes. */
   get #listens(): boolean {
     return this.#only === undefined || this.#isAttended
   }
@@ -666,7 +669,7 @@ export class Labs {
     for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
   }
 
-  /** Listens to the computes of the only lab while its feed has readers: else this process can sleep. */
+  /** Reads the feeds of the computes of the only lab while its own feed has readers: otherwise this process can sleep. */
   async #attend(lab: Lab): Promise<void> {
     this.#isAttended = true
     const over = new AbortController()
@@ -718,7 +721,7 @@ export class Labs {
     await this.#keepHead(lab.id, lab.document.project)
   }
 
-  /** Reads the nodes of a lab of its computes. */
+  /** Reads the nodes of a lab from computes. */
   async #refresh(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
     await mapLimit(computes, async (computeId) => {
       const nodes = [...lab.document.nodes.values()].filter(({ compute_id }) => compute_id === computeId)
@@ -729,7 +732,7 @@ export class Labs {
             if (node_type !== kind) continue
             const node = shown.get(node_id)
             if (node === undefined)
-              lab.troubles.set(node_id, 'Its compute does not have it any more: delete it, or make it again')
+              lab.troubles.set(node_id, 'Its compute has lost the node: delete the node, or create it again')
             else {
               lab.troubles.delete(node_id)
               lab.shown.set(node_id, node)
@@ -744,14 +747,14 @@ export class Labs {
     })
   }
 
-  /** A compute is there again, or was not heard: its part of each lab is opened if it is not, and read. */
+  /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
   async #refreshAll(computeId: string): Promise<void> {
     const ask = ownAsk(this.computes)
     for (const lab of this.#openOn(computeId)) {
       const { name } = lab.document.project
       try {
         const there = await ask(computeId).openProject({ project_id: lab.id, name })
-        // It was renamed while the compute was away.
+        // The lab was renamed while the compute was not connected.
         if (there.name !== name) await ask(computeId).updateProject(lab.id, { name })
         await this.#refresh(lab, [computeId], ask)
         await this.#startAfterReboot(lab, [computeId], ask)
@@ -772,19 +775,19 @@ export class Labs {
     }
   }
 
-  /** 503 while a compute of the lab is not connected: what is there would be half of what is asked for. */
+  /** 503 while a compute of the lab is not connected: the operation would be done in part only. */
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const [name] = await this.computes.absent(lab.document.project.computes)
     if (name === undefined) return
     throw new ApiError(
       503,
       `The compute ${name} has nodes of the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
-        'the compute is there again, or remove the compute by DELETE /v2/computes/{compute_id} first',
+        'the compute is connected again, or remove the compute by DELETE /v2/computes/{compute_id} first',
       { word: 'compute-unreachable', headers: retryAfter },
     )
   }
 
-  /** A compute tells what happened to a node. */
+  /** Handles an event of a compute. */
   #heard(lab: Lab, computeId: string, payload: EventPayload): void {
     if (payload.type === 'node.updated' || payload.type === 'node.deleted') {
       const { kind: _, ...shown } = payload.node as unknown as {
@@ -801,13 +804,13 @@ export class Labs {
       if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
       else lab.shown.set(record.node_id, shown)
       if (payload.type === 'node.deleted')
-        lab.troubles.set(record.node_id, 'It was deleted on its compute: delete it here, or make it again')
+        lab.troubles.set(record.node_id, 'The node was deleted on its compute: delete it here too, or create it again')
       lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
     } else if (payload.type.startsWith('log.') && 'message' in payload)
       lab.tell({ action: payload.type, event: { message: payload.message } })
   }
 
-  /** Remembers whether a node is to run. One that ended by itself, or with the computer, still is. */
+  /** Updates `ran`. A node that ended by itself, or with its host, stays in it. */
   #noteRun(
     lab: Lab,
     { node_id, status, status_reason }: { node_id: string; status: string; status_reason?: string | null },
@@ -846,18 +849,19 @@ export class Labs {
   }
 }
 
-/** The service itself asks. */
+/** Clients of computes on behalf of the service itself. */
 const ownAsk =
   (computes: LabComputes): AskCompute =>
   (computeId) =>
     computes.client(computeId)
-/** A compute that is not there is renamed when it comes back. */
+
+/** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
 function unlessAway(error: unknown): void {
   if (!(error instanceof ApiError) || error.word !== 'compute-unreachable') throw error
 }
 
 function requireName(name: string): void {
-  if (isUuid(name)) throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+  if (isUuid(name)) throw badRequest('name: a name must not have the form of an id; choose another name')
 }
 
 const projectExists = (id: string): ApiError =>
@@ -866,7 +870,7 @@ const projectExists = (id: string): ApiError =>
 const noSuchProject = (word: string): ApiError =>
   notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
 
-/** A lab that is not in this process: of it only the settings are known. */
+/** A lab that is not open in this process, from its head. */
 function shownHead(
   { computes: _, is_open: __, unfinished: ___, restoring: ____, taking: _____, ...record }: ProjectRecord,
   status: LabProject['status'],
@@ -874,7 +878,7 @@ function shownHead(
   return { ...record, status, filename: `${record.name}.gns3` }
 }
 
-/** A project that only a compute knows, as a lab that was not opened here yet. */
+/** A project that only a compute has, in the form of a closed lab. */
 const unmanaged = ({ project_id, name, path }: Project): LabProject => ({
   project_id,
   name: name ?? project_id.slice(0, 8),

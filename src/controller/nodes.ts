@@ -257,8 +257,7 @@ const nameClaim = (name: string): string => `name/${nameKey(name)}`
 
 /** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
 function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?: string): string {
-  if (isUuid(wanted))
-    throw badRequest('name: a name that looks like an id cannot be told from one; choose another name')
+  if (isUuid(wanted)) throw badRequest('name: a name must not have the form of an id; choose another name')
   const taken = new Set(
     [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self).map(({ name }) => nameKey(name)),
   )

@@ -22,13 +22,13 @@ export const snapshotView = (lab: Lab, { computes: _, ran = {}, ...record }: Sna
   running: Object.keys(ran).length,
 })
 
-/** Keeps a lab as it is on all its computes, at the same time. A failure leaves nothing. */
+/** Takes a snapshot of a lab, on all its computes at the same time. A failure leaves nothing. */
 export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute): Promise<LabSnapshot> {
   return labs.exclusively(lab.id, async () => {
     await settleTaking(lab, ask)
     const { snapshots, project } = lab.document
     if (snapshots.size >= maxSnapshots)
-      throw conflict(`The project has ${maxSnapshots} snapshots, the most that are kept: delete one first`)
+      throw conflict(`The project has ${maxSnapshots} snapshots already, which is the limit: delete one first`)
     if ([...snapshots.values()].some((it) => nameKey(it.name) === nameKey(name)))
       throw conflict(`name: there is a snapshot ${name} already; choose another name`, { word: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
@@ -61,8 +61,8 @@ export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute
       }))
       return snapshotView(lab, record)
     } catch (error) {
-      await labs.keepApart(snapshot_id, undefined).catch(ignore('why it could not be kept matters more'))
-      await settleTaking(lab, ask).catch(ignore('what is left of it goes when the project is opened'))
+      await labs.keepApart(snapshot_id, undefined).catch(ignore('the client gets the first error'))
+      await settleTaking(lab, ask).catch(ignore('opening the project removes the rest'))
       throw error
     }
   })
@@ -83,8 +83,8 @@ export function removeSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute
 }
 
 /**
- * Makes a lab what it was. All computes copy the files of the snapshot first, then all exchange them; when one cannot, or the
- * document cannot be saved, all take it back, and the lab is what it was before.
+ * Restores a lab to a snapshot. First all computes copy the files of the snapshot, then all exchange them. When one of them fails, or the
+ * document cannot be saved, all undo that, and the lab is as before.
  */
 export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute): Promise<LabProject> {
   return labs.exclusively(lab.id, async () => {
@@ -96,7 +96,7 @@ export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskComput
     try {
       await all('prepare')
     } catch (error) {
-      await all('undo').catch(ignore('the next restore removes what is left of it'))
+      await all('undo').catch(ignore('the next restore removes the rest'))
       throw error
     }
     const { computes: before } = lab.document.project
@@ -118,15 +118,15 @@ export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskComput
         return { changes, news: () => [], result: undefined }
       })
     } catch (error) {
-      await settleSnapshots(lab, ask).catch(ignore('it is taken back when the project is opened'))
-      if (lab.isOpen) await labs.reopen(lab, ask).catch(ignore('why it could not be restored matters more'))
+      await settleSnapshots(lab, ask).catch(ignore('opening the project undoes the restore'))
+      if (lab.isOpen) await labs.reopen(lab, ask).catch(ignore('the client gets the first error'))
       throw error
     }
     labs.replaced(lab)
-    await settleSnapshots(lab, ask).catch(ignore('what was before is removed when the project is opened'))
+    await settleSnapshots(lab, ask).catch(ignore('opening the project removes the old files'))
     for (const computeId of before)
       if (!record.computes.includes(computeId))
-        await ask(computeId).removeProject(lab.id).catch(ignore('it is on that compute only, and without nodes here'))
+        await ask(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
     if (lab.isOpen) await labs.reopen(lab, ask)
     if (lab.isOpen) await runRestored(lab, ask)
     lab.tell({ action: 'snapshot.restored', event: snapshotView(lab, record) })
@@ -134,9 +134,9 @@ export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskComput
   })
 }
 
-/** Ends what was interrupted: a snapshot is taken back; so is a restore on all computes, or they forget what was before. */
+/** Settles what was interrupted: removes a partial snapshot, and undoes a restore, or removes the files from before it. */
 export async function settleSnapshots(lab: Lab, ask: AskCompute): Promise<void> {
-  await settleTaking(lab, ask).catch(ignore('a compute that is away is asked again when the project is opened next'))
+  await settleTaking(lab, ask).catch(ignore('the next opening of the project tries again'))
   const { restoring } = lab.document.project
   if (restoring === undefined) return
   const { snapshot_id, way } = restoring
@@ -153,7 +153,7 @@ async function settleTaking(lab: Lab, ask: AskCompute): Promise<void> {
   await setProject(lab, ({ taking: _, ...project }) => project)
 }
 
-/** Has the nodes of an open lab run that ran in the snapshot to which it was restored. */
+/** Starts the nodes that ran in the restored snapshot. */
 export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
   const { restoring } = lab.document.project
   if (restoring?.way !== 'on') return

@@ -12,15 +12,14 @@ const yesOrNo = (description: string) => Type.Optional(oneOf(['yes', 'no'], { de
 const noArchives = { 501: 'This service makes and reads no archives' }
 const media = 'application/gns3project'
 
-/** Labs as archives. */
 export const labArchiveEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path: `${base}/{project_id}/export`, owner, tag, params: Type.Object(projectParam) },
-    summary: 'Read a project whose nodes are stopped as an archive, a zip file of release 2.2 (.gns3project)',
+    summary: 'Export a project as an archive: a zip file of GNS3 2.2 (.gns3project); its nodes must be stopped',
     query: Type.Object({
-      include_images: yesOrNo('Whether the archive has the images; else it has their digests alone'),
-      include_snapshots: yesOrNo('Taken, and without effect: snapshots stay with the project'),
-      reset_mac_addresses: yesOrNo('Whether MAC addresses are left out, so that a copy gets its own'),
+      include_images: yesOrNo('Whether the archive has the images, and not only their digests'),
+      include_snapshots: yesOrNo('Accepted without effect: an archive has no snapshots'),
+      reset_mac_addresses: yesOrNo('Whether MAC addresses are left out, so that an import makes new ones'),
       compression: Type.Optional(
         oneOf(['none', 'zip'], { default: 'zip', description: 'Whether files are compressed' }),
       ),
@@ -50,17 +49,16 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/import`, owner, tag, params: Type.Object({ project_id: Uuid }) },
     scope: 'own',
-    summary: 'Make a closed project of this id of an archive (.gns3project); a failure leaves nothing',
-    description:
-      'A name that is taken becomes the next free one. A node that cannot be made here is kept as a placeholder.',
+    summary: 'Import an archive (.gns3project) as a closed project of this id; a failure leaves nothing',
+    description: 'A taken name becomes the next free one. A node that the compute cannot make becomes a placeholder.',
     query: Type.Object({ name: Type.Optional({ ...Name, description: 'Default: the name in the archive' }) }),
     bodyKind: 'raw',
     replies: { 201: { description: 'The project, closed', schema: LabProject } },
     errors: {
-      400: 'The body is no archive, or one that is damaged, encrypted or has names that leave it',
-      408: 'The body stopped coming',
-      409: 'There is a project of this id, or the archive is of a newer version',
-      413: 'The archive would become too large',
+      400: 'The body is not an archive, or is damaged, encrypted or has unsafe names',
+      408: 'The body sent no data for too long',
+      409: 'There is a project of this id, or the archive is of another version',
+      413: 'The content of the archive is too large',
       ...noArchives,
       507: 'The disk is nearly full',
     },

@@ -29,7 +29,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Created and open', schema: LabProject } },
     errors: {
       409: 'There is a project of this name or id',
-      503: 'No compute is there',
+      503: 'No compute is connected',
       507: 'The disk is nearly full',
     },
     async handle({ body }, context) {
@@ -64,7 +64,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     ...{ method: 'DELETE', path: `${base}/{project_id}`, owner, tag, params },
     summary: 'Delete a project with its nodes and files, on all its computes',
     replies: { 204: { description: 'Deleted' } },
-    errors: { 404: unknown, 503: 'A compute of it is not there' },
+    errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
       await labs.remove(params.project_id, ask)
@@ -73,7 +73,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'GET', path: `${base}/{project_id}/stats`, owner, tag, params },
-    summary: 'Count what a project has',
+    summary: 'Count the nodes, links, drawings and snapshots of a project',
     replies: { 200: { description: 'The numbers', schema: LabStats } },
     errors: { 404: unknown },
     async handle({ params }, context) {
@@ -84,7 +84,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/open`, owner, tag, params },
-    summary: 'Open a project; one that only a compute knows is taken over',
+    summary: 'Open a project, also one that only a compute has',
     bodyKind: 'ignored',
     replies: { 201: { description: 'Open', schema: LabProject } },
     errors: { 404: unknown },
@@ -95,7 +95,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/close`, owner, tag, params },
-    summary: 'Close a project: its nodes are stopped, and all is kept',
+    summary: 'Close a project: stop its nodes, and keep its files',
     bodyKind: 'ignored',
     replies: { 204: { description: 'Closed' } },
     errors: { 404: unknown },
@@ -108,7 +108,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   ...['', '/ws'].map((tail) =>
     endpoint({
       ...{ method: 'GET', path: `${base}/{project_id}/notifications${tail}`, owner, tag, params },
-      summary: `Feed of what happens in a project${tail === '' ? '' : ', as a websocket'}`,
+      summary: `Feed of the events of a project${tail === '' ? '' : ', as a websocket'}`,
       description:
         'One JSON object a line: node.created, node.updated, node.deleted, the same of link, drawing and job, project.updated, ' +
         'project.closed, project.deleted, log.warning, log.error, ping. With "Accept: text/event-stream" as server-sent events.',

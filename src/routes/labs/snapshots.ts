@@ -21,7 +21,7 @@ const full = { 507: 'The disk is nearly full; nothing has changed' }
 export const labSnapshotEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/duplicate`, owner, tag: 'v2 projects', params: inProject },
-    summary: 'Make a closed copy of a project whose nodes are stopped, with ids of its own',
+    summary: 'Make a closed copy of a project, with new ids; its nodes must be stopped',
     body: Type.Object(
       {
         name: Name,
@@ -30,7 +30,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
           Type.Boolean({ default: false, description: 'Whether the nodes of the copy get other MAC addresses' }),
         ),
       },
-      { $id: 'LabProjectCopy', additionalProperties: false, description: 'What a copy of a project is given' },
+      { $id: 'LabProjectCopy', additionalProperties: false, description: 'Input of a copy of a project' },
     ),
     replies: { 201: { description: 'The copy, closed', schema: LabProject } },
     errors: { 404: unknown, 409: 'A node runs, its kind cannot be copied, or the name is taken', ...full },
@@ -44,14 +44,13 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   ...(['undo', 'redo'] as const).map((way) =>
     endpoint({
       ...{ method: 'POST', path: `${base}/{project_id}/${way}`, owner, tag: 'v2 projects', params: inProject },
-      summary:
-        way === 'undo' ? 'Take the last edit of an open project back' : 'Make the edit again that was taken back',
-      description: 'Of the last 100 edits, while the project is open. A node that was deleted has its files again.',
+      summary: way === 'undo' ? 'Revert the last edit of an open project' : 'Repeat the edit that was reverted last',
+      description: 'The last 100 edits are stored while the project is open. A deleted node gets its files back.',
       bodyKind: 'ignored',
       replies: { 200: { description: 'The project', schema: LabProject } },
       errors: {
         404: noSuchProject,
-        409: `There is nothing to ${way}, or it is not possible any more; the message says why`,
+        409: `There is nothing to ${way}, or the edit cannot be reverted; the message says why`,
       },
       async handle({ params }, context) {
         const { labs, ask } = labsOf(context)
@@ -64,7 +63,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path, owner, tag, params: inProject },
     summary: 'List the snapshots of a project',
-    replies: { 200: { description: 'The oldest first', schema: Type.Array(LabSnapshot) } },
+    replies: { 200: { description: 'The snapshots, the oldest first', schema: Type.Array(LabSnapshot) } },
     errors: { 404: unknown },
     async handle({ params }, context) {
       const lab = await labsOf(context).labs.find(params.project_id)
@@ -73,12 +72,12 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path, owner, tag, params: inProject },
-    summary: 'Keep a project as it is: nodes, links, drawings, files, and the memory of machines that run',
+    summary: 'Take a snapshot of a project: nodes, links, drawings, files, and the memory of running machines',
     body: LabSnapshotCreate,
     replies: { 201: { description: 'The snapshot', schema: LabSnapshot } },
     errors: {
       404: unknown,
-      409: 'A node cannot be kept while it runs, the name is taken, or there are too many snapshots',
+      409: 'A node of that kind runs, the name is taken, or there are too many snapshots',
       ...full,
     },
     async handle({ params, body }, context) {
@@ -99,10 +98,10 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/{snapshot_id}/restore`, owner, tag, params },
-    summary: 'Make a project what it was; its nodes are stopped first, all ids stay, and nodes that ran run again',
+    summary: 'Stop the nodes of a project and restore it; ids stay, and nodes that ran are started again',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The project', schema: LabProject } },
-    errors: { 404: noSuchSnapshot, 503: 'A compute of it is not there; nothing has changed', ...full },
+    errors: { 404: noSuchSnapshot, 503: 'A compute of the project is not connected; nothing has changed', ...full },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
       return created(await restoreSnapshot(labs, await labs.find(params.project_id), params.snapshot_id, ask))
