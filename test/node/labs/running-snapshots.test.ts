@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
-import { mkdir, writeFile } from 'node:fs/promises'
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
@@ -184,6 +184,22 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
       status: 'stopped',
       status_reason: expect.stringContaining('stop the node to begin without it'),
     })
+    await lab.act('R1', 'stop')
+    await lab.act('R1', 'start')
+    await lab.expectNext('R1', 'a')
+  })
+
+  it('is not read through a link', async () => {
+    const lab = await CountingLab.open()
+    const { node_id } = await lab.machine('R1')
+    await lab.act('R1', 'stop')
+    const memory = join(lab.directory, 'project-files/machine-emulator', node_id, 'memory.started')
+    await symlink('/etc/hostname', memory)
+    const refused = await lab.service.fetch(`${campus}/nodes/R1/start`, { method: 'POST', body: '{}' })
+    expect([refused.status, ((await refused.json()) as { message: string }).message]).toEqual([
+      409,
+      expect.stringContaining('The memory: symbolic links go round in circles'),
+    ])
     await lab.act('R1', 'stop')
     await lab.act('R1', 'start')
     await lab.expectNext('R1', 'a')

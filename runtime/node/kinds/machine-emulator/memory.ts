@@ -68,12 +68,12 @@ export async function keepMemory(qmp: Qmp, node: MachineKindNode, options: Keep)
   }
   try {
     signal.throwIfAborted()
+    await using file = await open(join(directory, fileOf(state)), 'wx', 0o600)
     const { connection } = await listening(server, socket, signal)
     await prepare(qmp)
     const concluded = conclusion(qmp, ms)
     await qmp.execute('migrate', { uri: `unix:${socket.inside}` }, askMs)
     const peer = await connection
-    await using file = await open(join(directory, fileOf(state)), 'wx', 0o600)
     await withDiskErrors('The memory', () => pipeline(peer, counted, file.createWriteStream(), { signal }))
     await concluded
     return size
@@ -96,8 +96,10 @@ export async function loadMemory(
   const state = memoryIn(node.directory)
   if (state === undefined) throw conflict('The file with the memory of the machine is missing: start it again')
   const socket = socketOf(node, runDirectory)
-  // The emulator may write to the directory: no link is followed.
-  await using file = await open(join(node.directory, fileOf(state)), constants.O_RDONLY | constants.O_NOFOLLOW)
+  // The emulator may write to the directory: no link is followed, and no open waits for a writer of a FIFO.
+  const flags = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK
+  await using file = await withDiskErrors('The memory', () => open(join(node.directory, fileOf(state)), flags))
+  if (!(await file.stat()).isFile()) throw conflict(`${fileOf(state)} is not a file`)
   try {
     await socket.remove()
     await prepare(qmp)
