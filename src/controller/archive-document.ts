@@ -82,6 +82,9 @@ const More = Type.Object(
     /** By their ids: settings of nodes and links that the document lacks. */
     nodes: Type.Record(text, Type.Record(text, Type.Unknown())),
     links: Type.Record(text, Type.Record(text, Type.Unknown())),
+    /** What old clients gave of the project and of drawings, and is not known here. */
+    project: Type.Optional(Type.Object({ kept: Type.Optional(kept) })),
+    drawings: Type.Optional(Type.Record(text, Type.Object({ kept }))),
     /** SHA-256 of images, by `{directory}/{name}`. */
     images: Type.Record(text, Type.String({ pattern: '^[0-9a-f]{64}$' })),
   },
@@ -106,7 +109,11 @@ export function archiveOf(
   { project, nodes, links, drawings }: LabDocument,
   { resetsAddresses, images }: { resetsAddresses: boolean; images: Readonly<Record<string, string>> },
 ): { document: unknown; more: unknown } {
-  const more: More = { nodes: {}, links: {}, images: { ...images } }
+  const keptOf = [...drawings.values()].flatMap(({ drawing_id, kept }) => (kept ? [[drawing_id, { kept }]] : []))
+  const more: More = {
+    ...{ nodes: {}, links: {}, images: { ...images } },
+    ...{ project: given({ kept: project.kept }), drawings: Object.fromEntries(keptOf) },
+  }
   const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings))
   const nodeOf = (node: NodeRecord) => {
@@ -225,9 +232,21 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
     } as LinkRecord
   })
   const drawings = topology.drawings.map(
-    (drawing): DrawingRecord => ({ drawing_id: idOf(drawing.drawing_id), ...fitting(drawingFields, drawing) }),
+    (drawing): DrawingRecord => ({
+      drawing_id: idOf(drawing.drawing_id),
+      ...fitting(drawingFields, drawing),
+      ...extra.drawings?.[drawing.drawing_id],
+    }),
   )
-  return { name, settings: fitting(labSettings, settings), ids, nodes, links, drawings, images: extra.images }
+  return {
+    name,
+    settings: { ...fitting(labSettings, settings), ...extra.project },
+    ids,
+    nodes,
+    links,
+    drawings,
+    images: extra.images,
+  }
 }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>

@@ -1,6 +1,8 @@
+import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { LabProject } from '../model/lab/project.ts'
+import { isUuid } from '../schema/fields.ts'
 import {
   type ArchivedLab,
   archivedLab,
@@ -107,13 +109,19 @@ const isExported = (path: string): boolean => {
   )
 }
 
+/** Whether a file is in the directory of a node that the lab has not: that of a deleted one stays until the lab is closed. */
+const isOfDeleted = ({ document }: Lab, path: string): boolean => {
+  const [first, , id = ''] = path.split('/')
+  return first === 'project-files' && isUuid(id) && !document.nodes.has(id.toLowerCase())
+}
+
 /** The files of a lab on all its computes, under their names in archives. */
 async function* filesOf(lab: Lab, ask: AskCompute): AsyncGenerator<ArchiveMember> {
   const names = new Set<string>()
   for (const computeId of lab.document.project.computes) {
     for (const { path } of await ask(computeId).files(lab.id)) {
       const name = renamed(path, archiveWord)
-      if (!isExported(path) || names.has(name)) continue
+      if (!isExported(path) || isOfDeleted(lab, path) || names.has(name)) continue
       names.add(name)
       yield { name, ...(await ask(computeId).readFile(lab.id, path)) }
     }
@@ -156,7 +164,18 @@ async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<
 /** Makes a closed project from an archive. 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
 export async function importLab(
   labs: Labs,
-  { project_id, name, check }: { project_id: string; name?: string | undefined; check: (name: string) => void },
+  {
+    project_id,
+    name,
+    storesImages,
+    check,
+  }: {
+    project_id: string
+    name?: string | undefined
+    /** Else nodes whose images are missing are placeholders. */
+    storesImages: boolean
+    check: (name: string) => void
+  },
   content: ReadableStream<Uint8Array>,
   ask: AskCompute,
 ): Promise<LabProject> {
@@ -166,14 +185,17 @@ export async function importLab(
   const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
   const read = archivedLab(document, more, project_id)
   const files = filesIn(archive, read)
+  // An image that is not in the archive may be there under another name.
+  for (const [name, of] of imagesBeside(read)) if (!files.images.has(name)) files.images.set(name, of)
   const input = { ...read.settings, project_id, name: await labs.freeName(name ?? read.name) }
   check(input.name)
-  // `await` before `return`: the archive is closed at the end of this function.
-  return await labs.build(input, { ask }, async (lab) => {
+  const undo: (() => Promise<void>)[] = []
+  const fill = async (lab: Lab) => {
     const [computeId = ''] = lab.document.project.computes
     const to = ask(computeId)
-    const others = new Map<string, string>()
-    for (const [from, path] of files.images) await putImage(archive, from, path, { to, sums: read.images, others })
+    const images = { to, sums: read.images, stores: storesImages, others: new Map<string, string>() }
+    const { others } = images
+    for (const [from, path] of files.images) await putImage(archive, from, path, { ...images, undo })
     for (const [from, path] of files.project)
       await to.writeFile(lab.id, path, await archive.read(from), archive.members.get(from) as number)
     const changes = new Changes()
@@ -193,7 +215,14 @@ export async function importLab(
     const joined = new Changes()
     for (const link of await joinLinks(labs, lab, read.links, ask)) joined.put('link', link.link_id, link)
     await lab.edit(() => ({ changes: joined, ...silent }))
-  })
+  }
+  try {
+    // The archive is closed when this has ended.
+    return await labs.build(input, { ask }, fill)
+  } catch (error) {
+    for (const step of undo) await step().catch(ignore('why it could not be imported matters more'))
+    throw error
+  }
 }
 
 function requireDocument({ members }: OpenArchive): void {
@@ -205,12 +234,9 @@ function requireDocument({ members }: OpenArchive): void {
 function filesIn(
   { members }: OpenArchive,
   { ids, nodes }: ArchivedLab,
-): {
-  project: ReadonlyMap<string, string>
-  images: ReadonlyMap<string, { kind: ImageKindName; path: string }>
-} {
+): { project: ReadonlyMap<string, string>; images: Map<string, ImagePlace> } {
   const project = new Map<string, string>()
-  const images = new Map<string, { kind: ImageKindName; path: string }>()
+  const images = new Map<string, ImagePlace>()
   const directories = [
     'project-files',
     ...nodes.map(({ node_type, node_id }) => `project-files/${node_type}/${node_id}`),
@@ -241,13 +267,30 @@ function filesIn(
       places.set(at, type)
     }
     if (name === documentName || name === moreName || words[0] === 'snapshots') continue
-    const kind = words[0] === 'images' ? kindOfDirectory(words[1] ?? '') : undefined
-    if (kind !== undefined && isImageKind(kind) && words.length > 2)
-      images.set(name, { kind, path: words.slice(2).join('/') })
+    const image = imagePlace(words)
+    if (image !== undefined) images.set(name, image)
     else if (words[0] !== 'images') project.set(name, place)
   }
   return { project, images }
 }
+
+interface ImagePlace {
+  readonly kind: ImageKindName
+  readonly path: string
+}
+
+function imagePlace([first, directory = '', ...path]: readonly string[]): ImagePlace | undefined {
+  const kind = first === 'images' ? kindOfDirectory(directory) : undefined
+  if (kind !== undefined && isImageKind(kind) && path.length > 0) return { kind, path: path.join('/') }
+  return undefined
+}
+
+/** The images whose digests an archive has, by the names that they have in archives. */
+const imagesBeside = ({ images }: ArchivedLab): [string, ImagePlace][] =>
+  Object.keys(images).flatMap((name) => {
+    const place = imagePlace(['images', ...name.split('/')])
+    return place === undefined ? [] : [[`images/${name}`, place]]
+  })
 
 async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
   if ((archive.members.get(name) ?? 0) > maxDocumentBytes)
@@ -260,31 +303,44 @@ async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
   }
 }
 
-/** Stores an image on a compute that lacks it. If another image has its name, the new one gets a name with its digest. */
+/**
+ * Gives an image to a compute that lacks it. One with its digest is used under the name that it has there. Another one that is there under
+ * its name stays: this one gets a name with its digest.
+ */
 async function putImage(
   archive: OpenArchive,
   from: string,
-  { kind, path }: { kind: ImageKindName; path: string },
+  { kind, path }: ImagePlace,
   {
     to,
     sums,
+    stores,
     others,
-  }: { to: ReturnType<AskCompute>; sums: Readonly<Record<string, string>>; others: Map<string, string> },
+    undo,
+  }: {
+    to: ReturnType<AskCompute>
+    sums: Readonly<Record<string, string>>
+    stores: boolean
+    others: Map<string, string>
+    undo: (() => Promise<void>)[]
+  },
 ): Promise<void> {
   const sum = sums[from.slice('images/'.length)]
   const list = await to.images.list(kind)
-  const same = sum === undefined ? undefined : list.find(({ sha256 }) => sha256 === sum)
   const there = list.find((it) => it.path === path)
-  if (same !== undefined || (there !== undefined && (sum === undefined || there.sha256 === undefined))) {
-    if (same !== undefined && same.path !== path) others.set(`${kind} ${path}`, same.path)
-    return
-  }
+  const size = archive.members.get(from)
+  if (sum !== undefined && there?.sha256 !== sum) {
+    const same = list.find(({ sha256 }) => sha256 === sum)
+    if (same !== undefined) return void others.set(`${kind} ${path}`, same.path)
+  } else if (there !== undefined) return
+  if (size === undefined || !stores || (there !== undefined && there.sha256 === undefined)) return
   const name = there === undefined ? path : path.replace(/(\.[^./]*)?$/, `-${sum?.slice(0, 8)}$1`)
   if (name !== path) others.set(`${kind} ${path}`, name)
   await to.images.write(kind, name, await archive.read(from), {
-    size: archive.members.get(from) as number,
+    size,
     digests: sum === undefined ? [] : [{ algorithm: 'sha-256', hex: sum }],
   })
+  undo.push(() => to.images.remove(kind, name))
 }
 
 export const archiveName = ({ name }: LabProject): string => `${name.replaceAll(/[^\w .()-]/g, '_')}.gns3project`

@@ -171,11 +171,14 @@ export class Labs {
     const wanted = [...this.#heads].filter(
       ([, { is_open, auto_open, unfinished }]) => is_open || auto_open || unfinished,
     )
-    const open = async ([id, { is_open, unfinished, computes }]: (typeof wanted)[number]) => {
-      if (unfinished)
-        return this.#drop(id, computes, ownAsk(this.computes)).catch(
-          ignore('the next start of the service tries again'),
-        )
+    const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
+      if (unfinished) {
+        const ask = ownAsk(this.computes)
+        // A compute that ended before it knew the project has its directory, and removes it with the project.
+        const known = mapLimit(computes, (computeId) => ask(computeId).openProject({ project_id: id, name }))
+        await known.then(() => this.#drop(id, computes, ask)).catch(ignore('the next start of the service tries again'))
+        return
+      }
       await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch(({ message }: Error) =>
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
@@ -321,6 +324,7 @@ export class Labs {
       const first = like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined))
       const record: ProjectRecord = {
         ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
+        ...given({ kept: settings.kept }),
         ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
       }
       this.#takeName(id, record)
@@ -328,10 +332,11 @@ export class Labs {
       try {
         const lab = new Lab(id, new Map([['project', record]]), this.#store, this.events)
         await this.#directory?.put(id, record)
-        await this.#store.save(id, new Changes().project(record).entries)
         const input = { project_id: id, name }
+        // First: what is kept as unfinished is removed from its computes by the next start.
         for (const computeId of record.computes)
           if ((await ask(computeId).projects()).some(({ project_id }) => project_id === id)) throw projectExists(id)
+        await this.#store.save(id, new Changes().project(record).entries)
         isNew = true
         const made = await ask(first).openProject({ ...input, path })
         for (const computeId of like.slice(1)) await ask(computeId).openProject(input)

@@ -5,6 +5,7 @@ import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import { type Ask, staysUnseen } from '../support/others-project.ts'
 import { TestService } from '../support/service.ts'
+import { zipOf } from '../support/zip.ts'
 
 const adminToken = 'admin-of-tests-0123456789'
 let service: TestService
@@ -94,13 +95,19 @@ describe('a token for some projects', () => {
     expect((await into(theirs.project_id, '?name=own-c')).status).toBe(404)
     expect((await into(crypto.randomUUID(), '?name=own-c')).status).toBe(201)
     expect((await into(crypto.randomUUID(), '')).status).toBe(201)
+    const empty = { name: 'own-images', revision: 9, topology: { nodes: [], links: [], drawings: [] } }
+    const document = { name: 'project.gns3', data: JSON.stringify(empty) }
+    const body = new Uint8Array(zipOf([document, { name: 'images/QEMU/a.img', data: 'x' }])).buffer
+    const withImage = await ask('POST', `/v2/projects/${crypto.randomUUID()}/import`, { body })
+    // Images are of all projects: they are not stored.
+    expect([withImage.status, await json(admin('GET', '/v2/compute/machine-emulator/images'))]).toEqual([201, []])
 
     await post(admin, '/v2/projects', { name: 'hidden' })
     await json(admin('PUT', '/v2/projects/hidden', { body: '{"name":"own-d"}' }))
     await refused(ask('POST', '/v2/projects/own-d/undo'))
     expect((await ask('GET', '/v2/projects/own-d')).status).toBe(200)
     const all = await json<LabProject[]>(ask('GET', '/v2/projects'))
-    expect(all.map(({ name }) => name).sort()).toEqual(['own-a', 'own-a2', 'own-b', 'own-c', 'own-d'])
+    expect(all.map(({ name }) => name).sort()).toEqual(['own-a', 'own-a2', 'own-b', 'own-c', 'own-d', 'own-images'])
     for (const { project_id } of all) await admin('DELETE', `/v2/projects/${project_id}`)
     await admin('DELETE', theirs.at)
   })

@@ -2,7 +2,7 @@ import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { isApart, type LabEntries, type LabStore } from '../../../src/controller/store.ts'
-import { makeDirectory, readDurable, removeDurable, writeDurable } from '../storage/durable-file.ts'
+import { makeDirectory, readDurable, removeDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 
 /** A journal with more lines is rewritten as one line. */
@@ -38,6 +38,7 @@ export class LabFiles implements LabStore {
   static async open(records: ServiceRecords): Promise<LabFiles> {
     const files = new LabFiles(records)
     await makeDirectory(files.#directory)
+    await removeTemporaries(files.#directory)
     return files
   }
 

@@ -67,7 +67,9 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       if (request.body === null) throw badRequest('The body is empty: send the archive')
       const { project_id } = params
       const check = (name: string) => context.projects.requireName(project_id, name)
-      return created(await importLab(labs, { project_id, name: query.name, check }, request.body, ask))
+      // Images are of all projects of a compute.
+      const input = { project_id, name: query.name, storesImages: context.projects.isWhole, check }
+      return created(await importLab(labs, input, request.body, ask))
     },
   }),
 ]

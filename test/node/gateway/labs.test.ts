@@ -33,6 +33,30 @@ describe('a lab over two computes', () => {
     }
   })
 
+  it('is copied where its nodes are, and its archive has the files of all of them', async () => {
+    const { gateway } = lab
+    const path = await labOver(gateway, ['a', 'b'])
+    await linked(gateway, path, 'PC1', 'PC2')
+    const file = { method: 'POST', body: 'of PC2' }
+    expect((await gateway.fetch(`${path}/nodes/PC2/files/notes`, file)).status).toBeLessThan(300)
+    const copied = await gateway.call<LabProject>('POST', `${path}/duplicate`, { name: `${idOf(path)} twin` })
+    const archive = await (await gateway.fetch(`${path}/export`)).blob()
+    const moved = `/v2/projects/${crypto.randomUUID()}`
+    expect((await gateway.fetch(`${moved}/import`, { method: 'POST', body: archive })).status).toBe(201)
+    for (const [at, computes] of [
+      [`/v2/projects/${copied.project_id}`, 2],
+      [moved, 1],
+    ] as const) {
+      await gateway.call('POST', `${at}/open`)
+      expect(new Set((await nodesOf(gateway, at)).map(({ compute_id }) => compute_id)).size).toBe(computes)
+      expect(await (await gateway.fetch(`${at}/nodes/PC2/files/notes`)).text()).toBe('of PC2')
+      await gateway.call('POST', `${at}/nodes/start`)
+      await types(gateway, `${at}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
+      await gateway.call('DELETE', at)
+    }
+    await gateway.call('DELETE', path)
+  })
+
   it('has links between them with a verdict, traffic, impairment and captures', async () => {
     const path = await labOver(lab.gateway, ['a', 'b'])
     const at = `${path}/links/${(await linked(lab.gateway, path, 'PC1', 'PC2')).link_id}`

@@ -88,6 +88,20 @@ describe('an archive of a lab', () => {
     expect(await service.call('GET', `${projects}/copy/stats`)).toMatchObject({ nodes: 2, links: 1, drawings: 1 })
   })
 
+  it('has nothing of a deleted node, and what old clients gave of the project', async () => {
+    const { service } = await lab()
+    await service.call('PUT', campus, { kept: { theme: 'dark' } })
+    const [, pc2]: LabNode[] = await service.call('GET', `${campus}/nodes`)
+    await service.call('DELETE', `${campus}/nodes/PC2`)
+    const archive = await exported(service)
+    const names = [...(await listOf(archive)).keys()]
+    expect(names.filter((name) => name.includes(pc2?.node_id ?? ''))).toEqual([])
+    const answer = await imported(service, archive, { query: '?name=Copy' })
+    expect([answer.status, await answer.json()]).toMatchObject([201, { kept: { theme: 'dark' } }])
+    const copy = await service.fetch(`${campus}/duplicate`, { method: 'POST', body: '{"name":"Twin"}' })
+    expect(await copy.json()).toMatchObject({ kept: { theme: 'dark' } })
+  })
+
   it('takes the next free name, and refuses an id that is there', async () => {
     const { service } = await lab()
     const archive = await exported(service)
@@ -119,6 +133,63 @@ describe('an archive of a lab', () => {
   })
 })
 
+describe('images of an archive', () => {
+  const images = '/v2/compute/machine-emulator/images'
+  const namesOf = async (service: TestService) =>
+    (await service.call<{ path: string }[]>('GET', images)).map(({ path }) => path)
+  /** A lab with a machine whose disk is that image, and its archive. */
+  async function machineLab(query: string) {
+    const service = await TestService.start()
+    const disk = randomBytes(4096)
+    await service.fetch(`${images}/disk.img`, { method: 'POST', body: disk })
+    await service.call('POST', projects, { name: 'Campus' })
+    const properties = { platform: 'x86_64', hda_disk_image: 'disk.img' }
+    await service.call('POST', `${campus}/nodes`, { name: 'M1', node_type: 'machine-emulator', properties })
+    return { service, disk, archive: await exported(service, query) }
+  }
+  const machineIn = async (service: TestService): Promise<unknown[]> => {
+    await service.call('POST', `${projects}/copy/open`)
+    const { properties, status_reason }: LabNode = await service.call('GET', `${projects}/copy/nodes/M1`)
+    return [properties.hda_disk_image, status_reason]
+  }
+
+  it('are stored where they are missing, and beside another one of their name', async () => {
+    const { archive } = await machineLab('?include_images=yes')
+    const other = await TestService.start()
+    expect((await imported(other, archive, { query: '?name=Copy' })).status).toBe(201)
+    expect([await machineIn(other), await namesOf(other)]).toEqual([['disk.img', null], ['disk.img']])
+    await other.call('DELETE', `${projects}/copy`)
+    await other.fetch(`${images}/disk.img`, { method: 'POST', body: randomBytes(4096) })
+    expect((await imported(other, archive, { query: '?name=Copy' })).status).toBe(201)
+    expect(await machineIn(other)).toEqual([expect.stringMatching(/^disk-[0-9a-f]{8}\.img$/), null])
+  })
+
+  it('are found by their digests under other names, also when the archive has the digests alone', async () => {
+    const { disk, archive } = await machineLab('')
+    const other = await TestService.start()
+    await other.fetch(`${images}/named-otherwise.img`, { method: 'POST', body: disk })
+    expect((await imported(other, archive, { query: '?name=Copy' })).status).toBe(201)
+    expect(await machineIn(other)).toEqual(['named-otherwise.img', null])
+  })
+
+  it('that are not what their digests say are refused, and so is the archive', async () => {
+    const { archive } = await machineLab('?include_images=yes&compression=none')
+    const { start, size } = await placeOf(archive, 'patchbay.json')
+    const more = JSON.parse(archive.subarray(start, start + size).toString())
+    const members = await Promise.all(
+      [...(await listOf(archive)).keys()].map(async (name): Promise<ZipMember> => {
+        const place = await placeOf(archive, name)
+        return { name, data: archive.subarray(place.start, place.start + place.size) }
+      }),
+    )
+    more.images['QEMU/disk.img'] = '0'.repeat(64)
+    const forged = members.map((it) => (it.name === 'patchbay.json' ? { ...it, data: JSON.stringify(more) } : it))
+    const other = await TestService.start()
+    expect((await imported(other, zipOf(forged))).status).toBe(400)
+    expect([await other.call('GET', projects), await namesOf(other), await placesOf(other)]).toEqual([[], [], []])
+  })
+})
+
 describe('an import or a copy of a lab', () => {
   it('leaves nothing when the disk is full', async () => {
     const { service } = await lab()
@@ -134,11 +205,16 @@ describe('an import or a copy of a lab', () => {
     expect(await placesOf(service)).toEqual([project_id, `${project_id}.jsonl`])
   })
 
-  it.each(['import', 'duplicate'])('is whole or gone when the service is killed during %s', async (what) => {
+  it.each([
+    ['import', 'labs'],
+    ['import', 'projects'],
+    ['duplicate', 'labs'],
+    ['duplicate', 'projects'],
+  ])('is whole or gone when the service is killed during %s, with the first of its %s', async (what, place) => {
     const { service } = await lab()
     await service.fetch(`${campus}/nodes/PC2/files/more.img`, { method: 'POST', body: randomBytes(64 << 20) })
     const archive = await exported(service, '?compression=none')
-    const began = changeIn(join(service.data, 'labs'))
+    const began = changeIn(join(service.data, place))
     const answer = (
       what === 'import'
         ? imported(service, archive, { query: '?name=Copy' })
@@ -154,7 +230,8 @@ describe('an import or a copy of a lab', () => {
     await service.call('POST', `${campus}/open`)
     const found: LabProject[] = await service.call('GET', projects)
     if (isWhole) expect(found.map(({ name }) => name)).toEqual(['Campus', 'Copy'])
-    if (found.length === 1) expect((await placesOf(service)).length).toBe(2)
+    if (found.length === 1)
+      expect(await placesOf(service)).toEqual([found[0]?.project_id, `${found[0]?.project_id}.jsonl`])
     else expect(await service.call('GET', `${projects}/copy/stats`)).toMatchObject({ nodes: 2, links: 1 })
   })
 })
