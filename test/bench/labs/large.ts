@@ -1,8 +1,13 @@
 import { once } from 'node:events'
+import { readdir, readFile } from 'node:fs/promises'
 import { get, type IncomingMessage } from 'node:http'
+import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
+import { setFlagsFromString } from 'node:v8'
+import { runInNewContext } from 'node:vm'
 import { mapLimit } from '../../../src/async/map-limit.ts'
+import { LabDocument } from '../../../src/controller/document.ts'
 import { at, median, ms, target } from '../medians.ts'
 import { type Service, startService } from '../service.ts'
 import type { Row } from '../table.ts'
@@ -29,10 +34,12 @@ export async function large(): Promise<Row[]> {
       opens.push(await timed(() => service.call('POST', `${lab}/open`)))
     }
     const open = median(opens)
+    const documentMb = await memoryOf(service, lab)
     return [
       [`GET of ${small} nodes`, `${ms(read)} p50`, target(read < 5, ms(5))],
       [`${manyLinks} links, a request each`, ms(linksMs), ''],
       [`${many} nodes, ${manyLinks} links: open`, `${ms(open)} p50`, target(open < 3000, ms(3000))],
+      ['its document in memory', `${documentMb.toFixed(1)} MB`, target(documentMb < 30, '30 MB')],
       ...(await edited(service, lab, ids)),
       ...(await idle(service, lab)),
     ]
@@ -59,6 +66,33 @@ async function link(service: Service, lab: string, ids: readonly string[]): Prom
       : { nodes: [end(index - many, 2), end(index - many + many / 2, 2)] },
   )
   await mapLimit(links, (body) => service.call('POST', `${lab}/links`, body))
+}
+
+/** What the document takes in the heap, MB: it is read as the service reads it. */
+async function memoryOf(service: Service, lab: string): Promise<number> {
+  const directory = join(service.data, 'labs')
+  const name = (await readdir(directory)).find((it) => lab.endsWith(it.replace('.jsonl', '')))
+  if (name === undefined) throw new Error(`${directory} has no document of the lab`)
+  setFlagsFromString('--expose-gc')
+  const collect = runInNewContext('gc') as () => void
+  collect()
+  const before = process.memoryUsage().heapUsed
+  const document = new LabDocument(await entriesOf(join(directory, name)))
+  collect()
+  const after = process.memoryUsage().heapUsed
+  if (document.nodes.size !== many || document.links.size !== manyLinks) throw new Error('the document is not whole')
+  return (after - before) / 2 ** 20
+}
+
+async function entriesOf(path: string): Promise<Map<string, unknown>> {
+  const entries = new Map<string, unknown>()
+  for (const line of (await readFile(path, 'utf8')).split('\n').filter((it) => it !== '')) {
+    for (const [key, value] of Object.entries(JSON.parse(line) as object)) {
+      if (value === null) entries.delete(key)
+      else entries.set(key, value)
+    }
+  }
+  return entries
 }
 
 /** Edits of one client, alone and while others read the feed. */
