@@ -1,8 +1,14 @@
-import { privateConfigName, readConfig, saveConfig, startupConfigName } from '../../nodes/router-configs.ts'
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+import { configText, privateConfigName, readConfig, saveConfig, startupConfigName } from '../../nodes/router-configs.ts'
+import { readOwn } from '../../storage/own-files.ts'
 import { type DynamipsReply, HypervisorError } from './replies.ts'
 
 /** The configurations in the NVRAM of a router. */
 export type StoredConfigs = { readonly startup: string; readonly private: string }
+
+/** Limit of an imported file. */
+const maxBytes = 1 << 18
 
 /** Dynamips leaves a configuration as it is that is pushed as this word. */
 const keep = '(keep)'
@@ -23,9 +29,20 @@ export function pushValues(texts: readonly (string | null | undefined)[]): strin
   return texts.map((text) => (text ? Buffer.from(text).toString('base64') : keep))
 }
 
-/** The configurations in the files of a router. */
+/** The configurations in the files of a router: its own, or those of a project that GNS3 made (`configs/i1_startup-config.cfg`). */
 export const configsOfFiles = async (directory: string) =>
-  Promise.all([readConfig(directory, startupConfigName), readConfig(directory, privateConfigName)])
+  Promise.all(
+    ([startupConfigName, privateConfigName] as const).map(
+      async (name) => (await readConfig(directory, name)) ?? importedConfig(join(directory, 'configs'), name),
+    ),
+  )
+
+async function importedConfig(directory: string, name: string): Promise<string | null> {
+  if (!(await lstat(directory).catch(() => undefined))?.isDirectory()) return null
+  const found = (await readdir(directory)).filter((it) => /^i\d+_/.test(it) && it.endsWith(`_${name}`)).sort()[0]
+  const file = found === undefined ? undefined : await readOwn(directory, found, maxBytes)
+  return file === undefined ? null : configText(file.bytes)
+}
 
 /** Writes what the router stored into its files. */
 export async function saveConfigs(directory: string, { startup, private: secret }: StoredConfigs): Promise<void> {

@@ -238,4 +238,16 @@ describeWith(requireProgram('dynamips'))('a router', () => {
     await service.call('PUT', at, { startup_config_content: 'hostname live\nend\n' })
     expect(await configs()).toEqual({ ...both, startup_config_content: 'hostname live\nend\n' })
   })
+
+  test('has the configurations of a project that GNS3 made', async () => {
+    const { service, router, view } = await start()
+    const at = await router()
+    const configs = join((await view(at)).node_directory, 'configs')
+    await mkdir(configs)
+    await writeFile(join(configs, 'i7_startup-config.cfg'), 'hostname imported\nend\n')
+    const imported = { startup_config_content: 'hostname imported\nend\n' }
+    expect(await service.call('GET', `${at}/configs`)).toEqual(imported)
+    await service.call('POST', `${at}/start`)
+    expect(await service.call('GET', `${at}/configs`)).toEqual(imported)
+  })
 })
