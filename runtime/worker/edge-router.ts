@@ -182,7 +182,7 @@ export class EdgeRouter {
     return this.#keep({ fleet, revision, shown, at: 0 })
   }
 
-  /** Restores the states that the object knows; it was told of failures of requests here. */
+  /** Restores the states that the object knows; it got the failures of requests here, too. */
   #keep(taken: Taken): Fleet {
     taken.fleet.recall(taken.shown, 0)
     this.#taken = { ...taken, at: Date.now() }

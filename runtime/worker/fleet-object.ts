@@ -86,7 +86,7 @@ export class FleetObject extends DurableObject<Env> {
         ...{ sockets: this.#sockets, events, fleet, labs, load },
         isGood: (key) => this.#isGood(key),
       })
-      // What it remembers of the computes is said to nobody: feeds come after it.
+      // The restored states need no events: feeds begin after this.
       const healthChecks = new HealthCheckLoop(state.storage, fleet, () => feeds.size)
       feeds.resume()
       this.#gateway = { ...gateway, feeds, healthChecks }

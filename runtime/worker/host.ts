@@ -25,8 +25,8 @@ const peer: AppOptions['peer'] = ({ headers, url }) => ({
 })
 
 /**
- * Wrong log-ins. Each isolate counts those that it sees; with the binding LOGINS all isolates of a location count together, too.
- * One is counted there after it was found to be wrong, so an isolate that has seen none lets one more through.
+ * Limits wrong log-ins. Each isolate counts its own; with the binding LOGINS all isolates of a location count together, too. LOGINS
+ * counts after the check, so an isolate without a wrong log-in of its own lets one more through.
  */
 const logins = new LoginLimit({
   async counted(key) {

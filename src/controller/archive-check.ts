@@ -73,7 +73,7 @@ export const damaged = (name: string, why = 'its CRC-32 is another'): ApiError =
 /** Turns the error of a library about an archive into a 400. */
 export function noZip(cause: unknown): never {
   if (cause instanceof ApiError) throw cause
-  throw badRequest(`No zip archive, or one that is cut, damaged or unsafe: ${(cause as Error).message}`, {
+  throw badRequest(`The body is not a zip archive, or it is cut, damaged or unsafe: ${(cause as Error).message}`, {
     cause: cause as Error,
   })
 }

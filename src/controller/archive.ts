@@ -36,7 +36,7 @@ export interface ExportOptions {
 
 const archivesOf = ({ archives }: Labs): LabArchives => {
   if (archives !== undefined) return archives
-  throw new ApiError(501, 'This service makes and reads no archives: ask one that runs on Node')
+  throw new ApiError(501, 'This service makes and reads no archives: use a service on Node')
 }
 
 /** A lab as an archive. 409 while a node runs. One that is closed is opened on its computes meanwhile. */
@@ -220,7 +220,7 @@ export async function importLab(
     // The archive is closed when this has ended.
     return await labs.build(input, { ask }, fill)
   } catch (error) {
-    for (const step of undo) await step().catch(ignore('why it could not be imported matters more'))
+    for (const step of undo) await step().catch(ignore('the client gets the first error'))
     throw error
   }
 }
@@ -304,8 +304,8 @@ async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
 }
 
 /**
- * Gives an image to a compute that lacks it. One with its digest is used under the name that it has there. Another one that is there under
- * its name stays: this one gets a name with its digest.
+ * Stores an image on a compute that lacks it. An image there with the same digest is used instead, under its name. If another image has
+ * the name, the new one gets a name with its digest.
  */
 async function putImage(
   archive: OpenArchive,

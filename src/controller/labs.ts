@@ -333,7 +333,7 @@ export class Labs {
         const lab = new Lab(id, new Map([['project', record]]), this.#store, this.events)
         await this.#directory?.put(id, record)
         const input = { project_id: id, name }
-        // First: what is kept as unfinished is removed from its computes by the next start.
+        // First: after a crash the next start removes the unfinished project from its computes.
         for (const computeId of record.computes)
           if ((await ask(computeId).projects()).some(({ project_id }) => project_id === id)) throw projectExists(id)
         await this.#store.save(id, new Changes().project(record).entries)

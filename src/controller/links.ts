@@ -51,7 +51,7 @@ export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask
         result: undefined,
       }))
     } catch (error) {
-      await unwire(lab, record, ask).catch(ignore('why the link could not be saved matters more'))
+      await unwire(lab, record, ask).catch(ignore('the client gets the first error'))
       throw error
     }
     return lab.linkView(record)

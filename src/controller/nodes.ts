@@ -90,7 +90,7 @@ export async function createNode(
       lab.shown.delete(node_id)
       await ask(compute_id)
         .removeNode({ ...at, node_id })
-        .catch(ignore('why the node could not be saved matters more'))
+        .catch(ignore('the client gets the first error'))
       throw error
     }
     return lab.nodeView(record)
@@ -217,7 +217,7 @@ export async function duplicateNode(
   try {
     await ask(source.compute_id).duplicate(nodePathOf(lab, source), copy.node_id)
   } catch (error) {
-    await removeNode(lab, copy.node_id, ask).catch(ignore('why it could not be copied matters more'))
+    await removeNode(lab, copy.node_id, ask).catch(ignore('the client gets the first error'))
     throw error
   }
   return copy

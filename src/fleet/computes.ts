@@ -31,7 +31,7 @@ export class Computes {
     if (found !== undefined) return found
     if (computeKey(id) === applianceId)
       throw notFound('compute_id: the appliance VM does not run', { word: 'no-such-compute' })
-    throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists those that there are`, {
+    throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists the computes`, {
       word: 'no-such-compute',
     })
   }

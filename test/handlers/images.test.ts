@@ -65,7 +65,7 @@ test('an image is deleted, once, and nothing outside the images', async () => {
   const again = await send(`${images}/vendor/${name}`, { method: 'DELETE' })
   expect([again.status, (await body<{ message: string }>(again)).message]).toEqual([
     404,
-    `image: there is no "vendor/${name}"; GET .../images lists those that there are`,
+    `image: there is no "vendor/${name}"; GET .../images lists the images`,
   ])
   expect((await send(`${images}/vendor`, { method: 'DELETE' })).status).toBe(404)
   for (const path of ['..%2Fiou', '.hidden', 'a%2F..%2Fb']) {

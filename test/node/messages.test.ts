@@ -496,7 +496,7 @@ const mistakes: readonly Mistake[] = [
     `GET ${compute}/machine-emulator/images/nothere.qcow2`,
     undefined,
     409,
-    'image: there is no "nothere.qcow2"; «GET .../images lists those that there are»',
+    'image: there is no "nothere.qcow2"; «GET .../images lists the images»',
   ],
   [
     `POST ${compute}/machine-emulator/images/..%2fx`,
@@ -558,7 +558,7 @@ const mistakes: readonly Mistake[] = [
     'GET /v2/computes/nothere',
     undefined,
     404,
-    'compute_id: there is no compute nothere; «GET /v2/computes lists those that there are»',
+    'compute_id: there is no compute nothere; «GET /v2/computes lists the computes»',
   ],
   [
     'POST /v2/computes',

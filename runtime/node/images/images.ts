@@ -120,10 +120,7 @@ export class Images implements ImageAgent {
     { range, onlyIf }: { range?: WantedRange; onlyIf?: string },
   ): Promise<StoredImage> {
     const missing = () =>
-      missingImage(
-        `image: there is no ${JSON.stringify(name.slice(0, 200))}; GET .../images lists those that there are`,
-        name,
-      )
+      missingImage(`image: there is no ${JSON.stringify(name.slice(0, 200))}; GET .../images lists the images`, name)
     const found = await this.library.find(kind, checkedName(name, Number.POSITIVE_INFINITY))
     if (found === undefined) throw missing()
     // In every mode: nodes may use a link to a file outside, clients may not download that file.
@@ -187,7 +184,7 @@ export class Images implements ImageAgent {
   async #notOurs(kind: ImageKindName, name: string): Promise<Error> {
     const shown = JSON.stringify(name.slice(0, 200))
     if ((await this.library.find(kind, checkedName(name))) === undefined) {
-      return notFound(`image: there is no ${shown}; GET .../images lists those that there are`, {
+      return notFound(`image: there is no ${shown}; GET .../images lists the images`, {
         word: 'no-such-image',
       })
     }

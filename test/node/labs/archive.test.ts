@@ -391,7 +391,7 @@ describe('an archive that was not made by a lab', () => {
     ['is cut in the middle', member({ data: randomBytes(4096) }).subarray(0, 2048), 400, 'cut, damaged or unsafe'],
     ['lacks bytes in its middle', middleCut(member({ data: randomBytes(4096) })), 400, ''],
     ['is cut', member({}).subarray(0, -30), 400, 'cut, damaged or unsafe'],
-    ['is none', randomBytes(4096), 400, 'No zip archive'],
+    ['is none', randomBytes(4096), 400, 'is not a zip archive'],
     ['is empty', Buffer.alloc(0), 400, ''],
   ])('is refused when it %s, and leaves nothing', async (_, body, status, why) => {
     const service = await shared()

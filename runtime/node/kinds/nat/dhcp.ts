@@ -95,7 +95,7 @@ export class DhcpServer {
     return this.#isGiven(address) && (lease === undefined || lease.mac === mac || lease.until < now)
   }
 
-  /** In this order: the guest's last address, the requested one, the first that was never given, the one that is free for longest. */
+  /** The guest's last address, else the requested one, else the first unused one, else the one that is free for longest. */
   #choose(mac: string, wanted: number, now: number): number | undefined {
     for (const [address, lease] of this.#leases) if (lease.mac === mac) return address
     if (this.#isFor(wanted, mac, now)) return wanted
