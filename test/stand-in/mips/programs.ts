@@ -16,6 +16,7 @@ const addiu = (to: number, from: number, value: number) => (0x24 << 24) | (from 
 const jr = (to: number) => (to << 21) | 8
 const beqAlways = (words: number) => (0x10 << 24) | (words & 0xffff)
 const beqZero = (of: number, words: number) => beqAlways(words) | (of << 21)
+const bneZero = (of: number, words: number) => (0x14 << 24) | (of << 21) | (words & 0xffff)
 const andi = (to: number, from: number, value: number) => (0x30 << 24) | (from << 21) | (to << 16) | value
 const lbu = (to: number, from: number, offset: number) => (0x90 << 24) | (from << 21) | (to << 16) | offset
 const lw = (to: number, from: number, offset: number) => (0x8c << 24) | (from << 21) | (to << 16) | offset
@@ -83,7 +84,9 @@ const devicesOfC3725 = mapTo(1, 0x70000000, 0x3c000000, true)
 export function echoing(platform: keyof typeof consoles): Buffer {
   const { at, status: state, data } = consoles[platform]
   const greeting = [...Buffer.from('echo ready\r\n')].flatMap((byte) => [ori(t2, 0, byte), sb(t2, t3, data)])
-  const start = [...devicesOfC3725, ...load(t3, at), ...greeting]
+  // Dynamips 0.2.14 may mix up what is written in the moment in which a client connects, and the keeper connects soon.
+  const pause = [...load(t0, 50_000_000), addiu(t0, t0, -1), bneZero(t0, -2), nop]
+  const start = [...devicesOfC3725, ...load(t3, at), ...pause, ...greeting]
   // Dynamips stops a router only where a jump to a register goes through it.
   const loop = load(t1, begin + (start.length + 2) * 4)
   const echo = [lbu(t2, t3, state), andi(t2, t2, 1), beqZero(t2, 3), nop, lbu(t2, t3, data), sb(t2, t3, data)]
