@@ -47,6 +47,7 @@ export const cloud = kind({
     members: ['node_directory', 'ports_mapping', 'interfaces'],
     template: { name: 'Cloud', symbol: ':/symbols/cloud.svg' },
   }),
+  isAlwaysOn: true,
   ...schemas,
   v1: v1Of('cloud', schemas, { lacks: ['console_type'] }),
   template: { name: 'Cloud', category: 'guest', nameFormat: 'Cloud{0}', symbol: 'cloud' },

@@ -34,6 +34,7 @@ export const hub = kind({
     members: ['ports_mapping'],
     template: { name: 'Ethernet hub', symbol: ':/symbols/hub.svg' },
   }),
+  isAlwaysOn: true,
   ...schemas,
   v1: v1Of('hub', schemas, { lacks: ['console_type'] }),
   template: { name: 'Hub', category: 'switch', nameFormat: 'Hub{0}', symbol: 'hub' },

@@ -109,6 +109,8 @@ export interface KindDescriptor {
   readonly aliases?: readonly string[]
   /** Absent: it has no such kind. */
   readonly incumbent?: Incumbent
+  /** Whether its nodes need nothing but themselves, and run from their creation on, until they are stopped by hand. */
+  readonly isAlwaysOn?: boolean
   /** A node as v2 shows it. */
   readonly node: TObject
   readonly create: TObject

@@ -21,6 +21,9 @@ const list: readonly KindDescriptor[] = kinds
 const byName = Object.fromEntries(list.map((it) => [it.name, it])) as Record<NodeKindName, KindDescriptor>
 export const kindOf = (name: NodeKindName): KindDescriptor => byName[name]
 
+/** See `KindDescriptor.isAlwaysOn`; a kind that is not known here is not. */
+export const isAlwaysOn = (kind: string): boolean => list.some((it) => it.name === kind && it.isAlwaysOn === true)
+
 /** Whether nodes of a kind have ports, and can be linked. */
 export const isLinkable = (kind: NodeKindName): boolean => kindOf(kind).nioTypes.length > 0
 

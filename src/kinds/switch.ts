@@ -68,6 +68,7 @@ export const ethernetSwitch = kind({
     taken: ({ console_type }) => (console_type === undefined ? {} : { console_type: 'none' }),
     template: { name: 'Ethernet switch', symbol: ':/symbols/ethernet_switch.svg' },
   }),
+  isAlwaysOn: true,
   ...schemas,
   v1: v1Of('switch', schemas, { lacks: ['console_type'] }),
   template: { name: 'Switch', category: 'switch', nameFormat: 'Switch{0}', symbol: 'switch' },

@@ -52,8 +52,6 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   readonly control?: GuestControl<P>
   /** Whether its processes can be paused by SIGSTOP; for a kind without `control`. */
   readonly canBeHeld?: boolean
-  /** Whether its nodes need nothing but themselves, and run from their creation on, until they are stopped by hand. */
-  readonly isAlwaysOn?: boolean
   /** For nodes with a number that is unique on the host, beside their ports. */
   readonly identity?: HostIdentity<P>
   /** Default: each port is an Ethernet port on a private pair of UDP sockets. */

@@ -119,7 +119,7 @@ export class LifeCycle {
     const { stopGraceMs } = node.kind
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
     // What is always on runs again when its project is opened again.
-    node.record.running = how === 'close' && node.kind.isAlwaysOn === true
+    node.record.running = how === 'close' && node.kind.descriptor.isAlwaysOn === true
     node.record.status_reason = null
     // A full disk must not keep a node running.
     await node.saveOrTell()

@@ -83,7 +83,7 @@ export class Nodes implements NodeAgent {
       if (known === undefined) {
         const kind = this.#options.kinds[kindName]
         const node = await this.#creation.create(project, kind, { kind: kindName, node_id: nodeId }, input)
-        if (node.kind.isAlwaysOn === true) await this.#options.lifeCycle.startIfPossible(node)
+        if (node.kind.descriptor.isAlwaysOn === true) await this.#options.lifeCycle.startIfPossible(node)
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)
@@ -162,8 +162,14 @@ export class Nodes implements NodeAgent {
         requireKnown(it.trouble)
         it.requireUnsealed()
       }
+      const restarts = to.status !== 'stopped' && to.kind.descriptor.isAlwaysOn === true
+      if (restarts) await this.#options.lifeCycle.stop(to)
       if (to.status !== 'stopped') throw conflict('The destination runs: stop it first', { word: 'node-running' })
-      await this.#copy(from, to)
+      try {
+        await this.#copy(from, to)
+      } finally {
+        if (restarts) await this.#options.lifeCycle.startIfPossible(to)
+      }
       return viewOf<K>(to)
     })
   }

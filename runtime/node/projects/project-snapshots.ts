@@ -89,7 +89,7 @@ export class ProjectSnapshots implements SnapshotAgent {
       await syncTree(half)
       const ran = Object.fromEntries(
         running
-          .filter(({ kind }) => kind.isAlwaysOn !== true)
+          .filter(({ kind }) => kind.descriptor.isAlwaysOn !== true)
           .map(({ record, status }) => [record.node_id, status === 'suspended' ? status : 'started'] as const),
       )
       const facts: ProjectSnapshot = { snapshot_id: snapshotId, created_at: Date.now(), size, ran }
@@ -219,7 +219,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     const size = kept + (await copyParts((name) => parts[name](path), to, { signal, skipped }))
     for (const node of running) {
       const file = basename(nodeRecordFile(path, node.record.kind, node.record.node_id))
-      await writeFile(join(to, 'nodes', file), node.stored({ running: node.kind.isAlwaysOn === true }))
+      await writeFile(join(to, 'nodes', file), node.stored({ running: node.kind.descriptor.isAlwaysOn === true }))
     }
     await removeTree(join(to, pausedName))
     return size

@@ -122,6 +122,21 @@ describe('an archive of a lab', () => {
     expect((await service.call<LabProject>('GET', campus)).status).toBe('closed')
   })
 
+  it('is made while a switch runs, which always does, and so is a copy of the project and of the switch', async () => {
+    const { service } = await lab()
+    const ports_mapping = [{ port_number: 0, name: 'up', type: 'access', vlan: 7 }]
+    const made = { name: 'SW1', node_type: 'switch', properties: { ports_mapping } }
+    expect(await service.call('POST', `${campus}/nodes`, made)).toMatchObject({ status: 'started' })
+    expect((await imported(service, await exported(service))).status).toBe(201)
+    await service.call('POST', `${campus}/duplicate`, { name: 'Copy' })
+    await service.call('POST', `${projects}/Copy/open`)
+    expect(await service.call('GET', `${projects}/Copy/nodes/SW1`)).toMatchObject({
+      ...{ status: 'started', properties: { ports_mapping: [{ vlan: 7 }] } },
+    })
+    const twin = await service.call('POST', `${campus}/nodes/SW1/duplicate`, { x: 0, y: 0, z: 0 })
+    expect(twin).toMatchObject({ status: 'started', properties: { ports_mapping: [{ vlan: 7 }] } })
+  })
+
   it('is made of a closed project, and refused while a node runs', async () => {
     const { service } = await lab()
     await service.call('POST', `${campus}/nodes/PC1/start`)

@@ -27,7 +27,6 @@ export const eightPorts: readonly MappedPort[] = Array.from({ length: 8 }, (_, p
  */
 export abstract class MappedPortsKind<M extends MappedPort, P extends MappedProperties<M>> {
   readonly stopGraceMs = 1000
-  readonly isAlwaysOn = true
   readonly host: KindHost<P>
   abstract readonly schema: TObject & { readonly static: P }
 
