@@ -49,7 +49,7 @@ async function linesUntil(feed: Response, fits: (line: { action: string; event: 
 }
 
 describe('a job', () => {
-  it('starts all nodes of a lab, and stops the ones that it names', async () => {
+  it('starts all nodes of a lab, and stops named ones', async () => {
     const service = await campus({ PC1: {}, PC2: {}, PC3: {} })
     const job = await begin(service, { action: 'start' })
     expect(job).toMatchObject({ status: 'running', total: 3 })
@@ -59,7 +59,7 @@ describe('a job', () => {
     expect((await service.call<LabJob[]>('GET', '/v2/jobs')).map(({ action }) => action)).toEqual(['start', 'stop'])
   })
 
-  it('starts nodes after those that they come after, when these are ready', async () => {
+  it('starts a node when the nodes in its `after` are ready', async () => {
     const service = await campus({
       PC1: { after: ['pc2'] },
       PC2: { after: ['PC3'], ready: { console: 'VPCS> ' } },
@@ -76,7 +76,7 @@ describe('a job', () => {
     expect(lines.filter(({ action }) => action === 'job.created')[0]?.event.nodes).toHaveLength(3)
   })
 
-  it('goes on when a node fails, and skips those that come after it, with the reasons', async () => {
+  it('goes on when a node fails, and skips the nodes after it, with the reasons', async () => {
     const service = await campus({ PC1: { ready: never }, PC2: { after: ['PC1'] }, PC3: { after: ['PC2'] }, PC4: {} })
     const { job_id } = await begin(service, { action: 'start' })
     const job = await ended(service, job_id)
@@ -91,7 +91,7 @@ describe('a job', () => {
     expect(await statuses(service)).toEqual({ PC1: 'started', PC2: 'stopped', PC3: 'stopped', PC4: 'started' })
   })
 
-  it('is refused when nodes come after each other, with the cycle', async () => {
+  it('is refused when the `after` of nodes form a cycle, with their names', async () => {
     const service = await campus({ PC1: { after: ['PC2'] }, PC2: { after: ['PC3'] }, PC3: { after: ['PC2'] } })
     const answer = await service.fetch(`${lab}/nodes/start`, { method: 'POST' })
     expect(answer.status).toBe(400)
@@ -99,7 +99,7 @@ describe('a job', () => {
     expect(await service.call('GET', '/v2/jobs')).toEqual([])
   })
 
-  it('is cancelled while it waits; what was started goes on, and a second request forgets it', async () => {
+  it('is cancelled while it waits; started nodes run on, and a second request forgets the job', async () => {
     const service = await campus({ PC1: { ready: { ...never, within_s: 3600 } }, PC2: { after: ['PC1'] } })
     const { job_id } = await begin(service, { action: 'start' })
     const state = async () => (await service.call<LabJob>('GET', `/v2/jobs/${job_id}`)).nodes.map((it) => it.state)
@@ -111,7 +111,7 @@ describe('a job', () => {
     expect((await service.fetch(`/v2/jobs/${job_id}`)).status).toBe(404)
   })
 
-  it('is named by the request that starts all nodes, which is answered when all were asked, or when all are ready', async () => {
+  it('has its id in the answer to a start of all nodes, which comes after all requests, or when all nodes are ready', async () => {
     const service = await campus({ PC1: { ready: { ...never, within_s: 3600 } }, PC2: {} })
     const asked = await service.fetch(`${lab}/nodes/start`, { method: 'POST' })
     expect(asked.status).toBe(204)
@@ -132,7 +132,7 @@ describe('a job', () => {
 })
 
 describe('a node of a lab', () => {
-  it('has the text of its console, and is waited for', async () => {
+  it('shows the text of its console, and lets a client wait until it is ready', async () => {
     const service = await campus({ PC1: { ready: { console: 'VPCS> ' } } })
     await service.call('POST', `${lab}/nodes/PC1/start`)
     await service.call('POST', `${lab}/nodes/PC1/ready`, {})
@@ -161,7 +161,7 @@ describe('a project', () => {
       .toEqual({ PC1: 'started', PC2: 'stopped' })
   })
 
-  it('with auto_close is closed when its last feed and console have gone, and stays open without one', async () => {
+  it('with auto_close is closed after the end of its last feed or console, and stays open if it never had one', async () => {
     const service = await campus({ PC1: {} }, { auto_close: true })
     await service.call('POST', `${lab}/nodes/PC1/start`)
     const socket = new WebSocket(`${service.url.replace('http', 'ws')}${lab}/nodes/PC1/console/ws`)

@@ -37,7 +37,7 @@ describe('a lab', () => {
     expect(nodes.map(({ status }) => status)).toEqual(['started', 'started'])
   })
 
-  it('is there with all that it has after the service was killed', async () => {
+  it('keeps its nodes and links when the service is killed', async () => {
     const { service, pcs, link } = await lab()
     await service.call('POST', `${path('campus')}/nodes/start`)
     await service.kill('SIGKILL')
@@ -149,7 +149,7 @@ describe('templates and symbols', () => {
     ])
   })
 
-  it('keeps what it does not know of a template, and gives its settings to nodes', async () => {
+  it('keeps unknown members of a template, and gives its settings to nodes', async () => {
     const { service } = await lab()
     const input = { name: 'Web', template_type: 'pc', startup_script: 'ip 10.0.0.9/24', linked_base: { deep: [1] } }
     const made = await service.call<LabTemplate>('POST', '/v2/templates', input)
@@ -170,7 +170,7 @@ describe('templates and symbols', () => {
     expect((await service.call<LabTemplate[]>('GET', '/v2/templates')).filter(({ builtin }) => !builtin)).toEqual([])
   })
 
-  it('has a picture for every name of a symbol that clients have, and those that are uploaded', async () => {
+  it('has a picture for every symbol name of clients, and for uploaded symbols', async () => {
     const service = await TestService.start()
     const raw = async (id: string) => service.fetch(`/v2/symbols/${encodeURIComponent(id)}/raw`)
     for (const id of ['router', ':/symbols/vpcs_guest.svg', ':/symbols/classic/unheard_of.svg']) {
@@ -182,7 +182,7 @@ describe('templates and symbols', () => {
     expect((await raw('nothing')).status).toBe(404)
   })
 
-  it('tells the feed of the service what happens to projects and templates', async () => {
+  it('emits events of projects and templates to the feed of the service', async () => {
     const service = await TestService.start()
     const feed = await service.fetch('/v2/notifications')
     await service.call('POST', projects, { name: 'told' })
@@ -198,7 +198,7 @@ describe('templates and symbols', () => {
 })
 
 describe('the state of a link', () => {
-  it('is a verdict with what to do, and what passed each way', async () => {
+  it('has a verdict with advice, and the traffic of each direction', async () => {
     const { service, link } = await lab()
     const read = () => service.call<LabLink>('GET', `${path('campus')}/links/${link.link_id}`)
     expect(await read()).toMatchObject({ verdict: 'stopped', verdict_reason: expect.stringContaining('start') })
@@ -214,7 +214,7 @@ describe('the state of a link', () => {
     expect(await read()).toMatchObject({ verdict: 'ok' })
   })
 
-  it('is told by the feed while somebody listens', async () => {
+  it('is in the feed while it has readers', async () => {
     const { service, link } = await lab()
     const feed = await service.fetch(`${path('campus')}/notifications`)
     await service.call('PUT', `${path('campus')}/links/${link.link_id}`, { suspend: true })

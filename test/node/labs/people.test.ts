@@ -13,7 +13,7 @@ async function service() {
 }
 
 describe('presence', () => {
-  it('shows others what somebody has selected, once for each change', async () => {
+  it('shows the selection of a client to others, once for each change', async () => {
     const it = await service()
     const feed = await it.fetch(`${lab}/notifications`)
     for (const selection of [['a'], ['a'], ['a', 'b']])
@@ -44,7 +44,7 @@ describe('presence', () => {
 })
 
 describe('the configuration of a node', () => {
-  it('is read and replaced as text, and only when it is the one that was read', async () => {
+  it('is read and replaced as text, with If-Match only when unchanged', async () => {
     const it = await service()
     const at = `${lab}/nodes/PC1/config`
     const before = await it.fetch(at)
@@ -63,7 +63,7 @@ describe('the configuration of a node', () => {
     })
   })
 
-  it('has the names that its kind says, and only text', async () => {
+  it('has the names of its kind, and only text', async () => {
     const it = await service()
     const at = `${lab}/nodes/PC1/config`
     expect((await it.fetch(`${at}?name=private`)).status).toBe(404)
@@ -71,7 +71,7 @@ describe('the configuration of a node', () => {
   })
 })
 
-it('the load of each compute is told by the statistics', async () => {
+it('the statistics show the load of each compute', async () => {
   const it = await service()
   await expect
     .poll(() => it.call('GET', '/v2/statistics'), { timeout: hangMs })

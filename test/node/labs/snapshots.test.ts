@@ -110,7 +110,7 @@ describe('a snapshot', () => {
 })
 
 describe('a copy of a lab', () => {
-  it('has the same names, links and files, and ids of its own', async () => {
+  it('has the same names, links and files, and new ids', async () => {
     const { service, pcs } = await lab()
     await service.call('PUT', `${campus}/nodes/PC1`, { properties: { startup_script: 'ip 10.0.0.1/24\n' } })
     const copy: LabProject = await service.call('POST', `${campus}/duplicate`, { name: 'Copy' })
@@ -143,7 +143,7 @@ describe('undo', () => {
   const undo = (service: TestService) => service.call('POST', `${campus}/undo`)
   const redo = (service: TestService) => service.call('POST', `${campus}/redo`)
 
-  it('takes back moves, names, settings, links and drawings, one edit at a time, and redo makes them again', async () => {
+  it('reverts moves, names, settings, links and drawings, one edit at a time, and redo repeats them', async () => {
     const { service, link } = await lab()
     await service.call('PUT', `${campus}/nodes/PC1`, { x: 99, symbol: 'router' })
     await service.call('PUT', `${campus}/nodes/PC1`, { name: 'Core' })
@@ -178,7 +178,7 @@ describe('undo', () => {
     expect(await post(service, `${campus}/redo`)).toEqual([409, 'conflict'])
   })
 
-  it('brings a deleted node back with its links and files, and takes it away again', async () => {
+  it('brings a deleted node back with its links and files, and redo deletes it again', async () => {
     const { service, pcs, link } = await lab()
     await service.call('DELETE', `${campus}/nodes/PC1`)
     await undo(service)
@@ -202,7 +202,7 @@ describe('undo', () => {
     expect(await post(service, `${campus}/undo`)).toEqual([409, 'conflict'])
   })
 
-  it('follows the order of edits, so that names which were exchanged are free again', async () => {
+  it('follows the order of edits, so that exchanged names are free again', async () => {
     const { service } = await lab()
     await service.call('PUT', `${campus}/nodes/PC2`, { name: 'Core' })
     await service.call('PUT', `${campus}/nodes/PC1`, { name: 'PC2' })
