@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { badRequest, conflict } from '../errors/api-error.ts'
 import { validate } from '../http/validate.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import { drawingFields } from '../model/lab/drawing.ts'
 import { kept } from '../model/lab/kept.ts'
@@ -93,8 +94,6 @@ const More = Type.Object(
 
 /** Members that only we have: GNS3 2.2 refuses a document with unknown members. */
 const [oursOfNode, oursOfLink] = [['after', 'ready', 'kept'] as const, ['filters_ab', 'filters_ba'] as const]
-/** Properties of a pc that GNS3 lacks. */
-const oursOfPc = ['engine', 'mac_address', 'startup_script', 'startup_script_path']
 const isAddress = (name: string): boolean => name === 'mac_address' || name === 'mac_addr'
 
 /** A node without its MAC addresses, so that a copy gets new ones. */
@@ -126,8 +125,11 @@ export function archiveOf(
       kept,
       ...rest
     } = resetsAddresses ? withoutAddresses(node) : node
-    const known = isKnownKind(rest.node_type) ? kindOf(rest.node_type).create.properties : rest.properties
-    const isTheirs = ([key]: [string, unknown]) => key in known && !(rest.node_type === 'pc' && oursOfPc.includes(key))
+    const { create, incumbent } = isKnownKind(rest.node_type) ? kindOf(rest.node_type) : ({} as Partial<KindDescriptor>)
+    const theirs = new Set([...(incumbent?.members ?? []), ...(incumbent?.settings ?? [])])
+    // A program of release 2.2 does not open a project with a property that it does not know.
+    const isTheirs = ([key]: [string, unknown]) =>
+      create === undefined || (key in create.properties && (incumbent === undefined || theirs.has(key)))
     const all = Object.entries(rest.properties)
     // A startup script is in the archive as a file.
     const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))

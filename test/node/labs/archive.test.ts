@@ -88,6 +88,25 @@ describe('an archive of a lab', () => {
     expect(await service.call('GET', `${projects}/copy/stats`)).toMatchObject({ nodes: 2, links: 1, drawings: 1 })
   })
 
+  it('is made while switches run, and so is a copy', async () => {
+    const { service } = await lab()
+    for (const node_type of ['switch', 'hub'])
+      await service.call('POST', `${campus}/nodes`, { name: node_type, node_type })
+    await service.call('POST', `${campus}/nodes/start`)
+    for (const name of ['PC1', 'PC2']) await service.call('POST', `${campus}/nodes/${name}/stop`)
+    expect((await service.call<LabNode>('GET', `${campus}/nodes/switch`)).status).toBe('started')
+    const archive = await exported(service, '?compression=none')
+    const { start, size } = await placeOf(archive, 'project.gns3')
+    const { topology } = JSON.parse(archive.subarray(start, start + size).toString())
+    // GNS3 2.2 opens no project with a property that it does not know.
+    for (const { node_type, properties } of topology.nodes.slice(2))
+      expect([node_type, Object.keys(properties)]).toEqual([expect.stringContaining('ethernet_'), ['ports_mapping']])
+    expect((await imported(service, archive, { query: '?name=Moved' })).status).toBe(201)
+    await service.call('POST', `${campus}/duplicate`, { name: 'Copy' })
+    for (const name of ['moved', 'copy'])
+      expect(await service.call('GET', `${projects}/${name}/stats`)).toMatchObject({ nodes: 4, links: 1 })
+  })
+
   it('has nothing of a deleted node, and what old clients gave of the project', async () => {
     const { service } = await lab()
     await service.call('PUT', campus, { kept: { theme: 'dark' } })
