@@ -43,13 +43,14 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   readonly #scripts = new FileFacts<string | null>()
   /** The engine of a start now; shown for stopped pcs. */
   #engineNow: Engine = 'embedded'
-  /** Whether a VPCS that starts now binds a second UDP port; assumed until VPCS has been probed. */
-  #bindsSecondPort = true
+  /** Whether a VPCS that starts now binds a second UDP port; assumed of one that has not been probed. */
+  #bindsSecondPort: boolean
 
   constructor(host: KindHost<PcProperties, PcSettings>) {
     this.#host = host
     const { engine, vpcs_path } = host.settings()
-    if (engine === 'vpcs' && host.isLocal() && findProgram(vpcs_path) !== undefined) this.#engineNow = 'vpcs'
+    this.#bindsSecondPort = engine !== 'embedded' && host.isLocal() && findProgram(vpcs_path) !== undefined
+    if (engine === 'vpcs' && this.#bindsSecondPort) this.#engineNow = 'vpcs'
     // Not at once: a start of the service would wait for the process.
     setTimeout(() => void this.#findVpcs(), firstProbeMs).unref()
   }
