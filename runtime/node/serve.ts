@@ -158,15 +158,17 @@ async function exitAfter(work: () => Promise<void>): Promise<void> {
 const sameSignalMs = 500
 
 /** Resolves at the first signal that ends the service; the second signal ends the process at once. */
-async function ended(): Promise<void> {
-  const signals = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'] as const
-  await Promise.race(signals.map((signal) => once(process, signal)))
-  const began = performance.now()
-  for (const signal of signals) {
-    process.on(signal, () => {
-      if (performance.now() - began > sameSignalMs) process.exit(1)
-    })
-  }
+function ended(): Promise<void> {
+  return new Promise((resolve) => {
+    let began: number | undefined
+    // The same handler from first to last: between two handlers a signal would kill the process.
+    const end = () => {
+      if (began !== undefined && performance.now() - began > sameSignalMs) process.exit(1)
+      began ??= performance.now()
+      resolve()
+    }
+    for (const signal of ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT']) process.on(signal, end)
+  })
 }
 
 async function dialectOf({ clients, clients_version, clients_web_ui }: Resolved): Promise<Dialect | undefined> {
