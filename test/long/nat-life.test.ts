@@ -1,10 +1,20 @@
 import { once } from 'node:events'
 import { expect, test } from 'vitest'
-import { confinementOf, launcherOfOther, otherUid } from '../../../support/confined.ts'
-import { freePort } from '../../../support/ports.ts'
-import { requireDevices, requireFastPath, requireProgram } from '../../../support/require.ts'
-import { describeWith } from '../../../support/test-with.ts'
-import { dhcp, guestAt, nameServer, natLab, natService, onHost, outside, pidOf, requireLibslirp } from './nat-lab.ts'
+import {
+  dhcp,
+  guestAt,
+  nameServer,
+  natLab,
+  natService,
+  onHost,
+  outside,
+  pidOf,
+  requireLibslirp,
+} from '../node/kinds/nat/nat-lab.ts'
+import { confinementOf, launcherOfOther, otherUid } from '../support/confined.ts'
+import { freePort } from '../support/ports.ts'
+import { requireDevices, requireFastPath, requireProgram } from '../support/require.ts'
+import { describeWith } from '../support/test-with.ts'
 
 const page = 'hello from outside'
 const needed = [requireLibslirp(), requireDevices(), requireFastPath(), requireProgram('curl')] as const

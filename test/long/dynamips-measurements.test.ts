@@ -1,12 +1,12 @@
 import { setTimeout as delay } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { watchLoad } from '../../../../runtime/node/kinds/dynamips/load.ts'
-import { busy, idling, ring } from '../../../stand-in/mips/programs.ts'
-import { hex } from '../../../support/dynamips.ts'
-import { hangMs } from '../../../support/limits.ts'
-import { requireProgram } from '../../../support/require.ts'
-import { describeWith } from '../../../support/test-with.ts'
-import { RouterLab, type RouterRef } from './router-lab.ts'
+import { watchLoad } from '../../runtime/node/kinds/dynamips/load.ts'
+import { RouterLab, type RouterRef } from '../node/kinds/dynamips/router-lab.ts'
+import { busy, idling, ring } from '../stand-in/mips/programs.ts'
+import { hex } from '../support/dynamips.ts'
+import { hangMs } from '../support/limits.ts'
+import { requireProgram } from '../support/require.ts'
+import { describeWith } from '../support/test-with.ts'
 
 const needsDynamips = requireProgram('dynamips')
 
