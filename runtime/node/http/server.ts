@@ -278,7 +278,9 @@ const malformed: Readonly<Record<string, readonly [status: number, message: stri
 
 /** What is not HTTP cannot reach the app; it gets the same kind of answer, and the connection ends. */
 function answerMalformed(error: Error & { code?: string }, socket: Socket | import('node:stream').Duplex): void {
-  if (!socket.writable || error.code === 'ECONNRESET') {
+  // A client opens connections in reserve. It would take an answer on one for that of its next request there.
+  const isUnused = 'bytesRead' in socket && socket.bytesRead === 0
+  if (!socket.writable || isUnused || error.code === 'ECONNRESET') {
     socket.destroy()
     return
   }

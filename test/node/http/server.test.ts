@@ -48,6 +48,8 @@ test('what is no HTTP, or not all of it, is answered in kind and in time, and hu
       `GET /v1/version HTTP/1.1\r\nHost: ${host}\r\nX: ${'x'.repeat(40_000)}\r\n\r\n`,
       /^HTTP\/1\.1 431 [\s\S]*"status":431/,
     ],
+    // A connection in reserve.
+    ['', /^$/],
     [`GET /v1/version HTTP/1.1\r\nHost: ${host}\r\n`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
     [`${head}Content-Length: 100\r\n\r\n{"name":`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
     [`${head}Transfer-Encoding: chunked\r\n\r\n5\r\n{"nam`, /^HTTP\/1\.1 408 [\s\S]*"status":408/],
