@@ -46,6 +46,8 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
     async answered(answer, endpoint, request) {
       const isAnswer = !(answer instanceof Response) && !('content' in answer)
       const { status } = answer
+      // There it does nothing for a node that does not run, and a controller asks for it of all nodes of a project.
+      if (status === 409 && /\/console\/reset(\?|$)/.test(request.url)) return { status: 204 }
       const schema = endpoint?.replies[status]?.schema ?? endpoint?.replies[200]?.schema
       const turned = (body: unknown) =>
         status >= 400 ? theirFault(status, body) : shown(schema, body, versionFor(request))

@@ -76,7 +76,7 @@ export const nat = kind({
     members: ['ports_mapping'],
     added: (node) => ({
       ports_mapping: portsOf(node).map(({ port, name }) => ({
-        ...{ name, port_number: port, type: 'interface', interface: 'virbr0' },
+        ...{ name, port_number: port, type: 'ethernet', interface: 'virbr0' },
       })),
     }),
     template: { name: 'NAT', symbol: ':/symbols/cloud.svg' },

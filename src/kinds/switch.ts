@@ -55,6 +55,7 @@ const MacTable = Type.Array(
   { $id: 'MacTable', description: 'The addresses that a switch has learned' },
 )
 const noInput = Type.Object({})
+const withoutEmptyEthertype = ({ ethertype, ...port }: SwitchPort) => (ethertype === '' ? port : { ...port, ethertype })
 const schemas = { node: SwitchNode, create: SwitchCreate, update: SwitchUpdate }
 
 export const ethernetSwitch = kind({
@@ -64,6 +65,9 @@ export const ethernetSwitch = kind({
   incumbent: incumbent({
     nodeType: 'ethernet_switch',
     members: ['console', 'console_type', 'ports_mapping'],
+    // Release 3 refuses the empty EtherType.
+    added: ({ ports_mapping }) =>
+      Array.isArray(ports_mapping) ? { ports_mapping: ports_mapping.map(withoutEmptyEthertype) } : {},
     // Its switch has a console for its table; this one has `mac-table`.
     taken: ({ console_type }) => (console_type === undefined ? {} : { console_type: 'none' }),
     template: { name: 'Ethernet switch', symbol: ':/symbols/ethernet_switch.svg' },

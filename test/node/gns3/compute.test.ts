@@ -97,6 +97,12 @@ describe('a compute of a controller of release 2.2', () => {
     expect(await service.call('PUT', path, { ...node, name: 'Renamed' })).toMatchObject({ name: 'Renamed' })
   })
 
+  it('resets the console of a stopped node without an error, as that of all nodes is reset at once', async () => {
+    const service = await gns3Service()
+    const { path } = await withNode(service)
+    expect((await answerOf(service, 'POST', `${path}/console/reset`))[0]).toBe(204)
+  })
+
   it('speaks its own words to gateways and to clients that ask for them', async () => {
     const service = await gns3Service()
     const { node, list } = await withNode(service)
@@ -150,5 +156,16 @@ describe('switches, hubs and clouds of a controller of release 2.2', () => {
     const { project } = await withNode(service)
     const node = await service.call('POST', `${project}/${type}/nodes`, { name: 'N', ...given })
     expect(Object.keys(node).sort()).toEqual([...members, 'name', 'node_id', 'project_id', 'status'].sort())
+  })
+  it('shows ports of switches and nats so that a compute of release 3 takes them', async () => {
+    const service = await gns3Service({ clients_version: '3.0.6' })
+    const { project } = await withNode(service)
+    const ports = async (type: string) =>
+      (await service.call<{ ports_mapping: object[] }>('POST', `${project}/${type}/nodes`, { name: type }))
+        .ports_mapping
+    expect((await ports('ethernet_switch'))[0]).toEqual({
+      ...{ name: 'Ethernet0', port_number: 0, type: 'access', vlan: 1 },
+    })
+    expect(await ports('nat')).toEqual([{ name: 'nat0', port_number: 0, type: 'ethernet', interface: 'virbr0' }])
   })
 })
