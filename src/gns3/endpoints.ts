@@ -1,8 +1,15 @@
 import { Type } from '@sinclair/typebox'
+import { ignore } from '../async/ignore.ts'
+import { actOn } from '../controller/nodes.ts'
 import { conflict, forbidden } from '../errors/api-error.ts'
 import { sendAsset } from '../http/assets.ts'
-import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
+import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { pathTail } from '../http/params.ts'
+import { nat } from '../kinds/nat.ts'
+import { isAlwaysOn } from '../kinds/node.ts'
+import { LabNode } from '../model/lab/node.ts'
+import { labsOf, nodeParams } from '../routes/labs/lab-request.ts'
+import { runsOnPath } from './words.ts'
 
 const own = { owner: 'self', tag: 'clients' } as const
 const at = (path: string) => ({ ...own, method: 'GET', path }) as const
@@ -64,6 +71,41 @@ const small: readonly Endpoint[] = [
   }),
 ]
 
+/** What runs from its creation on in GNS3: its clients do not offer to start or stop it. */
+const runsAlways = (kind: string): boolean => kind === nat.name || isAlwaysOn(kind)
+
+const lifeCycle: readonly Endpoint[] = [
+  endpoint({
+    ...{ owner: 'self', tag: 'clients', method: 'POST', path: '/v2/projects/{project_id}/nodes/{node_id}/start' },
+    summary: 'Start a node, and what always runs there',
+    params: Type.Object(nodeParams),
+    bodyKind: 'ignored',
+    replies: { 200: { description: 'The node', schema: LabNode } },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.lab(params.project_id)
+      const node = lab.node(params.node_id)
+      const idle = [...lab.document.nodes.values()].filter(
+        (it) => it !== node && runsAlways(it.node_type) && lab.shown.get(it.node_id)?.status === 'stopped',
+      )
+      await Promise.all(
+        idle.map((it) =>
+          actOn(labs, lab, it, 'start', ask).catch(ignore('its status_reason says why it does not run')),
+        ),
+      )
+      return ok(await actOn(labs, lab, node, 'start', ask))
+    },
+  }),
+  endpoint({
+    ...{ owner: 'self', tag: 'clients', method: 'POST', path: runsOnPath('{project_id}', '{kind}', '{node_id}') },
+    summary: 'Do nothing: the node runs until its project is closed',
+    params: Type.Object({ ...nodeParams, kind: Type.String() }),
+    bodyKind: 'ignored',
+    replies: { 204: { description: 'It runs' } },
+    handle: () => noContent,
+  }),
+]
+
 const prefix = '/static/web-ui/'
 
 /** The files of the web client; its index page for any other path. */
@@ -92,4 +134,8 @@ const webUi: readonly Endpoint[] = [
   }),
 ]
 
-export const gns3Endpoints = (hasWebUi: boolean): readonly Endpoint[] => [...small, ...(hasWebUi ? webUi : [])]
+export const gns3Endpoints = (hasWebUi: boolean): readonly Endpoint[] => [
+  ...small,
+  ...lifeCycle,
+  ...(hasWebUi ? webUi : []),
+]

@@ -3,6 +3,7 @@ import { builtInId } from '../controller/templates.ts'
 import { unalias } from '../http/path.ts'
 import { kinds } from '../kinds/index.ts'
 import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
+import { isAlwaysOn } from '../kinds/node.ts'
 
 const list: readonly KindDescriptor[] = kinds
 
@@ -39,6 +40,11 @@ const hasKinds = /^\/(v1|v2\/compute|v2\/computes|v2\/gns3vm)(\/|$)/
 /** GNS3 3 has other paths for captures. */
 const captures = { 'capture/start': 'start_capture', 'capture/stop': 'stop_capture', 'capture/stream': 'pcap' } as const
 
+/** What a controller gets that asks a node to stop that always runs: it asks all nodes of a project, and later starts others alone. */
+export const runsOnPath = (project: string, kind: string, node: string): string =>
+  `/v2/compute/projects/${project}/${kind}/nodes/${node}/runs-on`
+const stopPath = /^\/v2\/compute\/projects\/([^/]+)\/([^/]+)\/nodes\/([^/]+)\/stop$/
+
 /** Converts a path of a GNS3 client to ours. */
 export function ourPath(path: string): string {
   if (path.startsWith('/v3/compute/')) {
@@ -57,5 +63,8 @@ export function ourPath(path: string): string {
     return `${ourPath(head)}/files/${inDirectory(tail, ourKind)}`
   }
   if (path.includes('/templates/')) return path.replace(/[0-9a-f-]{36}/gi, ourTemplate)
-  return hasKinds.test(path) ? unalias(path, pathWords) : path
+  if (!hasKinds.test(path)) return path
+  const named = unalias(path, pathWords)
+  const [, project = '', kind = '', node = ''] = stopPath.exec(named) ?? []
+  return isAlwaysOn(kind) ? runsOnPath(project, kind, node) : named
 }

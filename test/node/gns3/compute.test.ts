@@ -168,4 +168,16 @@ describe('switches, hubs and clouds of a controller of release 2.2', () => {
     })
     expect(await ports('nat')).toEqual([{ name: 'nat0', port_number: 0, type: 'ethernet', interface: 'virbr0' }])
   })
+
+  it.each(['ethernet_switch', 'ethernet_hub', 'cloud'])(
+    'a node of the type %s runs when all are stopped',
+    async (type) => {
+      const service = await gns3Service()
+      const { project } = await withNode(service)
+      const { node_id } = await service.call('POST', `${project}/${type}/nodes`, { name: 'N' })
+      const path = `${project}/${type}/nodes/${node_id}`
+      expect((await answerOf(service, 'POST', `${path}/stop`))[0]).toBe(204)
+      expect(await service.call('GET', path)).toMatchObject({ status: 'started' })
+    },
+  )
 })

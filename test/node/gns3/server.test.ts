@@ -183,6 +183,18 @@ describe('a server for clients of release 2.2', () => {
     expect(answers).toEqual(requests.map(([method, at, , status]) => [method, at, status]))
   })
 
+  it('starts switches with the first node that is started, as the desktop client cannot start them', async () => {
+    const service = await gns3Service()
+    const { project, nodes } = await lab(service)
+    const given = { name: 'S', node_type: 'ethernet_switch', compute_id: 'local' }
+    const { node_id } = await service.call('POST', `${project}/nodes`, given)
+    await service.call('POST', `${project}/nodes/stop`)
+    const started = await service.call('POST', `${project}/nodes/${nodes[0]?.node_id}/start`, {})
+    expect(started).toMatchObject({ node_type: 'vpcs', status: 'started' })
+    expect(await service.call('GET', `${project}/nodes/${node_id}`)).toMatchObject({ status: 'started' })
+    expect(await service.call('GET', `${project}/nodes/${nodes[1]?.node_id}`)).toMatchObject({ status: 'stopped' })
+  })
+
   it('tells the feed of a project what happens there, and nothing that the web client does not know', async () => {
     const service = await gns3Service()
     const { project, nodes } = await lab(service)
