@@ -40,7 +40,8 @@ async function read(req: IncomingMessage): Promise<string> {
   return text
 }
 
-test('the feed of everything tells of projects and of computes, in every transport', async () => {
+/** What three feeds tell of a compute that comes and goes and of a pc; undefined when one lost events, which it says (`resync`). */
+async function heardByAll(): Promise<Line[][] | undefined> {
   const feeds = [
     await openFeed('/v2/notifications'),
     await openFeed('/v2/notifications', { accept: 'text/event-stream' }),
@@ -52,7 +53,7 @@ test('the feed of everything tells of projects and of computes, in every transpo
   // Read at once: other tests fill the queue of a feed that nobody reads.
   const read = async (feed: (typeof feeds)[number]) => {
     const lines: Line[] = []
-    while (lines.at(-1)?.event.name !== last) lines.push(await feed.next())
+    while (lines.at(-1)?.event?.name !== last && lines.at(-1)?.action !== 'resync') lines.push(await feed.next())
     return lines
   }
   const reading = Promise.all(feeds.map(read))
@@ -61,8 +62,22 @@ test('the feed of everything tells of projects and of computes, in every transpo
   await del(path)
   const project = await newProject()
   await newPc(project, { name: last })
-  for (const lines of await reading) {
-    const found = lines.filter((it) => it.project_id === project.id || it.event.compute_id === compute_id)
+  const heard = await reading
+  if (heard.some((lines) => lines.at(-1)?.action === 'resync')) return undefined
+  return heard.map((lines) =>
+    lines.filter((it) => [it.project_id, it.event.compute_id].some(isOneOf(project.id, compute_id))),
+  )
+}
+
+const isOneOf =
+  (...wanted: string[]) =>
+  (it: unknown) =>
+    wanted.includes(String(it))
+
+test('the feed of everything tells of projects and of computes, in every transport', async () => {
+  const heard = (await heardByAll()) ?? (await heardByAll()) ?? (await heardByAll())
+  expect(heard).toHaveLength(3)
+  for (const found of heard ?? []) {
     const actions = found.map(({ action }) => action)
     expect(actions.at(-1)).toBe('node.created')
     expect(actions.at(-2)).toBe('compute.deleted')
