@@ -4,23 +4,29 @@ import { existsSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished } from 'vitest'
-import { ChildProcessRunner } from '../../../../runtime/node/keeper/child-process.ts'
+import { ChildProcessRunner } from '../../runtime/node/keeper/child-process.ts'
 import {
   type Accelerator,
   acceleratorsOf,
   resolveEmulator,
-} from '../../../../runtime/node/kinds/machine-emulator/binaries.ts'
-import { commandLine, netdevId } from '../../../../runtime/node/kinds/machine-emulator/command-line.ts'
-import { findImageTool, prepareOverlay } from '../../../../runtime/node/kinds/machine-emulator/disks.ts'
-import { firmwareOf, systemUefis } from '../../../../runtime/node/kinds/machine-emulator/firmware.ts'
-import type { BinaryFacts } from '../../../../runtime/node/kinds/machine-emulator/probe.ts'
-import type { Qmp } from '../../../../runtime/node/kinds/machine-emulator/qmp.ts'
-import { hangMs } from '../../../support/limits.ts'
-import { freePort, freePorts } from '../../../support/ports.ts'
-import { requireProgram } from '../../../support/require.ts'
-import { provided, testWith } from '../../../support/test-with.ts'
-import { machine, realWire, type Wanted, wires } from './machine.ts'
-import { monitor, qemuName, type RunningQemu, startQemu, temporaryDirectory } from './qemu-process.ts'
+} from '../../runtime/node/kinds/machine-emulator/binaries.ts'
+import { commandLine, netdevId } from '../../runtime/node/kinds/machine-emulator/command-line.ts'
+import { findImageTool, prepareOverlay } from '../../runtime/node/kinds/machine-emulator/disks.ts'
+import { firmwareOf, systemUefis } from '../../runtime/node/kinds/machine-emulator/firmware.ts'
+import type { BinaryFacts } from '../../runtime/node/kinds/machine-emulator/probe.ts'
+import type { Qmp } from '../../runtime/node/kinds/machine-emulator/qmp.ts'
+import { machine, realWire, type Wanted, wires } from '../node/kinds/machine-emulator/machine.ts'
+import {
+  monitor,
+  qemuName,
+  type RunningQemu,
+  startQemu,
+  temporaryDirectory,
+} from '../node/kinds/machine-emulator/qemu-process.ts'
+import { hangMs } from '../support/limits.ts'
+import { freePort, freePorts } from '../support/ports.ts'
+import { requireProgram } from '../support/require.ts'
+import { provided, testWith } from '../support/test-with.ts'
 
 const needsQemu = requireProgram(qemuName)
 const qemuTest = testWith(needsQemu, requireProgram('qemu-img'))
