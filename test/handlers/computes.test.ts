@@ -40,7 +40,10 @@ async function read(req: IncomingMessage): Promise<string> {
   return text
 }
 
-/** What three feeds tell of a compute that comes and goes and of a pc; undefined when one lost events, which it says (`resync`). */
+/** A feed that lost events says so: `resync`, or a warning with the number of events. */
+const hasLost = (line: Line | undefined) => line?.action === 'resync' || line?.event.dropped !== undefined
+
+/** What three feeds tell of a compute that comes and goes and of a pc; undefined when one lost events. */
 async function heardByAll(): Promise<Line[][] | undefined> {
   const feeds = [
     await openFeed('/v2/notifications'),
@@ -53,7 +56,7 @@ async function heardByAll(): Promise<Line[][] | undefined> {
   // Read at once: other tests fill the queue of a feed that nobody reads.
   const read = async (feed: (typeof feeds)[number]) => {
     const lines: Line[] = []
-    while (lines.at(-1)?.event?.name !== last && lines.at(-1)?.action !== 'resync') lines.push(await feed.next())
+    while (lines.at(-1)?.event?.name !== last && !hasLost(lines.at(-1))) lines.push(await feed.next())
     return lines
   }
   const reading = Promise.all(feeds.map(read))
@@ -63,7 +66,7 @@ async function heardByAll(): Promise<Line[][] | undefined> {
   const project = await newProject()
   await newPc(project, { name: last })
   const heard = await reading
-  if (heard.some((lines) => lines.at(-1)?.action === 'resync')) return undefined
+  if (heard.some((lines) => hasLost(lines.at(-1)))) return undefined
   return heard.map((lines) =>
     lines.filter((it) => [it.project_id, it.event.compute_id].some(isOneOf(project.id, compute_id))),
   )
