@@ -281,7 +281,7 @@ export function createApp(options: AppOptions): App {
     const shown = (there === undefined ? undefined : routes.match(sent.method, there)?.endpoint) ?? match.endpoint
     const request = (await dialect?.asked(sent, shown, options.jsonBytes)) ?? sent
     const upgrade = dialect?.upgrade((_, on) => upgraded(sent, on), shown, sent) ?? upgraded
-    const told = async (answer: Unfinished) => dialect?.answered(answer, shown, sent) ?? answer
+    const inTheirWords = async (answer: Unfinished) => dialect?.answered(answer, shown, sent) ?? answer
     const absent = new Set<string>()
     // Said also with an error, which may be one because of them.
     const tellAbsent = (name: string) => {
@@ -303,13 +303,13 @@ export function createApp(options: AppOptions): App {
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
       const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
-      if (handed !== undefined) return told(await handed)
+      if (handed !== undefined) return inTheirWords(await handed)
     }
     const feeds = options.feeds ?? feedsOf(ourAgent.events, serviceEvents)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
     const context = { ...rest, identity, projects, caller: asker.caller, answered, at, itself, peer, upgrade, ...own }
-    const work = async () => told(await answer(match, ours, request, context, options.jsonBytes))
+    const work = async () => inTheirWords(await answer(match, ours, request, context, options.jsonBytes))
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Answer => {

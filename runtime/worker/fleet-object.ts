@@ -27,8 +27,8 @@ import { HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { json } from './host.ts'
 import { askPath, type LabQuestion } from './object-computes.ts'
+import { type ObjectReply, replyOf } from './object-reply.ts'
 import { upgrade } from './sockets.ts'
-import { type Told, told } from './told.ts'
 import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
 
@@ -175,16 +175,16 @@ export class FleetObject extends DurableObject<Env> {
   }
 
   /** Saves the head of a lab (JSON), for lists. 409 when another lab has its name. */
-  putLab(id: string, head: string): Promise<Told> {
-    return told(() => this.#open.labs.register(id, JSON.parse(head)))
+  putLab(id: string, head: string): Promise<ObjectReply> {
+    return replyOf(() => this.#open.labs.register(id, JSON.parse(head)))
   }
 
-  freeLabName(name: string): Promise<Told> {
-    return told(() => this.#open.labs.freeName(name))
+  freeLabName(name: string): Promise<ObjectReply> {
+    return replyOf(() => this.#open.labs.freeName(name))
   }
 
-  removeLab(id: string): Promise<Told> {
-    return told(() => this.#open.labs.forget(id))
+  removeLab(id: string): Promise<ObjectReply> {
+    return replyOf(() => this.#open.labs.forget(id))
   }
 
   noteJob(id: string, lab: string | undefined): void {
@@ -192,24 +192,24 @@ export class FleetObject extends DurableObject<Env> {
   }
 
   /** The entries that all labs share, such as templates. */
-  labScope(scope: string): Promise<Told> {
-    return told(async () => {
+  labScope(scope: string): Promise<ObjectReply> {
+    return replyOf(async () => {
       const entries = await this.#open.labStore.load(scope)
       return entries && [...entries]
     })
   }
 
-  saveLabScope(scope: string, entries: string): Promise<Told> {
-    return told(() => this.#open.labStore.save(scope, new Map(JSON.parse(entries) as [string, unknown][])))
+  saveLabScope(scope: string, entries: string): Promise<ObjectReply> {
+    return replyOf(() => this.#open.labStore.save(scope, new Map(JSON.parse(entries) as [string, unknown][])))
   }
 
   /** Calls a method of `LabComputes` for the object of a lab. `args`: JSON. */
-  async labComputes(question: LabQuestion, args: string): Promise<Told> {
+  async labComputes(question: LabQuestion, args: string): Promise<ObjectReply> {
     const { labs, healthChecks } = this.#open
     await healthChecks.used()
     await healthChecks.known()
     const [first, second] = JSON.parse(args) as [never, never]
-    return told(async () => labs.computes[question](first ?? (undefined as never), second))
+    return replyOf(async () => labs.computes[question](first ?? (undefined as never), second))
   }
 
   override async alarm(): Promise<void> {

@@ -6,7 +6,7 @@ import type { LabComputes } from '../../src/controller/computes.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
-import { heard } from './told.ts'
+import { resultOf } from './object-reply.ts'
 import { lengthIn, sendWhole } from './whole-bodies.ts'
 
 /** The methods of `LabComputes` that the objects of labs call at the object of the fleet. */
@@ -42,7 +42,7 @@ function inLargePieces(answer: Response): Response {
 export function objectComputes(env: Env): LabComputes {
   const fleet = () => env.FLEET.getByName('fleet')
   const tell = <T>(question: LabQuestion, ...args: (string | readonly string[] | null)[]): Promise<T> =>
-    heard(fleet().labComputes(question, JSON.stringify(args)))
+    resultOf(fleet().labComputes(question, JSON.stringify(args)))
   let key: string | undefined
   const ask = async (computeId: string, { path, ...init }: Omit<Outgoing, 'rests'>): Promise<Response> => {
     key ??= await isolateKey(env)

@@ -15,8 +15,8 @@ import { aliasesOf, type Env } from './env.ts'
 import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { LabTable } from './lab-table.ts'
 import { objectComputes } from './object-computes.ts'
+import { type ObjectReply, replyOf, resultOf } from './object-reply.ts'
 import { upgrade } from './sockets.ts'
-import { heard, type Told, told } from './told.ts'
 import { ZipArchives } from './zip-archives.ts'
 
 /** Events that are stored for resumed feeds, and feeds of a lab. */
@@ -93,8 +93,8 @@ export class ProjectObject extends DurableObject<Env> {
   }
 
   /** Makes this lab a copy of another one. `entries`: the document of that lab, as JSON. */
-  copyOf(id: string, { source, entries, input, caller }: LabCopy): Promise<Told> {
-    return told(async () => {
+  copyOf(id: string, { source, entries, input, caller }: LabCopy): Promise<ObjectReply> {
+    return replyOf(async () => {
       const { labs } = await this.#open(id)
       await this.#lookAgain()
       const document = new Map(JSON.parse(entries) as [string, unknown][])
@@ -126,8 +126,8 @@ export class ProjectObject extends DurableObject<Env> {
       const now = this.#head
       this.#head = undefined
       if (now === undefined) return
-      const told = this.env.FLEET.getByName('fleet').putLab(id, JSON.stringify(now))
-      this.ctx.waitUntil(told.catch(ignore('the next edit sends the head again')))
+      const kept = this.env.FLEET.getByName('fleet').putLab(id, JSON.stringify(now))
+      this.ctx.waitUntil(kept.catch(ignore('the next edit sends the head again')))
     }, headMs)
   }
 
@@ -151,16 +151,16 @@ export class ProjectObject extends DurableObject<Env> {
       })),
       only: id,
       directory: {
-        put: (project, head) => heard(fleet().putLab(project, JSON.stringify(head))),
-        remove: (project) => heard(fleet().removeLab(project)),
+        put: (project, head) => resultOf(fleet().putLab(project, JSON.stringify(head))),
+        remove: (project) => resultOf(fleet().removeLab(project)),
         job: async (job, project) => fleet().noteJob(job, project),
-        freeName: (name) => heard(fleet().freeLabName(name)),
+        freeName: (name) => resultOf(fleet().freeLabName(name)),
       },
       archives: new ZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()
         const entries = JSON.stringify([...lab.document.entries()])
-        return heard(env.PROJECTS.getByName(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
+        return resultOf(env.PROJECTS.getByName(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },
       // biome-ignore lint/suspicious/noConsole: the log of a Worker
       warn: (message) => console.warn(message),
@@ -197,7 +197,7 @@ function storeOf(id: string, table: LabTable, env: Env, tellHead: (head: unknown
     heads: () => table.heads(),
     async load(scope) {
       if (!shared.has(scope)) return table.load(scope)
-      const entries = await heard<[string, unknown][] | undefined>(fleet().labScope(scope))
+      const entries = await resultOf<[string, unknown][] | undefined>(fleet().labScope(scope))
       return entries && new Map(entries)
     },
     async save(scope, changes) {
@@ -208,7 +208,7 @@ function storeOf(id: string, table: LabTable, env: Env, tellHead: (head: unknown
         return
       }
       const entries = [...changes].map(([key, value]) => [key, value ?? null])
-      await heard(fleet().saveLabScope(scope, JSON.stringify(entries)))
+      await resultOf(fleet().saveLabScope(scope, JSON.stringify(entries)))
     },
     remove(scope) {
       if (scope !== id) return table.remove(scope)

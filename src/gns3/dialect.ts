@@ -51,10 +51,10 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       const schema = endpoint?.replies[status]?.schema ?? endpoint?.replies[200]?.schema
       const turned = (body: unknown) =>
         status >= 400 ? theirFault(status, body) : shown(schema, body, versionFor(request))
-      const told = statuses[`${endpoint?.method} ${endpoint?.path}`]
+      const theirSuccess = statuses[`${endpoint?.method} ${endpoint?.path}`]
       if (isAnswer) {
         const body = answer.body === undefined ? {} : { body: turned(answer.body) }
-        return { status: status < 400 ? (told ?? status) : theirStatus(status), ...body }
+        return { status: status < 400 ? (theirSuccess ?? status) : theirStatus(status), ...body }
       }
       const feed = feedOf(endpoint)
       if (feed !== undefined && status === 200 && answer instanceof Response && answer.body !== null)
@@ -65,9 +65,9 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
     upgrade(upgrade, endpoint, request) {
       const feed = feedOf(endpoint)
       if (feed === undefined) return upgrade
-      const told = versionFor(request)
+      const version = versionFor(request)
       return (asked, { open, abandon }) =>
-        upgrade(asked, { open: (socket) => open(turnedSocket(socket, feed, told)), abandon })
+        upgrade(asked, { open: (socket) => open(turnedSocket(socket, feed, version)), abandon })
     },
   }
 }
@@ -106,8 +106,8 @@ async function reread(answer: Response | RelayedAnswer, turned: (body: unknown) 
 /** Converts one event of a feed; undefined for an event that GNS3 2.2 lacks. */
 function turnedText(text: string, feed: FeedName, version: string): string | undefined {
   const value: unknown = JSON.parse(text)
-  const told = isMembers(value) ? line(value, feed, version) : undefined
-  return told && JSON.stringify(told)
+  const turned = isMembers(value) ? line(value, feed, version) : undefined
+  return turned && JSON.stringify(turned)
 }
 
 function turnedSocket(socket: Socket, feed: FeedName, version: string): Socket {

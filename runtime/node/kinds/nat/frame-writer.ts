@@ -2,7 +2,7 @@ import { foldSum, sumWords } from '../../switch/fast/checksum.ts'
 import { ethernetBytes, etherType, ip6Bytes, protocol } from './gate.ts'
 
 /** The two ends of a packet; addresses in network order, both of one family. */
-export interface Ends {
+export interface PacketEnds {
   readonly fromMac: Uint8Array
   readonly toMac: Uint8Array
   readonly from: Uint8Array
@@ -23,7 +23,7 @@ export class FrameWriter {
     this.#view = view
   }
 
-  udp(ends: Ends, fromPort: number, toPort: number, payload: Uint8Array): number {
+  udp(ends: PacketEnds, fromPort: number, toPort: number, payload: Uint8Array): number {
     const start = startOf(ends)
     const length = udpBytes + payload.length
     this.#view.setUint16(start, fromPort, false)
@@ -36,7 +36,7 @@ export class FrameWriter {
   }
 
   /** "Communication administratively prohibited" (RFC 1812, RFC 4443), with the beginning of the packet, at most `most` bytes. */
-  prohibited(ends: Ends, packet: Uint8Array, most = 128): number {
+  prohibited(ends: PacketEnds, packet: Uint8Array, most = 128): number {
     const isSix = ends.from.length === 16
     const start = startOf(ends)
     const part = packet.subarray(0, most)
@@ -51,7 +51,7 @@ export class FrameWriter {
     return start + length
   }
 
-  #headers({ fromMac, toMac, from, to }: Ends, kind: number, length: number): void {
+  #headers({ fromMac, toMac, from, to }: PacketEnds, kind: number, length: number): void {
     const [bytes, view] = [this.#bytes, this.#view]
     const isSix = from.length === 16
     bytes.set(toMac, 0)
@@ -77,7 +77,7 @@ export class FrameWriter {
     view.setUint16(ip + 10, foldSum(sumWords(view, ip, ip4Bytes)), false)
   }
 
-  #pseudoSum({ from }: Ends, kind: number, length: number): number {
+  #pseudoSum({ from }: PacketEnds, kind: number, length: number): number {
     const addresses = ethernetBytes + (from.length === 16 ? 8 : 12)
     return sumWords(this.#view, addresses, 2 * from.length) + kind + length
   }
@@ -89,4 +89,4 @@ export class FrameWriter {
   }
 }
 
-const startOf = ({ from }: Ends): number => ethernetBytes + (from.length === 16 ? ip6Bytes : ip4Bytes)
+const startOf = ({ from }: PacketEnds): number => ethernetBytes + (from.length === 16 ? ip6Bytes : ip4Bytes)

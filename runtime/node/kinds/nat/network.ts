@@ -8,7 +8,7 @@ import { type Libc, linux, type Pointer } from '../../system/libc.ts'
 import { bytesOf, bytesOf4, leasesName, numberOf4, type Subnet, subnetOf } from './addresses.ts'
 import { Coalescer } from './coalescer.ts'
 import { type DhcpReply, DhcpServer } from './dhcp.ts'
-import { type Ends, FrameWriter } from './frame-writer.ts'
+import { FrameWriter, type PacketEnds } from './frame-writer.ts'
 import { ethernetBytes, etherType, Gate } from './gate.ts'
 import { Slirp } from './libslirp.ts'
 import { NameForwarder } from './names.ts'
@@ -216,7 +216,7 @@ export class NatNetwork {
   }
 
   /** The addresses of an answer to the guest that sent a frame. */
-  #back(offset: number): Ends {
+  #back(offset: number): PacketEnds {
     const { bytes, view } = this.#receiver
     const isSix = view.getUint16(offset + 12, false) === etherType.ip6
     const [at, size] = isSix ? [offset + ethernetBytes + 8, 16] : [offset + ethernetBytes + 12, 4]

@@ -2,7 +2,7 @@ import { createSocket, type Socket } from 'node:dgram'
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 import { bytesOf } from '../../../../runtime/node/kinds/nat/addresses.ts'
-import { type Ends, FrameWriter } from '../../../../runtime/node/kinds/nat/frame-writer.ts'
+import { FrameWriter, type PacketEnds } from '../../../../runtime/node/kinds/nat/frame-writer.ts'
 import { ones } from '../../../support/frames.ts'
 import { reserve } from '../../../support/lab.ts'
 import type { NatLab } from './nat-lab.ts'
@@ -43,7 +43,7 @@ export class RawGuest {
     return new RawGuest(socket, there, four, six)
   }
 
-  #ends(to: string): Ends {
+  #ends(to: string): PacketEnds {
     const isSix = to.includes(':')
     const toMac = Uint8Array.from(
       isSix ? [0x52, 0x56, 0, 0, 0, 2] : [0x52, 0x55, ...bytesOf(this.#four).slice(0, 3), 1],

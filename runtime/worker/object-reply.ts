@@ -9,9 +9,9 @@ interface Fault {
 }
 
 /** The result of a call between objects, as JSON. Errors are values here: of a thrown error only the message would arrive. */
-export type Told = { readonly value: string | undefined } | { readonly fault: Fault }
+export type ObjectReply = { readonly value: string | undefined } | { readonly fault: Fault }
 
-export async function told(work: () => Promise<unknown>): Promise<Told> {
+export async function replyOf(work: () => Promise<unknown>): Promise<ObjectReply> {
   try {
     return { value: JSON.stringify(await work()) }
   } catch (error) {
@@ -21,8 +21,8 @@ export async function told(work: () => Promise<unknown>): Promise<Told> {
   }
 }
 
-/** The value of a `Told`; throws its error. */
-export async function heard<T>(asked: Promise<Told>): Promise<T> {
+/** The result in an `ObjectReply`; throws its error. */
+export async function resultOf<T>(asked: Promise<ObjectReply>): Promise<T> {
   const answer = await asked
   if ('fault' in answer) {
     const { status, message, ...rest } = answer.fault
