@@ -2,12 +2,12 @@ import { ApiError, conflict } from '../errors/api-error.ts'
 import { linkTypesOf } from '../model/capture.ts'
 import type { LabCaptureStart, LabLink } from '../model/lab/link.ts'
 import { isKnownKind } from '../model/lab/node.ts'
+import { portsOf } from '../model/lab/ports.ts'
 import type { PortPath } from './compute-client.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
-import { portsOf } from './ports.ts'
 
 /** The port at which a link is captured, and its node. */
 interface CapturePlace {

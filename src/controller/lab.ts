@@ -4,6 +4,7 @@ import type { EventLog } from '../events/event-log.ts'
 import type { LabDrawing } from '../model/lab/drawing.ts'
 import type { LabLink, LabLinkState } from '../model/lab/link.ts'
 import { isKnownKind, type LabNode } from '../model/lab/node.ts'
+import { portsOf } from '../model/lab/ports.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { ComputeNode } from './compute-client.ts'
@@ -11,7 +12,6 @@ import { type Changes, type DrawingRecord, LabDocument, type LinkRecord, type No
 import { type EditStep, LabHistory } from './history.ts'
 import { nameKey } from './names.ts'
 import { placeholderPorts, placeholderReason } from './placeholders.ts'
-import { portsOf } from './ports.ts'
 import type { LabEntries, LabStore } from './store.ts'
 
 /** An event of a lab: its name, and the resource after the change. */

@@ -2,6 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
 import type { LabPort } from '../model/lab/node.ts'
+import { portNamed, portsOf } from '../model/lab/ports.ts'
 import type { Nio } from '../schema/nio.ts'
 import { Changes, type LinkRecord, type NodeRecord, type Wiring } from './document.ts'
 import { given } from './fields.ts'
@@ -9,7 +10,6 @@ import type { EditStep } from './history.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
-import { portNamed, portsOf } from './ports.ts'
 
 /** An endpoint of a link, with its node and port. */
 interface Found {

@@ -5,6 +5,7 @@ import { nodeFields } from '../schema/node-fields.ts'
 import {
   cardNames,
   chassisNames,
+  completed,
   type DynamipsPlatform,
   defaultRam,
   type Hardware,
@@ -155,7 +156,14 @@ export const dynamips = kind({
     startup: { field: 'startup_config_content', action: 'configs' },
     private: { field: 'private_config_content', action: 'configs' },
   },
-  ports: (node) => portsOfRouter(node as Hardware),
+  ports(node) {
+    const hardware = completed(node as Hardware)
+    return portsOfRouter(typeof hardware === 'string' ? (node as Hardware) : hardware)
+  },
+  settingsFault(settings) {
+    const hardware = completed(settings as Hardware)
+    return typeof hardware === 'string' ? hardware : undefined
+  },
   nioTypes: ethernetNios,
   consoles: ['text'],
   canBePaused: true,
@@ -165,7 +173,7 @@ export const dynamips = kind({
       'The router runs and its cards would change, or is being measured, or the image is missing (its name is then in `image`) or is no IOS image',
     start: 'The router cannot run now, and the message says why; or its image is missing (its name is then in `image`)',
   },
-  image: {},
+  image: { field: 'image' },
   actions: {
     configs: action({
       method: 'GET',

@@ -35,6 +35,19 @@ const bayPorts = (line: LineType, first: number, count: number): PortShape[] =>
     return { adapter, port, line, name: `${line === 'serial' ? 'Serial' : 'Ethernet'}${adapter}/${port}` }
   })
 
+/** Limit of Ethernet and serial adapters together. */
+export const maxBays = 16
+
+/** The adapters of a router; each takes a bay. */
+export type Bays = { readonly ethernet_adapters: number; readonly serial_adapters: number }
+
+/** What is wrong with the number of adapters. */
+export function baysFault({ ethernet_adapters, serial_adapters }: Bays): string | undefined {
+  if (ethernet_adapters + serial_adapters <= maxBays) return undefined
+  const fields = 'ethernet_adapters and serial_adapters'
+  return `${fields}: expected at most ${maxBays} in all, got ${ethernet_adapters} and ${serial_adapters}`
+}
+
 /** The settings of a router, with their defaults. */
 export const iouSettings = {
   usage: Type.String({ maxLength: 65536, default: '', description: 'Notes on how to use the router' }),
@@ -144,6 +157,7 @@ export const iou = kind({
     ...bayPorts('ethernet', 0, Number(ethernet_adapters)),
     ...bayPorts('serial', Number(ethernet_adapters), Number(serial_adapters)),
   ],
+  settingsFault: (settings) => baysFault(settings as Bays),
   nioTypes: ethernetNios,
   consoles: ['text'],
   canBePaused: false,
@@ -153,7 +167,7 @@ export const iou = kind({
     update: 'The change is not possible now, or the image is missing (its name is then in `image`)',
     start: 'The router cannot run now: its image, the licence file or a library is missing; the message says which',
   },
-  image: { isProgram: true },
+  image: { field: 'path', isProgram: true },
   actions: {
     configs: action({
       method: 'GET',

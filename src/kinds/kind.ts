@@ -124,6 +124,8 @@ export interface KindDescriptor {
   }
   /** The ports of a node, from its fields, in the order in which people count them. */
   readonly ports?: (node: Readonly<Record<string, unknown>>) => readonly PortShape[]
+  /** What is wrong with settings that fit the schema of a create, with the name of the field first. */
+  readonly settingsFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
   readonly portNameFormat?: string
   /** The template that every lab has for it: for kinds that need no image. */
@@ -157,6 +159,8 @@ export interface KindDescriptor {
   readonly conflicts: Readonly<Record<'create' | 'update' | 'start', string>>
   /** Present: its nodes start from images. */
   readonly image?: {
+    /** The member of a create that names the image from which a node boots. */
+    readonly field: string
     /** The images are programs of the host: outside local mode only an administrator may add them. */
     readonly isProgram?: boolean
     /** The images are disks: the host can make and enlarge them, and an image may have another as its base. */

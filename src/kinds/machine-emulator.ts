@@ -238,7 +238,7 @@ export const machineEmulator = kind({
     update: `The change is not possible now, another machine uses an image as its own, or ${needs}`,
     start: `The machine cannot run now, and the message says why; or ${needs}`,
   },
-  image: { isDisk: true },
+  image: { field: 'hda_disk_image', isDisk: true },
   actions: {
     resizeDisk: action({
       method: 'POST',

@@ -1,8 +1,6 @@
-import { kindOf } from '../kinds/node.ts'
-import { type LineType, linkTypesOf } from '../model/capture.ts'
-import type { LabPort } from '../model/lab/node.ts'
-import { isKnownKind } from '../model/lab/node.ts'
-import type { NodeRecord } from './document.ts'
+import { kindOf } from '../../kinds/node.ts'
+import { type LineType, linkTypesOf } from '../capture.ts'
+import { isKnownKind, type LabNode, type LabPort } from './node.ts'
 
 /** Display names of the link types of captures. */
 const captureNames: Readonly<Record<string, string>> = {
@@ -17,7 +15,7 @@ const dataLinkTypes = (line: LineType): Record<string, string> =>
   Object.fromEntries(linkTypesOf[line].map((type) => [captureNames[type] ?? type, type]))
 
 type Named = Pick<
-  NodeRecord,
+  LabNode,
   'node_type' | 'properties' | 'port_name_format' | 'port_segment_size' | 'first_port_name' | 'custom_adapters'
 >
 
