@@ -1,7 +1,14 @@
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from './model/console.ts'
-import type { DirectLink, DirectLinkJoin, DirectLinkJoined, LinkPorts, LinkSettings } from './model/direct-link.ts'
+import type {
+  DirectLink,
+  DirectLinkChanges,
+  DirectLinkJoin,
+  DirectLinkJoined,
+  LinkPorts,
+  LinkSettings,
+} from './model/direct-link.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image.ts'
@@ -287,6 +294,8 @@ export interface LinkAgent {
   state(projectId: string, linkId: string): Promise<DirectLink>
   /** All links of a project, with their states. Rates are those between two calls at least half a second apart. */
   states(projectId: string): Promise<DirectLink[]>
+  /** The states that changed after the `next` of an earlier call, some at a time; all without `since`. Read at most twice a second. */
+  changes(projectId: string, since?: string): Promise<DirectLinkChanges>
 }
 
 /** A numbered port of a numbered adapter. */

@@ -10,7 +10,7 @@ import { maxImages, type Outcome } from '../gateway/image-copies.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
-import { DirectLink } from '../model/direct-link.ts'
+import { DirectLink, DirectLinkChanges } from '../model/direct-link.ts'
 import { Load } from '../model/host.ts'
 import { Project, ProjectFile } from '../model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
@@ -201,9 +201,11 @@ export class ComputeClient {
     await this.done({ method: 'DELETE', path: path`/v2/compute/projects/${projectId}/links/${linkId}` })
   }
 
-  /** The direct links of a project, with their states. */
-  links(projectId: string): Promise<DirectLink[]> {
-    return this.json(Type.Array(DirectLink), { method: 'GET', path: path`/v2/compute/projects/${projectId}/links` })
+  /** The states of direct links that changed after the `next` of an earlier call. */
+  linkChanges(projectId: string, since: string | undefined): Promise<DirectLinkChanges> {
+    const query = since === undefined ? '' : path`?since=${since}`
+    const call = { method: 'GET', path: path`/v2/compute/projects/${projectId}/link_states` + query } as const
+    return this.json(DirectLinkChanges, call)
   }
 
   async reserveUdpPort(projectId: string): Promise<number> {

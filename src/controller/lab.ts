@@ -36,6 +36,8 @@ export class Lab {
   /** The last states of links, and when they were read, ms since 1970. */
   readonly linkStates = new Map<string, LabLinkState>()
   linksReadAt = 0
+  /** Up to where the link states of each compute were read. */
+  readonly linkCursors = new Map<string, string>()
   /** Nodes that run or ended by themselves: `auto_start` starts them after a reboot of their compute. */
   readonly ran: Set<string>
   /** The last boot id of each compute. */
@@ -92,6 +94,11 @@ export class Lab {
     this.#boots.set(computeId, bootId)
     await this.#store.save(this.id, new Map([['boots', [...this.#boots]]]))
     return before !== undefined
+  }
+
+  /** Whether a feed of the lab is open. */
+  get hasReaders(): boolean {
+    return this.#events.hasReaders(this.id)
   }
 
   /** Emits an event to the feed of the lab. */

@@ -670,7 +670,7 @@ export class Labs {
 
   #listen(lab: Lab, signal: AbortSignal): void {
     const ask = ownAsk(this.computes)
-    void watchLinks(lab, { ask, hasReaders: () => this.events.hasReaders(lab.id), signal })
+    void watchLinks(lab, { ask, signal })
     for (const computeId of lab.document.project.computes) this.#watch.add(computeId)
   }
 

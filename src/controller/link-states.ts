@@ -1,7 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { pause } from '../async/pause.ts'
-import type { DirectLink, LinkTraffic } from '../model/direct-link.ts'
+import { type DirectLinkState, isSameTraffic, type LinkTraffic } from '../model/direct-link.ts'
 import type { LabLinkState } from '../model/lab/link.ts'
 import type { NioState } from '../schema/nio.ts'
 import type { LinkRecord } from './document.ts'
@@ -13,20 +13,14 @@ import { nodePathOf } from './nodes.ts'
 const everyMs = 1000
 /** Age at which a request reads the states again, ms. */
 const staleMs = 1000
+/** States that are kept of links that are not there, beside as many as there are links. */
+const spareStates = 1000
 
-/** Polls the link states of a lab while its feed has readers, and emits `link.state` for each change. Ends with the signal. */
-export async function watchLinks(
-  lab: Lab,
-  { ask, hasReaders, signal }: { ask: AskCompute; hasReaders: () => boolean; signal: AbortSignal },
-): Promise<void> {
+/** Polls the link states of a lab while its feed has readers. Ends with the signal. */
+export async function watchLinks(lab: Lab, { ask, signal }: { ask: AskCompute; signal: AbortSignal }): Promise<void> {
   while (!signal.aborted) {
-    if (hasReaders() && lab.document.links.size > 0) {
-      const before = new Map(lab.linkStates)
+    if (lab.hasReaders && lab.document.links.size > 0)
       await readLinks(lab, ask).catch(ignore('a compute that does not answer has no new states'))
-      for (const [id, state] of lab.linkStates) {
-        if (JSON.stringify(before.get(id)) !== JSON.stringify(state)) lab.tell({ action: 'link.state', event: state })
-      }
-    }
     await pause(everyMs, signal)
   }
 }
@@ -37,25 +31,56 @@ export async function freshLinks(lab: Lab, ask: AskCompute): Promise<void> {
   await readLinks(lab, ask).catch(ignore('links keep the state that was read last, or have null'))
 }
 
-/** Reads the states of all links: one request for each compute, and two for each link between computes. */
+/**
+ * Reads the states of links that changed: from each compute in pieces, and by two requests for each link between computes. Emits
+ * `link.state` for each change while the feed has readers.
+ */
 async function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
   lab.linksReadAt = Date.now()
-  const links = [...lab.document.links.values()]
-  const computes = new Set(links.flatMap(({ wiring }) => (wiring.type === 'direct' ? [wiring.compute_id] : [])))
-  const direct = await mapLimit([...computes], (computeId) => ask(computeId).links(lab.id))
-  const found = new Map(direct.flat().map((link) => [link.link_id, stateOf(link)]))
-  const remote = links.filter(({ wiring }) => wiring.type === 'udp')
-  for (const state of await mapLimit(remote, (link) => remoteState(lab, link, ask))) {
-    if (state !== undefined) found.set(state.link_id, state)
+  const { links } = lab.document
+  // States of links that are not in the document are kept for a while: an undo, or a request that goes on, brings them (back).
+  if (lab.linkStates.size > 2 * links.size + spareStates) {
+    for (const id of lab.linkStates.keys()) if (!links.has(id)) lab.linkStates.delete(id)
+    lab.linkCursors.clear()
   }
-  for (const id of lab.linkStates.keys()) if (!lab.document.links.has(id)) lab.linkStates.delete(id)
-  for (const { link_id } of links) {
-    const state = found.get(link_id)
-    if (state !== undefined) lab.linkStates.set(link_id, state)
+  const computes = new Set<string>()
+  const remote: LinkRecord[] = []
+  for (const link of links.values()) {
+    if (link.wiring.type === 'direct') computes.add(link.wiring.compute_id)
+    if (link.wiring.type === 'udp') remote.push(link)
+  }
+  await mapLimit([...computes], (computeId) => readDirect(lab, computeId, ask))
+  await mapLimit(remote, async (link) => {
+    const state = await remoteState(lab, link, ask)
+    if (state !== undefined) keep(lab, state)
+  })
+}
+
+async function readDirect(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
+  for (;;) {
+    const { states, next, more } = await ask(computeId).linkChanges(lab.id, lab.linkCursors.get(computeId))
+    lab.linkCursors.set(computeId, next)
+    for (const state of states) keep(lab, stateOf(state))
+    if (!more) break
   }
 }
 
-const stateOf = ({ link_id, verdict, reason, ab, ba }: DirectLink): LabLinkState => ({
+/** Keeps the state of a link, and tells a change to those who listen. */
+function keep(lab: Lab, state: LabLinkState): void {
+  const { linkStates } = lab
+  const before = linkStates.get(state.link_id)
+  if (before !== undefined && isSame(before, state)) return
+  linkStates.set(state.link_id, state)
+  if (lab.hasReaders && lab.document.links.has(state.link_id)) lab.tell({ action: 'link.state', event: state })
+}
+
+const isSame = (one: LabLinkState, other: LabLinkState): boolean =>
+  one.verdict === other.verdict &&
+  one.verdict_reason === other.verdict_reason &&
+  isSameTraffic(one.traffic_ab, other.traffic_ab) &&
+  isSameTraffic(one.traffic_ba, other.traffic_ba)
+
+const stateOf = ({ link_id, verdict, reason, ab, ba }: DirectLinkState): LabLinkState => ({
   link_id,
   verdict,
   verdict_reason: reason,

@@ -62,6 +62,13 @@ export const LinkTraffic = objectSchema('LinkTraffic', 'One direction of a link'
   bits_per_s: rate('Likewise'),
 })
 
+export const isSameTraffic = (one: LinkTraffic, other: LinkTraffic): boolean =>
+  one.frames === other.frames &&
+  one.bytes === other.bytes &&
+  one.dropped === other.dropped &&
+  one.frames_per_s === other.frames_per_s &&
+  one.bits_per_s === other.bits_per_s
+
 /** The verdicts on a NIO, and those that only a direct link has. */
 export type DirectLinkVerdict = LinkVerdict | 'stopped' | 'detached'
 const verdicts = [...LinkVerdict.anyOf.map((it) => it.const), 'stopped', 'detached'] as const
@@ -71,15 +78,30 @@ const DirectLinkVerdict = Type.Unsafe<DirectLinkVerdict>(
   }),
 )
 
+/** The present state of a link. */
+export type DirectLinkState = Static<typeof DirectLinkState>
+export const DirectLinkState = objectSchema('DirectLinkState', 'The state of a link', {
+  link_id: Uuid,
+  verdict: DirectLinkVerdict,
+  reason: nullable(Type.String({ description: 'Why nothing passes, and what to do; null when all is well' })),
+  ...{ ab: LinkTraffic, ba: LinkTraffic },
+})
+
+/** The states that changed after an earlier request. */
+export type DirectLinkChanges = Static<typeof DirectLinkChanges>
+export const DirectLinkChanges = objectSchema('DirectLinkChanges', 'States of links that changed', {
+  states: Type.Array(DirectLinkState, { description: 'In the order of their changes, at most 250' }),
+  next: Type.String({ description: '`since` of the next request' }),
+  more: Type.Boolean({ description: 'Further states have changed: ask again with `next`' }),
+})
+
 const capture = nullable(captureShown)
 type Capture = Static<typeof capture>
 /** A link with its state. */
 export type DirectLink = Static<typeof DirectLink>
 export const DirectLink = objectSchema('DirectLink', 'Two ports of a compute that are joined', {
-  ...{ link_id: Uuid, project_id: Uuid, nodes, filters_ab: Filters, filters_ba: Filters, suspend: Type.Boolean() },
-  verdict: DirectLinkVerdict,
-  reason: nullable(Type.String({ description: 'Why nothing passes, and what to do; null when all is well' })),
-  ...{ ab: LinkTraffic, ba: LinkTraffic },
+  ...{ project_id: Uuid, nodes, filters_ab: Filters, filters_ba: Filters, suspend: Type.Boolean() },
+  ...DirectLinkState.properties,
   captures: Type.Unsafe<readonly [Capture, Capture]>(
     Type.Tuple([capture, capture], { description: 'The captures at a and at b' }),
   ),

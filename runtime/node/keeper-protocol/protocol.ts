@@ -351,7 +351,11 @@ export const operationInputs = {
   'nio.detach': Type.Object({ key: Key }),
   'link.join': Type.Object({ links: list(JoinedLink) }),
   'link.remove': Type.Object({ links: list(LinkName) }),
-  'port.report': Type.Object({ key: Type.Optional(Key), fresh: Type.Optional(Type.Boolean()) }),
+  'port.report': Type.Object({
+    key: Type.Optional(Key),
+    fresh: Type.Optional(Type.Boolean()),
+    keys: Type.Optional(Type.Array(Key, { maxItems: 1000 })),
+  }),
   'capture.start': Type.Object({
     key: Key,
     file: Path,
@@ -437,7 +441,10 @@ export interface Operations {
   'link.join': { in: Input<'link.join'>; out: Record<string, never> }
   /** Separates the ports and ends their captures. An unknown link, or one with other ports, is no error. */
   'link.remove': { in: Input<'link.remove'>; out: Record<string, never> }
-  /** The report of one port (`fresh`: after a new check of its link), or of all. */
+  /**
+   * The report of one port (`fresh`: after a new check of its link), of those of `keys` that are open, or of all. An earlier keeper
+   * reports all instead of `keys`.
+   */
   'port.report': { in: Input<'port.report'>; out: { ports: readonly PortReport[] } }
   /**
    * Captures into a file, which replaces an existing file. The capture ends when less than `floor_mb` of the disk is free. `exists`

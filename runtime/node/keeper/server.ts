@@ -65,7 +65,7 @@ export class KeeperServer {
       'nio.detach': async ({ key }) => nothing(await lan.detach(key)),
       'link.join': async ({ links }) => nothing(await lan.joinAll(links)),
       'link.remove': async ({ links }) => nothing(await lan.separate(links)),
-      'port.report': async ({ key, fresh }) => ({ ports: await lan.report(key, fresh) }),
+      'port.report': async ({ key, fresh, keys }) => ({ ports: await lan.report(key ?? keys, fresh) }),
       'capture.start': async ({ key, file, link_type, floor_mb }) =>
         nothing(await lan.exclusively(key, () => lan.captured(key).start(file, link_type, floor_mb))),
       'capture.stop': async ({ key }) => nothing(await lan.exclusively(key, () => lan.captured(key).stop())),

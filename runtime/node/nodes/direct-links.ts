@@ -6,8 +6,10 @@ import type { LinkAgent } from '../../../src/host-agent.ts'
 import { isLinkable } from '../../../src/kinds/node.ts'
 import type {
   DirectLink,
+  DirectLinkChanges,
   DirectLinkJoin,
   DirectLinkJoined,
+  DirectLinkState,
   DirectLinkVerdict,
   LinkPort,
   LinkPorts,
@@ -25,6 +27,7 @@ import { withDiskErrors } from '../storage/disk.ts'
 import { type KeeperLink, keeperErrorCode, unknownState } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
+import { LinkStates } from './link-states.ts'
 import { captureOf } from './nio-state.ts'
 import type { NodeTable } from './node-table.ts'
 import { hasCarrier } from './record.ts'
@@ -66,10 +69,16 @@ export class DirectLinks implements LinkAgent {
   readonly #serial = new KeyedMutex()
   readonly #batches = new Map<object, Batch>()
   readonly #samples = new Map<string, Sample>()
+  readonly #states: LinkStates
 
   constructor(options: DirectLinksOptions) {
     this.#options = options
     const { keeper, ports, emit } = options
+    this.#states = new LinkStates(async (project, links) => {
+      const { ports } = await keeper.call('port.report', { keys: links.flatMap(keysOf) })
+      const reports = byKey(ports)
+      return links.map((link) => this.#stateOf(project, link, reports))
+    })
     this.#wiring = new Wiring({ keeper, ports, emit: ({ project }, payload) => emit(project, payload) })
   }
 
@@ -122,7 +131,7 @@ export class DirectLinks implements LinkAgent {
         .then(({ ports }) => ports)
         .catch(absent),
     )
-    const reports = new Map((await Promise.all(asked)).flat().map((report) => [report.key, report]))
+    const reports = byKey((await Promise.all(asked)).flat())
     return this.#view(project, link, reports)
   }
 
@@ -130,8 +139,12 @@ export class DirectLinks implements LinkAgent {
     const project = await this.#options.project(projectId)
     if (project.links.size === 0) return []
     const { ports } = await this.#options.keeper.call('port.report', {})
-    const reports = new Map(ports.map((report) => [report.key, report]))
+    const reports = byKey(ports)
     return [...project.links.values()].map((link) => this.#view(project, link, reports))
+  }
+
+  async changes(projectId: string, since?: string): Promise<DirectLinkChanges> {
+    return this.#states.changes(await this.#options.project(projectId), since)
   }
 
   /** Enters the links in the record of a node that is opened: its ports show them. */
@@ -191,6 +204,7 @@ export class DirectLinks implements LinkAgent {
   async close(project: OpenProject): Promise<void> {
     await Promise.all([...project.links.values()].map((link) => this.#takeApart(link).catch(ignore(laterText))))
     for (const id of project.links.keys()) this.#samples.delete(id)
+    this.#states.forget(project.id)
   }
 
   async #join(project: OpenProject, wanted: readonly DirectLinkJoin[]): Promise<(ApiError | null)[]> {
@@ -338,7 +352,10 @@ export class DirectLinks implements LinkAgent {
       const { udp_ports: _, ...link } = found
       const left = why === null ? null : { ...link, detached: why }
       await this.#save(project, [[linkId, left]])
-      if (left === null) this.#samples.delete(linkId)
+      if (left === null) {
+        this.#samples.delete(linkId)
+        this.#states.remove(project.id, linkId)
+      }
       await this.#tell(project, left ?? { ...link, detached: 'The link was removed' }, left === null)
     })
   }
@@ -461,17 +478,23 @@ export class DirectLinks implements LinkAgent {
     this.#options.emit(project, { type: isRemoved ? 'link.deleted' : 'link.updated', link: view })
   }
 
-  #view(project: OpenProject, link: StoredLink, reports: ReadonlyMap<string, PortReport>): DirectLink {
-    const { link_id, nodes, filters_ab, filters_ba, suspend } = link
+  #view(project: OpenProject, link: StoredLink, reports: Reports): DirectLink {
+    const { nodes, filters_ab, filters_ba, suspend } = link
+    const [a, b] = keysOf(link).map((key) => reports.get(key))
+    const captures: DirectLink['captures'] = [captureOf(a?.capture ?? null), captureOf(b?.capture ?? null)]
+    const shown = { project_id: project.id, nodes, filters_ab, filters_ba, suspend }
+    return { ...shown, ...this.#stateOf(project, link, reports), captures }
+  }
+
+  #stateOf(project: OpenProject, link: StoredLink, reports: Reports): DirectLinkState {
+    const { link_id } = link
     const [a, b] = keysOf(link).map((key) => reports.get(key))
     const [verdict, reason] = verdictOf(project, link, [a, b])
     const [ab, ba] = this.#trafficOf(link_id, [
       passed(a, b), //
       passed(b, a),
     ])
-    const captures: DirectLink['captures'] = [captureOf(a?.capture ?? null), captureOf(b?.capture ?? null)]
-    const shown = { link_id, project_id: project.id, nodes, filters_ab, filters_ba, suspend }
-    return { ...shown, verdict, reason, ab, ba, captures }
+    return { link_id, verdict, reason, ab, ba }
   }
 
   #trafficOf(linkId: string, counts: readonly [Passed, Passed]): readonly [LinkTraffic, LinkTraffic] {
@@ -501,29 +524,34 @@ interface End {
   readonly line: StoredLink['line']
 }
 
+type Reports = ReadonlyMap<string, PortReport>
+const byKey = (ports: readonly PortReport[]): Reports => new Map(ports.map((report) => [report.key, report]))
+
 type Passed = Pick<LinkTraffic, 'frames' | 'bytes' | 'dropped'>
 
 /** The traffic from one port to the other. */
 function passed(from: PortReport | undefined, to: PortReport | undefined): Passed {
   const { no_guest = 0, send_failed = 0 } = to?.counters.dropped ?? {}
-  const { no_guest: _, send_failed: __, ...dropped } = { ...from?.counters.dropped }
-  const lost = Object.values(dropped).reduce((sum, count) => sum + count, 0)
+  let dropped = no_guest + send_failed
+  for (const [why, count] of Object.entries(from?.counters.dropped ?? {}))
+    if (why !== 'no_guest' && why !== 'send_failed') dropped += count
   const { in_frames: frames = 0, in_bytes: bytes = 0 } = to?.counters ?? {}
-  return { frames, bytes, dropped: lost + no_guest + send_failed }
+  return { frames, bytes, dropped }
 }
 
 const worst: readonly DirectLinkVerdict[] = ['port_taken', 'peer_unreachable', 'one_way', 'silent', 'suspended', 'ok']
 
 function verdictOf(
   project: OpenProject,
-  { nodes, suspend, detached }: StoredLink,
+  link: StoredLink,
   reports: readonly (PortReport | undefined)[],
 ): [DirectLinkVerdict, string | null] {
+  const { nodes, suspend, detached } = link
   if (detached !== undefined) return ['detached', detached]
   if (suspend) return ['suspended', 'The link is suspended: resume it']
-  for (const port of nodes) {
-    const node = project.nodes.get(unitOf(port))
-    if (node === undefined) return ['stopped', `The node ${port.node_id} is not there: remove the link`]
+  for (const [index, unit] of wordsOf(link).units.entries()) {
+    const node = project.nodes.get(unit)
+    if (node === undefined) return ['stopped', `The node ${nodes[index]?.node_id} is not there: remove the link`]
     const { name } = node.record
     if (node.status === 'stopped') return ['stopped', `${name} does not run: start it`]
     if (node.status === 'suspended') return ['stopped', `${name} is paused: resume it`]
@@ -556,7 +584,21 @@ const settingsOf = (
 const unitOf = ({ node_type, node_id }: LinkPort): string => `${node_type}:${node_id}`
 const nameOf = ({ adapter_number: adapter, port_number: port }: LinkPort): string => portName({ adapter, port })
 const keyOf = (port: LinkPort): string => `${unitOf(port)}/${nameOf(port)}`
-const keysOf = ({ nodes: [a, b] }: StoredLink): [string, string] => [keyOf(a), keyOf(b)]
+const keysOf = (link: StoredLink): [string, string] => wordsOf(link).ports
+interface LinkWords {
+  readonly units: [string, string]
+  readonly ports: [string, string]
+}
+/** The keys of the nodes and of the ports of a link, made once: the states of all links are read each second. */
+const words = new WeakMap<StoredLink, LinkWords>()
+function wordsOf(link: StoredLink): LinkWords {
+  const known = words.get(link)
+  if (known !== undefined) return known
+  const [a, b] = link.nodes
+  const made: LinkWords = { units: [unitOf(a), unitOf(b)], ports: [keyOf(a), keyOf(b)] }
+  words.set(link, made)
+  return made
+}
 const isSamePorts = (one: LinkPorts, other: LinkPorts): boolean =>
   one.every((port, index) => keyOf(port) === keyOf(other[index] as LinkPort))
 const nioOf = ({ link_id, suspend }: StoredLink): LinkNio => ({

@@ -157,7 +157,8 @@ export class KeeperLink {
     const named = 'key' in input ? input.key : 'links' in input ? input.links[0]?.ports[0] : undefined
     const key = named === undefined ? undefined : unitOf(named)
     if (op === 'unit.forget' && key !== undefined && this.#ended.delete(key)) return {} as Operations[Op]['out']
-    if (op === 'port.report' && key === undefined) return { ports: await this.#reports(ms) } as Operations[Op]['out']
+    if (op === 'port.report' && key === undefined)
+      return { ports: await this.#reports(input as Operations['port.report']['in'], ms) } as Operations[Op]['out']
     const older = key === undefined ? undefined : this.#holders.get(key)
     if (older === undefined || key === undefined) return this.#ask(this.#own, op, input, ms)
     if (op === 'unit.start') throw new KeeperError('exists', `${key} runs in an older keeper`)
@@ -260,12 +261,12 @@ export class KeeperLink {
     return this.#with(hold, (client) => client.call(op, input, ms))
   }
 
-  /** The reports of all ports. Older keepers that do not answer are left out. */
-  async #reports(ms: number | undefined): Promise<PortReport[]> {
+  /** The reports of many ports. Older keepers that do not answer are left out. */
+  async #reports(input: Operations['port.report']['in'], ms: number | undefined): Promise<PortReport[]> {
     const older = [...this.#older.values()].map(({ hold }) =>
-      this.#ask(hold, 'port.report', {}, ms).catch(() => ({ ports: [] })),
+      this.#ask(hold, 'port.report', input, ms).catch(() => ({ ports: [] })),
     )
-    const parts = await Promise.all([this.#ask(this.#own, 'port.report', {}, ms), ...older])
+    const parts = await Promise.all([this.#ask(this.#own, 'port.report', input, ms), ...older])
     return parts.flatMap(({ ports }) => ports)
   }
 

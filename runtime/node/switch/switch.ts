@@ -275,10 +275,11 @@ export class Switch {
     return this.#serial.run(key, run)
   }
 
-  /** The reports of one port or of all; `fresh`: after a new check of the link. */
-  async report(key?: string, fresh = false): Promise<PortReport[]> {
-    if (key === undefined) return [...this.#ports.values()].map((port) => this.#report(port))
-    const port = this.#require(key)
+  /** The reports of one port, of those of a list that are open, or of all; `fresh`: after a new check of the link of the one. */
+  async report(which?: string | readonly string[], fresh = false): Promise<PortReport[]> {
+    if (which === undefined) return [...this.#ports.values()].map((port) => this.#report(port))
+    if (typeof which !== 'string') return which.flatMap((key) => this.#reportIfOpen(key))
+    const port = this.#require(which)
     if (fresh && port.joined === null) await port.link?.prober?.refresh()
     return [this.#report(port)]
   }
@@ -286,6 +287,11 @@ export class Switch {
   async closeAll(): Promise<void> {
     await Promise.all([...this.#ports.keys()].map((key) => this.close(key)))
     await this.#path.shutdown()
+  }
+
+  #reportIfOpen(key: string): PortReport[] {
+    const port = this.#ports.get(key)
+    return port === undefined ? [] : [this.#report(port)]
   }
 
   #report(port: Port): PortReport {

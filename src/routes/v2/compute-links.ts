@@ -1,7 +1,13 @@
 import { Type } from '@sinclair/typebox'
 import { created, type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { noSuchProject, projectParams } from '../../http/params.ts'
-import { DirectLink, DirectLinkJoined, DirectLinkPut, DirectLinksJoin } from '../../model/direct-link.ts'
+import {
+  DirectLink,
+  DirectLinkChanges,
+  DirectLinkJoined,
+  DirectLinkPut,
+  DirectLinksJoin,
+} from '../../model/direct-link.ts'
 import { Uuid } from '../../schema/fields.ts'
 import { noContentAfter } from '../no-content.ts'
 
@@ -22,6 +28,21 @@ export const computeLinkEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The links', schema: Type.Array(DirectLink) } },
     errors: { 404: noSuchProject },
     handle: async ({ params }, { agent }) => ok(await agent.links.states(params.project_id)),
+  }),
+  endpoint({
+    method: 'GET',
+    path: '/v2/compute/projects/{project_id}/link_states',
+    tag,
+    summary: 'List the states of direct links that changed since an earlier request',
+    params: projectParams,
+    query: Type.Object({
+      since: Type.Optional(
+        Type.String({ maxLength: 100, description: '`next` of an earlier answer; absent or unknown: all states' }),
+      ),
+    }),
+    replies: { 200: { description: 'The states that changed', schema: DirectLinkChanges } },
+    errors: { 404: noSuchProject },
+    handle: async ({ params, query }, { agent }) => ok(await agent.links.changes(params.project_id, query.since)),
   }),
   endpoint({
     method: 'POST',

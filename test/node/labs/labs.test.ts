@@ -214,10 +214,12 @@ describe('the state of a link', () => {
     expect(await read()).toMatchObject({ verdict: 'ok' })
   })
 
-  it('is in the feed while it has readers', async () => {
+  it('is in the feed while it has readers, also when a request for the links has read it first', async () => {
     const { service, link } = await lab()
     const feed = await service.fetch(`${path('campus')}/notifications`)
-    await service.call('PUT', `${path('campus')}/links/${link.link_id}`, { suspend: true })
+    const at = `${path('campus')}/links/${link.link_id}`
+    await service.call('PUT', at, { suspend: true })
+    await expect.poll(async () => (await service.call<LabLink>('GET', at)).verdict).toBe('suspended')
     let text = ''
     for await (const piece of feed.body as unknown as AsyncIterable<Uint8Array>) {
       text += new TextDecoder().decode(piece)

@@ -12,6 +12,12 @@ interface State {
   readonly ab: { readonly frames: number }
 }
 
+interface Changes {
+  readonly states: readonly State[]
+  readonly next: string
+  readonly more: boolean
+}
+
 /** A project with pcs 10.0.0.1, 10.0.0.2 and so on; their paths. */
 async function pcs(count: number) {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
@@ -135,6 +141,64 @@ describe('direct links', () => {
     await service.call('DELETE', a)
     expect(await service.call('GET', `${project}/links`)).toEqual([])
     expect((await service.fetch(nioOf(b))).status).toBe(404)
+  })
+
+  test('tell their states once, then those that changed, and all to a client of an earlier service', async () => {
+    const {
+      service,
+      project,
+      pcs: [a, b, c],
+    } = await pcs(3)
+    const [link_id, other] = [randomUUID(), randomUUID()]
+    await service.call('PUT', `${project}/links/${link_id}`, { nodes: [portOf(a), portOf(b)] })
+    const list = async (since?: string) =>
+      service.call<Changes>('GET', `${project}/link_states${since === undefined ? '' : `?since=${since}`}`)
+    const ids = ({ states }: Changes) => states.map((state) => state.link_id)
+    const first = await list()
+    expect(first).toMatchObject({ states: [{ link_id, verdict: 'stopped', ab: { frames: 0 } }], more: false })
+    expect(ids(await list(first.next))).toEqual([])
+    await start(service, a, b)
+    let changed = first
+    const wait = async (fits: (found: Changes) => boolean) =>
+      expect
+        .poll(async () => {
+          changed = await list(first.next)
+          return fits(changed)
+        })
+        .toBe(true)
+    await wait(({ states }) => states[0]?.verdict === 'ok')
+    // It has the id of a link that was there, and the state that this one had: it is told nevertheless.
+    await service.call('DELETE', `${project}/links/${link_id}`)
+    await service.call('PUT', `${project}/links/${other}`, { nodes: [portOf(b), portOf(c)] })
+    await wait((found) => ids(found).join() === other)
+    expect(ids(await list(changed.next))).toEqual([])
+    await service.call('DELETE', `${project}/links/${other}`)
+    await service.call('PUT', `${project}/links/${other}`, { nodes: [portOf(b), portOf(c)] })
+    const again = changed.next
+    await expect.poll(async () => ids(await list(again))).toEqual([other])
+    await service.kill('SIGKILL')
+    await service.restart()
+    expect(ids(await list(changed.next))).toEqual([other])
+  })
+
+  test('tell at most 250 states in one answer, and the others when asked again', async () => {
+    const service = await TestService.start()
+    const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
+    const project = `/v2/compute/projects/${project_id}`
+    const ports_mapping = Array.from({ length: 520 }, (_, port_number) => ({ port_number }))
+    const box = { name: 'S1', ports_mapping }
+    const { node_id } = await service.call<{ node_id: string }>('POST', `${project}/switch/nodes`, box)
+    const end = (port_number: number) => ({ node_type: 'switch', node_id, adapter_number: 0, port_number })
+    const links = Array.from({ length: 260 }, (_, index) => ({
+      link_id: randomUUID(),
+      nodes: [end(2 * index), end(2 * index + 1)],
+    }))
+    await service.call('POST', `${project}/links`, { links })
+    const first = await service.call<Changes>('GET', `${project}/link_states`)
+    const second = await service.call<Changes>('GET', `${project}/link_states?since=${first.next}`)
+    expect([first.states.length, first.more, second.states.length, second.more]).toEqual([250, true, 10, false])
+    const told = [...first.states, ...second.states].map(({ link_id }) => link_id)
+    expect(new Set(told)).toEqual(new Set(links.map(({ link_id }) => link_id)))
   })
 
   test('join nodes of two keepers by UDP ports, until both are in one', async () => {
