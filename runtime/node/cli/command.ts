@@ -1,13 +1,89 @@
-/** A command of the program: a row of the table in `../commands.ts`. Help is made from the table. */
+import type { Outcome } from './outcome.ts'
+
+/** What a shell offers for a word: names that the service has, files, or a fixed list. */
+export type Completion = 'lab' | 'node' | 'link' | 'compute' | 'snapshot' | 'image' | 'file' | 'command'
+
+/** An argument of a command, by its place. */
+export interface Argument {
+  /** As help shows it, such as LAB. */
+  readonly name: string
+  readonly about: string
+  readonly optional?: boolean
+  /** The last one may be given several times. */
+  readonly many?: boolean
+  readonly choices?: readonly string[]
+  readonly complete?: Completion
+}
+
+/** A flag of a command, such as `--json`. */
+export interface Flag {
+  readonly about: string
+  /** The word for its value in help, such as URL; absent: the flag has no value. */
+  readonly value?: string
+  readonly many?: boolean
+  readonly short?: string
+  readonly choices?: readonly string[]
+  readonly complete?: Completion
+}
+
+/** The values of flags: `true` or `false`, a text or undefined, or a list of texts. */
+export type FlagValues<F extends Readonly<Record<string, Flag>>> = {
+  readonly [K in keyof F]: F[K] extends { readonly value: string }
+    ? F[K] extends { readonly many: true }
+      ? readonly string[]
+      : string | undefined
+    : boolean
+}
+
+/** What a command gets. */
+export interface CommandInput<F extends Readonly<Record<string, Flag>> = Readonly<Record<never, Flag>>> {
+  readonly args: readonly string[]
+  readonly flags: FlagValues<F>
+  /** The arguments as they were given. */
+  readonly argv: readonly string[]
+  /** Aborts at Ctrl-C. */
+  readonly signal: AbortSignal
+}
+
+export const groups = ['service', 'labs', 'nodes', 'links', 'files', 'fleet', 'program'] as const
+export type CommandGroup = (typeof groups)[number]
+
+/** A command of the program: a row of the table in `../commands.ts`. Help, completion and the reference page are made from it. */
 export interface Command {
-  /** The arguments after the name, as `[--json] [flags]`. */
-  readonly usage: string
+  readonly group: CommandGroup
   /** One line for the list of commands. */
   readonly summary: string
   /** What it does, for its own help. */
   readonly text: string
-  /** Whether the settings are flags of the command; its help then lists them. */
-  readonly takesSettings?: boolean
-  /** Resolves with the exit code. A command imports its modules when it runs: help must not wait for the modules of the service. */
-  run(argv: string[]): Promise<number>
+  readonly args: readonly Argument[]
+  readonly flags: Readonly<Record<string, Flag>>
+  /** The settings are flags of the command, and it reads `argv` itself; its help then lists them (`list`) or names them (`named`). */
+  readonly settings?: 'list' | 'named'
+  /** Not in lists. */
+  readonly hidden?: boolean
+  /** Imports its modules when it runs: a command must not wait for the modules of others. Resolves with the exit code or the outcome. */
+  run(input: CommandInput<Readonly<Record<string, Flag>>>): Promise<number | Outcome>
 }
+
+/** A row of the table: infers the types of the flags for `run`, then forgets them so that rows fit in one table. */
+export function command<const F extends Readonly<Record<string, Flag>>>(
+  row: Omit<Command, 'args' | 'flags' | 'run'> & {
+    readonly args?: readonly Argument[]
+    readonly flags?: F
+    run(input: CommandInput<F>): Promise<number | Outcome>
+  },
+): Command {
+  return { args: [], flags: {}, ...row } as unknown as Command
+}
+
+/** The flag of every command that shows something. */
+export const showing = {
+  json: { about: 'print one JSON object' },
+} as const satisfies Readonly<Record<string, Flag>>
+
+/** The flags of every command that asks a service. */
+export const asking = {
+  server: { value: 'URL', about: 'the service; default: PATCHBAY_SERVER, else the service of this user' },
+  ...showing,
+} as const satisfies Readonly<Record<string, Flag>>
+export type Asking = FlagValues<typeof asking>

@@ -2,6 +2,7 @@ import { once } from 'node:events'
 import { connect } from 'node:net'
 import { reasonOf } from '../system/error-reason.ts'
 import { TelnetStripper } from '../system/telnet.ts'
+import { wrongArguments } from './exits.ts'
 
 const leaveKey = 0x1d
 const connectMs = 5000
@@ -12,10 +13,10 @@ const quietMs = 1500
 export async function consoleCommand([target, ...more]: readonly string[]): Promise<number> {
   const [, host = '127.0.0.1', port] = /^(?:\[?([^\]]+?)\]?:)?(\d{1,5})$/.exec(target ?? '') ?? []
   if (port === undefined || more.length > 0 || Number(port) === 0 || Number(port) > 65_535) {
-    const got =
-      target === undefined ? '' : `patchbay: expected the port of a console, got ${[target, ...more].join(' ')}\n`
-    process.stderr.write(`${got}usage: patchbay console [HOST:]PORT\nThe port is the member "console" of a node.\n`)
-    return 2
+    throw wrongArguments(
+      `expected the port of a console ([HOST:]PORT), got ${JSON.stringify([target, ...more].join(' '))}`,
+      'the port is the member "console" of a node',
+    )
   }
   const socket = connect({ host, port: Number(port), timeout: connectMs })
   try {

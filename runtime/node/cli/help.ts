@@ -1,19 +1,61 @@
 import { Kind } from '@sinclair/typebox'
 import { choicesOf, flagOf, type SettingKey, settingKeys, shownSetting } from '../config/keys.ts'
 import { version } from '../system/version.ts'
-import type { Command } from './command.ts'
+import { type Command, groups } from './command.ts'
+import { found } from './run.ts'
+
+type Table = Readonly<Record<string, Command>>
+
+/** Prints the help of the command that the words name, or the list of all commands. */
+export async function help(words: readonly string[], commands: Table): Promise<number> {
+  if (words.length === 0) process.stdout.write(overview(commands))
+  else {
+    const { name, command } = found(
+      words.flatMap((it) => it.split(' ')),
+      commands,
+    )
+    process.stdout.write(helpOf(name, command))
+  }
+  return 0
+}
+
+const titles: Readonly<Record<(typeof groups)[number], string>> = {
+  labs: 'Labs',
+  nodes: 'Nodes',
+  links: 'Links',
+  files: 'Files',
+  service: 'Service',
+  fleet: 'Fleet',
+  program: 'Program',
+}
 
 /** The output of `patchbay` without a command: all commands. */
-export function overview(commands: Readonly<Record<string, Command>>): string {
-  const usages = Object.entries(commands).map(([name, { usage }]) => `patchbay ${name} ${usage}`.trimEnd())
-  const width = Math.max(...usages.map(({ length }) => length))
-  const lines = Object.values(commands).map(({ summary }, index) => `${usages[index]?.padEnd(width)}  ${summary}`)
-  return `Patchbay ${version}: runs emulated network labs over HTTP
+function overview(commands: Table): string {
+  const listed = Object.entries(commands).filter(([, { hidden = false }]) => !hidden)
+  const width = Math.max(...listed.map(([name]) => name.length))
+  const sections = groups.flatMap((group) => {
+    const rows = listed.filter(([, it]) => it.group === group)
+    return rows.length === 0
+      ? []
+      : [`${titles[group]}\n${rows.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`).join('')}`]
+  })
+  return `Patchbay ${version}: runs emulated network labs
 
-${lines.join('\n')}
+Usage: patchbay COMMAND [ARGUMENTS] [FLAGS]
 
-Flags are settings: --port 3080, --data DIR, --config FILE, --log-level debug, ...; "patchbay serve --help" lists them all.
+${sections.join('\n')}
+"patchbay help COMMAND" says more.
 `
+}
+
+/** The first line of the help of a command. */
+export function usageOf(name: string, { args, flags, settings }: Command): string {
+  const words = args.map(({ name, optional = false, many = false }) => {
+    const word = many ? `${name}...` : name
+    return optional ? `[${word}]` : word
+  })
+  const hasFlags = Object.keys(flags).length > 0 || settings !== undefined
+  return ['patchbay', name, ...words, ...(hasFlags ? ['[flags]'] : [])].join(' ')
 }
 
 const flagsIntro = `Flags win over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), and those over the file
@@ -22,12 +64,29 @@ command line, and outside a terminal it is refused: use --password-file, --token
 or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
 `
 
-/** The help of one command, with its flags. */
-export const helpOf = (name: string, { usage, text, takesSettings = false }: Command): string =>
-  `${`patchbay ${name} ${usage}`.trimEnd()}\n\n${text}\n${takesSettings ? `\n${flagsIntro}\n${flags()}` : ''}`
+/** The help of one command, with its arguments and flags. */
+function helpOf(name: string, command: Command): string {
+  const rows = [
+    ...command.args.map(({ name, about, choices }): Row => [name, withChoices(about, choices)]),
+    ...Object.entries(command.flags).map(
+      ([flag, { value, short, about, choices, many = false }]): Row => [
+        `${short === undefined ? '' : `-${short}, `}--${flag}${value === undefined ? '' : ` ${value}`}`,
+        withChoices(many ? `${about}; may be given several times` : about, choices),
+      ],
+    ),
+  ]
+  const width = Math.max(0, ...rows.map(([left]) => left.length))
+  const list = rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('')
+  const settings = command.settings === 'list' ? `\n${flagsIntro}\n${settingFlags()}` : ''
+  return `${usageOf(name, command)}\n\n${command.text}\n${list === '' ? '' : `\n${list}`}${settings}`
+}
+
+type Row = readonly [string, string]
+const withChoices = (about: string, choices: readonly string[] | undefined): string =>
+  choices === undefined ? about : `${about} (${choices.join(', ')})`
 
 /** Every flag with its meaning and its default. */
-function flags(): string {
+function settingFlags(): string {
   const rows = [
     ['--config FILE', 'The configuration file. Default: ~/.config/patchbay/config.toml'],
     ...settingKeys.map((key) => [usage(key), meaning(key)]),

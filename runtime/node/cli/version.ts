@@ -1,13 +1,16 @@
-import { Version } from '../../../src/model/host.ts'
 import { version } from '../system/version.ts'
-import { apiOf } from './api.ts'
+import { clientAt, serviceOf } from './client.ts'
+import type { Asking, asking, CommandInput } from './command.ts'
+import type { Outcome } from './outcome.ts'
 
 /** `patchbay version [--server URL]`: the version of the program, and that of a service that is named. */
-export async function versionCommand(argv: readonly string[]): Promise<number> {
-  process.stdout.write(`${version}\n`)
-  const api = apiOf(argv, process.env)
-  if (api === undefined) return 0
-  const service = await api.connection.json(Version, { method: 'GET', path: '/v2/version' })
-  process.stdout.write(`${service.version} at ${api.server}\n`)
-  return 0
+export async function versionCommand({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const isNamed = flags.server !== undefined || Boolean(process.env.PATCHBAY_SERVER)
+  const named = isNamed ? await serviceOf(flags as Asking) : undefined
+  const client = named && clientAt(named)
+  const service = await client?.call('GET /v2/version', { signal })
+  return {
+    json: { version, ...(client && service && { service: { url: client.server, version: service.version } }) },
+    text: () => [version, ...(client && service ? [`${service.version} at ${client.server}`] : [])].join('\n'),
+  }
 }

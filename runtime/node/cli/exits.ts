@@ -1,0 +1,45 @@
+/** The exit codes of all commands. */
+export const exits = {
+  done: 0,
+  /** Tried, and failed. */
+  failed: 1,
+  /** There is a difference, and the command was asked to tell by its exit code. */
+  differs: 2,
+  /** The file, or a file that it names, is wrong, or the lab is another user's: nothing was tried. */
+  wrong: 3,
+  /** Done, but for steps that need a flag. */
+  withheld: 4,
+  /** There is no service, it does not let the client in, or the connection was lost. */
+  noService: 5,
+  arguments: 64,
+  interrupted: 130,
+} as const
+export type Exit = (typeof exits)[keyof typeof exits]
+
+/** One error of an outcome, as `--json` shows it. */
+export interface CommandFault {
+  readonly message: string
+  readonly file?: string
+  readonly line?: number
+  readonly column?: number
+  readonly path?: string
+  readonly hint?: string
+}
+
+/** Ends a command with an exit code and messages for the user. */
+export class CommandError extends Error {
+  override readonly name = 'CommandError'
+  readonly exit: Exit
+  readonly faults: readonly CommandFault[]
+
+  constructor(exit: Exit, faults: string | readonly CommandFault[], options?: ErrorOptions) {
+    const list = typeof faults === 'string' ? [{ message: faults }] : faults
+    super(list[0]?.message ?? '', options)
+    this.exit = exit
+    this.faults = list
+  }
+}
+
+/** Wrong arguments; `hint` says what would be right. */
+export const wrongArguments = (message: string, hint?: string): CommandError =>
+  new CommandError(exits.arguments, [{ message, ...(hint !== undefined && { hint }) }])

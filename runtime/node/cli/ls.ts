@@ -1,0 +1,39 @@
+import { mapLimit } from '../../../src/async/map-limit.ts'
+import { clientOf } from './client.ts'
+import type { Asking, asking, CommandInput } from './command.ts'
+import type { Outcome } from './outcome.ts'
+
+const atOnce = 16
+
+/** `patchbay ls`: the labs of a service, with the number of their nodes and of those that run. */
+export async function ls({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const client = await clientOf(flags as Asking)
+  const projects = await client.call('GET /v2/projects', { signal })
+  const labs = await mapLimit(
+    projects,
+    async ({ project_id, name, status }) => {
+      const isOpen = status === 'opened'
+      const params = { project_id }
+      const nodes = isOpen ? await client.call('GET /v2/projects/{project_id}/nodes', { params, signal }) : []
+      const total = isOpen
+        ? nodes.length
+        : (await client.call('GET /v2/projects/{project_id}/stats', { params, signal })).nodes
+      const running = nodes.filter((it) => it.status === 'started').length
+      return { name, status, nodes: total, running, project_id }
+    },
+    atOnce,
+  )
+  return {
+    json: { server: client.server, labs },
+    async text() {
+      if (labs.length === 0) return `No labs on ${client.server}`
+      const { tableOf } = await import('./table.ts')
+      const rows = labs.map(({ name, status, nodes, running }) => [
+        name,
+        status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
+        running === 0 ? `${nodes}` : `${running} of ${nodes}`,
+      ])
+      return tableOf(['LAB', 'STATE', 'NODES'], rows)
+    },
+  }
+}

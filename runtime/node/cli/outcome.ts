@@ -1,0 +1,11 @@
+import type { Exit } from './exits.ts'
+
+/** What a command has to show: with `--json` as one object, else as text. */
+export interface Outcome {
+  /** Default: 0. */
+  readonly exit?: Exit
+  /** The members of the object besides `ok` and `exit`. */
+  readonly json: Readonly<Record<string, unknown>>
+  /** Without the last line break; empty: nothing is printed. */
+  text(): string | Promise<string>
+}

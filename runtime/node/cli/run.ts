@@ -1,0 +1,119 @@
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { nearest } from '../../../src/http/nearest-word.ts'
+import { version } from '../system/version.ts'
+import { argumentsOf } from './arguments.ts'
+import type { Command } from './command.ts'
+import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+
+type Table = Readonly<Record<string, Command>>
+
+/** Runs the command of the command line, and prints its outcome; resolves with the exit code. */
+export async function runCommand(argv: readonly string[], commands: Table): Promise<number> {
+  const [first, ...rest] = argv
+  if (first === undefined || first === '--help' || first === '-h') return help(rest.slice(0, 1), commands)
+  if (first === '--version' || first === '-v') return print(`${version}\n`)
+  // Flags without a command are flags of `serve`.
+  const words = first.startsWith('-') ? ['serve', ...argv] : argv
+  const isJson = words.includes('--json')
+  try {
+    const { name, command, rest } = found(words, commands)
+    const flagsEnd = rest.indexOf('--')
+    const flags = flagsEnd === -1 ? rest : rest.slice(0, flagsEnd)
+    if (flags.includes('--help') || flags.includes('-h')) return await help([name], commands)
+    const input = command.settings === undefined ? argumentsOf(name, command, rest) : ({ args: [], flags: {} } as const)
+    const outcome = await command.run({ ...input, argv: rest, signal: interruption(command) })
+    return typeof outcome === 'number' ? outcome : await show(outcome, isJson)
+  } catch (error) {
+    const fault = faultOf(error)
+    if (fault === undefined) throw error
+    return fail(fault, isJson)
+  }
+}
+
+/** The command that the words begin with: its name may have two words. */
+export function found(
+  words: readonly string[],
+  commands: Table,
+): { name: string; command: Command; rest: readonly string[] } {
+  for (const length of [2, 1]) {
+    const name = words.slice(0, length).join(' ')
+    const command = Object.hasOwn(commands, name) ? commands[name] : undefined
+    if (command !== undefined) return { name, command, rest: words.slice(length) }
+  }
+  const [first = '', second] = words
+  const inGroup = Object.keys(commands).filter((it) => it.startsWith(`${first} `))
+  if (inGroup.length > 0) {
+    const list = inGroup.map((it) => it.slice(first.length + 1)).join(', ')
+    throw wrongArguments(
+      second === undefined || second.startsWith('-')
+        ? `patchbay ${first}: expected one of ${list}`
+        : `patchbay ${first}: expected one of ${list}, got ${JSON.stringify(second)}`,
+    )
+  }
+  const guess = nearest(first, Object.keys(commands))
+  throw wrongArguments(
+    `unknown command ${first}${guess === undefined ? '' : `, did you mean ${guess}?`}`,
+    '"patchbay help" lists them',
+  )
+}
+
+const help = async (words: readonly string[], commands: Table): Promise<number> =>
+  (await import('./help.ts')).help(words, commands)
+
+const interrupt = new AbortController()
+/** npm passes on a signal that the terminal has sent to all: a second signal within this time, ms, is the same. */
+const sameSignalMs = 500
+
+/**
+ * Aborts at the first Ctrl-C: a command then ends what it began. The second one ends the program at once. Commands with settings
+ * handle signals themselves.
+ */
+function interruption({ settings }: Command): AbortSignal {
+  let began: number | undefined
+  const onSignal = () => {
+    if (began !== undefined && performance.now() - began > sameSignalMs) process.exit(exits.interrupted)
+    began ??= performance.now()
+    interrupt.abort()
+  }
+  if (settings === undefined) for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSignal)
+  return interrupt.signal
+}
+
+function print(text: string): number {
+  process.stdout.write(text)
+  return exits.done
+}
+
+async function show({ exit = exits.done, json, text }: Outcome, isJson: boolean): Promise<number> {
+  if (isJson) print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json })}\n`)
+  else {
+    const shown = await text()
+    if (shown !== '') print(`${shown}\n`)
+  }
+  return exit
+}
+
+function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJson: boolean): number {
+  if (isJson) print(`${JSON.stringify({ ok: false, exit, errors: faults })}\n`)
+  for (const { message, hint, file, line, column } of faults) {
+    const place = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
+    process.stderr.write(`${place}: ${message}${hint === undefined ? '' : ` (${hint})`}\n`)
+  }
+  return exit
+}
+
+/** What an error says to the user; undefined for a defect. */
+function faultOf(error: unknown): { exit: CommandError['exit']; faults: readonly CommandFault[] } | undefined {
+  if (error instanceof CommandError) return error
+  if (interrupt.signal.aborted) return { exit: exits.interrupted, faults: [{ message: 'interrupted' }] }
+  const { name, message } = error as Error
+  if (error instanceof PatchbayError) {
+    const isRefused = error.status === 0 || error.status === 401 || error.status === 403
+    const hint = error.status === 401 ? { hint: 'PATCHBAY_TOKEN lets you in' } : {}
+    return { exit: isRefused ? exits.noService : exits.failed, faults: [{ message, ...hint }] }
+  }
+  if (name === 'ConfigError') return { exit: exits.arguments, faults: [{ message }] }
+  if (['StartError', 'NewerRecord', 'ApiError'].includes(name)) return { exit: exits.failed, faults: [{ message }] }
+  return undefined
+}

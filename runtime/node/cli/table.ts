@@ -1,0 +1,26 @@
+import Table from 'cli-table3'
+import colors from 'picocolors'
+
+/** Rows of text below a head, in columns as wide as they need to be. */
+export function tableOf(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
+  const table = new Table({
+    head: head.map((it) => colors.dim(it)),
+    chars: Object.fromEntries(borders.map((it) => [it, ''])),
+    style: { head: [], 'padding-left': 0, 'padding-right': 2 },
+  })
+  table.push(...rows.map((row) => row.map((it) => shown(String(it)))))
+  return table
+    .toString()
+    .split('\n')
+    .map((line) => line.trimEnd())
+    .join('\n')
+}
+
+const borders = [
+  ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
+  ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
+]
+
+/** A text of a service for a terminal: control characters would be commands to it. */
+export const shown = (text: string): string =>
+  text.replace(/\p{Cc}/gu, (it) => `\\x${it.charCodeAt(0).toString(16).padStart(2, '0')}`)

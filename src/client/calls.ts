@@ -1,0 +1,2051 @@
+// Made by scripts/client-types.ts from the endpoints: do not edit.
+
+/** The body of an upload. */
+export type Bytes = ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | Blob | string
+
+/** Every call, by its method and path. */
+export interface Calls {
+  /** Version of the service (/v2/version) */
+  'GET /v2/version': {
+    reply: Version
+  }
+  /** Check that the version is the same (/v2/version) */
+  'POST /v2/version': {
+    body: VersionCheck
+    reply: Version
+  }
+  /** Version of the service (/v2/compute/version) */
+  'GET /v2/compute/version': {
+    reply: Version
+  }
+  /** Check that the version is the same (/v2/compute/version) */
+  'POST /v2/compute/version': {
+    body: VersionCheck
+    reply: Version
+  }
+  /** Network interfaces of the host, by name */
+  'GET /v2/compute/network/interfaces': {
+    reply: NetworkInterface[]
+  }
+  /** Feed of the events of all projects; each line names its project (/v2/compute/notifications) */
+  'GET /v2/compute/notifications': {
+    query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Feed of the events of all projects; each line names its project (/v2/compute/notifications/ws) */
+  'GET /v2/compute/notifications/ws': {
+    query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
+    reply: never
+  }
+  /** Read the configuration file again, and list the changed keys */
+  'POST /v2/compute/config/reload': {
+    reply: Reloaded
+  }
+  /** What this compute can do */
+  'GET /v2/compute/capabilities': {
+    query?: { view?: 'full' }
+    reply: Capabilities
+  }
+  /** Port ranges and the ports in use */
+  'GET /v2/compute/network/ports': {
+    reply: Ports
+  }
+  /** Load of the host */
+  'GET /v2/compute/load': {
+    reply: Load
+  }
+  /** Checks of what labs need on this machine: the findings, and what mends each fault */
+  'GET /v2/compute/doctor': {
+    reply: Diagnosis
+  }
+  /** A single-use ticket for opening a websocket from a browser */
+  'POST /v2/compute/tickets': {
+    reply: Ticket
+  }
+  /** Metrics of the labs and of the process that runs them, as JSON */
+  'GET /v2/compute/metrics': {
+    reply: {
+      /** In base units; counters end in _total */
+      name: string
+      help: string
+      type: 'counter' | 'gauge' | 'histogram'
+      /** The buckets of a histogram are cumulative, ascending, and followed by its sum and count */
+      samples: {
+        /** Part of a histogram */
+        suffix?: '_bucket' | '_sum' | '_count'
+        labels: Record<string, string>
+        /** Finite: JSON has no other numbers */
+        value: number
+      }[]
+    }[]
+  }
+  /** List the projects, open and closed */
+  'GET /v2/projects': {
+    reply: LabProject[]
+  }
+  /** Create a project, and open it */
+  'POST /v2/projects': {
+    body: LabProjectCreate
+    reply: LabProject
+  }
+  /** Read a project, open or closed */
+  'GET /v2/projects/{project_id}': {
+    params: { project_id: string }
+    reply: LabProject
+  }
+  /** Change a project, open or closed */
+  'PUT /v2/projects/{project_id}': {
+    params: { project_id: string }
+    body: LabProjectUpdate
+    reply: LabProject
+  }
+  /** Delete a project with its nodes and files, on all its computes */
+  'DELETE /v2/projects/{project_id}': {
+    params: { project_id: string }
+    reply: undefined
+  }
+  /** Count the nodes, links, drawings and snapshots of a project */
+  'GET /v2/projects/{project_id}/stats': {
+    params: { project_id: string }
+    reply: LabStats
+  }
+  /** Open a project, also one that only a compute has */
+  'POST /v2/projects/{project_id}/open': {
+    params: { project_id: string }
+    reply: LabProject
+  }
+  /** Close a project: stop its nodes, and keep its files */
+  'POST /v2/projects/{project_id}/close': {
+    params: { project_id: string }
+    reply: undefined
+  }
+  /** Feed of the events of a project */
+  'GET /v2/projects/{project_id}/notifications': {
+    params: { project_id: string }
+    query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Feed of the events of a project, as a websocket */
+  'GET /v2/projects/{project_id}/notifications/ws': {
+    params: { project_id: string }
+    query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
+    reply: never
+  }
+  /** Start all nodes of a project */
+  'POST /v2/projects/{project_id}/nodes/start': {
+    params: { project_id: string }
+    query?: { wait?: 'ready' }
+    reply: undefined
+  }
+  /** Start a node */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/start': {
+    params: { project_id: string; node_id: string }
+    reply: LabNode
+  }
+  /** Stop all nodes of a project */
+  'POST /v2/projects/{project_id}/nodes/stop': {
+    params: { project_id: string }
+    reply: undefined
+  }
+  /** Stop a node */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/stop': {
+    params: { project_id: string; node_id: string }
+    reply: LabNode
+  }
+  /** Suspend all nodes of a project */
+  'POST /v2/projects/{project_id}/nodes/suspend': {
+    params: { project_id: string }
+    reply: undefined
+  }
+  /** Suspend a node */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/suspend': {
+    params: { project_id: string; node_id: string }
+    reply: LabNode
+  }
+  /** Reload all nodes of a project */
+  'POST /v2/projects/{project_id}/nodes/reload': {
+    params: { project_id: string }
+    reply: undefined
+  }
+  /** Reload a node */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/reload': {
+    params: { project_id: string; node_id: string }
+    reply: LabNode
+  }
+  /** List the nodes of a project */
+  'GET /v2/projects/{project_id}/nodes': {
+    params: { project_id: string }
+    reply: LabNode[]
+  }
+  /** Create a node */
+  'POST /v2/projects/{project_id}/nodes': {
+    params: { project_id: string }
+    query?: { unique?: 'refuse' }
+    body: LabNodeCreate
+    reply: LabNode
+  }
+  /** Read a node */
+  'GET /v2/projects/{project_id}/nodes/{node_id}': {
+    params: { project_id: string; node_id: string }
+    reply: LabNode
+  }
+  /** Change a node; properties that are absent stay as they are */
+  'PUT /v2/projects/{project_id}/nodes/{node_id}': {
+    params: { project_id: string; node_id: string }
+    body: LabNodeUpdate
+    reply: LabNode
+  }
+  /** Stop and delete a node with its links and files */
+  'DELETE /v2/projects/{project_id}/nodes/{node_id}': {
+    params: { project_id: string; node_id: string }
+    reply: undefined
+  }
+  /** Copy a stopped node to another place of the map */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/duplicate': {
+    params: { project_id: string; node_id: string }
+    body: LabNodeCopy
+    reply: LabNode
+  }
+  /** List the links of a node */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/links': {
+    params: { project_id: string; node_id: string }
+    reply: LabLink[]
+  }
+  /** Disconnect the clients of the console; the guest does not notice */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/console/reset': {
+    params: { project_id: string; node_id: string }
+    reply: undefined
+  }
+  /** List the running jobs, and those that ended in the last 15 minutes */
+  'GET /v2/jobs': {
+    reply: LabJob[]
+  }
+  /** Read a job */
+  'GET /v2/jobs/{job_id}': {
+    params: { job_id: string }
+    reply: LabJob
+  }
+  /** Cancel a running job, or forget an ended one; its nodes stay as they are */
+  'DELETE /v2/jobs/{job_id}': {
+    params: { job_id: string }
+    reply: undefined
+  }
+  /** Start, stop, suspend, resume or reload nodes of a project by a job */
+  'POST /v2/projects/{project_id}/jobs': {
+    params: { project_id: string }
+    body: LabJobCreate
+    reply: LabJob
+  }
+  /** Show your selection to the others at a project for 15 s, by the event `presence` of its feed */
+  'POST /v2/projects/{project_id}/presence': {
+    params: { project_id: string }
+    body: LabPresenceInput
+    reply: LabPresence[]
+  }
+  /** Read the configuration of a node: the startup script of a pc, the startup or private configuration of a router */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/config': {
+    params: { project_id: string; node_id: string }
+    query?: { name?: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Replace the configuration of a node; with If-Match only while it has that ETag */
+  'PUT /v2/projects/{project_id}/nodes/{node_id}/config': {
+    params: { project_id: string; node_id: string }
+    query?: { name?: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** The load of each connected compute */
+  'GET /v2/statistics': {
+    reply: ComputeStatistics[]
+  }
+  /** List the links of a project */
+  'GET /v2/projects/{project_id}/links': {
+    params: { project_id: string }
+    reply: LabLink[]
+  }
+  /** Link two ports; the nodes may run */
+  'POST /v2/projects/{project_id}/links': {
+    params: { project_id: string }
+    body: LabLinkCreate
+    reply: LabLink
+  }
+  /** Read a link */
+  'GET /v2/projects/{project_id}/links/{link_id}': {
+    params: { project_id: string; link_id: string }
+    reply: LabLink
+  }
+  /** Change the impairment, suspension or labels of a link, with effect at once */
+  'PUT /v2/projects/{project_id}/links/{link_id}': {
+    params: { project_id: string; link_id: string }
+    body: LabLinkUpdate
+    reply: LabLink
+  }
+  /** Delete a link */
+  'DELETE /v2/projects/{project_id}/links/{link_id}': {
+    params: { project_id: string; link_id: string }
+    reply: undefined
+  }
+  /** Make a disk of a stopped machine larger; its image stays as it is */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/resize_disk': {
+    params: { project_id: string; node_id: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** The first of the proposals that brings the load of the host down */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/dynamips/auto_idlepc': {
+    params: { project_id: string; node_id: string }
+    reply: IdlePc
+  }
+  /** Values that may be the idle PC of a router */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/dynamips/idlepc_proposals': {
+    params: { project_id: string; node_id: string }
+    reply: IdlePcProposals
+  }
+  /** Disconnect the clients of all consoles of a project; nodes that do not run are skipped */
+  'POST /v2/projects/{project_id}/nodes/console/reset': {
+    params: { project_id: string }
+    reply: undefined
+  }
+  /** List the filters that a link can have */
+  'GET /v2/projects/{project_id}/links/{link_id}/available_filters': {
+    params: { project_id: string; link_id: string }
+    reply: LabFilter[]
+  }
+  /** The console as a websocket: the scroll-back, then live */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/console/ws': {
+    params: { project_id: string; node_id: string }
+    query?: { ticket?: string; replay?: '0' | '1' }
+    reply: never
+  }
+  /** The screen as a websocket that carries RFB (VNC) in binary frames */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/console/vnc': {
+    params: { project_id: string; node_id: string }
+    query?: { ticket?: string }
+    reply: never
+  }
+  /** The last lines of the console as text; empty without output */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/console/log': {
+    params: { project_id: string; node_id: string }
+    query?: { lines?: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Type on the console, and wait until its output matches a regular expression */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/console/expect': {
+    params: { project_id: string; node_id: string }
+    body: ConsoleExpect
+    reply: ConsoleMatch
+  }
+  /** Wait until a node is ready; an empty body stands for the member `ready` of the node */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/ready': {
+    params: { project_id: string; node_id: string }
+    body: NodeReady
+    reply: undefined
+  }
+  /** Capture the frames of a link into a file of the project */
+  'POST /v2/projects/{project_id}/links/{link_id}/start_capture': {
+    params: { project_id: string; link_id: string }
+    body: LabCaptureStart
+    reply: LabLink
+  }
+  /** Stop the capture of a link; without effect when the link is not captured */
+  'POST /v2/projects/{project_id}/links/{link_id}/stop_capture': {
+    params: { project_id: string; link_id: string }
+    reply: LabLink
+  }
+  /** Read the running capture of a link, from its beginning until it ends */
+  'GET /v2/projects/{project_id}/links/{link_id}/pcap': {
+    params: { project_id: string; link_id: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Read a file of a project */
+  'GET /v2/projects/{project_id}/files/{path}': {
+    params: { project_id: string; path: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Write a file of a project */
+  'POST /v2/projects/{project_id}/files/{path}': {
+    params: { project_id: string; path: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** Read a file of a node */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/files/{path}': {
+    params: { project_id: string; node_id: string; path: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Write a file of a node */
+  'POST /v2/projects/{project_id}/nodes/{node_id}/files/{path}': {
+    params: { project_id: string; node_id: string; path: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** List the templates, the built-in ones first */
+  'GET /v2/templates': {
+    reply: LabTemplate[]
+  }
+  /** Create a template; unknown members are stored as they are */
+  'POST /v2/templates': {
+    body: LabTemplateCreate
+    reply: LabTemplate
+  }
+  /** Read a template */
+  'GET /v2/templates/{template_id}': {
+    params: { template_id: string }
+    reply: LabTemplate
+  }
+  /** Change a template */
+  'PUT /v2/templates/{template_id}': {
+    params: { template_id: string }
+    body: LabTemplateUpdate
+    reply: LabTemplate
+  }
+  /** Delete a template; nodes that were made from it stay */
+  'DELETE /v2/templates/{template_id}': {
+    params: { template_id: string }
+    reply: undefined
+  }
+  /** Copy a template under a new id */
+  'POST /v2/templates/{template_id}/duplicate': {
+    params: { template_id: string }
+    reply: LabTemplate
+  }
+  /** Make a node from a template */
+  'POST /v2/projects/{project_id}/templates/{template_id}': {
+    params: { project_id: string; template_id: string }
+    body: LabTemplateUse
+    reply: LabNode
+  }
+  /** List the symbols */
+  'GET /v2/symbols': {
+    reply: LabSymbol[]
+  }
+  /** The symbol of each kind of node */
+  'GET /v2/default_symbols': {
+    reply: Record<string, string>
+  }
+  /** The picture of a symbol */
+  'GET /v2/symbols/{symbol_id}/raw': {
+    params: { symbol_id: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Upload a symbol as SVG, of at most 256 KiB */
+  'POST /v2/symbols/{symbol_id}/raw': {
+    params: { symbol_id: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** Width and height of a symbol */
+  'GET /v2/symbols/{symbol_id}/dimensions': {
+    params: { symbol_id: string }
+    reply: {
+      width: number
+      height: number
+    }
+  }
+  /** List the drawings of a project */
+  'GET /v2/projects/{project_id}/drawings': {
+    params: { project_id: string }
+    reply: LabDrawing[]
+  }
+  /** Create a drawing */
+  'POST /v2/projects/{project_id}/drawings': {
+    params: { project_id: string }
+    body: LabDrawingCreate
+    reply: LabDrawing
+  }
+  /** Read a drawing */
+  'GET /v2/projects/{project_id}/drawings/{drawing_id}': {
+    params: { project_id: string; drawing_id: string }
+    reply: LabDrawing
+  }
+  /** Change a drawing */
+  'PUT /v2/projects/{project_id}/drawings/{drawing_id}': {
+    params: { project_id: string; drawing_id: string }
+    body: LabDrawingUpdate
+    reply: LabDrawing
+  }
+  /** Delete a drawing */
+  'DELETE /v2/projects/{project_id}/drawings/{drawing_id}': {
+    params: { project_id: string; drawing_id: string }
+    reply: undefined
+  }
+  /** Export a project as an archive: a zip file of GNS3 2.2 (.gns3project); its nodes must be stopped */
+  'GET /v2/projects/{project_id}/export': {
+    params: { project_id: string }
+    query?: {
+      include_images?: 'yes' | 'no'
+      include_snapshots?: 'yes' | 'no'
+      reset_mac_addresses?: 'yes' | 'no'
+      compression?: 'none' | 'zip'
+      compression_level?: string
+    }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Import an archive (.gns3project) as a closed project of this id; a failure leaves nothing */
+  'POST /v2/projects/{project_id}/import': {
+    params: { project_id: string }
+    query?: { name?: string }
+    body: Bytes
+    reply: LabProject
+  }
+  /** Make a closed copy of a project, with new ids; its nodes must be stopped */
+  'POST /v2/projects/{project_id}/duplicate': {
+    params: { project_id: string }
+    body: LabProjectCopy
+    reply: LabProject
+  }
+  /** Revert the last edit of an open project */
+  'POST /v2/projects/{project_id}/undo': {
+    params: { project_id: string }
+    reply: LabProject
+  }
+  /** Repeat the edit that was reverted last */
+  'POST /v2/projects/{project_id}/redo': {
+    params: { project_id: string }
+    reply: LabProject
+  }
+  /** List the snapshots of a project */
+  'GET /v2/projects/{project_id}/snapshots': {
+    params: { project_id: string }
+    reply: LabSnapshot[]
+  }
+  /** Take a snapshot of a project: nodes, links, drawings, files, and the memory of running machines */
+  'POST /v2/projects/{project_id}/snapshots': {
+    params: { project_id: string }
+    body: LabSnapshotCreate
+    reply: LabSnapshot
+  }
+  /** Delete a snapshot */
+  'DELETE /v2/projects/{project_id}/snapshots/{snapshot_id}': {
+    params: { project_id: string; snapshot_id: string }
+    reply: undefined
+  }
+  /** Stop the nodes of a project and restore it; ids stay, and nodes that ran are started again */
+  'POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore': {
+    params: { project_id: string; snapshot_id: string }
+    reply: LabProject
+  }
+  /** List the VMs that nodes can use, without the linked clones of nodes */
+  'GET /v2/compute/hypervisor/vms': {
+    reply: VmSummary[]
+  }
+  /** Emulators of the host */
+  'GET /v2/compute/machine-emulator/binaries': {
+    query?: { archs?: string }
+    body?: EmulatorFilter
+    reply: FoundProgram[]
+  }
+  /** Platforms that this host can run with hardware acceleration */
+  'GET /v2/compute/machine-emulator/capabilities': {
+    reply: MachineCapabilities
+  }
+  /** List the images of iou nodes */
+  'GET /v2/compute/iou/images': {
+    reply: Image[]
+  }
+  /** Read an image, or a range of it */
+  'GET /v2/compute/iou/images/{filename}': {
+    params: { filename: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Store an image, whole or in parts */
+  'POST /v2/compute/iou/images/{filename}': {
+    params: { filename: string }
+    query?: { md5sum?: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** Delete an image; at a gateway, on every compute */
+  'DELETE /v2/compute/iou/images/{filename}': {
+    params: { filename: string }
+    reply: undefined
+  }
+  /** List the images of machine-emulator nodes */
+  'GET /v2/compute/machine-emulator/images': {
+    reply: Image[]
+  }
+  /** Read an image, or a range of it */
+  'GET /v2/compute/machine-emulator/images/{filename}': {
+    params: { filename: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Store an image, whole or in parts */
+  'POST /v2/compute/machine-emulator/images/{filename}': {
+    params: { filename: string }
+    query?: { md5sum?: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** Delete an image; at a gateway, on every compute */
+  'DELETE /v2/compute/machine-emulator/images/{filename}': {
+    params: { filename: string }
+    reply: undefined
+  }
+  /** Disk-image tools of the host */
+  'GET /v2/compute/machine-emulator/img-binaries': {
+    reply: FoundProgram[]
+  }
+  /** Make a disk image */
+  'POST /v2/compute/machine-emulator/img': {
+    body: DiskCreate
+    reply: undefined
+  }
+  /** Make a disk image larger */
+  'PUT /v2/compute/machine-emulator/img': {
+    body: DiskExtend
+    reply: undefined
+  }
+  /** List the images of dynamips nodes */
+  'GET /v2/compute/dynamips/images': {
+    reply: Image[]
+  }
+  /** Read an image, or a range of it */
+  'GET /v2/compute/dynamips/images/{filename}': {
+    params: { filename: string }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Store an image, whole or in parts */
+  'POST /v2/compute/dynamips/images/{filename}': {
+    params: { filename: string }
+    query?: { md5sum?: string }
+    body: Bytes
+    reply: undefined
+  }
+  /** Delete an image; at a gateway, on every compute */
+  'DELETE /v2/compute/dynamips/images/{filename}': {
+    params: { filename: string }
+    reply: undefined
+  }
+  /** Find the idle PC of an image */
+  'POST /v2/computes/{compute_id}/auto_idlepc': {
+    params: { compute_id: string }
+    body: IdlePcQuestion
+    reply: IdlePc
+  }
+  /** List the computes */
+  'GET /v2/computes': {
+    reply: Compute[]
+  }
+  /** Register a compute, and connect to it; a known compute is answered unchanged */
+  'POST /v2/computes': {
+    body: ComputeCreate
+    reply: Compute
+  }
+  /** Read a compute */
+  'GET /v2/computes/{compute_id}': {
+    params: { compute_id: string }
+    reply: Compute
+  }
+  /** Change a compute; the service reconnects, unless only weight or accepts_projects change */
+  'PUT /v2/computes/{compute_id}': {
+    params: { compute_id: string }
+    body: ComputeUpdate
+    reply: Compute
+  }
+  /** Remove a compute from the fleet; its nodes keep running */
+  'DELETE /v2/computes/{compute_id}': {
+    params: { compute_id: string }
+    reply: undefined
+  }
+  /** Port ranges of a compute and the ports in use */
+  'GET /v2/computes/{compute_id}/ports': {
+    params: { compute_id: string }
+    reply: Ports
+  }
+  /** List the images of a compute, by name */
+  'GET /v2/computes/{compute_id}/{emulator}/images': {
+    params: { compute_id: string; emulator: string }
+    reply: {
+      filename?: string
+      /** The name, for kinds whose images are no files */
+      image?: string
+    }[]
+  }
+  /** Read the settings of the appliance VM */
+  'GET /v2/appliancevm': {
+    reply: ApplianceVm
+  }
+  /** Change the settings of the appliance VM, and start or stop it accordingly */
+  'PUT /v2/appliancevm': {
+    body: ApplianceVmUpdate
+    reply: ApplianceVm
+  }
+  /** List the engines that can run the appliance VM */
+  'GET /v2/appliancevm/engines': {
+    reply: ApplianceEngine[]
+  }
+  /** List the VMs of an engine */
+  'GET /v2/appliancevm/engines/{engine}/vms': {
+    params: { engine: string }
+    reply: ApplianceCandidate[]
+  }
+  /** Feed of the events of all projects and of all computes (/v2/notifications) */
+  'GET /v2/notifications': {
+    query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
+    reply: ReadableStream<Uint8Array>
+  }
+  /** Feed of the events of all projects and of all computes (/v2/notifications/ws) */
+  'GET /v2/notifications/ws': {
+    query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
+    reply: never
+  }
+  /** List the tokens, without their secrets */
+  'GET /v2/tokens': {
+    reply: AccessToken[]
+  }
+  /** Create a token; only this answer has its secret */
+  'POST /v2/tokens': {
+    body: AccessTokenCreate
+    reply: NewAccessToken
+  }
+  /** Revoke a token */
+  'DELETE /v2/tokens/{token_id}': {
+    params: { token_id: string }
+    reply: undefined
+  }
+  /** Log in: afterwards a cookie replaces the credentials */
+  'POST /v2/session': {
+    body: SessionCreate
+    reply: Session
+  }
+  /** The name and the role of the client, and the end of its session */
+  'GET /v2/session': {
+    reply: Session
+  }
+  /** Log out: the session of the cookie ends, also for copies of the cookie */
+  'DELETE /v2/session': {
+    reply: undefined
+  }
+}
+
+/** Version of the service */
+export type Version = {
+  version: string
+  /** Whether the compute is in local mode */
+  local: boolean
+}
+
+/** The version that a client expects */
+export type VersionCheck = {
+  version: string
+  local?: boolean
+}
+
+/** A network interface of the host */
+export type NetworkInterface = {
+  id: string
+  name: string
+  /** First IPv4 address, empty when there is none */
+  ip_address: string
+  /** Its netmask, empty when there is none */
+  netmask: string
+  mac_address: string
+  type: 'ethernet' | 'tap'
+  /** true for an interface that labs seldom use (loopback, bridges of container engines) */
+  special: boolean
+}
+
+/** The keys that a reload of the configuration changed */
+export type Reloaded = {
+  /** Keys in force with their new value */
+  changed: string[]
+  /** Keys that changed in the file and take effect after a restart */
+  needs_restart: string[]
+}
+
+/** Capabilities of this compute */
+export type Capabilities = {
+  version: string
+  /** linux, darwin or win32 */
+  platform: string
+  /** Kinds of node that this compute runs */
+  node_types: string[]
+  /** How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only */
+  packet_path: 'fast' | 'portable'
+  /** Another one after each start of the computer, where it is known */
+  boot_id?: string
+  /** Engine of the pcs that are started from now on: vpcs or embedded */
+  pc_engine: string
+}
+
+/** Port ranges and the ports in use */
+export type Ports = {
+  console_port_range: [number, number]
+  /** Console ports in use */
+  console_ports: number[]
+  vnc_port_range: [number, number]
+  /** Ports of VNC consoles in use */
+  vnc_ports: number[]
+  udp_port_range: [number, number]
+  /** UDP ports in use */
+  udp_ports: number[]
+}
+
+/** Load of the host */
+export type Load = {
+  cpu_usage_percent: number
+  memory_usage_percent: number
+}
+
+/** The checks of this machine for labs */
+export type Diagnosis = {
+  /** false when a check ended in error */
+  ok: boolean
+  checks: Check[]
+}
+
+/** One finding of the doctor */
+export type Check = {
+  /** Name of the check */
+  name: string
+  status: 'ok' | 'warning' | 'error'
+  /** The finding */
+  found: string
+  fix: string | null
+}
+
+/** A single-use ticket that a browser sends as ?ticket= when it opens a websocket */
+export type Ticket = {
+  ticket: string
+  /** Life of the ticket, ms */
+  expires_in_ms: number
+}
+
+/** A project: named nodes, links and drawings, open or closed */
+export type LabProject = {
+  /** UUID, compared without regard to case */
+  project_id: string
+  name: string
+  status: 'opened' | 'closed'
+  /** Whether the start of the service opens it */
+  auto_open: boolean
+  /** Whether it is closed when its last feed has ended, no job runs and no console is open */
+  auto_close: boolean
+  /** Whether its nodes are started when it is opened */
+  auto_start: boolean
+  /** Width of the map */
+  scene_width: number
+  /** Height of the map */
+  scene_height: number
+  /** Zoom of the map, percent */
+  zoom: number
+  /** Whether the map shows layers */
+  show_layers: boolean
+  /** Whether nodes snap to the grid */
+  snap_to_grid: boolean
+  /** Whether the map shows the grid */
+  show_grid: boolean
+  /** Grid of the nodes */
+  grid_size: number
+  /** Grid of the drawings */
+  drawing_grid_size: number
+  /** Whether the map shows the names of ports */
+  show_interface_labels: boolean
+  variables: Variable[] | null
+  supplier: {
+    logo: string
+    url?: string
+  } | null
+  path: string | null
+  /** Name of its file in an export */
+  filename: string
+  /** Number of its last edit */
+  revision: number
+  kept?: Kept
+}
+
+/** A variable of a project */
+export type Variable = {
+  name: string
+  value?: string
+}
+
+/** Members that clients of other programs sent and this service does not know, of nodes also such properties; stored as they are */
+export type Kept = Record<string, unknown>
+
+/** Input of a new project; null or absent: default */
+export type LabProjectCreate = {
+  name: string
+  project_id?: string | null
+  path?: string | null
+  compute_id?: string | null
+  auto_open?: boolean | null
+  auto_close?: boolean | null
+  auto_start?: boolean | null
+  scene_width?: number | null
+  scene_height?: number | null
+  zoom?: number | null
+  show_layers?: boolean | null
+  snap_to_grid?: boolean | null
+  show_grid?: boolean | null
+  grid_size?: number | null
+  drawing_grid_size?: number | null
+  show_interface_labels?: boolean | null
+  variables?: Variable[] | null
+  supplier?: {
+    logo: string
+    url?: string
+  } | null
+  kept?: Kept | null
+  status?: 'opened' | 'closed' | null
+  filename?: string | null
+  revision?: number | null
+}
+
+/** Changes of a project; null or absent: unchanged */
+export type LabProjectUpdate = {
+  name?: string | null
+  auto_open?: boolean | null
+  auto_close?: boolean | null
+  auto_start?: boolean | null
+  scene_width?: number | null
+  scene_height?: number | null
+  zoom?: number | null
+  show_layers?: boolean | null
+  snap_to_grid?: boolean | null
+  show_grid?: boolean | null
+  grid_size?: number | null
+  drawing_grid_size?: number | null
+  show_interface_labels?: boolean | null
+  variables?: Variable[] | null
+  supplier?: {
+    logo: string
+    url?: string
+  } | null
+  kept?: Kept | null
+  project_id?: string | null
+  status?: 'opened' | 'closed' | null
+  path?: string | null
+  filename?: string | null
+  revision?: number | null
+}
+
+/** Numbers of nodes, links, drawings and snapshots of a project */
+export type LabStats = {
+  nodes: number
+  links: number
+  drawings: number
+  snapshots: number
+}
+
+/** A node of a project */
+export type LabNode = {
+  /** UUID, compared without regard to case */
+  node_id: string
+  /** UUID, compared without regard to case */
+  project_id: string
+  /** The compute that runs it */
+  compute_id: string
+  node_type: NodeType
+  template_id: string | null
+  name: string
+  /** State of the node */
+  status: 'started' | 'stopped' | 'suspended'
+  status_reason: string | null
+  console: number | null
+  /** Type of its console: one of those of its kind */
+  console_type: string
+  console_host: string | null
+  command_line: string | null
+  node_directory: string | null
+  /** Left edge on the map */
+  x: number
+  /** Upper edge on the map */
+  y: number
+  /** Layer of the map */
+  z: number
+  /** Whether the map refuses to move it */
+  locked: boolean
+  symbol: string | null
+  label: LabLabel | null
+  /** Names of ports: {0} is the number of the port, {1} the number of the segment; {port1} counts from 1 */
+  port_name_format: string
+  /** Ports of a segment; 0: none */
+  port_segment_size: number
+  first_port_name: string | null
+  custom_adapters: {
+    adapter_number: number
+    /** Name of the port */
+    port_name?: string
+    /** Model of the adapter */
+    adapter_type?: string
+    mac_address?: string | null
+  }[]
+  /** Whether clients open its console when it starts */
+  console_auto_start: boolean
+  /** Names of nodes that must be ready before it starts */
+  after: string[]
+  ready: LabReady | null
+  /** Width of its symbol */
+  width: number
+  /** Height of its symbol */
+  height: number
+  ports: LabPort[]
+  properties: Properties
+  kept?: Kept
+}
+
+/** Kind of the node: pc, iou, hypervisor, machine-emulator, dynamips, switch, hub, cloud, nat; any other word makes a placeholder */
+export type NodeType = string
+
+/** A text on the map */
+export type LabLabel = {
+  /** The text */
+  text: string
+  style?: string | null
+  x?: number | null
+  y?: number | null
+  /** Degrees */
+  rotation?: number
+}
+
+/** When a node is ready: all given conditions must hold */
+export type LabReady = {
+  /** Regular expression that its console must show */
+  console?: string
+  /** TCP port of the host that must accept */
+  tcp?: number
+  /** Time after its start */
+  seconds?: number
+  /** Longest wait; default 300 */
+  within_s?: number
+}
+
+/** A port of a node */
+export type LabPort = {
+  name: string
+  short_name: string
+  adapter_number: number
+  port_number: number
+  link_type: 'ethernet' | 'serial'
+  /** Link types of captures, by their display names */
+  data_link_types: Record<string, string>
+  mac_address?: string | null
+  adapter_type?: string | null
+}
+
+/** Settings of the kind: the fields of its node on the compute interface */
+export type Properties = Record<string, unknown>
+
+/** Input of a new node */
+export type LabNodeCreate = {
+  name: string
+  node_type: NodeType
+  node_id?: string | null
+  compute_id?: string | null
+  template_id?: string | null
+  x?: number | null
+  y?: number | null
+  z?: number | null
+  locked?: boolean | null
+  symbol?: string | null
+  label?: LabLabel | null
+  port_name_format?: string | null
+  port_segment_size?: number | null
+  first_port_name?: string | null
+  custom_adapters?:
+    | {
+        adapter_number: number
+        /** Name of the port */
+        port_name?: string
+        /** Model of the adapter */
+        adapter_type?: string
+        mac_address?: string | null
+      }[]
+    | null
+  console_auto_start?: boolean | null
+  after?: string[] | null
+  ready?: LabReady | null
+  console?: number | null
+  console_type?: string | null
+  properties?: Properties
+  kept?: Kept | null
+  project_id?: string | null
+  status?: 'started' | 'stopped' | 'suspended' | null
+  status_reason?: string | null
+  console_host?: string | null
+  command_line?: string | null
+  node_directory?: string | null
+  width?: number | null
+  height?: number | null
+  ports?: LabPort[] | null
+}
+
+/** Changes of a node; null or absent: unchanged */
+export type LabNodeUpdate = {
+  name?: string | null
+  x?: number | null
+  y?: number | null
+  z?: number | null
+  locked?: boolean | null
+  symbol?: string | null
+  label?: LabLabel | null
+  port_name_format?: string | null
+  port_segment_size?: number | null
+  first_port_name?: string | null
+  custom_adapters?:
+    | {
+        adapter_number: number
+        /** Name of the port */
+        port_name?: string
+        /** Model of the adapter */
+        adapter_type?: string
+        mac_address?: string | null
+      }[]
+    | null
+  console_auto_start?: boolean | null
+  after?: string[] | null
+  ready?: LabReady | null
+  console?: number | null
+  console_type?: string | null
+  properties?: Properties
+  kept?: Kept | null
+  node_id?: string | null
+  project_id?: string | null
+  compute_id?: string | null
+  node_type?: string | null
+  template_id?: string | null
+  status?: 'started' | 'stopped' | 'suspended' | null
+  status_reason?: string | null
+  console_host?: string | null
+  command_line?: string | null
+  node_directory?: string | null
+  width?: number | null
+  height?: number | null
+  ports?: LabPort[] | null
+}
+
+/** Where the copy goes */
+export type LabNodeCopy = {
+  x: number
+  y: number
+  z?: number
+}
+
+/** A link between two ports */
+export type LabLink = {
+  /** UUID, compared without regard to case */
+  link_id: string
+  /** UUID, compared without regard to case */
+  project_id: string
+  link_type: 'ethernet' | 'serial'
+  /** Its two ends */
+  nodes: LabLinkEnd[]
+  filters: Filters
+  /** Impairment of frames from the first end to the second; applied after `filters` */
+  filters_ab: {
+    frequency_drop?: FrequencyDrop
+    /** percent */
+    packet_loss?: number[]
+    delay?: Delay
+    /** percent */
+    corrupt?: number[]
+    bpf?: Bpf
+    rate?: Rate
+    /** percent */
+    duplicate?: number[]
+    reorder?: Reorder
+  }
+  /** Impairment of frames from the second end to the first; applied after `filters` */
+  filters_ba: {
+    frequency_drop?: FrequencyDrop
+    /** percent */
+    packet_loss?: number[]
+    delay?: Delay
+    /** percent */
+    corrupt?: number[]
+    bpf?: Bpf
+    rate?: Rate
+    /** percent */
+    duplicate?: number[]
+    reorder?: Reorder
+  }
+  /** true: the link is down, frames are dropped both ways */
+  suspend: boolean
+  /** How the map draws it */
+  link_style: Record<string, unknown>
+  kept?: Kept
+  capturing: boolean
+  capture_file_name: string | null
+  capture_file_path: string | null
+  capture_compute_id: string | null
+  verdict: 'ok' | 'one_way' | 'silent' | 'peer_unreachable' | 'suspended' | 'port_taken' | 'stopped' | 'detached' | null
+  verdict_reason: string | null
+  traffic_ab: LinkTraffic | null
+  traffic_ba: LinkTraffic | null
+}
+
+/** An end of a link */
+export type LabLinkEnd = {
+  /** UUID, compared without regard to case */
+  node_id: string
+  /** Number of the adapter */
+  adapter_number: number
+  /** Number of the port of the adapter */
+  port_number: number
+  label?: LabLabel | null
+}
+
+/** Impairment of a link, in both directions. Frames pass the filters in the order of the members */
+export type Filters = {
+  frequency_drop?: FrequencyDrop
+  /** percent */
+  packet_loss?: number[]
+  delay?: Delay
+  /** percent */
+  corrupt?: number[]
+  bpf?: Bpf
+  rate?: Rate
+  /** percent */
+  duplicate?: number[]
+  reorder?: Reorder
+}
+
+/** [n]: drops every n-th frame, -1: all of them */
+export type FrequencyDrop = number[]
+
+/** latency in ms, jitter in ms */
+export type Delay = number[]
+
+/** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+export type Bpf = string[]
+
+/** kbit/s, burst in KB (16), longest wait in ms (100) */
+export type Rate = number[]
+
+/** percent, ms held back (10) */
+export type Reorder = number[]
+
+/** One direction of a link */
+export type LinkTraffic = {
+  /** Frames that arrived, since the ports were opened */
+  frames: number
+  /** Their bytes */
+  bytes: number
+  /** Frames that were dropped, for any reason */
+  dropped: number
+  /** Between the last two readings; 0 at the first one */
+  frames_per_s: number
+  /** Likewise */
+  bits_per_s: number
+}
+
+/** Work on nodes of a project */
+export type LabJob = {
+  /** UUID, compared without regard to case */
+  job_id: string
+  /** UUID, compared without regard to case */
+  project_id: string
+  action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
+  /** failed: at least one node has failed */
+  status: 'running' | 'done' | 'failed' | 'cancelled'
+  reason: string | null
+  /** Time in UTC (RFC 3339) */
+  started_at: string
+  ended_at: string | null
+  /** Number of nodes of the job */
+  total: number
+  done: number
+  failed: number
+  skipped: number
+  /** Nodes that are not done: the failed ones first, at most 100 */
+  nodes: LabJobNode[]
+}
+
+/** A node of a job */
+export type LabJobNode = {
+  /** UUID, compared without regard to case */
+  node_id: string
+  name: string
+  /** unready: started, but not ready yet; skipped: a node that had to be ready before it has failed */
+  state: 'waiting' | 'asked' | 'unready' | 'done' | 'failed' | 'skipped' | 'cancelled'
+  reason: string | null
+}
+
+/** Work on nodes of a project */
+export type LabJobCreate = {
+  action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
+  /** Ids or names; absent: all nodes */
+  nodes?: string[]
+}
+
+/** The selection of the client */
+export type LabPresenceInput = {
+  selection: Selection
+  client?: string | null
+}
+
+/** Ids of the selected nodes, links and drawings */
+export type Selection = string[]
+
+/** The selection of a client at a project */
+export type LabPresence = {
+  /** Name of the token or the user */
+  name: string
+  /** Distinguishes windows that use the same credential */
+  client: string
+  selection: Selection
+  /** false in the event at its end */
+  present: boolean
+}
+
+/** The load of a compute */
+export type ComputeStatistics = {
+  compute_id: string
+  compute_name: string
+  statistics: {
+    /** Percent */
+    cpu_usage_percent: number
+    /** Percent */
+    memory_usage_percent: number
+  }
+}
+
+/** Input of a new link */
+export type LabLinkCreate = {
+  link_id?: string | null
+  /** The two ends */
+  nodes: [LabLinkEnd | string, LabLinkEnd | string]
+  filters?: Filters | null
+  filters_ab?: {
+    /** [n]: drops every n-th frame, -1: all of them */
+    frequency_drop?: number[]
+    /** percent */
+    packet_loss?: number[]
+    /** latency in ms, jitter in ms */
+    delay?: number[]
+    /** percent */
+    corrupt?: number[]
+    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    bpf?: string[]
+    /** kbit/s, burst in KB (16), longest wait in ms (100) */
+    rate?: number[]
+    /** percent */
+    duplicate?: number[]
+    /** percent, ms held back (10) */
+    reorder?: number[]
+  } | null
+  filters_ba?: {
+    /** [n]: drops every n-th frame, -1: all of them */
+    frequency_drop?: number[]
+    /** percent */
+    packet_loss?: number[]
+    /** latency in ms, jitter in ms */
+    delay?: number[]
+    /** percent */
+    corrupt?: number[]
+    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    bpf?: string[]
+    /** kbit/s, burst in KB (16), longest wait in ms (100) */
+    rate?: number[]
+    /** percent */
+    duplicate?: number[]
+    /** percent, ms held back (10) */
+    reorder?: number[]
+  } | null
+  suspend?: boolean | null
+  link_style?: Record<string, unknown> | null
+  kept?: Kept | null
+  project_id?: string | null
+  link_type?: 'ethernet' | 'serial' | null
+  capturing?: boolean | null
+  capture_file_name?: string | null
+  capture_file_path?: string | null
+  capture_compute_id?: string | null
+  verdict?:
+    | 'ok'
+    | 'one_way'
+    | 'silent'
+    | 'peer_unreachable'
+    | 'suspended'
+    | 'port_taken'
+    | 'stopped'
+    | 'detached'
+    | null
+  verdict_reason?: string | null
+  traffic_ab?: LinkTraffic | null
+  traffic_ba?: LinkTraffic | null
+}
+
+/** Changes of a link; null or absent: unchanged */
+export type LabLinkUpdate = {
+  nodes?: LabLinkEnd[] | null
+  filters?: Filters | null
+  filters_ab?: {
+    /** [n]: drops every n-th frame, -1: all of them */
+    frequency_drop?: number[]
+    /** percent */
+    packet_loss?: number[]
+    /** latency in ms, jitter in ms */
+    delay?: number[]
+    /** percent */
+    corrupt?: number[]
+    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    bpf?: string[]
+    /** kbit/s, burst in KB (16), longest wait in ms (100) */
+    rate?: number[]
+    /** percent */
+    duplicate?: number[]
+    /** percent, ms held back (10) */
+    reorder?: number[]
+  } | null
+  filters_ba?: {
+    /** [n]: drops every n-th frame, -1: all of them */
+    frequency_drop?: number[]
+    /** percent */
+    packet_loss?: number[]
+    /** latency in ms, jitter in ms */
+    delay?: number[]
+    /** percent */
+    corrupt?: number[]
+    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    bpf?: string[]
+    /** kbit/s, burst in KB (16), longest wait in ms (100) */
+    rate?: number[]
+    /** percent */
+    duplicate?: number[]
+    /** percent, ms held back (10) */
+    reorder?: number[]
+  } | null
+  suspend?: boolean | null
+  link_style?: Record<string, unknown> | null
+  kept?: Kept | null
+  link_id?: string | null
+  project_id?: string | null
+  link_type?: 'ethernet' | 'serial' | null
+  capturing?: boolean | null
+  capture_file_name?: string | null
+  capture_file_path?: string | null
+  capture_compute_id?: string | null
+  verdict?:
+    | 'ok'
+    | 'one_way'
+    | 'silent'
+    | 'peer_unreachable'
+    | 'suspended'
+    | 'port_taken'
+    | 'stopped'
+    | 'detached'
+    | null
+  verdict_reason?: string | null
+  traffic_ab?: LinkTraffic | null
+  traffic_ba?: LinkTraffic | null
+}
+
+/** The idle PC that was found */
+export type IdlePc = {
+  /** The value, as `0x60008120` */
+  idlepc: string
+}
+
+/** Values that may be the idle PC of the image */
+export type IdlePcProposals = string[]
+
+/** A filter of links, for a form */
+export type LabFilter = {
+  /** Its name in `filters` */
+  type: string
+  name: string
+  description: string
+  /** The values of its list in `filters`, in this order */
+  parameters: {
+    name: string
+    type: 'int' | 'text'
+    minimum?: number
+    maximum?: number
+    unit?: string
+  }[]
+}
+
+/** Text to type on a console, and output to wait for */
+export type ConsoleExpect = {
+  /** Typed as it is: end a line with \n or \r */
+  send?: string
+  /** Regular expression in the syntax of RE2 */
+  expect: string
+  /** Longest wait, s */
+  within_s?: number
+}
+
+/** Output that was waited for */
+export type ConsoleMatch = {
+  /** The text that matches */
+  matched: string
+  /** The output before it, at most 64 KiB */
+  before: string
+  /** The groups of the expression; null: it took no part */
+  groups: (string | null)[]
+}
+
+/** What to wait for; all that is named must be so */
+export type NodeReady = {
+  /** Regular expression in the syntax of RE2 */
+  console?: string
+  /** TCP port of the host that must accept */
+  tcp?: number
+  /** Time from now */
+  seconds?: number
+  /** Longest wait, s */
+  within_s?: number
+}
+
+/** File and link type of a capture */
+export type LabCaptureStart = {
+  capture_file_name?: string | null
+  data_link_type?: string | null
+}
+
+/** A named kind with settings, from which nodes are made */
+export type LabTemplate = {
+  /** UUID, compared without regard to case */
+  template_id: string
+  name: string
+  /** Kind of the nodes */
+  template_type: string
+  compute_id: string | null
+  /** Group of the palette: guest, router, switch, firewall */
+  category: string
+  /** Names of nodes: {name} stands for the template, {0} for the next free number */
+  default_name_format: string
+  /** Symbol of the nodes */
+  symbol: string
+  /** Notes for users of its nodes */
+  usage: string
+  /** Whether it is part of Patchbay; such a template cannot be changed */
+  builtin: boolean
+}
+
+/** Input of a new template */
+export type LabTemplateCreate = {
+  template_id?: string | null
+  name: string
+  /** Kind of the nodes */
+  template_type: string
+  compute_id?: string | null
+  category?: string | null
+  default_name_format?: string | null
+  symbol?: string | null
+  usage?: string | null
+}
+
+/** Changes of a template; absent: unchanged */
+export type LabTemplateUpdate = {
+  name?: string | null
+  compute_id?: string | null
+  category?: string | null
+  default_name_format?: string | null
+  symbol?: string | null
+  usage?: string | null
+}
+
+/** Position and compute of the new node */
+export type LabTemplateUse = {
+  x: number
+  y: number
+  compute_id?: string | null
+  name?: string | null
+}
+
+/** A picture of nodes on the map */
+export type LabSymbol = {
+  symbol_id: string
+  filename: string
+  builtin: boolean
+  theme: string
+}
+
+/** A drawing on the map: a text, a rectangle, a picture */
+export type LabDrawing = {
+  /** UUID, compared without regard to case */
+  drawing_id: string
+  /** UUID, compared without regard to case */
+  project_id: string
+  /** The drawing as SVG. Clients must show it as an image, not as a document: it may contain scripts */
+  svg: string
+  x: number
+  y: number
+  /** Layer of the map */
+  z: number
+  /** Degrees */
+  rotation: number
+  locked: boolean
+  kept?: Kept
+}
+
+/** Input of a new drawing */
+export type LabDrawingCreate = {
+  drawing_id?: string | null
+  svg?: string | null
+  x?: number | null
+  y?: number | null
+  z?: number | null
+  rotation?: number | null
+  locked?: boolean | null
+  kept?: Kept | null
+  project_id?: string | null
+}
+
+/** Changes of a drawing; null or absent: unchanged */
+export type LabDrawingUpdate = {
+  svg?: string | null
+  x?: number | null
+  y?: number | null
+  z?: number | null
+  rotation?: number | null
+  locked?: boolean | null
+  kept?: Kept | null
+  drawing_id?: string | null
+  project_id?: string | null
+}
+
+/** Input of a copy of a project */
+export type LabProjectCopy = {
+  name: string
+  path?: string | null
+  /** Whether the nodes of the copy get other MAC addresses */
+  reset_mac_addresses?: boolean
+}
+
+/** A stored state of a project: nodes, links, drawings and files */
+export type LabSnapshot = {
+  /** UUID, compared without regard to case */
+  snapshot_id: string
+  /** UUID, compared without regard to case */
+  project_id: string
+  name: string
+  /** Seconds since 1970 */
+  created_at: number
+  /** Number of nodes that ran; a restore starts them again */
+  running: number
+  /** Size of its files in bytes; blocks may be shared with the project */
+  size: number
+}
+
+/** Input of a new snapshot */
+export type LabSnapshotCreate = {
+  name: string
+}
+
+/** A VM that a node can use */
+export type VmSummary = {
+  vmname: string
+  /** Memory, MB */
+  ram: number
+}
+
+/** Selects emulators */
+export type EmulatorFilter = {
+  /** Only emulators of these platforms; absent: all */
+  archs?: (
+    | 'aarch64'
+    | 'alpha'
+    | 'arm'
+    | 'cris'
+    | 'i386'
+    | 'lm32'
+    | 'm68k'
+    | 'microblaze'
+    | 'microblazeel'
+    | 'mips'
+    | 'mips64'
+    | 'mips64el'
+    | 'mipsel'
+    | 'moxie'
+    | 'or32'
+    | 'ppc'
+    | 'ppc64'
+    | 'ppcemb'
+    | 's390x'
+    | 'sh4'
+    | 'sh4eb'
+    | 'sparc'
+    | 'sparc64'
+    | 'tricore'
+    | 'unicore32'
+    | 'x86_64'
+    | 'xtensa'
+    | 'xtensaeb'
+    | 'riscv32'
+    | 'riscv64'
+    | 'loongarch64'
+    | 'null'
+    | ''
+  )[]
+}
+
+/** A program of the host */
+export type FoundProgram = {
+  /** Absolute path */
+  path: string
+  /** The version that the program reports */
+  version: string
+}
+
+/** The acceleration of machines on this compute */
+export type MachineCapabilities = {
+  /** Platforms that KVM accelerates; empty when it cannot be used */
+  kvm: string[]
+}
+
+/** An image that nodes of a kind can be given */
+export type Image = {
+  /** Name of the file, without directories */
+  filename: string
+  /** Path relative to its directory of images: the name for nodes */
+  path: string
+  /** 32 hexadecimal digits */
+  md5sum: string
+  /** 64 hexadecimal digits. At a gateway absent for images of computes of earlier versions */
+  sha256?: string
+  /** Bytes */
+  filesize: number
+}
+
+/** A new disk image; the options are those of its format */
+export type DiskCreate =
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'qcow2'
+      /** Size of the disk, MB (MiB) */
+      size: number
+      preallocation?: 'off' | 'metadata' | 'falloc' | 'full' | null
+      cluster_size?:
+        | 512
+        | 1024
+        | 2048
+        | 4096
+        | 8192
+        | 16384
+        | 32768
+        | 65536
+        | 131072
+        | 262144
+        | 524288
+        | 1048576
+        | 2097152
+        | null
+      refcount_bits?: 1 | 2 | 4 | 8 | 16 | 32 | 64 | null
+      lazy_refcounts?: 'on' | 'off' | null
+    }
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'qcow'
+      /** Size of the disk, MB (MiB) */
+      size: number
+    }
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'raw'
+      /** Size of the disk, MB (MiB) */
+      size: number
+      preallocation?: 'off' | 'falloc' | 'full' | null
+    }
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'vmdk'
+      /** Size of the disk, MB (MiB) */
+      size: number
+      subformat?:
+        | 'monolithicSparse'
+        | 'monolithicFlat'
+        | 'twoGbMaxExtentSparse'
+        | 'twoGbMaxExtentFlat'
+        | 'streamOptimized'
+        | null
+      adapter_type?: 'ide' | 'lsilogic' | 'buslogic' | 'legacyESX' | null
+      zeroed_grain?: 'on' | 'off' | null
+    }
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'vdi'
+      /** Size of the disk, MB (MiB) */
+      size: number
+      static?: 'on' | 'off' | null
+    }
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'vpc'
+      /** Size of the disk, MB (MiB) */
+      size: number
+      subformat?: 'dynamic' | 'fixed' | null
+    }
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'qed'
+      /** Size of the disk, MB (MiB) */
+      size: number
+      cluster_size?:
+        | 4096
+        | 8192
+        | 16384
+        | 32768
+        | 65536
+        | 131072
+        | 262144
+        | 524288
+        | 1048576
+        | 2097152
+        | 4194304
+        | 8388608
+        | 16777216
+        | 33554432
+        | 67108864
+        | null
+      table_size?: 1 | 2 | 4 | 8 | 16 | null
+    }
+  | {
+      qemu_img?: string | null
+      /** Name among the images, at most one directory deep; in local mode an absolute path too */
+      path: string
+      format: 'parallels'
+      /** Size of the disk, MB (MiB) */
+      size: number
+      cluster_size?:
+        | 65536
+        | 131072
+        | 262144
+        | 524288
+        | 1048576
+        | 2097152
+        | 4194304
+        | 8388608
+        | 16777216
+        | 33554432
+        | 67108864
+        | null
+    }
+
+/** A disk image, and how much it grows */
+export type DiskExtend = {
+  qemu_img?: string | null
+  /** Name among the images, at most one directory deep; in local mode an absolute path too */
+  path: string
+  /** MB (MiB) that are added */
+  extend: number
+}
+
+/** The image of a search for an idle PC */
+export type IdlePcQuestion = {
+  platform: Platform2
+  image: Image2
+  /** Memory, MB. Default: that of the platform */
+  ram: number
+}
+
+/** The router that is emulated */
+export type Platform2 = 'c1700' | 'c2600' | 'c2691' | 'c3600' | 'c3725' | 'c3745' | 'c7200'
+
+/** IOS image: a name in the images directory, or a path */
+export type Image2 = string
+
+/** A machine that runs nodes, in the fleet */
+export type Compute = {
+  compute_id: string
+  name: string
+  /** `tunnel`: the compute has joined, and is reached through the websocket that it keeps open */
+  protocol: 'http' | 'https' | 'tunnel'
+  /** Of a compute that has joined: its name */
+  host: string
+  /** Of a compute that has joined: 0 */
+  port: number
+  user: string | null
+  connected: boolean
+  /** Whether a gateway places new projects there; false to empty the compute: its present projects stay */
+  accepts_projects: boolean
+  /** Share of the new projects; the usual weight is 1: the scheduler multiplies the free capacity by it */
+  weight: number
+  cpu_usage_percent: number | null
+  memory_usage_percent: number | null
+  capabilities: ComputeCapabilities
+  last_error: string | null
+}
+
+/** The capabilities that a compute reported */
+export type ComputeCapabilities = {
+  version: string | null
+  /** linux, darwin or win32 */
+  platform?: string
+  /** Kinds of node that it runs */
+  node_types: string[]
+}
+
+/** The address of a compute, and its credentials */
+export type ComputeCreate = {
+  protocol: 'http' | 'https'
+  /** Host name or address; not a link-local one */
+  host: string
+  port: number
+  compute_id?: string | null
+  name?: string | null
+  user?: string | null
+  password?: string | null
+  accepts_projects?: boolean | null
+  weight?: number | null
+  connected?: boolean | null
+  cpu_usage_percent?: number | null
+  memory_usage_percent?: number | null
+  capabilities?: ComputeCapabilities | null
+  last_error?: string | null
+}
+
+/** Changes of a compute; absent and null mean "leave". An empty user removes the password, too */
+export type ComputeUpdate = {
+  /** Accepted and ignored */
+  compute_id?: unknown
+  name?: string | null
+  protocol?: 'http' | 'https' | 'tunnel' | null
+  host?: string | null
+  port?: number | null
+  user?: string | null
+  password?: string | null
+  accepts_projects?: boolean | null
+  weight?: number | null
+  connected?: boolean | null
+  cpu_usage_percent?: number | null
+  memory_usage_percent?: number | null
+  capabilities?: ComputeCapabilities | null
+  last_error?: string | null
+}
+
+/** Settings of the appliance VM, a VM with a service that is the compute `vm` */
+export type ApplianceVm = {
+  /** Whether the VM is started and used as the compute `vm` */
+  enable: boolean
+  /** The engine of the VM; remote: a registered compute takes its place */
+  engine: 'libvirt' | 'virtualbox' | 'remote'
+  vmname: string | null
+  /** The fate of the VM when it is disabled, or the service ends */
+  when_exit: 'stop' | 'suspend' | 'keep'
+  /** Whether the VM has no window on the screen of the host */
+  headless: boolean
+  /** Whether `ram` and `vcpus` apply; false: the VM keeps its own definition */
+  allocate_vcpus_ram: boolean
+  /** Memory, MB */
+  ram: number
+  /** Number of processors */
+  vcpus: number
+  address: string | null
+  /** TCP port of the service in the VM */
+  port: number
+  user: string | null
+}
+
+/** Changes of the settings; absent members stay. null removes vmname, address or user, and leaves other members. A password is removed with its user */
+export type ApplianceVmUpdate = {
+  enable?: boolean | null
+  engine?: 'libvirt' | 'virtualbox' | 'remote' | null
+  vmname?: string | null
+  when_exit?: 'stop' | 'suspend' | 'keep' | null
+  headless?: boolean | null
+  allocate_vcpus_ram?: boolean | null
+  ram?: number | null
+  vcpus?: number | null
+  address?: string | null
+  port?: number | null
+  user?: string | null
+  password?: string | null
+}
+
+/** An engine of the appliance VM, and the settings that it supports */
+export type ApplianceEngine = {
+  engine_id: string
+  name: string
+  /** Description, as HTML */
+  description: string
+  support_when_exit: boolean
+  support_headless: boolean
+  support_ram: boolean
+}
+
+/** A VM that can be the appliance VM */
+export type ApplianceCandidate = {
+  vmname: string
+}
+
+/** A credential of a client or of a compute */
+export type AccessToken = {
+  /** The part of the token between its first two "_" */
+  token_id: string
+  name: string
+  role: Role
+  purpose: Purpose
+  compute_id?: ComputeId
+  projects?: Projects
+  /** The last four characters of the token, to recognise it */
+  last_characters: string
+  /** Time in UTC (RFC 3339) */
+  created_at: string
+  expires_at: string | null
+}
+
+/** The rights of a client with the token; without meaning for a join token */
+export type Role = 'read' | 'operate' | 'admin'
+
+/** user: for requests; join: for a compute that joins the fleet, and nothing else */
+export type Purpose = 'user' | 'join'
+
+/** The only compute that may join with the token: named at its creation, or the first that used it */
+export type ComputeId = string
+
+/** The only projects of the token: ids, names of labs, or prefixes of names such as `class-*`. Absent: all projects */
+export type Projects = string[]
+
+/** The owner of the token, and its rights. `role` is required, except for join tokens */
+export type AccessTokenCreate = {
+  name: string
+  role?: 'read' | 'operate' | 'admin' | null
+  purpose?: 'user' | 'join' | null
+  compute_id?: string | null
+  projects?: string[] | null
+  expires_in_s?: number | null
+}
+
+/** A new token, with its secret */
+export type NewAccessToken = {
+  /** The part of the token between its first two "_" */
+  token_id: string
+  name: string
+  role: Role
+  purpose: Purpose
+  compute_id?: ComputeId
+  projects?: Projects
+  /** The last four characters of the token, to recognise it */
+  last_characters: string
+  /** Time in UTC (RFC 3339) */
+  created_at: string
+  expires_at: string | null
+  /** The token; it is not shown again */
+  token: string
+}
+
+/** Credentials: a token, or user and password */
+export type SessionCreate = {
+  /** A token; or `user` and `password` */
+  token?: string
+  user?: string
+  password?: string
+}
+
+/** The client, and the end of its session */
+export type Session = {
+  /** Name of the token or the user */
+  name: string
+  /** read: view; operate: run labs and type on consoles; admin: also computes, tokens and the configuration */
+  role: 'read' | 'operate' | 'admin'
+  expires_at: string | null
+}

@@ -1,0 +1,86 @@
+import { pause } from '../async/pause.ts'
+import type { FeedLine } from '../http/feed.ts'
+import { jsonIn } from './answer.ts'
+import { Lines } from './lines.ts'
+import { PatchbayError } from './patchbay-error.ts'
+
+export type { FeedLine } from '../http/feed.ts'
+
+export interface FeedOptions {
+  /** Id or name of a project; absent: all projects. */
+  readonly project?: string
+  /** `seq` of the last event that was seen. */
+  readonly since?: number
+  readonly signal?: AbortSignal
+  /** Told when the connection is lost, and when it is there again (undefined). */
+  readonly onLost?: (error: PatchbayError | undefined) => void
+}
+
+type OpenFeed = (input: { since: number | undefined; signal: AbortSignal }) => Promise<Response>
+
+/** A service sends a line every 5 s: a feed that is silent for longer than this, ms, is lost. */
+const silentMs = 20_000
+/** Times between tries to connect again, ms. */
+const [firstPauseMs, longestPauseMs] = [200, 5000]
+const maxLineCharacters = 4 << 20
+
+/** The lines of a feed. It connects again from the last line on when the connection is lost. */
+export async function* feedLines(open: OpenFeed, options: FeedOptions): AsyncGenerator<FeedLine, void, undefined> {
+  const { onLost } = options
+  const over = new AbortController()
+  const signal = options.signal === undefined ? over.signal : AbortSignal.any([options.signal, over.signal])
+  let since = options.since
+  let pauseMs = firstPauseMs
+  let isFirst = true
+  try {
+    while (!signal.aborted) {
+      try {
+        for await (const line of connection(open, since, signal)) {
+          if (pauseMs !== firstPauseMs) onLost?.(undefined)
+          pauseMs = firstPauseMs
+          isFirst = false
+          since = line.seq ?? since
+          yield line
+        }
+        // The service ends the feed of a project that is closed, and when it ends itself.
+        if (options.project !== undefined && !signal.aborted) await (await open({ since, signal })).body?.cancel()
+      } catch (error) {
+        if (signal.aborted) return
+        // A refusal stays one; a feed that never began is the caller's to repeat.
+        if (!(error instanceof PatchbayError) || isFirst || (error.status !== 0 && error.status < 500)) throw error
+        onLost?.(error)
+      }
+      await pause(pauseMs, signal)
+      pauseMs = Math.min(pauseMs * 2, longestPauseMs)
+    }
+  } finally {
+    over.abort()
+  }
+}
+
+/** The lines of one connection. */
+async function* connection(open: OpenFeed, since: number | undefined, signal: AbortSignal): AsyncGenerator<FeedLine> {
+  const silent = new AbortController()
+  let timer = setTimeout(() => silent.abort(), silentMs)
+  const lost = (what: string, cause?: unknown) =>
+    new PatchbayError(`The feed ${what}`, { status: 0, word: 'lost', cause })
+  let lines: Lines | undefined
+  try {
+    const { body } = await open({ since, signal: AbortSignal.any([signal, silent.signal]) })
+    if (body === null) return
+    lines = new Lines(body, maxLineCharacters, () => lost('has a line that is too long'))
+    for (;;) {
+      const text = await lines.next().catch((cause) => {
+        throw lost('was lost', cause)
+      })
+      clearTimeout(timer)
+      timer = setTimeout(() => silent.abort(), silentMs)
+      if (text === undefined) return
+      const line = jsonIn(text)
+      if (typeof line === 'object' && line !== null && 'action' in line) yield line as FeedLine
+    }
+  } finally {
+    clearTimeout(timer)
+    lines?.cancel()
+  }
+}

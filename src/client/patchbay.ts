@@ -1,0 +1,191 @@
+import { errorHeader } from '../errors/words.ts'
+import { causeOf, jsonIn } from './answer.ts'
+import type { Calls } from './calls.ts'
+import { type ByteStreams, openByteStreams, type WebSocketMaker } from './console.ts'
+import { type FeedLine, type FeedOptions, feedLines } from './feed.ts'
+import { type lostWords, PatchbayError } from './patchbay-error.ts'
+import { path as pathOf, search } from './paths.ts'
+
+export type * from './calls.ts'
+export type { ByteStreams } from './console.ts'
+export type { FeedLine, FeedOptions } from './feed.ts'
+export { lostWords, PatchbayError } from './patchbay-error.ts'
+
+/** Default timeout of a call, ms. The service has its own, shorter timeouts. */
+const usualMs = 600_000
+
+export interface PatchbayOptions {
+  /** Such as http://127.0.0.1:3080. */
+  readonly server: string | URL
+  /** Lets the client in. */
+  readonly token?: string | undefined
+  /** Default: the global one. */
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
+  /** Opens consoles. Default: the global one, which Node has since version 22. */
+  readonly WebSocket?: WebSocketMaker
+}
+
+/** `METHOD /path`, such as `GET /v2/projects/{project_id}`. */
+export type CallName = keyof Calls
+/** Calls whose answer is a stream of bytes. */
+export type StreamName = { [K in CallName]: Calls[K]['reply'] extends ReadableStream ? K : never }[CallName]
+export type Reply<K extends CallName> = Calls[K]['reply']
+
+/** What a call takes: the members that its declaration has. */
+export type CallInput<K extends CallName> = Omit<Calls[K], 'reply'> & {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+  /** Timeout, ms; default: 10 minutes. Of a stream: until it begins. */
+  readonly timeoutMs?: number
+  /** Statuses beside 2xx that are no errors. */
+  readonly accepts?: readonly number[]
+}
+/** The input may be absent when none of its members is needed. */
+type Input<K extends CallName> = object extends CallInput<K> ? [input?: CallInput<K>] : [input: CallInput<K>]
+
+/** The members of every input, without the types of a call. */
+interface AnyInput {
+  readonly params?: Readonly<Record<string, string>>
+  readonly query?: Readonly<Record<string, string | number | undefined>>
+  readonly body?: unknown
+  readonly headers?: Readonly<Record<string, string>>
+  readonly signal?: AbortSignal
+  readonly timeoutMs?: number
+  readonly accepts?: readonly number[]
+}
+
+/** A client of a service. Every method rejects with PatchbayError, or with the reason of the caller's signal. */
+export class Patchbay {
+  /** Origin of the service. */
+  readonly server: string
+  readonly #options: PatchbayOptions
+
+  constructor(options: PatchbayOptions) {
+    this.server = new URL(options.server).origin
+    this.#options = options
+  }
+
+  /** A call with a JSON answer, or none. */
+  async call<K extends Exclude<CallName, StreamName>>(name: K, ...[input]: Input<K>): Promise<Reply<K>> {
+    const response = await this.#send(name, input as AnyInput)
+    const text = await response.text().catch((cause) => {
+      throw this.#lost('lost', `broke off: ${causeOf(cause)}`, cause)
+    })
+    return (text === '' ? undefined : jsonIn(text)) as Reply<K>
+  }
+
+  /** A call with a stream of bytes as its answer. */
+  async stream<K extends StreamName>(name: K, ...[input]: Input<K>): Promise<ReadableStream<Uint8Array>> {
+    return (await this.#send(name, input as AnyInput)).body ?? new Blob([]).stream()
+  }
+
+  /** A call whose status and headers matter; the caller reads or cancels the body. */
+  async answer<K extends CallName>(name: K, ...[input]: Input<K>): Promise<Response> {
+    return this.#send(name, input as AnyInput)
+  }
+
+  /**
+   * The events of a project, or of all projects. The feed resumes after a lost connection; a line `resync` then says that events were
+   * missed. It ends with the signal, and rejects when the project is gone.
+   */
+  feed(options: FeedOptions = {}): AsyncGenerator<FeedLine, void, undefined> {
+    return feedLines((input) => this.#feed(options.project, input), options)
+  }
+
+  /** The console of a node as streams of bytes: the scroll-back (unless `replay` is false), then live. */
+  async console(
+    { project, node }: { readonly project: string; readonly node: string },
+    { replay = true, signal }: { readonly replay?: boolean; readonly signal?: AbortSignal } = {},
+  ): Promise<ByteStreams> {
+    const path = pathOf`/v2/projects/${project}/nodes/${node}/console/ws`
+    // A browser's websocket cannot send headers: a ticket stands for them.
+    const { token } = this.#options
+    const ticket = token === undefined ? undefined : (await this.call('POST /v2/compute/tickets')).ticket
+    const url = `${this.server.replace(/^http/, 'ws')}${path}${search({ ticket, replay: replay ? undefined : '0' })}`
+    const { WebSocket: Maker = WebSocket } = this.#options
+    const lost = (what: string) => this.#lost('lost', what)
+    return openByteStreams(new Maker(url), { lost, signal })
+  }
+
+  #feed(project: string | undefined, { since, signal }: { since: number | undefined; signal: AbortSignal }) {
+    const query = search({ since })
+    const path = project === undefined ? '/v2/notifications' : pathOf`/v2/projects/${project}/notifications`
+    return this.#fetch('GET', path + query, { signal })
+  }
+
+  #send(name: CallName, input: AnyInput = {}): Promise<Response> {
+    const [method = '', path = ''] = name.split(' ')
+    const filled = path.replace(/\{(\w+)\}/g, (_, key: string) => {
+      const value = input.params?.[key] ?? ''
+      // Slashes of a path of files are kept: the service takes them as they are.
+      return key === 'path' || key === 'filename'
+        ? value
+            .split('/')
+            .map((it) => pathOf`${it}`)
+            .join('/')
+        : pathOf`${value}`
+    })
+    return this.#fetch(method, filled + search(input.query ?? {}), input)
+  }
+
+  async #fetch(
+    method: string,
+    path: string,
+    { body, headers, signal, timeoutMs = usualMs, accepts = [] }: AnyInput,
+  ): Promise<Response> {
+    const { token, fetch: ask = fetch } = this.#options
+    const late = new AbortController()
+    const timer = setTimeout(() => late.abort(), timeoutMs)
+    const sent = bodyOf(body)
+    const init: RequestInit & { duplex?: 'half' } = {
+      method,
+      headers: {
+        ...sent.headers,
+        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...headers,
+      },
+      ...(sent.body !== undefined && { body: sent.body, duplex: 'half' }),
+      redirect: 'manual',
+      signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]),
+    }
+    let response: Response
+    try {
+      response = await ask(this.server + path, init)
+    } catch (cause) {
+      signal?.throwIfAborted()
+      throw late.signal.aborted
+        ? this.#lost('lost', `did not answer within ${timeoutMs / 1000} s`, cause)
+        : this.#lost('unreachable', `cannot be reached: ${causeOf(cause)}`, cause)
+    } finally {
+      clearTimeout(timer)
+    }
+    if (response.ok || accepts.includes(response.status)) return response
+    throw await this.#refused(response)
+  }
+
+  /** The error of an answer. */
+  async #refused(response: Response): Promise<PatchbayError> {
+    const { status, headers } = response
+    const said = jsonIn(await response.text().catch(() => ''))
+    const answer = (typeof said === 'object' && said !== null ? said : {}) as Readonly<Record<string, unknown>>
+    const word = headers.get(errorHeader)
+    if (word === null || typeof answer.message !== 'string')
+      return this.#lost('foreign', `answered ${status}, and not as a Patchbay does`)
+    return new PatchbayError(answer.message, { status, word, answer })
+  }
+
+  #lost(word: keyof typeof lostWords, what: string, cause?: unknown): PatchbayError {
+    return new PatchbayError(`The service ${this.server} ${what}`, { status: 0, word, cause })
+  }
+}
+
+/** The body of a request: bytes as they are, everything else as JSON. */
+function bodyOf(body: unknown): {
+  headers?: Readonly<Record<string, string>>
+  body?: NonNullable<RequestInit['body']>
+} {
+  if (body === undefined) return {}
+  if (body instanceof ReadableStream || body instanceof Blob || body instanceof Uint8Array || typeof body === 'string')
+    return { body: body as NonNullable<RequestInit['body']>, headers: { 'content-type': 'application/octet-stream' } }
+  return { body: JSON.stringify(body), headers: { 'content-type': 'application/json' } }
+}
