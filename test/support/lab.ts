@@ -10,7 +10,7 @@ export interface Lab {
 }
 
 /** Creates the lab through the v2 face; paths of the project and its nodes. */
-export async function createLab(service: TestService): Promise<Lab> {
+export async function createLab(service: Pick<TestService, 'call'>): Promise<Lab> {
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const [pc1, pc2] = await Promise.all([1, 2].map((number) => createPc(service, project, number)))
@@ -33,7 +33,7 @@ export async function createPc(service: Pick<TestService, 'call'>, project: stri
 }
 
 export async function attach(
-  service: TestService,
+  service: Pick<TestService, 'call'>,
   node: string,
   lport: number,
   rport: number,
@@ -43,7 +43,7 @@ export async function attach(
   await service.call('POST', `${node}/adapters/${adapter}/ports/0/nio`, nio)
 }
 
-export async function reserve(service: TestService, project: string): Promise<number> {
+export async function reserve(service: Pick<TestService, 'call'>, project: string): Promise<number> {
   return (await service.call<{ udp_port: number }>('POST', `${project}/ports/udp`, {})).udp_port
 }
 
@@ -52,7 +52,7 @@ export async function start(service: Pick<TestService, 'call'>, ...nodes: readon
 }
 
 /** A terminal on the console of a running node, at its prompt. */
-export async function openConsole(service: TestService, node: string): Promise<Terminal> {
+export async function openConsole(service: Pick<TestService, 'call'>, node: string): Promise<Terminal> {
   const { console: port } = await service.call<{ console: number }>('GET', node)
   const terminal = await Terminal.connect(port)
   // The scroll-back has the prompt. What is typed before it is thrown away by VPCS.
