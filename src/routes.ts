@@ -3,6 +3,7 @@ import { docsEndpoints } from './routes/docs.ts'
 import { imageEndpoints } from './routes/images.ts'
 import { labArchiveEndpoints } from './routes/labs/archives.ts'
 import { labDrawingEndpoints } from './routes/labs/drawings.ts'
+import { labImportEndpoints } from './routes/labs/imports.ts'
 import { labJobEndpoints } from './routes/labs/jobs.ts'
 import { labKindActionEndpoints } from './routes/labs/kind-actions.ts'
 import { labLinkEndpoints } from './routes/labs/links.ts'
@@ -45,6 +46,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labDrawingEndpoints,
   ...labArchiveEndpoints,
   ...labSnapshotEndpoints,
+  ...labImportEndpoints,
   ...nodeEndpoints,
   ...computeLinkEndpoints,
   ...computeSnapshotEndpoints,

@@ -526,6 +526,11 @@ export interface Calls {
     params: { project_id: string; snapshot_id: string }
     reply: LabProject
   }
+  /** Make a lab file of a lab of containerlab or CML; nothing is created */
+  'POST /v2/imports': {
+    body: LabImportInput
+    reply: LabImport
+  }
   /** List the VMs that nodes can use, without the linked clones of nodes */
   'GET /v2/compute/hypervisor/vms': {
     reply: VmSummary[]
@@ -1625,6 +1630,42 @@ export type LabSnapshot = {
 /** Input of a new snapshot */
 export type LabSnapshotCreate = {
   name: string
+}
+
+/** A lab of another program */
+export type LabImportInput = {
+  /** The file, YAML or JSON */
+  text: string
+  format?: 'containerlab' | 'cml' | null
+  annotations?: string | null
+}
+
+/** A lab file that was made of a lab of another program */
+export type LabImport = {
+  /** The format that was read */
+  format: 'containerlab' | 'cml'
+  /** Name of the lab */
+  lab: string
+  /** The lab file */
+  text: string
+  /** Images that the nodes need; none is in the file */
+  images: {
+    /** Kind of the nodes */
+    kind: string
+    /** Its name in the lab file */
+    image: string
+    /** The digest that it must have */
+    md5?: string
+    nodes: string[]
+  }[]
+  /** What the lab file has not, or has otherwise, by its place in the given text */
+  left_out: {
+    /** Such as topology.nodes.r1.binds */
+    path: string
+    line: number
+    column: number
+    message: string
+  }[]
 }
 
 /** A VM that a node can use */

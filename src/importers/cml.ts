@@ -1,0 +1,298 @@
+import { maxAdapters } from '../kinds/machine-emulator.ts'
+import { cdOf, Draft, type DraftEnd, type Fields, type ImportedLab, labName, mapPosition, portNames } from './draft.ts'
+import { type MachineModelName, machineModel } from './machines.ts'
+import { type Part, quoted, type Source } from './source.ts'
+
+/** Node definitions of CML that are machines. Their slots are their adapters, from 0 on. */
+const machineDefinitions: Readonly<Record<string, MachineModelName>> = {
+  ...{ iosv: 'ios', iosvl2: 'ios', csr1000v: 'csr', cat8000v: 'csr', cat9800: 'csr', 'cat-sdwan-edge': 'csr' },
+  ...{
+    'cat9000v-q200': 'cat9kv',
+    'cat9000v-uadp': 'cat9kv',
+    nxosv9000: 'n9kv',
+    nxosv9500: 'n9kv',
+    'nxosv9000-lite': 'n9kv',
+  },
+  ...{ iosxrv: 'xrv', iosxrv9000: 'xrv9k', asav: 'asa', ftdv: 'ftd', fmcv: 'ftd' },
+  ...{ ubuntu: 'linux', alpine: 'linux', desktop: 'linux', server: 'linux', coreos: 'linux', wan_emulator: 'linux' },
+  ...{ trex: 'linux', vyos: 'vyos', veos: 'veos', fortigate: 'fortigate', panos: 'panos', mikrotik: 'routeros' },
+}
+/** IOS on Linux: a program, for which there is a kind. */
+const programDefinitions = new Set(['iol-xe', 'ioll2-xe', 'iol', 'ioll2'])
+/** Programs that are containers in CML. */
+const containerDefinitions = new Set([
+  ...[
+    'net-tools',
+    'chrome',
+    'firefox',
+    'nginx',
+    'dnsmasq',
+    'radius',
+    'syslog',
+    'tacplus',
+    'thousandeyes-ea',
+    'frr',
+    'splunk',
+  ],
+])
+
+interface Interface {
+  readonly label: string
+  readonly slot: number
+}
+interface ReadNode {
+  readonly name: string
+  readonly place: Part
+  readonly interfaces: ReadonlyMap<string, Interface>
+  /** The name of a port in the lab file; undefined: the node has one port, or the segment gives it a number. */
+  portOf(port: Interface): string | undefined
+}
+
+/** A lab of CML (*.yaml) as a lab file. 400 for one that is none. */
+export function importCml(source: Source): ImportedLab {
+  const { root } = source
+  const lab = root.get('lab')
+  if (!lab.isObject) throw root.fault('lab is missing: this is no lab of CML')
+  const draft = new Draft()
+  const nodes = new Map<string, ReadNode>()
+  for (const part of root.get('nodes').items()) {
+    const id = part.get('id').text()
+    if (nodes.has(id)) throw part.get('id').fault(`there are two nodes of the id ${quoted(id)}`)
+    nodes.set(id, readNode(draft, part))
+    part.leaveOutUnread(() => 'is not taken over')
+  }
+  for (const part of root.get('links').items()) addLink(draft, nodes, part)
+  for (const key of ['annotations', 'smart_annotations'])
+    if (root.get(key).items().length > 0) root.get(key).leaveOut('is not taken over: a lab file has no drawings')
+  const about = [lab.get('description'), lab.get('notes')].map((it) => it.optionalText()?.trim() ?? '')
+  for (const key of ['version', 'timestamp', 'id', 'owner', 'created', 'modified']) lab.get(key)
+  const title = lab.get('title').optionalText() ?? 'lab'
+  lab.leaveOutUnread(() => 'is not taken over')
+  root.leaveOutUnread(() => 'is not taken over')
+  return draft.finish(labName(title), { about: about.filter((it) => it !== '').join('\n\n'), leftOut: source.leftOut })
+}
+
+function readNode(draft: Draft, part: Part): ReadNode {
+  const definition = part.get('node_definition').text()
+  const label = part.get('label')
+  const name = label.text()
+  const interfaces = readInterfaces(part.get('interfaces'))
+  const at = positionOf(part)
+  for (const key of ['hide_links', 'cpu_limit']) part.get(key)
+  const add = (fields: Fields) => draft.node(label, name, { ...fields, ...at, ...labelsOf(part) })
+  const node = (own: string, portOf: ReadNode['portOf']): ReadNode => ({ name: own, place: part, interfaces, portOf })
+
+  if (definition === 'unmanaged_switch' || definition === 'external_connector') {
+    for (const key of [...unusedOfSegment, 'tags']) part.get(key)
+    if (definition === 'unmanaged_switch')
+      return node(draft.segment(label, name, { kind: 'switch', ...at }), ({ slot }) => String(slot))
+    return node(draft.segment(label, name, { ...connector(part), ...at }), () => undefined)
+  }
+  const ports = [...interfaces.values()]
+  const adapters = Math.max(0, ...ports.map(({ slot }) => slot + 1))
+  if (adapters > maxAdapters) throw part.get('interfaces').fault(`expected at most ${maxAdapters} interfaces`)
+  if (programDefinitions.has(definition)) {
+    const [config] = configFiles(part)
+    const fields = {
+      ...{
+        kind: 'iou',
+        image: imageName(part, definition, 'bin'),
+        ethernet_adapters: Math.max(1, Math.ceil(adapters / 4)),
+      },
+      ...{ serial_adapters: 0, ...(config !== undefined && { config: { text: config.text } }) },
+    }
+    for (const key of ['ram', 'cpus']) part.get(key)
+    return node(add(fields), ({ slot }) => `e${Math.floor(slot / 4)}/${slot % 4}`)
+  }
+  const names = Array.from(
+    { length: adapters },
+    (_, slot) => ports.find((it) => it.slot === slot)?.label ?? `eth${slot}`,
+  )
+  const shown = portNames(names)
+  const own = add({
+    ...machineOf(part, definition),
+    adapters: Math.max(1, adapters),
+    ...(shown !== undefined && { ports: shown }),
+  })
+  return node(own, ({ label: port }) => port)
+}
+
+/** Settings that the segments of CML have, too, and that mean nothing for them. */
+const unusedOfSegment = [
+  'ram',
+  'cpus',
+  'boot_disk_size',
+  'data_volume',
+  'image_definition',
+  'parameters',
+  'configuration',
+]
+
+/** The fields of a machine, but for its ports. */
+function machineOf(part: Part, definition: string): Fields {
+  const place = part.get('node_definition')
+  const known = machineDefinitions[definition]
+  if (known === undefined) {
+    const isContainer = containerDefinitions.has(definition)
+    place.leaveOut(
+      isContainer
+        ? `${definition}: it is a container, for which there is no kind of node: give an image of a machine, or remove it`
+        : `the node definition ${quoted(definition)} is not known; it becomes a machine`,
+    )
+  }
+  const { fields, day0, ready } = machineModel(known ?? 'linux')
+  const [ram, cpus] = ['ram', 'cpus'].map((key) => part.get(key).optionalNumber())
+  for (const key of ['boot_disk_size', 'data_volume'])
+    if ((part.get(key).optionalNumber() ?? 0) > 0)
+      part.get(key).leaveOut('is not taken over: resize the disk of the node')
+  const parameters = part.get('parameters')
+  if (parameters.isObject && parameters.entries().length > 0) parameters.leaveOut('is not taken over')
+  return {
+    ...fields,
+    image: imageName(part, definition, 'qcow2'),
+    ...(ram !== undefined && ram >= 1 && { ram: Math.round(ram) }),
+    ...(cpus !== undefined && cpus >= 1 && { cpus: Math.round(cpus) }),
+    ...cdFor(part, day0?.file),
+    ...(ready !== undefined && { ready: { console: ready } }),
+  }
+}
+
+/** The configuration of a machine as a CD, where its system reads one. */
+function cdFor(part: Part, file: string | undefined): Fields {
+  const configs = configFiles(part)
+  const [first] = configs
+  if (first === undefined) return {}
+  if (file === undefined) {
+    part
+      .get('configuration')
+      .leaveOut('is not taken over: this machine reads no configuration from a CD, type it at its console')
+    return {}
+  }
+  const isCloudInit = configs.some(({ name, text }) => name === 'user-data' || /^#cloud-config/.test(text))
+  const named = configs.map(({ name, text }) => ({ name: name ?? (isCloudInit ? 'user-data' : file), text }))
+  const files = Object.assign({}, ...named.map(({ name, text }) => cdOf(name, { text })))
+  return { day0: { label: isCloudInit || named.some(({ name }) => name === 'user-data') ? 'cidata' : 'config', files } }
+}
+
+/** The configurations of a node: a text, or a list of files. */
+function configFiles(part: Part): { name: string | undefined; text: string }[] {
+  const config = part.get('configuration')
+  if (config.isAbsent || config.value === '') return []
+  if (!config.isList) return [{ name: undefined, text: config.text() }]
+  return config
+    .items()
+    .map((it) => ({ name: fileName(it.get('name')), text: it.get('content').optionalText() ?? '' }))
+    .filter(({ text }) => text !== '')
+}
+
+/** The name of a file on a CD. 400 for one that is a path. */
+function fileName(part: Part): string | undefined {
+  const name = part.optionalText()
+  if (name === undefined || name === 'default') return undefined
+  if (!/^[\w][\w.-]{0,100}$/.test(name)) throw part.fault(`expected the name of a file, got ${quoted(name)}`)
+  return name
+}
+
+function imageName(part: Part, definition: string, extension: string): string {
+  const image = part.get('image_definition').optionalText() ?? ''
+  return `${image === '' ? definition : image}.${extension}`.replaceAll(/[^\w.-]/g, '-')
+}
+
+/** What an external connector is here: a nat, or a bridge of the host. */
+function connector(part: Part): Fields {
+  const configuration = part.get('configuration')
+  const [config] = configFiles(part)
+  const text = config?.text.trim() ?? 'NAT'
+  if (/^(nat|virbr0|)$/i.test(text)) return { kind: 'nat' }
+  const device = /^[\w.-]{1,15}$/.test(text) ? text : 'bridge0'
+  configuration.leaveOut(
+    `${quoted(text)} becomes a cloud with the device ${quoted(device)} of the host: it must be there, and needs a privilege`,
+  )
+  return { kind: 'cloud', device }
+}
+
+function readInterfaces(list: Part): Map<string, Interface> {
+  const found = new Map<string, Interface>()
+  let next = 0
+  for (const part of list.items()) {
+    const id = part.get('id').text()
+    const type = part.get('type').optionalText() ?? 'physical'
+    const slot = part.get('slot').optionalNumber() ?? next
+    const label = part.get('label').optionalText() ?? `port${slot}`
+    const mac = part.get('mac_address')
+    if (!mac.isAbsent && mac.value !== '') mac.leaveOut('is not taken over: the machine gets another address')
+    part.leaveOutUnread(() => 'is not taken over')
+    if (type !== 'physical') continue
+    if (!Number.isInteger(slot) || slot < 0 || slot > 1023)
+      throw part.get('slot').fault('expected a number from 0 to 1023')
+    if ([...found.values()].some((it) => it.slot === slot || it.label === label))
+      throw part.fault(`two interfaces have the slot ${slot} or the label ${quoted(label)}`)
+    found.set(id, { label, slot })
+    next = slot + 1
+  }
+  return found
+}
+
+function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode>, part: Part): void {
+  const endOf = (node: Part, port: Part): DraftEnd => {
+    const found = nodes.get(node.text())
+    if (found === undefined) throw node.fault(`there is no node of the id ${quoted(node.value)}`)
+    const at = found.interfaces.get(port.text())
+    if (at === undefined)
+      throw port.fault(`the node ${quoted(found.name)} has no physical interface ${quoted(port.value)}`)
+    const own = found.portOf(at)
+    return { name: found.name, ...(own !== undefined && { port: own }) }
+  }
+  const ends = [endOf(part.get('n1'), part.get('i1')), endOf(part.get('n2'), part.get('i2'))] as const
+  for (const key of ['id', 'label']) part.get(key)
+  draft.link(part, ends[0], ends[1], impairment(part.get('conditioning')))
+  part.leaveOutUnread(() => 'is not taken over')
+}
+
+/** Link conditioning, whose parameters are those of tc-netem(8), for both directions. */
+function impairment(part: Part): Fields {
+  if (part.isAbsent) return {}
+  const enabled = part.get('enabled')
+  const of = (key: string): number | undefined => {
+    const number = part.get(key).optionalNumber()
+    return number === undefined || number <= 0 ? undefined : number
+  }
+  const fields: Fields = {}
+  const [delay, jitter, rate] = [of('latency'), of('jitter'), of('bandwidth')]
+  if (delay !== undefined) fields.delay = `${delay}ms`
+  if (jitter !== undefined && delay !== undefined) fields.jitter = `${jitter}ms`
+  else if (jitter !== undefined) part.get('jitter').leaveOut('is not taken over: jitter needs a latency')
+  if (rate !== undefined) fields.rate = `${rate}kbit`
+  for (const [theirs, ours] of shares) {
+    const share = of(theirs)
+    if (share !== undefined) fields[ours] = `${Math.min(100, share)}%`
+  }
+  for (const key of part.value === null
+    ? []
+    : ['limit', 'gap', 'delay_corr', 'loss_corr', 'duplicate_corr', 'reorder_corr', 'corrupt_corr'])
+    if (of(key) !== undefined) part.get(key).leaveOut('is not taken over')
+  part.leaveOutUnread(() => 'is not taken over')
+  if (enabled.value !== false || Object.keys(fields).length === 0) return fields
+  part.leaveOut('is not taken over: it is switched off')
+  return {}
+}
+const shares = [
+  ['loss', 'loss'],
+  ['corrupt_prob', 'corrupt'],
+  ['duplicate', 'duplicate'],
+  ['reorder_prob', 'reorder'],
+] as const
+
+function positionOf(part: Part): Fields {
+  const [x, y] = ['x', 'y'].map((key) => part.get(key).optionalNumber())
+  if (x === undefined || y === undefined) return {}
+  return { at: mapPosition([x, y]) }
+}
+
+function labelsOf(part: Part): Fields {
+  const tags = part
+    .get('tags')
+    .items()
+    .map((it) => it.text())
+  return tags.length === 0 ? {} : { labels: { tags: tags.join(', ') } }
+}

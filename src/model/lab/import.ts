@@ -1,0 +1,53 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { maybe, oneOf } from '../../schema/fields.ts'
+
+/** Formats of labs of other programs that are read, in the order in which they are tried. */
+export const labFormats = ['containerlab', 'cml'] as const
+export type LabFormat = (typeof labFormats)[number]
+
+/** The longest text, in characters. */
+const maxText = 1 << 20
+
+export type LabImportInput = Static<typeof LabImportInput>
+export const LabImportInput = Type.Object(
+  {
+    text: Type.String({ minLength: 1, maxLength: maxText, description: 'The file, YAML or JSON' }),
+    format: maybe(oneOf(labFormats, { description: 'Its format. Default: found out' })),
+    annotations: maybe(
+      Type.String({
+        maxLength: maxText,
+        description: 'Of containerlab: the file *.annotations.json, with positions',
+      }),
+    ),
+  },
+  { $id: 'LabImportInput', additionalProperties: false, description: 'A lab of another program' },
+)
+
+/** A lab of another program as a lab file. */
+export type LabImport = Static<typeof LabImport>
+export const LabImport = Type.Object(
+  {
+    format: oneOf(labFormats, { description: 'The format that was read' }),
+    lab: Type.String({ description: 'Name of the lab' }),
+    text: Type.String({ description: 'The lab file' }),
+    images: Type.Array(
+      Type.Object({
+        kind: Type.String({ description: 'Kind of the nodes' }),
+        image: Type.String({ description: 'Its name in the lab file' }),
+        md5: Type.Optional(Type.String({ description: 'The digest that it must have' })),
+        nodes: Type.Array(Type.String()),
+      }),
+      { description: 'Images that the nodes need; none is in the file' },
+    ),
+    left_out: Type.Array(
+      Type.Object({
+        path: Type.String({ description: 'Such as topology.nodes.r1.binds' }),
+        line: Type.Integer(),
+        column: Type.Integer(),
+        message: Type.String(),
+      }),
+      { description: 'What the lab file has not, or has otherwise, by its place in the given text' },
+    ),
+  },
+  { $id: 'LabImport', description: 'A lab file that was made of a lab of another program' },
+)

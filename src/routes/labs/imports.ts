@@ -1,0 +1,22 @@
+import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
+import { importLabFile } from '../../importers/formats.ts'
+import { labText } from '../../importers/lab-text.ts'
+import { LabImport, LabImportInput } from '../../model/lab/import.ts'
+
+export const labImportEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'POST', path: '/v2/imports', owner: 'self', tag: 'v2 projects', role: 'read', scope: 'shared' },
+    summary: 'Make a lab file of a lab of containerlab or CML; nothing is created',
+    description: 'All that the lab file does not have of it is listed, with line and column.',
+    body: LabImportInput,
+    replies: { 200: { description: 'The lab file', schema: LabImport } },
+    handle({ body }) {
+      const { format, file, images, leftOut } = importLabFile({
+        text: body.text,
+        format: body.format ?? undefined,
+        annotations: body.annotations ?? undefined,
+      })
+      return ok({ format, lab: file.lab, text: labText(file), images, left_out: leftOut })
+    },
+  }),
+]

@@ -1,0 +1,261 @@
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { importLabFile } from '../../../src/importers/formats.ts'
+import { outline } from './outline.ts'
+
+const fixtures = join(import.meta.dirname, '../../fixtures/labs/containerlab')
+
+test.each([
+  {
+    file: '01-two-hosts.clab.yml',
+    nodes: 'h1 pc, h2 pc',
+    links: 'h1 -- h2',
+    images: '',
+    leftOut: 'topology.kinds.linux.image',
+  },
+  {
+    file: '02-srlinux-and-ceos.clab.yml',
+    nodes: 'srl machine, ceos machine',
+    links: 'srl:e1-1 -- ceos:eth1',
+    images: 'nokia_srlinux-24.10.qcow2, arista_ceos-4.32.0F.qcow2',
+    leftOut:
+      'topology.nodes.srl.kind, topology.nodes.srl.image, topology.nodes.srl.type, topology.nodes.ceos.kind, topology.nodes.ceos.image',
+  },
+  {
+    file: '03-frr-triangle.clab.yml',
+    nodes: 'r1 machine, r2 machine, r3 machine',
+    links: 'r1:eth1 -- r2:eth1; r2:eth2 -- r3:eth1; r3:eth2 -- r1:eth2',
+    images: '',
+    leftOut: 'topology.nodes.r1.image, topology.nodes.r1.binds, topology.nodes.r2.image, topology.nodes.r3.image',
+  },
+  {
+    file: '04-clos.clab.yml',
+    nodes: 'spine1 machine, spine2 machine, leaf1 machine, leaf2 machine',
+    links: 'leaf1:eth1 -- spine1:eth1; leaf1:eth2 -- spine2:eth1; leaf2:eth1 -- spine1:eth2; leaf2:eth2 -- spine2:eth2',
+    images: 'arista_veos-4.32.qcow2',
+    leftOut: 'topology.kinds.arista_veos.image, topology.groups.leaf.startup-config',
+  },
+  {
+    file: '05-bridge.clab.yml',
+    nodes: 'h1 pc, h2 pc, h3 pc',
+    links: 'br0 switch: h1, h2, h3',
+    images: '',
+    leftOut: 'topology.nodes.br0.kind, topology.nodes.h1.image, topology.nodes.h2.image, topology.nodes.h3.image',
+  },
+  {
+    file: '06-host-and-management.clab.yml',
+    nodes: 'r1 machine',
+    links: 'clab-r1 cloud: r1:eth1; mgmt nat: r1:eth2; enp0s3 cloud: r1:eth3',
+    images: 'vyosnetworks_vyos-1.5.qcow2',
+    leftOut:
+      'mgmt, topology.nodes.r1.image, topology.nodes.r1.mgmt-ipv4, topology.links[0].endpoints[1], topology.links[1].endpoints[1], topology.links[2].endpoints[1]',
+  },
+  {
+    file: '07-extended-links.clab.yml',
+    nodes: 'a pc, b pc, c pc',
+    links: 'a -- b',
+    images: '',
+    leftOut:
+      'topology.nodes.a.image, topology.nodes.b.image, topology.nodes.c.image, topology.links[0].mtu, topology.links[0].endpoints[0].mac, topology.links[1]',
+  },
+  {
+    file: '08-positions.clab.yml',
+    nodes: 'left pc, right pc',
+    links: 'left -- right',
+    images: '',
+    leftOut: 'topology.nodes.left.image, topology.nodes.left.labels.graph-icon, topology.nodes.right.image',
+  },
+  {
+    file: '09-order.clab.yml',
+    nodes: 'db pc, app pc, web pc',
+    links: '',
+    images: '',
+    leftOut:
+      'topology.nodes.db.image, topology.nodes.db.startup-delay, topology.nodes.app.image, topology.nodes.web.image',
+  },
+  {
+    file: '10-vmx-ports.clab.yml',
+    nodes: 'r1 machine, s1 machine',
+    links: 'r1:ge-0/0/0 -- s1:ge-0/0/2',
+    images: 'juniper_vjunosrouter-23.2R1.15.qcow2, juniper_vsrx-23.4.qcow2',
+    leftOut: 'topology.nodes.r1.image, topology.nodes.r1.startup-config, topology.nodes.s1.image',
+  },
+  {
+    file: '11-cisco.clab.yml',
+    nodes: 'xr machine, csr machine, n9k machine',
+    links: 'xr:Gi0/0/0/0 -- csr:Gi2; csr:Gi3 -- n9k:Ethernet1/1',
+    images: 'cisco_xrv9k-7.11.qcow2, vr-csr-17.3.qcow2, cisco_n9kv-10.4.qcow2',
+    leftOut: 'topology.nodes.xr.image, topology.nodes.csr.image, topology.nodes.n9k.image',
+  },
+  {
+    file: '12-iol.clab.yml',
+    nodes: 'r1 iou, r2 iou, sw iou',
+    links: 'r1:e0/1 -- sw:e0/1; r2:e0/1 -- sw:e1/1',
+    images: 'cisco_iol-17.12.01.bin',
+    leftOut: 'topology.kinds.cisco_iol.image, topology.nodes.sw.type',
+  },
+  {
+    file: '13-anchors.clab.yml',
+    nodes: 'h1 pc, h2 pc',
+    links: 'h1 -- h2',
+    images: '',
+    leftOut: 'x-host, topology.nodes.h1.image, topology.nodes.h2.image',
+  },
+  {
+    file: '14-hosts-with-routes.clab.yml',
+    nodes: 'h1 pc, h2 pc, gw machine',
+    links: 'h1 -- gw:eth1; h2 -- gw:eth2',
+    images: '',
+    leftOut: 'topology.defaults.image, topology.nodes.h2.exec',
+  },
+  {
+    file: '15-dhcp.clab.yml',
+    nodes: 'client pc, ros machine',
+    links: 'br switch: client, ros:ether2',
+    images: 'mikrotik_ros-7.16.qcow2',
+    leftOut: 'topology.nodes.client.image, topology.nodes.br.kind, topology.nodes.ros.image',
+  },
+  {
+    file: '16-traffic-generator.clab.yml',
+    nodes: 'ixia machine, dut machine',
+    links: 'ixia:eth1 -- dut:1/1/1; ixia:eth2 -- dut:1/1/2',
+    images: 'keysight_ixia-c-one-1.20.qcow2, nokia_sros-24.7.qcow2',
+    leftOut:
+      'topology.nodes.ixia.kind, topology.nodes.ixia.image, topology.nodes.dut.image, topology.nodes.dut.license',
+  },
+  {
+    file: '17-service-providers.clab.yml',
+    nodes: 'as1 machine, as2 machine, as3 machine',
+    links: 'ix switch: as1:eth1, as2:eth1, as3:vio1',
+    images: 'openbsd-7.6.qcow2',
+    leftOut:
+      'topology.nodes.as1.image, topology.nodes.as2.image, topology.nodes.as2.env, topology.nodes.ix.kind, topology.nodes.as3.image',
+  },
+  {
+    file: '18-firewall.clab.yml',
+    nodes: 'fw machine, lan pc, web pc',
+    links: 'fw:port2 -- lan; fw:port3 -- web',
+    images: 'fortinet_fortigate-7.2.0.qcow2',
+    leftOut:
+      'topology.nodes.fw.image, topology.nodes.fw.ports, topology.nodes.lan.image, topology.nodes.lan.network-mode, topology.nodes.web.image, topology.nodes.web.ports',
+  },
+  {
+    file: '19-unknown-kind.clab.yml',
+    nodes: 'a machine, b machine',
+    links: 'a:e1-1 -- b:Ethernet0',
+    images: 'nokia_srlinx.qcow2, sonic-vm-202411.qcow2',
+    leftOut: 'topology.nodes.a.kind, topology.nodes.a.image, topology.nodes.b.image',
+  },
+  {
+    file: '20-names.clab.yml',
+    nodes: 'PC pc, pc2 pc, a-b pc',
+    links: 'PC -- pc2',
+    images: '',
+    leftOut:
+      'topology.nodes.PC.image, topology.nodes.pc, topology.nodes.pc.image, topology.nodes.a/b, topology.nodes.a/b.image, topology.vxlan',
+  },
+])('$file', ({ file, ...expected }) => {
+  const text = readFileSync(join(fixtures, file), 'utf8')
+  expect(outline(importLabFile({ text }))).toEqual(expected)
+})
+
+const imported = (text: string, annotations?: string) => importLabFile({ text, annotations })
+const topology = (nodes: string, links = '[]') => `name: x\ntopology:\n  nodes: ${nodes}\n  links: ${links}\n`
+
+test('what a host does at its start becomes the startup script of a pc', () => {
+  const { file } = imported(
+    topology(
+      '{ a: { kind: linux, exec: ["sh -c \'ip addr add 10.0.0.2/24 dev eth1; ip route add default via 10.0.0.1\'"] } }',
+    ),
+  )
+  expect(file.nodes).toEqual({ a: { kind: 'pc', config: { text: 'ip 10.0.0.2/24 10.0.0.1\n' } } })
+})
+
+test('a setting comes from the node, its group, its kind or the defaults, in this order', () => {
+  const { file } = imported(`
+name: x
+topology:
+  defaults: { memory: 1Gb, cpu: 1, group: g }
+  kinds: { arista_veos: { memory: 2Gb, cpu: 2, image: "veos:1" } }
+  groups: { g: { memory: 3Gb, kind: arista_veos } }
+  nodes:
+    a: { memory: 4Gb }
+    b: {}
+`)
+  expect(file.templates).toMatchObject({ 'arista_veos-1': { cpus: 2 } })
+  expect(file.nodes).toEqual({ a: { is: 'arista_veos-1', ram: 4096 }, b: { is: 'arista_veos-1', ram: 3072 } })
+})
+
+test('positions come from the annotations of its editor, where the labels give none', () => {
+  const annotations = JSON.stringify({
+    nodeAnnotations: [
+      { id: 'a', position: { x: 10.4, y: -20 } },
+      { id: 'b', position: { x: 1, y: 1 } },
+    ],
+  })
+  const { file } = imported(
+    topology('{ a: { kind: linux }, b: { kind: linux, labels: { graph-posX: "7", graph-posY: "8" } } }'),
+    annotations,
+  )
+  expect(file.nodes).toMatchObject({ a: { at: [10, -20] }, b: { at: [7, 8] } })
+})
+
+test('a configuration is a file beside the lab file, a text, or left out', () => {
+  const { file, leftOut } = imported(
+    topology(`{
+    a: { kind: cisco_iol, startup-config: configs/__clabNodeName__.cfg },
+    b: { kind: cisco_iol, startup-config: "hostname b\\nend\\n" },
+    c: { kind: cisco_iol, startup-config: "https://example.org/c.cfg" } }`),
+  )
+  expect(file.nodes).toMatchObject({ a: { config: './configs/a.cfg' }, b: { config: { text: 'hostname b\nend\n' } } })
+  expect(file.nodes.c).not.toHaveProperty('config')
+  expect(leftOut).toContainEqual({
+    path: 'topology.nodes.c.startup-config',
+    line: 6,
+    column: 27,
+    message: 'is not taken over: download "https://example.org/c.cfg", and name the file',
+  })
+})
+
+test.each([
+  ['name: x\n', '1:1: this is no lab of containerlab (it has "topology") and none of CML (it has "lab" and "nodes")'],
+  ['', '1:1: the file is empty'],
+  ['name: [a\n', '2:1: Flow sequence in block collection must be sufficiently indented and end with a ]'],
+  ['topology: {}\n---\ntopology: {}\n', '2:1: a second document begins here, expected one'],
+  ['name: a\nname: b\ntopology: {}\n', '2:1: the key "name" is there twice'],
+  ['name: a\ntopology: 3\n', '2:1: topology: expected an object, got 3'],
+  ['topology: { nodes: {} }\n', '1:1: name: is missing, expected a text'],
+  ['name: x\ntopology: {}\n', '2:1: topology: nodes is missing'],
+  [topology('{ a: {} }'), '3:12: topology.nodes.a: kind is missing, expected one such as linux'],
+  [topology('[a]'), '3:3: topology.nodes: expected an object, got ["a"]'],
+  [
+    topology('{ a: { kind: linux } }', '[{ endpoints: [a:eth1] }]'),
+    '4:13: topology.links[0].endpoints: expected two endpoints, such as ["r1:eth1", "r2:eth1"]',
+  ],
+  [
+    topology('{ a: { kind: linux } }', '[{ endpoints: [a:eth1, a] }]'),
+    '4:33: topology.links[0].endpoints[1]: expected an endpoint such as "r1:eth1", got "a"',
+  ],
+  [
+    topology('{ leaf1: { kind: linux } }', '[{ endpoints: [leaf1:eth1, leaf2:eth1] }]'),
+    '4:37: topology.links[0].endpoints[1]: there is no node "leaf2"; did you mean "leaf1"?',
+  ],
+  [
+    topology(
+      '{ a: { kind: linux }, b: { kind: linux } }',
+      '[{ endpoints: [a:eth1, b:eth1] }, { endpoints: [a:eth1, b:eth2] }]',
+    ),
+    '4:58: topology.links[1].endpoints[0]: a:eth1 has two links',
+  ],
+  [
+    topology('{ a: { kind: linux } }', '[{ type: vethh, endpoints: [] }]'),
+    '4:13: topology.links[0].type: unknown type "vethh"; did you mean "veth"?',
+  ],
+  [
+    topology('{ a: { kind: linux, wait-for: [b] } }'),
+    '3:41: topology.nodes.a.wait-for[0]: there is no node "b"; did you mean "a"?',
+  ],
+])('%j is refused: %s', (text, message) => {
+  expect(() => imported(text)).toThrow(expect.objectContaining({ status: 400, message }))
+})
