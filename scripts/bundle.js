@@ -9,6 +9,7 @@ const docsScript = join(root, 'runtime/vendor/rapidoc-min.js')
 const weekMs = 7 * 86_400_000
 const programs = {
   patchbay: 'runtime/node/main.ts',
+  service: 'runtime/node/service-commands.ts',
   keeper: 'runtime/node/keeper/main.ts',
   'pc-host': 'runtime/node/keeper/pc-host.ts',
   nat: 'runtime/node/kinds/nat/main.ts',
@@ -55,9 +56,22 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
   }
   // Each process and thread has a bundle of its own: parts in common would be dozens of small files, which a start reads one by one.
   const build = async ([name, source]) =>
-    esbuild.build({ ...options, splitting: name === 'patchbay', entryPoints: { [name]: source } })
-  const [{ metafile }] = await Promise.all(Object.entries(programs).map(build))
-  await mergeParts(esbuild, options, metafile.outputs)
+    esbuild.build({
+      ...options,
+      splitting: name === 'patchbay' || name === 'service',
+      ...(name === 'patchbay' && { plugins: [serviceApart, ...options.plugins] }),
+      entryPoints: { [name]: source },
+    })
+  const [commands, service] = await Promise.all(Object.entries(programs).map(build))
+  const all = commands.metafile.outputs
+  const kinds = /^runtime\/node\/kinds\//
+  const main = outputOf(commands.metafile.outputs, 'main.ts')
+  const ofCommands = all[main].imports.filter((it) => it.kind === 'dynamic-import' && !it.external).map((it) => it.path)
+  await mergeParts(esbuild, options, { outputs: all, main, groups: [ofCommands] })
+  const { outputs } = service.metafile
+  const ofKinds = Object.keys(outputs).filter((path) => kinds.test(outputs[path].entryPoint ?? ''))
+  const groups = [[outputOf(outputs, 'config/load.ts')], [outputOf(outputs, 'serve.ts'), ...ofKinds]]
+  await mergeParts(esbuild, options, { outputs, main: outputOf(outputs, 'service-commands.ts'), groups })
   await mkdir(join(outdir, 'assets'), { recursive: true })
   await copyFile(docsScript, join(outdir, 'assets/rapidoc-min.js'))
 }
@@ -84,10 +98,25 @@ const nativeCrc = {
   },
 }
 
-/** The parts that are always loaded together come into one file each: a start reads one file after the other. */
-async function mergeParts(esbuild, options, outputs) {
-  const pathOf = (source) => Object.keys(outputs).find((path) => outputs[path].entryPoint === `runtime/node/${source}`)
-  const kinds = Object.keys(outputs).filter((path) => /^runtime\/node\/kinds\//.test(outputs[path].entryPoint ?? ''))
+/** What the service needs is another bundle: commands that only ask a service share no part with it, and load none of it. */
+const serviceApart = {
+  name: 'service-apart',
+  setup({ onResolve }) {
+    onResolve({ filter: /service-commands\.ts$/ }, ({ kind }) =>
+      kind === 'dynamic-import' ? { path: './service.js', external: true } : undefined,
+    )
+  },
+}
+
+/** The output of a source in `runtime/node`. */
+const outputOf = (outputs, source) =>
+  Object.keys(outputs).find((path) => outputs[path].entryPoint === `runtime/node/${source}`)
+
+/**
+ * The parts that are always loaded together come into one file each: a start reads one file after the other. `main` and what it
+ * imports stay as they are.
+ */
+async function mergeParts(esbuild, options, { outputs, main, groups: together }) {
   const done = new Set()
   const take = (path) => {
     if (done.has(path) || outputs[path] === undefined) return []
@@ -96,8 +125,8 @@ async function mergeParts(esbuild, options, outputs) {
     return [path, ...imported.flatMap((it) => take(it.path))]
   }
   // They stay as they are: the program imports them before it knows its command.
-  take(pathOf('main.ts'))
-  const groups = [[pathOf('config/load.ts')], [pathOf('serve.ts'), ...kinds]].map((paths) => paths.flatMap(take))
+  take(main)
+  const groups = together.map((paths) => paths.flatMap(take))
   const listOf = (path, name) => `{${outputs[path].exports.map(name).join()}}`
   const stubs = new Map()
   for (const [first, ...others] of groups) {

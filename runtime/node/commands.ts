@@ -1,4 +1,4 @@
-import { asking, type Command, command, showing } from './cli/command.ts'
+import { asking, type Command, command, logging, showing } from './cli/command.ts'
 
 /** Every command of the program, in the order in which help lists them. A name may have two words. */
 export const commands: Readonly<Record<string, Command>> = {
@@ -24,10 +24,37 @@ guest is quiet: echo "show ip" | patchbay console 5001`,
     text: `Runs the service until Ctrl-C or SIGTERM, which stop the nodes (unless on_exit is keep). When it is ready it
 prints its address on standard output. The log goes to standard error: as JSON, or as text on a terminal.`,
     settings: 'list',
-    run: async ({ argv }) => {
-      const { loadConfig } = await import('./config/load.ts')
-      return (await import('./serve.ts')).serve(loadConfig({ argv, env: process.env }))
-    },
+    run: async ({ argv }) => (await import('./service-commands.ts')).serve(argv),
+  }),
+  'service status': command({
+    group: 'service',
+    summary: 'the service of this user: where it is, and what runs on it',
+    text: 'Shows whether the service of this user runs, and where. The exit code is 5 when it does not.',
+    flags: showing,
+    run: async (input) => (await import('./cli/service.ts')).serviceStatus(input),
+  }),
+  'service start': command({
+    group: 'service',
+    summary: 'start the service of this user in the background, if none runs',
+    text: `Starts the service of this user, as "patchbay up" does when none runs: detached from the terminal, on
+http://127.0.0.1:3080 or a free port, with the settings of "patchbay config". Its nodes go on when it ends.`,
+    flags: showing,
+    run: async (input) => (await import('./cli/service.ts')).serviceStart(input),
+  }),
+  'service stop': command({
+    group: 'service',
+    summary: 'end the service of this user',
+    text: `Ends the service of this user. A service that "patchbay up" has started leaves its nodes running, and the
+next one takes them over; "patchbay down" stops them.`,
+    flags: showing,
+    run: async (input) => (await import('./cli/service.ts')).serviceStop(input),
+  }),
+  'service logs': command({
+    group: 'service',
+    summary: 'the log of the service that "patchbay up" has started',
+    text: 'Shows the last lines of the log.',
+    flags: logging,
+    run: async (input) => (await import('./cli/service.ts')).serviceLogs(input),
   }),
   doctor: command({
     group: 'service',
@@ -37,7 +64,7 @@ something is missing that every lab needs. It takes the flags of "patchbay serve
 and the programs that they name.`,
     flags: showing,
     settings: 'named',
-    run: async ({ argv }) => (await import('./cli/doctor.ts')).doctorCommand(argv),
+    run: async ({ argv }) => (await import('./service-commands.ts')).doctor(argv),
   }),
   config: command({
     group: 'service',
@@ -45,7 +72,7 @@ and the programs that they name.`,
     text: `Shows every setting with its value and its source: a flag, an environment variable, the file or the
 default. Secrets are masked. It takes the flags of "patchbay serve", and shows the settings that they give.`,
     settings: 'list',
-    run: async ({ argv }) => (await import('./cli/config.ts')).configCommand(argv),
+    run: async ({ argv }) => (await import('./service-commands.ts')).config(argv),
   }),
   version: command({
     group: 'program',

@@ -23,6 +23,7 @@ import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log/log.ts'
 import { openDataDirectory } from './storage/data-directory.ts'
+import { removeServiceFile, writeServiceFile } from './storage/service-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
 import { reasonOf } from './system/error-reason.ts'
 import { version } from './system/version.ts'
@@ -102,11 +103,15 @@ export async function serve(config: LoadedConfig): Promise<number> {
     throw new StartError(`${address} cannot be listened on: ${reasonOf(error)}; choose others with --host and --port`)
   })
   port = Number(new URL(server.url).port)
+  const tell = () => tellCommands(config, server.url, log)
+  tell()
+  config.listen(tell)
   sayReady(server.url, current.data, host.takenOver)
   // Not awaited: the appliance VM takes minutes to start, and the compute `vm` shows its progress.
   host.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await end
+  removeServiceFile(data)
   await joiner?.close()
   certificate?.close()
   await exitAfter(() => server.close())
@@ -114,6 +119,16 @@ export async function serve(config: LoadedConfig): Promise<number> {
   await host.end()
   await exitAfter(() => host.close())
   return 0
+}
+
+/** Tells the commands of this user where the service is, and the token that lets them in. */
+function tellCommands({ current }: LoadedConfig, url: string, log: Log): void {
+  try {
+    writeServiceFile(current.data, { url, version, ...(current.token !== '' && { token: current.token }) })
+  } catch (error) {
+    // On a full disk the service still starts, to delete things.
+    log.warn({ err: error }, 'commands cannot be told where the service is: they need --server')
+  }
 }
 
 /** Rethrows the error of a record that cannot be read or renamed as a StartError. */

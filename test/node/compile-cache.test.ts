@@ -60,5 +60,5 @@ test('a directory below one that other users can write to is not used, but for a
 test('a cache that cannot be made does not keep a command from running', async () => {
   const { directory, run } = await cache()
   await writeFile(join(directory, 'patchbay'), 'a file where the directory would be')
-  expect((await run()).stdout).toContain('patchbay serve')
+  expect((await run()).stdout).toContain('Usage: patchbay')
 })

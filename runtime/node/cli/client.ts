@@ -1,7 +1,8 @@
 import { Patchbay } from '../../../src/client/patchbay.ts'
+import { runningService } from '../storage/service-file.ts'
 import type { Asking } from './command.ts'
+import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
-import { dataDirectory, runningService } from './service-file.ts'
 
 /** Where a command sends its calls. */
 interface Service {

@@ -45,7 +45,7 @@ export interface CommandInput<F extends Readonly<Record<string, Flag>> = Readonl
   readonly signal: AbortSignal
 }
 
-export const groups = ['service', 'labs', 'nodes', 'links', 'files', 'fleet', 'program'] as const
+export const groups = ['labs', 'nodes', 'links', 'files', 'service', 'fleet', 'program'] as const
 export type CommandGroup = (typeof groups)[number]
 
 /** A command of the program: a row of the table in `../commands.ts`. Help, completion and the reference page are made from it. */
@@ -85,5 +85,10 @@ export const showing = {
 export const asking = {
   server: { value: 'URL', about: 'the service; default: PATCHBAY_SERVER, else the service of this user' },
   ...showing,
+} as const satisfies Readonly<Record<string, Flag>>
+/** The flags of every command that shows lines of a log. */
+export const logging = {
+  follow: { short: 'f', about: 'show new lines as they come, until Ctrl-C' },
+  lines: { value: 'NUMBER', about: 'how many of the last lines; default 50' },
 } as const satisfies Readonly<Record<string, Flag>>
 export type Asking = FlagValues<typeof asking>

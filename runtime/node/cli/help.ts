@@ -1,5 +1,3 @@
-import { Kind } from '@sinclair/typebox'
-import { choicesOf, flagOf, type SettingKey, settingKeys, shownSetting } from '../config/keys.ts'
 import { version } from '../system/version.ts'
 import { type Command, groups } from './command.ts'
 import { found } from './run.ts'
@@ -14,7 +12,7 @@ export async function help(words: readonly string[], commands: Table): Promise<n
       words.flatMap((it) => it.split(' ')),
       commands,
     )
-    process.stdout.write(helpOf(name, command))
+    process.stdout.write(await helpOf(name, command))
   }
   return 0
 }
@@ -58,14 +56,8 @@ export function usageOf(name: string, { args, flags, settings }: Command): strin
   return ['patchbay', name, ...words, ...(hasFlags ? ['[flags]'] : [])].join(' ')
 }
 
-const flagsIntro = `Flags win over environment variables (--pc-engine is PATCHBAY_PC_ENGINE), and those over the file
-(pc.engine in ~/.config/patchbay/config.toml). Other users of the machine can see a password or token on the
-command line, and outside a terminal it is refused: use --password-file, --token-file or --join-token-file,
-or the variables PATCHBAY_PASSWORD and PATCHBAY_TOKEN.
-`
-
 /** The help of one command, with its arguments and flags. */
-function helpOf(name: string, command: Command): string {
+async function helpOf(name: string, command: Command): Promise<string> {
   const rows = [
     ...command.args.map(({ name, about, choices }): Row => [name, withChoices(about, choices)]),
     ...Object.entries(command.flags).map(
@@ -77,45 +69,11 @@ function helpOf(name: string, command: Command): string {
   ]
   const width = Math.max(0, ...rows.map(([left]) => left.length))
   const list = rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('')
-  const settings = command.settings === 'list' ? `\n${flagsIntro}\n${settingFlags()}` : ''
+  const isSetting = command.settings === 'list'
+  const settings = isSetting ? `\n${await (await import('../service-commands.ts')).settingFlags()}` : ''
   return `${usageOf(name, command)}\n\n${command.text}\n${list === '' ? '' : `\n${list}`}${settings}`
 }
 
 type Row = readonly [string, string]
 const withChoices = (about: string, choices: readonly string[] | undefined): string =>
   choices === undefined ? about : `${about} (${choices.join(', ')})`
-
-/** Every flag with its meaning and its default. */
-function settingFlags(): string {
-  const rows = [
-    ['--config FILE', 'The configuration file. Default: ~/.config/patchbay/config.toml'],
-    ...settingKeys.map((key) => [usage(key), meaning(key)]),
-  ] as [string, string][]
-  return rows.map(([left, right]) => `  ${left}\n        ${right}\n`).join('')
-}
-
-function usage(key: SettingKey): string {
-  const flag = flagOf(key)
-  switch (key.schema[Kind]) {
-    case 'Boolean':
-      return `--[no-]${flag}`
-    case 'Integer':
-      return `--${flag} NUMBER`
-    case 'Tuple':
-      return `--${flag} FIRST-LAST`
-    case 'Array':
-      return `--${flag} A,B,...`
-    case 'Record':
-      return `--${flag} A=B,...`
-    case 'Union':
-      return `--${flag} ${choicesOf(key).join('|')}`
-    default:
-      return `--${flag} VALUE`
-  }
-}
-
-function meaning({ schema }: SettingKey): string {
-  const value = shownSetting(schema.default, schema)
-  const isEmpty = ['', '[]', '{}', 'false'].includes(value)
-  return `${String(schema.description)}${isEmpty ? '' : `. Default: ${value}`}`
-}

@@ -47,8 +47,8 @@ export function found(
     const list = inGroup.map((it) => it.slice(first.length + 1)).join(', ')
     throw wrongArguments(
       second === undefined || second.startsWith('-')
-        ? `patchbay ${first}: expected one of ${list}`
-        : `patchbay ${first}: expected one of ${list}, got ${JSON.stringify(second)}`,
+        ? `${first}: expected one of ${list}`
+        : `${first}: expected one of ${list}, got ${JSON.stringify(second)}`,
     )
   }
   const guess = nearest(first, Object.keys(commands))

@@ -1,0 +1,13 @@
+import { existsSync } from 'node:fs'
+import { homedir } from 'node:os'
+import { join, resolve } from 'node:path'
+
+/** The data directory of this user's service: as the settings say, which are loaded only where there are some. */
+export async function dataDirectory(env: NodeJS.ProcessEnv): Promise<string> {
+  const base = env.XDG_CONFIG_HOME ?? join(homedir(), '.config')
+  if (env.PATCHBAY_CONFIG !== undefined || existsSync(join(base, 'patchbay', 'config.toml'))) {
+    const { configOf } = await import('../service-commands.ts')
+    return (await configOf([], env)).current.data
+  }
+  return resolve((env.PATCHBAY_DATA ?? '~/.local/share/patchbay').replace(/^~(?=\/|$)/, () => homedir()))
+}

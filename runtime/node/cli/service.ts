@@ -1,0 +1,98 @@
+import { closeSync, createReadStream, openSync, readSync, statSync, watch } from 'node:fs'
+import { runningService, type ServiceFile } from '../storage/service-file.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import { version } from '../system/version.ts'
+import { clientAt } from './client.ts'
+import type { CommandInput, FlagValues, logging, showing } from './command.ts'
+import { dataDirectory } from './data-directory.ts'
+import { CommandError, exits } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+import { logOf, ownService, stopService } from './own-service.ts'
+
+/** `patchbay service status`: the service of this user: where it is, and what runs on it. */
+export async function serviceStatus({ signal }: CommandInput<typeof showing>): Promise<Outcome> {
+  const data = await dataDirectory(process.env)
+  const service = runningService(data)
+  if (service === undefined)
+    return { exit: exits.noService, json: { running: false, data }, text: () => 'No service runs' }
+  const { url, process: it } = service
+  const labs = (await clientAt({ url, token: service.token }).call('GET /v2/projects', { signal })).length
+  const found = { running: true, url, version: service.version, pid: it.pid, data, labs }
+  const other = service.version === version ? '' : ` (this program is ${version})`
+  return {
+    json: found,
+    text: () =>
+      [
+        `Running on ${url}`,
+        `  version    ${service.version}${other}`,
+        `  process    ${it.pid}`,
+        `  data       ${data}`,
+        `  log        ${logOf(data)}`,
+        `  labs       ${labs}`,
+      ].join('\n'),
+  }
+}
+
+/** `patchbay service start`: starts the service of this user in the background, if none runs. */
+export async function serviceStart(_: CommandInput<typeof showing>): Promise<Outcome> {
+  const { service, isNew } = await ownService()
+  const { url } = service
+  return {
+    json: { started: isNew, url },
+    text: () => (isNew ? `Started a service on ${url}` : `A service runs on ${url}`),
+  }
+}
+
+/** `patchbay service stop`: ends the service; nodes that run go on. */
+export async function serviceStop(_: CommandInput<typeof showing>): Promise<Outcome> {
+  const service: ServiceFile | undefined = runningService(await dataDirectory(process.env))
+  if (service === undefined) return { json: { stopped: false }, text: () => 'No service runs' }
+  await stopService(service)
+  return { json: { stopped: true, url: service.url }, text: () => `Stopped the service on ${service.url}` }
+}
+
+const tailBytes = 1 << 20
+
+/** `patchbay service logs [-f]`: the last lines of its log. */
+export async function serviceLogs({ flags, signal }: CommandInput<typeof logging>): Promise<number> {
+  const path = logOf(await dataDirectory(process.env))
+  const count = numberOf(flags)
+  let size: number
+  try {
+    size = statSync(path).size
+    const begin = Math.max(0, size - tailBytes)
+    const bytes = Buffer.alloc(size - begin)
+    const file = openSync(path, 'r')
+    readSync(file, bytes, 0, bytes.length, begin)
+    closeSync(file)
+    const lines = bytes.toString().split('\n').slice(0, -1).slice(-count)
+    process.stdout.write(lines.map((it) => `${it}\n`).join(''))
+  } catch (error) {
+    throw new CommandError(exits.failed, [
+      { message: `${path}: ${reasonOf(error)}`, hint: 'a service that "patchbay up" starts has a log' },
+    ])
+  }
+  if (!flags.follow) return exits.done
+  let isBusy = false
+  const more = async () => {
+    if (isBusy) return
+    isBusy = true
+    const now = statSync(path, { throwIfNoEntry: false })?.size ?? 0
+    if (now < size) size = 0
+    for await (const piece of createReadStream(path, { start: size, end: Math.max(size, now - 1) })) {
+      size += (piece as Buffer).length
+      process.stdout.write(piece)
+    }
+    isBusy = false
+  }
+  const watcher = watch(path, () => void more().catch(() => undefined))
+  await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
+  watcher.close()
+  return exits.interrupted
+}
+
+function numberOf({ lines }: FlagValues<typeof logging>): number {
+  if (lines === undefined) return 50
+  if (/^\d{1,6}$/.test(lines)) return Number(lines)
+  throw new CommandError(exits.arguments, `--lines: expected a number, got ${JSON.stringify(lines)}`)
+}

@@ -1,0 +1,107 @@
+import { execFile, spawn } from 'node:child_process'
+import { once } from 'node:events'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { createInterface } from 'node:readline'
+import { onTestFinished } from 'vitest'
+import { endsWithUs } from './ends-with-us.ts'
+import { hangMs } from './limits.ts'
+import { portRanges } from './ports.ts'
+import { bundledProgram } from './service.ts'
+
+/** What a command printed, and its exit code. */
+export interface Printed {
+  readonly code: number | null
+  readonly out: string
+  readonly err: string
+}
+
+/** The commands of one user, with a home directory and a data directory of their own. */
+export class CommandLine {
+  /** The home directory, which is also the working directory of the commands. */
+  readonly home: string
+  readonly #env: NodeJS.ProcessEnv
+
+  private constructor(home: string, env: NodeJS.ProcessEnv) {
+    this.home = home
+    this.#env = env
+  }
+
+  /** `server`: the service that the commands ask; without it they ask the own service of the user, which ends with the test. */
+  static async of({ server, token }: { server?: string; token?: string } = {}): Promise<CommandLine> {
+    const home = await mkdtemp(join(tmpdir(), 'patchbay-home-'))
+    const data = join(home, 'data')
+    const { PATCHBAY_SERVER: _, PATCHBAY_TOKEN: __, ...inherited } = process.env
+    const env = {
+      ...inherited,
+      HOME: home,
+      XDG_CONFIG_HOME: join(home, 'config'),
+      ...(server === undefined
+        ? { PATCHBAY_DATA: data, PATCHBAY_PORT: '0', ...rangesAsVariables() }
+        : { PATCHBAY_SERVER: server }),
+      ...(token !== undefined && { PATCHBAY_TOKEN: token }),
+    }
+    const commands = new CommandLine(home, env)
+    onTestFinished(async () => {
+      if (server === undefined) await commands.#end(data)
+      await rm(home, { recursive: true, force: true })
+    })
+    if (server === undefined) endsWithUs(data)
+    return commands
+  }
+
+  get data(): string {
+    return join(this.home, 'data')
+  }
+
+  /** Writes a file into the working directory; returns its name. */
+  async file(name: string, text: string): Promise<string> {
+    await writeFile(join(this.home, name), text)
+    return name
+  }
+
+  /** Runs a command to its end. */
+  run(
+    argv: readonly string[],
+    { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {},
+  ): Promise<Printed> {
+    return new Promise((resolve) => {
+      const child = execFile(
+        process.execPath,
+        [bundledProgram(), ...argv],
+        { env: { ...this.#env, ...env }, cwd: this.home, timeout: hangMs },
+        (_, out, err) => resolve({ code: child.exitCode, out, err }),
+      )
+      child.stdin?.end(input)
+    })
+  }
+
+  /** Runs a command with `--json`, and gives its object. */
+  async json<T>(argv: readonly string[]): Promise<T & { ok: boolean; exit: number }> {
+    const { out, err } = await this.run([...argv, '--json'])
+    if (out === '') throw new Error(`patchbay ${argv.join(' ')} printed nothing: ${err}`)
+    return JSON.parse(out) as T & { ok: boolean; exit: number }
+  }
+
+  /** Starts a command that goes on. */
+  start(argv: readonly string[]) {
+    const child = spawn(process.execPath, [bundledProgram(), ...argv], { env: this.#env, cwd: this.home })
+    onTestFinished(() => void child.kill('SIGKILL'))
+    return child
+  }
+
+  /** Ends the own service, and what it left running: a service that is asked to takes that over, and stops it. */
+  async #end(data: string): Promise<void> {
+    await this.run(['service', 'stop'])
+    const last = this.start(['serve', '--data', data, '--on-exit', 'stop', '--log-level', 'silent'])
+    for await (const line of createInterface({ input: last.stdout })) if (line.includes('is ready')) break
+    last.kill('SIGTERM')
+    await once(last, 'exit')
+  }
+}
+
+const rangesAsVariables = (): NodeJS.ProcessEnv =>
+  Object.fromEntries(
+    Object.entries(portRanges()).map(([key, [first, last]]) => [`PATCHBAY_${key.toUpperCase()}`, `${first}-${last}`]),
+  )
