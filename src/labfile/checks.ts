@@ -1,0 +1,133 @@
+import type { Static } from '@sinclair/typebox'
+import type { DesiredCheck, DesiredLink, DesiredNode } from './desired.ts'
+import { didYouMean, type Faults, quoted } from './faults.ts'
+import type { Contents } from './files.ts'
+import { requireExpression, seconds } from './nodes.ts'
+import type { Check } from './schema.ts'
+import { at, type Value } from './tree.ts'
+
+/** What checks name. */
+export interface CheckNames {
+  /** By name in lower case; a node with a fault is undefined. */
+  readonly nodes: ReadonlyMap<string, { readonly name: string; readonly node?: DesiredNode }>
+  readonly links: readonly DesiredLink[]
+  readonly contents: Contents
+  readonly faults: Faults
+}
+
+type Inner = Omit<Static<typeof Check>, 'not'>
+
+/** The normal form of a check. Undefined when it has a fault. */
+export function readCheck(given: Check, value: Value, names: CheckNames): DesiredCheck | undefined {
+  const { not, ...own } = given
+  if (not === undefined) return readInner(own, value, names, 30)
+  const others = Object.keys(own).filter((key) => key !== 'name')
+  if (others.length > 0)
+    names.faults.add(value.at, `not cannot be with ${others[0]}`, `write ${others[0]} inside of not`)
+  const of = readInner(not, at(value, 'not') ?? value, names, 5)
+  if (of === undefined) return undefined
+  return { name: own.name ?? `not: ${of.name}`, within_s: of.within_s, at: value.at, check: 'not', of }
+}
+
+const forms = {
+  ping: ['from', 'ping'],
+  console: ['on', 'type', 'expect'],
+  link: ['link', 'verdict'],
+} as const satisfies Record<string, readonly (keyof Inner)[]>
+
+function readInner(given: Inner, value: Value, names: CheckNames, byDefault: number): DesiredCheck | undefined {
+  const { faults } = names
+  const place = (key: string) => at(value, key)?.at ?? value.at
+  const keys = Object.keys(given)
+  const form = (Object.keys(forms) as (keyof typeof forms)[]).find((it) => forms[it].some((key) => keys.includes(key)))
+  if (form === undefined) {
+    faults.add(value.at, 'this is no check', 'a check has from and ping; on, type and expect; link and verdict; or not')
+    return undefined
+  }
+  const wanted: readonly string[] = forms[form]
+  const missing = wanted.find((key) => !keys.includes(key))
+  const other = keys.find((key) => !wanted.includes(key) && key !== 'name' && key !== 'within')
+  if (missing !== undefined)
+    faults.add(value.at, `${quoted(missing)} is missing`, `this check has ${wanted.join(', ')}`)
+  if (other !== undefined) faults.add(place(other), `${other} is of another check`, `this one has ${wanted.join(', ')}`)
+  const within_s = seconds(given.within, 'within', place, faults) ?? byDefault
+  if (missing !== undefined) return undefined
+  const base = { within_s, at: value.at }
+  const { name, from = '', ping = '', on = '', type = '', expect = '', link = '', verdict = 'ok' } = given
+  if (form === 'ping') {
+    const source = find(from, place('from'), names)
+    if (source !== undefined && source.kind !== 'pc')
+      faults.add(
+        place('from'),
+        `${quoted(source.name)} is no pc`,
+        'a ping is from a pc; use on, type and expect for other nodes',
+      )
+    const address = addressOf(ping, place('ping'), names)
+    if (source === undefined || address === undefined) return undefined
+    return {
+      ...base,
+      check: 'ping',
+      name: name ?? `${source.name} pings ${ping}`,
+      from: source.name,
+      to: ping,
+      address,
+    }
+  }
+  if (form === 'console') {
+    const node = find(on, place('on'), names)
+    requireExpression(expect, place('expect'), faults)
+    if (node?.segment !== undefined) faults.add(place('on'), `${quoted(node.name)} has no console`)
+    return node && { ...base, check: 'console', name: name ?? `${node.name}: ${type}`, on: node.name, type, expect }
+  }
+  const known = names.links.flatMap((it) => it.name ?? [])
+  const found = known.find((it) => it.toLowerCase() === link.toLowerCase())
+  if (found === undefined) {
+    faults.add(place('link'), `there is no link ${quoted(link)}`, didYouMean(link, known) ?? 'give a link a name')
+    return undefined
+  }
+  return { ...base, check: 'link', name: name ?? `${found} is ${verdict}`, link: found, verdict }
+}
+
+function find(name: string, where: DesiredCheck['at'], { nodes, faults }: CheckNames): DesiredNode | undefined {
+  const found = nodes.get(name.toLowerCase())
+  if (found === undefined)
+    faults.add(
+      where,
+      `there is no node ${quoted(name)}`,
+      didYouMean(
+        name,
+        [...nodes.values()].map((it) => it.name),
+      ),
+    )
+  return found?.node
+}
+
+/** The address of a ping: the given one, or that of a pc. */
+function addressOf(word: string, where: DesiredCheck['at'], names: CheckNames): string | undefined {
+  const { nodes, faults, contents } = names
+  const found = nodes.get(word.toLowerCase())
+  if (found === undefined) {
+    if (isAddress(word)) return word
+    faults.add(
+      where,
+      `${quoted(word)} is neither a node nor an address`,
+      didYouMean(
+        word,
+        [...nodes.values()].map((it) => it.name),
+      ),
+    )
+    return undefined
+  }
+  const { node } = found
+  if (node === undefined) return undefined
+  const script = node.kind === 'pc' ? node.configs.startup : undefined
+  const address = script?.text.match(/^[ \t]*ip[ \t]+([0-9a-f:.]*[.:][0-9a-f:.]*)/im)?.[1]
+  if (address !== undefined && isAddress(address)) return address
+  if (script !== undefined && !contents.has(script)) return ''
+  faults.add(where, `${quoted(node.name)} is no pc with an address in its config`, 'write the address')
+  return undefined
+}
+
+const isAddress = (word: string): boolean =>
+  /^(?:(?:25[0-5]|2[0-4]\d|1?\d?\d)(?:\.(?!$)|$)){4}$/.test(word) ||
+  /^(?=.*:)[0-9a-f:]+(?:\d+(?:\.\d+){3})?$/i.test(word)

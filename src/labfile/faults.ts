@@ -1,0 +1,46 @@
+import { nearest } from '../http/nearest-word.ts'
+import type { LabFileFault, Position } from './position.ts'
+
+/** Most faults that are told of one file. */
+const maxFaults = 20
+
+/** Collects what is wrong in one lab file. */
+export class Faults {
+  readonly #found = new Map<string, LabFileFault>()
+
+  get isEmpty(): boolean {
+    return this.#found.size === 0
+  }
+
+  /** A fault at a position that has one already with the same words is dropped: templates and aliases are read more than once. */
+  add({ line, column, path }: Position, message: string, hint?: string): void {
+    const key = `${line}:${column}:${message}`
+    if (this.#found.has(key)) return
+    const said = hint === undefined ? {} : { hint: shown(hint) }
+    this.#found.set(key, { line, column, path: shown(path), message: shown(message), ...said })
+  }
+
+  /** The first ones, in the order of the file. */
+  list(): LabFileFault[] {
+    return [...this.#found.values()].sort((a, b) => a.line - b.line || a.column - b.column).slice(0, maxFaults)
+  }
+}
+
+/** `did you mean "image"?`, or the right words when none is near. */
+export function didYouMean(word: string, known: readonly string[]): string | undefined {
+  const guess = nearest(word, known)
+  if (guess !== undefined) return `did you mean ${JSON.stringify(guess)}?`
+  if (known.length === 0) return undefined
+  return `expected ${known.length > 1 ? 'one of ' : ''}${known.slice(0, 40).join(', ')}${known.length > 40 ? ' …' : ''}`
+}
+
+/** A text of the file for a message: quoted, and not longer than a line. */
+export const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text)
+
+/** Escapes control characters, and those that change the direction of text (UAX 9): a terminal would obey them. */
+const shown = (text: string): string =>
+  text.replace(
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
+    /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
+    (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )

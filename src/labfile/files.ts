@@ -1,0 +1,82 @@
+import { sha256, toHex } from '../auth/secret.ts'
+import type { DesiredConfig, DesiredDay0 } from './desired.ts'
+import { type Faults, quoted } from './faults.ts'
+import type { Position } from './position.ts'
+
+/** A file that a lab file names. */
+export interface NamedFile {
+  /** As the lab file writes it. */
+  readonly path: string
+  readonly at: Position
+}
+
+type Changeable<T> = { -readonly [K in keyof T]: T[K] }
+
+/** Finds the content of files that a lab file names, and the digests of all texts. It opens nothing. */
+export class Contents {
+  readonly #faults: Faults
+  /** Undefined: the contents are not known yet; all texts are empty. */
+  readonly #files: Readonly<Record<string, string>> | undefined
+  readonly named: NamedFile[] = []
+  readonly #texts: Changeable<DesiredConfig>[] = []
+  readonly #discs: Changeable<DesiredDay0>[] = []
+
+  constructor(faults: Faults, files: Readonly<Record<string, string>> | undefined) {
+    this.#faults = faults
+    this.#files = files
+  }
+
+  /** Whether a text is known: it is in the lab file, or in a file that was sent. */
+  has({ file }: Pick<DesiredConfig, 'file'>): boolean {
+    return file === undefined || (this.#files !== undefined && Object.hasOwn(this.#files, file))
+  }
+
+  /** A text of the lab file, or of a file that it names. Its digest comes with `digests`. */
+  of(given: string | { readonly text: string }, at: Position): DesiredConfig {
+    const file = typeof given === 'string' ? given : undefined
+    const text = typeof given === 'string' ? this.#file(given, at) : given.text
+    const config = { text, digest: '', ...(file !== undefined && { file }), at }
+    this.#texts.push(config)
+    return config
+  }
+
+  disc(label: string, files: DesiredDay0['files'], at: Position): DesiredDay0 {
+    const disc = { label, files, digest: '', at }
+    this.#discs.push(disc)
+    return disc
+  }
+
+  #file(path: string, at: Position): string {
+    this.named.push({ path, at })
+    if (this.#files === undefined) return ''
+    if (Object.hasOwn(this.#files, path)) return this.#files[path] ?? ''
+    this.#faults.add(at, `the content of the file ${quoted(path)} was not sent with the lab file`)
+    return ''
+  }
+
+  /** Sets the digests of all texts. */
+  async digests(): Promise<void> {
+    await Promise.all(this.#texts.map(async (config) => (config.digest = await digestOf(config.text))))
+    await Promise.all(
+      this.#discs.map(async (disc) => {
+        const files = Object.entries(disc.files).map(([name, { digest }]) => [name, digest])
+        disc.digest = await digestOf(JSON.stringify([disc.label, files.sort()]))
+      }),
+    )
+  }
+}
+
+/** The SHA-256 of a text in hexadecimal digits, as in the entity tags of configurations. */
+export const digestOf = async (text: string): Promise<string> => toHex(await sha256(text))
+
+/** Whether a path leaves the directory of the lab file, by its words alone: links are not resolved. */
+export function isOutside(path: string): boolean {
+  if (/^(?:[/\\]|[A-Za-z]:)/.test(path)) return true
+  let depth = 0
+  for (const word of path.split(/[/\\]/)) {
+    if (word === '..') depth -= 1
+    else if (word !== '' && word !== '.') depth += 1
+    if (depth < 0) return true
+  }
+  return false
+}

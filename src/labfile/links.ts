@@ -1,0 +1,248 @@
+import type { Static } from '@sinclair/typebox'
+import type { LabPort } from '../model/lab/node.ts'
+import { portNamed } from '../model/lab/ports.ts'
+import type { DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
+import { didYouMean, type Faults, quoted } from './faults.ts'
+import { filtersOf, type GivenImpairment } from './impairment.ts'
+import { Places, type Reading } from './nodes.ts'
+import type { Position } from './position.ts'
+import {
+  type Impairment,
+  impairmentKeys,
+  type LinkMap,
+  type MemberMap,
+  type SegmentKind,
+  sections,
+  type Tagging,
+  taggingKeys,
+} from './schema.ts'
+import { maxPortsOf, taggedPort } from './segments.ts'
+import { at, type ListValue, type MapValue, type Value } from './tree.ts'
+
+/** What an end of a link may name. */
+export interface Target {
+  /** As its key is written. */
+  readonly name: string
+  /** Absent: it has a fault, and its ports are not known. */
+  readonly node?: DesiredNode
+  /** Of a node. */
+  readonly ports?: readonly LabPort[]
+}
+
+/** An end, with its line. */
+interface FoundEnd {
+  readonly end: DesiredEnd
+  readonly target: Target
+  readonly line: 'ethernet' | 'serial'
+  readonly portName: string
+}
+
+type LinkKeys = Omit<Static<typeof LinkMap>, 'ends'>
+
+/** Reads the members of segments and the links. */
+export class Links {
+  readonly #reading: Reading
+  /** By name in lower case. */
+  readonly #targets: ReadonlyMap<string, Target>
+  readonly #links: DesiredLink[] = []
+  /** Where each port is linked, by its name. */
+  readonly #taken = new Map<string, Position>()
+  readonly #counts = new Map<string, number>()
+
+  constructor(targets: ReadonlyMap<string, Target>, reading: Reading) {
+    this.#targets = targets
+    this.#reading = reading
+  }
+
+  get all(): readonly DesiredLink[] {
+    return this.#links
+  }
+
+  /** The members of a segment; `read` is the value of `members` as its schema gave it. */
+  addMembers(segment: DesiredNode, members: readonly (string | MemberMap)[], list: ListValue): void {
+    members.forEach((member, index) => {
+      const value = list.items[index] as Value
+      const map: MemberMap = typeof member === 'string' ? { end: member } : member
+      const { end, port, vlan, trunk, qinq, ethertype, ...keys } = map
+      const isTagged = taggingKeys.some((key) => map[key] !== undefined)
+      const other = this.#end(end, at(value, 'end')?.at ?? value.at)
+      if (other === undefined) return
+      const given = Object.fromEntries(
+        Object.entries({ vlan, trunk, qinq, ethertype }).filter(([, it]) => it !== undefined),
+      )
+      const tagging = isTagged ? taggedPort(given as Tagging, value.at, this.#reading.faults) : undefined
+      const isSwitch = [segment.kind, other.target.node?.kind].includes('switch')
+      if (isTagged && !isSwitch)
+        this.#reading.faults.add(value.at, `only a switch has VLANs; ${quoted(segment.name)} is a ${segment.kind}`)
+      const own = this.#segmentEnd({ name: segment.name, node: segment }, port, value.at)
+      if (own !== undefined) this.#add([tagged(other, tagging), tagged(own, tagging)], keys, value, segment.name)
+    })
+  }
+
+  /** The entries of `links`. */
+  addLinks(section: Value | undefined): void {
+    const { reader } = this.#reading
+    if (section === undefined) return
+    if (section.type !== 'list') {
+      reader.read(sections.links, section)
+      return
+    }
+    for (const value of section.items) {
+      const read = reader.read(sections.links.items, value)
+      if (read === undefined) continue
+      const { ends, ...keys }: LinkMap = Array.isArray(read) ? { ends: read as [string, string] } : (read as LinkMap)
+      const list = Array.isArray(read) ? value : at(value, 'ends')
+      const found = ends.map((end, index) =>
+        this.#end(end, (list?.type === 'list' ? list.items[index]?.at : undefined) ?? value.at),
+      )
+      const [a, b] = found
+      if (a !== undefined && b !== undefined) this.#add([a, b], keys, value)
+    }
+  }
+
+  #add(ends: readonly [FoundEnd, FoundEnd], given: LinkKeys, value: Value, memberOf?: string): void {
+    const { faults } = this.#reading
+    const [a, b] = ends
+    if (a.line !== b.line)
+      faults.add(
+        value.at,
+        `${a.target.name} ${a.portName} is ${a.line}, ${b.target.name} ${b.portName} is ${b.line}`,
+        'both must be the same',
+      )
+    if (a.target.name === b.target.name && (a.end.port_number === undefined || keyOf(a.end) === keyOf(b.end)))
+      faults.add(
+        value.at,
+        `${quoted(a.target.name)} cannot be linked with ${a.target.node?.segment ? 'itself' : 'its own port'}`,
+      )
+    for (const found of ends) this.#take(found, memberOf === undefined)
+    const places = new Places(value.type === 'map' ? value : noKeys(value), value.at)
+    const { filters_ab, filters_ba } = directions(given, value, faults)
+    const { name, down, capture } = given
+    this.#links.push({
+      ...(name !== undefined && { name }),
+      ends: [a.end, b.end],
+      link_type: a.line,
+      ...{ filters_ab, filters_ba },
+      suspend: down ?? false,
+      ...(capture !== undefined && capture !== false && { capture: capture === true ? {} : { file: capture } }),
+      ...(memberOf !== undefined && { memberOf }),
+      at: value.at,
+      keys: places.all(),
+    })
+  }
+
+  /** Notes that a port is linked. */
+  #take({ end, target, portName }: FoundEnd, isLink: boolean): void {
+    const { faults } = this.#reading
+    const { node } = target
+    if (node?.segment !== undefined) {
+      const count = (this.#counts.get(node.name) ?? 0) + 1
+      this.#counts.set(node.name, count)
+      const most = maxPortsOf(node.kind as SegmentKind)
+      if (count === most + 1) faults.add(end.at, `a ${node.kind} has at most ${most} ports`)
+      if (
+        end.port_number !== undefined &&
+        !isLink &&
+        end.port !== undefined &&
+        node.segment.ports[end.port_number] !== undefined
+      )
+        faults.add(end.at, `${node.name}:${end.port_number} has its VLAN under ports, too`, 'write it once')
+    }
+    if (end.port_number === undefined) return
+    const key = keyOf(end)
+    const other = this.#taken.get(key)
+    if (other !== undefined) faults.add(end.at, `${target.name}:${portName} is linked already`, `in line ${other.line}`)
+    else this.#taken.set(key, end.at)
+  }
+
+  /** The node and port of `NODE:PORT`. */
+  #end(text: string, where: Position): FoundEnd | undefined {
+    const { faults } = this.#reading
+    const colon = text.indexOf(':')
+    const [name, word] = colon === -1 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)]
+    const target = this.#targets.get(name.toLowerCase())
+    if (target === undefined) {
+      faults.add(
+        where,
+        `there is no node ${quoted(name)}`,
+        didYouMean(
+          name,
+          [...this.#targets.values()].map((it) => it.name),
+        ),
+      )
+      return undefined
+    }
+    const { node, ports = [] } = target
+    if (node === undefined) return undefined
+    if (node.segment !== undefined) {
+      if (word !== undefined && !/^(?:0|[1-9]\d{0,5})$/.test(word)) {
+        faults.add(
+          where,
+          `${quoted(word)} is no port of ${node.name}`,
+          `ports of a ${node.kind} have numbers, such as ${node.name}:0`,
+        )
+        return undefined
+      }
+      return this.#segmentEnd(target, word === undefined ? undefined : Number(word), where)
+    }
+    const port = portOf(ports, word)
+    if (port === undefined) {
+      const names = ports.map((it) => it.short_name)
+      const has =
+        names.length === 0 ? 'it has none' : `it has ${names.slice(0, 8).join(', ')}${names.length > 8 ? ' …' : ''}`
+      faults.add(
+        where,
+        word === undefined ? `${node.name} has no port 0` : `${node.name} has no port ${quoted(word)}`,
+        has,
+      )
+      return undefined
+    }
+    const { adapter_number, port_number, link_type, name: portName } = port
+    return { end: { node: node.name, adapter_number, port_number, at: where }, target, line: link_type, portName }
+  }
+
+  #segmentEnd(target: Target, number: number | undefined, where: Position): FoundEnd | undefined {
+    const { node } = target
+    if (node === undefined) return undefined
+    const most = maxPortsOf(node.kind as SegmentKind)
+    if (number !== undefined && number >= most) {
+      this.#reading.faults.add(where, `a ${node.kind} has no port ${number}`, `ports are 0 to ${most - 1}`)
+      return undefined
+    }
+    const end = { node: node.name, adapter_number: 0, port_number: number, at: where }
+    return { end, target, line: 'ethernet', portName: String(number ?? '') }
+  }
+}
+
+const keyOf = ({ node, adapter_number, port_number }: DesiredEnd): string =>
+  `${node.toLowerCase()}/${adapter_number}/${port_number}`
+
+/** An end at a switch with its tagging. */
+function tagged(found: FoundEnd, port: SegmentPort | undefined): FoundEnd {
+  if (port === undefined || found.target.node?.kind !== 'switch') return found
+  return { ...found, end: { ...found.end, port } }
+}
+
+/** A port by its name, by `adapter/port`, or by the number of its adapter; without a word adapter 0, port 0. */
+function portOf(ports: readonly LabPort[], word: string | undefined): LabPort | undefined {
+  if (word === undefined || word === '0') {
+    const named = word === undefined ? undefined : portNamed(ports, word)
+    return named ?? ports.find(({ adapter_number, port_number }) => adapter_number === 0 && port_number === 0)
+  }
+  return portNamed(ports, word) ?? (/^\d{1,6}$/.test(word) ? portNamed(ports, `${Number(word)}/0`) : undefined)
+}
+
+const noKeys = ({ at, range }: Value): MapValue => ({ type: 'map', entries: new Map(), isFlow: true, at, range })
+
+/** The impairment of both directions. */
+function directions(given: LinkKeys, value: Value, faults: Faults) {
+  const of = (values: Impairment | undefined, place: Value | undefined): GivenImpairment => ({
+    values: Object.fromEntries(
+      Object.entries(values ?? {}).filter(([key]) => (impairmentKeys as readonly string[]).includes(key)),
+    ),
+    placeOf: (key) => at(place, key)?.at ?? place?.at ?? value.at,
+  })
+  const plain = of(given, value)
+  const way = (key: 'there' | 'back') => filtersOf(plain, given[key] && of(given[key], at(value, key)), faults)
+  return { filters_ab: way('there'), filters_ba: way('back') }
+}

@@ -1,0 +1,478 @@
+import type { Static, TObject, TSchema } from '@sinclair/typebox'
+import { Check } from '@sinclair/typebox/value'
+import { oursFor } from '../http/foreign-words.ts'
+import { expectation } from '../http/validate.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf, type NodeKindName } from '../kinds/node.ts'
+import { type LabNode, type LabPort, mapFields } from '../model/lab/node.ts'
+import { portsOf } from '../model/lab/ports.ts'
+import type { DesiredConfig, DesiredNode, DesiredReady, DesiredSettings, ImageDigest } from './desired.ts'
+import { didYouMean, type Faults, quoted } from './faults.ts'
+import type { Contents } from './files.ts'
+import { nodeIdOf } from './ids.ts'
+import type { Position } from './position.ts'
+import type { Reader } from './reader.ts'
+import {
+  type Condition,
+  isSegmentKind,
+  kindOfWord,
+  kindWords,
+  nodeKeyNames,
+  nodeSchemas,
+  wordOfKind,
+} from './schema.ts'
+import { at, type MapValue } from './tree.ts'
+import { amountOf } from './units.ts'
+
+/** What the parts of a lab file are read with. */
+export interface Reading {
+  readonly lab: string
+  /** Compute of nodes that name none. */
+  readonly compute: string | undefined
+  readonly faults: Faults
+  readonly reader: Reader
+  readonly contents: Contents
+}
+
+/** A node of the file, and its ports. */
+export interface ReadNode {
+  readonly node: DesiredNode
+  readonly ports: readonly LabPort[]
+}
+
+/** The keys that nodes and segments have in common. */
+export interface Common {
+  at?: [number, number]
+  compute?: string
+  symbol?: string
+  labels?: Record<string, string>
+  was?: string
+}
+
+interface NodeKeys extends Common {
+  image?: string
+  config?: string | { text?: string; file?: string; private?: string | { text: string } }
+  day0?: { label?: string; files: Record<string, string | { text: string }> }
+  ports?: string | string[]
+  start?: boolean
+  after?: string[]
+  ready?: Static<typeof Condition> | Static<typeof Condition>[]
+}
+
+/** The kind of a node; a fault without any. */
+export function kindIn(map: MapValue, where: Position, faults: Faults): NodeKindName | undefined {
+  const value = at(map, 'kind')
+  if (value === undefined) {
+    faults.add(where, 'the kind is missing', `write kind: or is:; kinds are ${kindWords.join(', ')}`)
+    return undefined
+  }
+  const word = value.type === 'scalar' ? value.source : ''
+  const kind = kindOfWord(word)
+  if (kind !== undefined) return kind
+  const ours = oursFor(word.toLowerCase()) ?? word
+  if (isSegmentKind(ours)) faults.add(value.at, `a ${word} is a segment`, 'write it under `segments`')
+  else if (kindOfWord(ours) !== undefined)
+    faults.add(value.at, `unknown kind ${quoted(word)}`, `did you mean ${quoted(ours)}?`)
+  else faults.add(value.at, `unknown kind ${quoted(word)}`, didYouMean(word, kindWords))
+  return undefined
+}
+
+/** Reads a node, with its templates merged. Undefined when it has a fault. */
+export function readNode(name: string, map: MapValue, key: Position, reading: Reading): ReadNode | undefined {
+  const { faults, reader } = reading
+  const kind = kindIn(map, key, faults)
+  if (kind === undefined) return undefined
+  const schema = nodeSchemas[kind] as TObject
+  const given = readKeys(kind, schema, map, reading)
+  if (given === undefined) return undefined
+  const descriptor: KindDescriptor = kindOf(kind)
+  const keys = new Places(map, key)
+  const { fields, rest } = split(kind, given)
+  const own = rest as NodeKeys
+  const configs = readConfigs(own, fields, { kind, keys, reading })
+  const image = own.image === undefined ? undefined : imageIn(own.image)
+  if (descriptor.image !== undefined && own.image !== undefined) {
+    const { field } = descriptor.image
+    if (field !== 'image' && field in fields)
+      faults.add(keys.of(field), `${field} and image are the same setting`, 'write image alone')
+    if (typeof image === 'string') faults.add(keys.of('image'), image)
+    else if (image !== undefined) fields[field] = image.name
+  }
+  requireFields(kind, fields, key, faults)
+  const filled = withDefaults(kind, fields)
+  const fault = faults.isEmpty ? descriptor.settingsFault?.(filled) : undefined
+  if (fault !== undefined) faults.add(keys.of(fault.split(/[ :]/, 1)[0] ?? ''), fault)
+  const naming = portNames(own.ports, { kind, filled, keys, faults })
+  const settings = settingsOf(own, fields, naming, { keys, faults })
+  const day0 = readDay0(own.day0, { fields, map, keys, reading })
+  const ready = readReady(own.ready, { map, kind, settings, reader, faults })
+  const node: DesiredNode = {
+    name,
+    node_id: nodeIdOf(reading.lab, name),
+    ...common(own, kind, reading),
+    settings,
+    properties: fields,
+    ...(typeof image === 'object' && image.digest !== undefined && { imageDigest: image.digest }),
+    configs,
+    ...(day0 !== undefined && { day0 }),
+    labels: own.labels ?? {},
+    start: own.start ?? true,
+    after: own.after ?? [],
+    ...(ready !== undefined && { ready }),
+    at: key,
+    keys: keys.all(),
+  }
+  return { node, ports: portsIn(kind, filled, settings) }
+}
+
+/** The members of a node and of a segment that are read alike. */
+export const common = (own: Common, kind: NodeKindName, { compute }: Reading) => {
+  const compute_id = own.compute ?? compute
+  return { kind, ...(own.was !== undefined && { was: own.was }), ...(compute_id !== undefined && { compute_id }) }
+}
+
+/** The places of the values of a map. */
+export class Places {
+  readonly #map: MapValue
+  readonly #key: Position
+
+  constructor(map: MapValue, key: Position) {
+    this.#map = map
+    this.#key = key
+  }
+
+  /** Of the value of a key; of the whole when the key is missing. */
+  of(name: string): Position {
+    return at(this.#map, name)?.at ?? this.#key
+  }
+
+  all(): Record<string, Position> {
+    return Object.fromEntries([...this.#map.entries].map(([name, { value }]) => [name, value.at]))
+  }
+}
+
+/** Reads the keys of a node; keys that only other kinds have are told as such. */
+function readKeys(
+  kind: NodeKindName,
+  schema: TObject,
+  map: MapValue,
+  { faults, reader }: Reading,
+): Record<string, unknown> | undefined {
+  const entries = new Map(map.entries)
+  for (const [name, { key }] of map.entries) {
+    if (Object.hasOwn(schema.properties, name)) continue
+    if (!nodeKeyNames.includes(name) && name !== 'links') continue
+    faults.add(
+      { ...key, path: map.at.path },
+      name === 'links' ? 'a node has no links' : `a node of kind ${wordOfKind(kind)} has no ${quoted(name)}`,
+      name === 'links' ? 'write them under `links`' : undefined,
+    )
+    entries.delete(name)
+  }
+  return reader.read(schema, { ...map, entries }) as Record<string, unknown> | undefined
+}
+
+/** The fields of the schema of a create, and the keys of the lab file. Null means the default, as an absent key does. */
+export function split(kind: NodeKindName, given: Readonly<Record<string, unknown>>) {
+  const { properties } = kindOf(kind).create
+  const isField = ([name, value]: [string, unknown]) =>
+    Object.hasOwn(properties, name) && name !== 'image' && value !== null
+  const isKey = ([name]: [string, unknown]) => !Object.hasOwn(properties, name) || name === 'image'
+  const entries = Object.entries(given).filter(([name]) => name !== 'kind' && name !== 'is')
+  return {
+    fields: Object.fromEntries(entries.filter(isField)) as Record<string, unknown>,
+    rest: Object.fromEntries(entries.filter(isKey)) as Record<string, unknown>,
+  }
+}
+
+/** `vyos.qcow2@sha256:HEX`; a text is a fault. */
+function imageIn(text: string): { name: string; digest?: ImageDigest } | string {
+  const [, name, algorithm, hex = ''] = /^(.+)@(sha256|md5):([^@]*)$/i.exec(text) ?? []
+  if (name === undefined || algorithm === undefined) return { name: text }
+  const digits = algorithm.toLowerCase() === 'md5' ? 32 : 64
+  if (!/^[0-9a-f]+$/i.test(hex) || hex.length !== digits)
+    return `the ${algorithm} digest of an image has ${digits} hexadecimal digits, got ${quoted(hex)}`
+  return { name, digest: { algorithm: algorithm.toLowerCase() as ImageDigest['algorithm'], hex: hex.toLowerCase() } }
+}
+
+/** What the schema of a create requires; the image goes by its key in lab files. */
+function requireFields(
+  kind: NodeKindName,
+  fields: Readonly<Record<string, unknown>>,
+  key: Position,
+  faults: Faults,
+): void {
+  const { create, image }: KindDescriptor = kindOf(kind)
+  for (const name of create.required ?? []) {
+    if (name === 'name' || fields[name] !== undefined) continue
+    const word = name === image?.field ? 'image' : name
+    faults.add(key, `${quoted(word)} is missing`, `expected ${expectation(create.properties[name] as TSchema)}`)
+  }
+}
+
+interface Inputs {
+  readonly kind: NodeKindName
+  readonly keys: Places
+  readonly reading: Reading
+}
+
+/** The configurations: of `config`, or of the fields of the kind that have their texts. The fields are removed. */
+function readConfigs(
+  own: NodeKeys,
+  fields: Record<string, unknown>,
+  { kind, keys, reading }: Inputs,
+): Record<string, DesiredConfig> {
+  const { configs: places = {}, create }: KindDescriptor = kindOf(kind)
+  const { faults, contents } = reading
+  const found = new Map<string, DesiredConfig>()
+  for (const [name, { field }] of Object.entries(places)) {
+    const text = fields[field]
+    delete fields[field]
+    if (typeof text !== 'string') continue
+    if (own.config !== undefined)
+      faults.add(keys.of(field), `${field} and config are the same setting`, 'write config alone')
+    found.set(name, contents.of({ text }, keys.of(field)))
+  }
+  const [first = ''] = Object.keys(places)
+  const { config } = own
+  const where = keys.of('config')
+  if (typeof config === 'string') found.set(first, contents.of(config, where))
+  else if (config !== undefined) {
+    const { text, file, private: secret } = config
+    if (text !== undefined && file !== undefined)
+      faults.add(where, 'text and file are the same configuration', 'write one of them')
+    if (text === undefined && file === undefined && secret === undefined)
+      faults.add(where, 'the configuration is empty', 'write { text: "..." } or { file: ./NAME.cfg }')
+    if (text !== undefined) found.set(first, contents.of({ text }, where))
+    else if (file !== undefined) found.set(first, contents.of(file, where))
+    if (secret !== undefined && !Object.hasOwn(places, 'private'))
+      faults.add(where, `a node of kind ${wordOfKind(kind)} has no private configuration`)
+    else if (secret !== undefined) found.set('private', contents.of(secret, where))
+  }
+  for (const [name, config] of found) {
+    const target = places[name]
+    if (target === undefined || !contents.has(config)) continue
+    const { text, at: place } = config
+    const schema = create.properties[target.field] as TSchema
+    if (text === '' && target.keepsEmpty !== true)
+      faults.add(place, `a node of kind ${wordOfKind(kind)} takes no empty configuration`, 'leave the key out')
+    else if (!Check(schema, text)) faults.add(place, `the configuration is too long: expected ${expectation(schema)}`)
+  }
+  return Object.fromEntries(found)
+}
+
+/** The default of a member of a create; undefined without any. */
+const defaultOf = (schema: TSchema): unknown =>
+  schema.default ?? (schema.anyOf as TSchema[] | undefined)?.find((it) => it.default !== undefined)?.default
+
+/** The fields with the defaults of the schema. */
+function withDefaults(kind: NodeKindName, fields: Readonly<Record<string, unknown>>): Record<string, unknown> {
+  const { properties } = kindOf(kind).create
+  return Object.fromEntries(
+    Object.entries(properties).map(([name, schema]) => [name, fields[name] ?? defaultOf(schema)]),
+  )
+}
+
+type Naming = Pick<DesiredSettings, 'port_name_format' | 'custom_adapters'>
+
+/** The ports of a node that is made with these settings. */
+function portsIn(kind: NodeKindName, filled: Readonly<Record<string, unknown>>, settings: Naming): LabPort[] {
+  const { portNameFormat }: KindDescriptor = kindOf(kind)
+  return portsOf({
+    node_type: kind,
+    properties: filled,
+    port_name_format: settings.port_name_format ?? portNameFormat ?? mapFields.port_name_format.default,
+    port_segment_size: 0,
+    first_port_name: null,
+    custom_adapters: settings.custom_adapters ?? [],
+  })
+}
+
+interface PortInputs {
+  readonly kind: NodeKindName
+  readonly filled: Readonly<Record<string, unknown>>
+  readonly keys: Places
+  readonly faults: Faults
+}
+
+/** Names of ports: a pattern as `port_name_format`, a list as names of adapters. */
+function portNames(ports: string | string[] | undefined, { kind, filled, keys, faults }: PortInputs): Naming {
+  if (ports === undefined) return {}
+  const where = keys.of('ports')
+  const { ports: shapesOf }: KindDescriptor = kindOf(kind)
+  const shapes = shapesOf?.(filled) ?? []
+  if (shapes.some(({ name }) => name !== undefined)) {
+    faults.add(
+      where,
+      `the ports of a node of kind ${wordOfKind(kind)} have names of their own`,
+      `its first one is ${shapes[0]?.name}`,
+    )
+    return {}
+  }
+  if (typeof ports === 'string') {
+    const found = [...ports.matchAll(/\{([^}]*)\}/g)]
+    const [, word = ''] = found[0] ?? []
+    if (found.length === 1 && /^(?:0|\d-)$/.test(word) && !/[{}]/.test(ports.replace(/\{[^}]*\}/, '')))
+      return {
+        port_name_format: ports.replace(/\{[^}]*\}/, word === '0' || word === '0-' ? '{0}' : `{port${word[0]}}`),
+      }
+    const right = ports.replace(/\{(\d)\}/, '{$1-}')
+    faults.add(
+      where,
+      `${quoted(ports)} is no pattern of names`,
+      `write {0} once, or {1-} to count from 1${right === ports ? '' : `: ${right}`}`,
+    )
+    return {}
+  }
+  const lower = ports.map((it) => it.toLowerCase())
+  const twice = ports.find((_, index) => lower.indexOf(lower[index] ?? '') !== index)
+  if (twice !== undefined) faults.add(where, `two ports have the name ${quoted(twice)}`)
+  if (ports.includes('')) faults.add(where, 'the name of a port is empty')
+  if (ports.length > shapes.length)
+    faults.add(where, `there are ${ports.length} names of ports, and the node has ${shapes.length} ports`)
+  return {
+    custom_adapters: ports.map((port_name, index) => ({ adapter_number: shapes[index]?.adapter ?? index, port_name })),
+  }
+}
+
+/** Moves the fields that a lab has beside the properties out of `fields`. */
+function settingsOf(
+  own: Common,
+  fields: Record<string, unknown>,
+  naming: Naming,
+  { keys, faults }: Pick<PortInputs, 'keys' | 'faults'>,
+): DesiredSettings {
+  const { console, console_type, custom_adapters } = fields as {
+    console?: number
+    console_type?: string
+    custom_adapters?: LabNode['custom_adapters']
+  }
+  for (const name of ['console', 'console_type', 'custom_adapters']) delete fields[name]
+  const adapters = new Map<number, LabNode['custom_adapters'][number]>()
+  for (const adapter of custom_adapters ?? []) {
+    const members = Object.entries(adapter).filter(([, value]) => value !== null)
+    if (adapters.has(adapter.adapter_number))
+      faults.add(keys.of('custom_adapters'), `the adapter ${adapter.adapter_number} is there twice`)
+    adapters.set(adapter.adapter_number, Object.fromEntries(members) as LabNode['custom_adapters'][number])
+  }
+  for (const adapter of naming.custom_adapters ?? []) {
+    const other = adapters.get(adapter.adapter_number)
+    if (other?.port_name !== undefined)
+      faults.add(keys.of('ports'), 'ports and port_name of custom_adapters name the same port', 'write one of them')
+    adapters.set(adapter.adapter_number, { ...other, ...adapter })
+  }
+  const [x, y] = own.at ?? []
+  return {
+    ...(x !== undefined && y !== undefined && { x, y }),
+    ...(own.symbol !== undefined && { symbol: own.symbol }),
+    ...(console !== undefined && { console }),
+    ...(console_type !== undefined && { console_type }),
+    ...(naming.port_name_format !== undefined && { port_name_format: naming.port_name_format }),
+    ...(adapters.size > 0 && {
+      custom_adapters: [...adapters.values()].sort((a, b) => a.adapter_number - b.adapter_number),
+    }),
+  }
+}
+
+/** The members of `settings` of a segment. */
+export const segmentSettings = (own: Common): DesiredSettings => ({
+  ...(own.at !== undefined && { x: own.at[0], y: own.at[1] }),
+  ...(own.symbol !== undefined && { symbol: own.symbol }),
+})
+
+function readDay0(
+  day0: NodeKeys['day0'],
+  { fields, map, keys, reading }: Pick<Inputs, 'keys' | 'reading'> & { fields: Record<string, unknown>; map: MapValue },
+) {
+  if (day0 === undefined) return undefined
+  const { contents, faults } = reading
+  const where = keys.of('day0')
+  if (day0.label === undefined) faults.add(where, '"label" is missing', 'write label: cidata for cloud-init')
+  if (fields.cdrom_image !== undefined && fields.cdrom_image !== '')
+    faults.add(keys.of('cdrom_image'), 'day0 and cdrom_image need the same drive', 'write one of them')
+  const files = at(at(map, 'day0'), 'files')
+  const texts = Object.entries(day0.files).map(([name, given]) => [
+    name,
+    contents.of(given, at(files, name)?.at ?? where),
+  ])
+  return contents.disc(day0.label ?? '', Object.fromEntries(texts), where)
+}
+
+interface ReadyInputs {
+  readonly map: MapValue
+  readonly kind: NodeKindName
+  readonly settings: DesiredSettings
+  readonly reader: Reader
+  readonly faults: Faults
+}
+
+/** One condition of all in the list. */
+function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: ReadyInputs): DesiredReady | undefined {
+  const value = at(map, 'ready')
+  if (given === undefined || value === undefined) return undefined
+  const ready: { -readonly [K in keyof DesiredReady]: DesiredReady[K] } = {}
+  const list = Array.isArray(given) ? given : [given]
+  list.forEach((condition, index) => {
+    const map = value.type === 'list' ? value.items[index] : value
+    const place = (name: string) => at(map, name)?.at ?? map?.at ?? value.at
+    const { console, press, tcp, after, within } = condition
+    const set = <K extends keyof DesiredReady>(name: K, key: string, value: DesiredReady[K] | undefined) => {
+      if (value === undefined) return
+      if (ready[name] !== undefined) faults.add(place(key), `${key} is in two conditions`, 'write one that holds both')
+      else ready[name] = value
+    }
+    if (console === undefined && tcp === undefined && after === undefined)
+      faults.add(map?.at ?? value.at, 'a condition is console, tcp or after')
+    if (console !== undefined) requireExpression(console, place('console'), faults)
+    if (press !== undefined && console === undefined) faults.add(place('press'), 'press needs console')
+    set('console', 'console', console)
+    set('press', 'press', press)
+    set('tcp', 'tcp', tcp)
+    set('seconds', 'after', seconds(after, 'after', place, faults))
+    const longest = seconds(within, 'within', place, faults)
+    // All must hold: the longest wait counts.
+    if (longest !== undefined) ready.within_s = Math.max(longest, ready.within_s ?? 0)
+  })
+  const type = settings.console_type
+  const hasText =
+    (kindOf(kind).consoles as readonly string[]).includes('text') && (type === undefined || type === 'telnet')
+  if (ready.console !== undefined && !hasText)
+    faults.add(
+      value.at,
+      'console needs a text console',
+      type === undefined ? 'use tcp or after' : `console_type is ${type}`,
+    )
+  return ready
+}
+
+/** A time of a condition in seconds; the model takes up to an hour. */
+export function seconds(
+  text: string | undefined,
+  key: string,
+  place: (key: string) => Position,
+  faults: Faults,
+): number | undefined {
+  if (text === undefined) return undefined
+  const value = amountOf('time', text) / 1000
+  const least = key === 'within' ? 1 : 0
+  if (value < least || value > 3600) faults.add(place(key), `expected a time from ${least}s to 1h, got ${text}`)
+  return value
+}
+
+/** Tells what the service cannot search a console for: it matches in linear time, as RE2 does. */
+export function requireExpression(source: string, where: Position, faults: Faults): void {
+  try {
+    new RegExp(source, 'mu')
+  } catch (error) {
+    const message = error instanceof Error ? error.message.slice(error.message.lastIndexOf(': ') + 2) : ''
+    faults.add(where, `not a regular expression: ${message}`)
+    return
+  }
+  const [lacking] = /\\[1-9]|\\k<|\(\?<?[=!]|\\u|\\c[A-Za-z]|\[\^?\]/.exec(source.replace(/\\\\/g, '')) ?? []
+  if (lacking !== undefined)
+    faults.add(
+      where,
+      `${quoted(lacking)} cannot be used here`,
+      'look-around, back references, \\u, \\c and empty classes are not searched for',
+    )
+}

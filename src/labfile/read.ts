@@ -1,0 +1,328 @@
+import { ApiError } from '../errors/api-error.ts'
+import { isUuid } from '../schema/fields.ts'
+import { readCheck } from './checks.ts'
+import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
+import { didYouMean, Faults, quoted } from './faults.ts'
+import { Contents, isOutside, type NamedFile } from './files.ts'
+import { projectIdOf } from './ids.ts'
+import { Links, type Target } from './links.ts'
+import { kindIn, type Reading, readNode } from './nodes.ts'
+import type { LabFileFault, Position } from './position.ts'
+import { Reader } from './reader.ts'
+import { LabName, NodeName, nodeKeyNames, nodeSchemas, sectionNames, sections } from './schema.ts'
+import { type ReadSegment, readSegment } from './segments.ts'
+import { Templates } from './templates.ts'
+import { at, type Entry, type MapValue, treeOf, type Value } from './tree.ts'
+import { amountOf } from './units.ts'
+import { withVariables } from './variables.ts'
+
+/** Beside the text of a lab file. */
+export interface LabFileOptions {
+  /** Name of the lab, in place of that in the file. */
+  readonly name?: string
+  /** Values of variables by name, in place of those in the file; as the command line has them. */
+  readonly vars?: Readonly<Record<string, string>>
+}
+
+/** A lab file that is wrong; a 400 of the interface. */
+export class LabFileError extends ApiError {
+  readonly faults: readonly LabFileFault[]
+
+  constructor(faults: readonly LabFileFault[]) {
+    super(400, faults.map((fault) => faultLine(fault)).join('\n'))
+    this.faults = faults
+  }
+}
+
+/** `lab.yaml:12:5: nodes.R1: unknown key "imgae"; did you mean "image"?` */
+export function faultLine({ line, column, path, message, hint }: LabFileFault, file?: string): string {
+  const where = `${file === undefined ? '' : `${file}:`}${line}:${column}: `
+  return `${where}${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : `; ${hint}`}`
+}
+
+/**
+ * Reads a lab file: YAML 1.2, or JSON. `files` has the contents of the files that it names, by their paths as they are written there.
+ * Rejects with a `LabFileError` that has all faults, at most 20.
+ */
+export async function readLabFile(
+  text: string,
+  { files = {}, ...options }: LabFileOptions & { readonly files?: Readonly<Record<string, string>> } = {},
+): Promise<Desired> {
+  const { desired, contents } = read(text, files, options)
+  await contents.digests()
+  return desired
+}
+
+/**
+ * The files whose contents `readLabFile` needs. Throws a `LabFileError`; unless `allowOutside`, also for a path that leaves the directory
+ * of the lab file. The caller must refuse links that leave it.
+ */
+export function filesOf(
+  text: string,
+  { allowOutside = false, ...options }: LabFileOptions & { readonly allowOutside?: boolean } = {},
+): readonly NamedFile[] {
+  const { contents } = read(text, undefined, options)
+  const outside = contents.named.filter(({ path }) => !allowOutside && isOutside(path))
+  if (outside.length === 0) return contents.named
+  const faults = new Faults()
+  for (const { path, at } of outside)
+    faults.add(at, `the file ${quoted(path)} is not in the directory of the lab file`, '--allow-outside permits it')
+  throw new LabFileError(faults.list())
+}
+
+function read(text: string, files: Readonly<Record<string, string>> | undefined, options: LabFileOptions) {
+  const faults = new Faults()
+  const contents = new Contents(faults, files)
+  const root = treeOf(text, faults)
+  const desired = root === undefined ? undefined : desiredIn(root, { faults, contents, options })
+  if (desired === undefined || !faults.isEmpty) throw new LabFileError(faults.list())
+  return { desired, contents }
+}
+
+interface Given {
+  readonly faults: Faults
+  readonly contents: Contents
+  readonly options: LabFileOptions
+}
+
+function desiredIn(root: Value, { faults, contents, options }: Given): Desired | undefined {
+  if (root.type !== 'map') {
+    faults.add(root.at, 'a lab file is a map', 'begin with lab: NAME and nodes:')
+    return undefined
+  }
+  for (const [name, { key }] of root.entries)
+    if (!sectionNames.includes(name))
+      faults.add({ ...key, path: '' }, `unknown key ${quoted(name)}`, didYouMean(name, sectionNames))
+  const reader = new Reader(faults)
+  const file = withVariables(root, { reader, faults, given: options.vars ?? {} })
+  const head = {
+    lab: reader.member(sections.lab, at(file, 'lab')),
+    version: reader.member(sections.version, at(file, 'version')),
+    about: reader.member(sections.about, at(file, 'about')),
+    compute: reader.member(sections.compute, at(file, 'compute')),
+  }
+  if (!file.entries.has('lab'))
+    faults.add(root.at, '"lab" is missing', 'write lab: with the name of the lab, such as lab: wan-edge')
+  if (!file.entries.has('nodes'))
+    faults.add(root.at, '"nodes" is missing', 'write nodes: with the nodes, such as PC1: { kind: pc }')
+  const lab = options.name ?? head.lab ?? ''
+  if (options.name !== undefined && !new RegExp(String(LabName.pattern)).test(options.name))
+    faults.add(
+      at(file, 'lab')?.at ?? root.at,
+      `${quoted(options.name)} is no name of a lab`,
+      `expected ${LabName.expects}`,
+    )
+
+  const reading: Reading = { lab, compute: head.compute, faults, reader, contents }
+  const templates = new Templates(at(file, 'templates'), faults)
+  const targets = new Map<string, Target>()
+  const nodes: DesiredNode[] = []
+  for (const [name, entry] of entriesOf(file, 'nodes', faults)) {
+    if (!isFree(name, entry, targets, faults)) continue
+    const map = mapIn(entry, 'a node is a map, such as { kind: pc }', faults)
+    const found = map && readNode(name, templates.merged(map), entry.key, reading)
+    if (found !== undefined) nodes.push(found.node)
+    targets.set(name.toLowerCase(), { name, ...found })
+  }
+  const segments: (ReadSegment & { readonly list: Value | undefined })[] = []
+  for (const [name, entry] of entriesOf(file, 'segments', faults)) {
+    if (!isFree(name, entry, targets, faults)) continue
+    const map = mapIn(entry, 'a segment is a map, such as { kind: switch, members: [PC1, PC2] }', faults)
+    const found = map && readSegment(name, map, entry.key, reading)
+    if (found !== undefined) segments.push({ ...found, list: at(map, 'members') })
+    targets.set(name.toLowerCase(), { name, ...(found !== undefined && { node: found.node }) })
+  }
+  checkTemplates(templates, reading)
+  const ordered = checkOrder(nodes, targets, faults)
+  checkFormerNames([...ordered, ...segments.map(({ node }) => node)], targets, faults)
+  const links = new Links(targets, reading)
+  for (const { node, members, list } of segments) if (list?.type === 'list') links.addMembers(node, members, list)
+  links.addLinks(sectionOf(file, 'links'))
+  checkLinkNames(links, faults)
+  return {
+    lab,
+    project_id: projectIdOf(lab),
+    ...(head.about !== undefined && { about: head.about }),
+    nodes: [...ordered, ...segments.map(({ node }) => node)],
+    links: links.all,
+    starting: startingIn(file, reader),
+    checks: checksIn(file, { reader, links, targets, reading }),
+    at: at(file, 'lab')?.at ?? root.at,
+  }
+}
+
+/** A section; nothing after its colon means none. */
+function sectionOf(file: MapValue, name: string): Value | undefined {
+  const found = at(file, name)
+  return found?.type === 'scalar' && found.value === null ? undefined : found
+}
+
+function entriesOf(file: MapValue, name: string, faults: Faults): Iterable<[string, Entry]> {
+  const section = sectionOf(file, name)
+  if (section === undefined) return []
+  if (section.type === 'map') return section.entries
+  faults.add(section.at, `expected a map of ${name} by their names`)
+  return []
+}
+
+function mapIn({ value }: Entry, expected: string, faults: Faults): MapValue | undefined {
+  if (value.type === 'map') return value
+  faults.add(value.at, expected)
+  return undefined
+}
+
+/** Whether a node or segment may have the name. */
+function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, Target>, faults: Faults): boolean {
+  const other = targets.get(name.toLowerCase())
+  const isRight = new RegExp(String(NodeName.pattern), 'u').test(name) && name.length <= 255
+  if (!isRight) faults.add(key, `${quoted(name)} is no name of a node`, `expected ${NodeName.expects}`)
+  else if (isUuid(name)) faults.add(key, `${quoted(name)} has the form of an id`, 'choose another name')
+  else if (other !== undefined)
+    faults.add(
+      key,
+      `the name ${quoted(name)} is taken${other.name === name ? '' : ` by ${quoted(other.name)}: case does not count`}`,
+    )
+  return isRight && !isUuid(name) && other === undefined
+}
+
+/** Tells what is wrong in templates that no node takes over. */
+function checkTemplates(templates: Templates, reading: Reading): void {
+  const { faults, reader } = reading
+  for (const name of templates.names) {
+    if (templates.used.has(name)) continue
+    const template = templates.template(name)
+    if (template === undefined) continue
+    const merged = templates.merged(template)
+    const kind = at(merged, 'kind') === undefined ? undefined : kindIn(merged, merged.at, faults)
+    if (kind !== undefined) {
+      const schema = nodeSchemas[kind]
+      if (schema !== undefined) reader.read({ ...schema, required: [] } as typeof schema, merged)
+      continue
+    }
+    const known = [
+      ...new Set([...nodeKeyNames, ...Object.values(nodeSchemas).flatMap((it) => Object.keys(it.properties))]),
+    ]
+    for (const [key, entry] of merged.entries)
+      if (!known.includes(key))
+        faults.add({ ...entry.key, path: template.at.path }, `unknown key ${quoted(key)}`, didYouMean(key, known))
+  }
+}
+
+/** Checks `after`, and gives the names there as the nodes have them. */
+function checkOrder(
+  nodes: readonly DesiredNode[],
+  targets: ReadonlyMap<string, Target>,
+  faults: Faults,
+): DesiredNode[] {
+  const ordered = nodes.map((node) => ({ ...node, after: afterOf(node, targets, faults) }))
+  const byName = new Map(ordered.map((node) => [node.name, node]))
+  const done = new Set<string>()
+  /** Follows `after` from one node; without recursion, as a file may have a chain of thousands. */
+  for (const start of ordered) {
+    const way: { readonly node: DesiredNode; next: number }[] = [{ node: start, next: 0 }]
+    const open = new Set([start.name])
+    while (way.length > 0) {
+      const last = way.at(-1)
+      if (last === undefined) break
+      const name = done.has(last.node.name) ? undefined : last.node.after[last.next]
+      last.next += 1
+      if (name === undefined) {
+        done.add(last.node.name)
+        open.delete(last.node.name)
+        way.pop()
+      } else if (open.has(name)) {
+        const names = way.map(({ node }) => node.name)
+        const circle = [...names.slice(names.indexOf(name)), name]
+        faults.add(
+          last.node.keys.after ?? last.node.at,
+          `nodes wait for one another: ${circle.slice(0, 20).join(' after ')}`,
+        )
+      } else {
+        const node = byName.get(name)
+        if (node === undefined || done.has(name)) continue
+        open.add(name)
+        way.push({ node, next: 0 })
+      }
+    }
+  }
+  return ordered
+}
+
+function afterOf(
+  { name, after, keys, at: place }: DesiredNode,
+  targets: ReadonlyMap<string, Target>,
+  faults: Faults,
+): string[] {
+  const where = keys.after ?? place
+  return after.flatMap((word) => {
+    const target = targets.get(word.toLowerCase())
+    if (target === undefined)
+      faults.add(
+        where,
+        `there is no node ${quoted(word)}`,
+        didYouMean(
+          word,
+          [...targets.values()].map((it) => it.name),
+        ),
+      )
+    else if (target.name === name) faults.add(where, `${quoted(name)} cannot start after itself`)
+    else if (target.node?.start === false)
+      faults.add(where, `${quoted(target.name)} is not started: it has start: false`, 'take one of both out')
+    return target === undefined ? [] : [target.name]
+  })
+}
+
+function checkFormerNames(nodes: readonly DesiredNode[], targets: ReadonlyMap<string, Target>, faults: Faults): void {
+  const seen = new Map<string, string>()
+  for (const { name, was, keys, at: place } of nodes) {
+    if (was === undefined) continue
+    const where: Position = keys.was ?? place
+    const key = was.toLowerCase()
+    const other = seen.get(key)
+    if (targets.has(key) && key !== name.toLowerCase())
+      faults.add(where, `${quoted(was)} is in the file, too`, 'was is for a name that is gone')
+    if (other !== undefined) faults.add(where, `${quoted(other)} was ${quoted(was)}, too`)
+    seen.set(key, name)
+  }
+}
+
+function checkLinkNames({ all }: Links, faults: Faults): void {
+  const seen = new Map<string, Position>()
+  for (const { name, keys, at: place } of all) {
+    if (name === undefined) continue
+    const other = seen.get(name.toLowerCase())
+    if (other !== undefined)
+      faults.add(keys.name ?? place, `the name ${quoted(name)} is taken by the link in line ${other.line}`)
+    seen.set(name.toLowerCase(), place)
+  }
+}
+
+function startingIn(file: MapValue, reader: Reader): DesiredStarting {
+  const { load_below, ...starting } = reader.member(sections.starting, sectionOf(file, 'starting')) ?? {}
+  return {
+    give_up: 'stop',
+    ...starting,
+    ...(load_below !== undefined && { load_below: amountOf('share', load_below) }),
+  }
+}
+
+function checksIn(
+  file: MapValue,
+  {
+    reader,
+    links,
+    targets,
+    reading,
+  }: { reader: Reader; links: Links; targets: ReadonlyMap<string, Target>; reading: Reading },
+): DesiredCheck[] {
+  const section = sectionOf(file, 'checks')
+  if (section?.type !== 'list') {
+    reader.member(sections.checks, section)
+    return []
+  }
+  const names = { nodes: targets, links: links.all, contents: reading.contents, faults: reading.faults }
+  return section.items.flatMap((value) => {
+    const given = reader.read(sections.checks.items, value)
+    return (given && readCheck(given, value, names)) ?? []
+  })
+}

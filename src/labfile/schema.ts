@@ -1,0 +1,357 @@
+import { type Static, type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
+import { kinds } from '../kinds/index.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf, type NodeKindName } from '../kinds/node.ts'
+import { SwitchPort } from '../kinds/switch.ts'
+import { CaptureStart } from '../model/capture.ts'
+import { LabReady } from '../model/lab/node.ts'
+import { WantedCompute } from '../model/project.ts'
+import { closedSchema, Name, oneOf } from '../schema/fields.ts'
+import { LinkVerdict } from '../schema/nio.ts'
+import { quantity, quantityOrZero } from './units.ts'
+
+/** Short words for kinds in lab files. */
+const shortWords = { machine: 'machine-emulator', vm: 'hypervisor' } as const satisfies Record<string, NodeKindName>
+
+/** Kinds that are under `segments`, and not under `nodes`. */
+export const segmentKinds = ['switch', 'hub', 'nat', 'cloud'] as const satisfies readonly NodeKindName[]
+export type SegmentKind = (typeof segmentKinds)[number]
+export const isSegmentKind = (kind: string): kind is SegmentKind => (segmentKinds as readonly string[]).includes(kind)
+
+const nodeKinds = kinds.map(({ name }) => name).filter((name) => !isSegmentKind(name))
+/** The words for `kind` of a node. */
+export const kindWords: readonly string[] = [...nodeKinds, ...Object.keys(shortWords)]
+/** The kind of a word. */
+export const kindOfWord = (word: string): NodeKindName | undefined =>
+  Object.hasOwn(shortWords, word) ? shortWords[word as keyof typeof shortWords] : nodeKinds.find((it) => it === word)
+/** The word for a kind that the printed file has. */
+export const wordOfKind = (kind: NodeKindName): string =>
+  Object.entries(shortWords).find(([, it]) => it === kind)?.[0] ?? kind
+
+const text = (description: string, maxLength = 4096) => Type.String({ maxLength, description })
+const flag = (description: string) => Type.Boolean({ description })
+/** A map whose keys fit the pattern. */
+const record = <T extends TSchema>(keyExpects: string, pattern: string, value: T, description: string) =>
+  Type.Record(Type.String({ pattern }), value, { keyExpects, description })
+
+const file = Type.String({
+  ...{ minLength: 1, maxLength: 1024, expects: 'the path of a file, such as ./r1.cfg' },
+  description: 'A file, relative to the directory of the lab file',
+})
+const content = closedSchema('LabFileContent', 'The text itself', { text: text('The text', 1 << 20) })
+
+/** A name of a node. Characters that separate names in ends of links and in commands are not allowed. */
+export const NodeName = Type.String({
+  ...{ minLength: 1, maxLength: 255, pattern: '^[^:/\\u0000-\\u001f\\u007f]*$' },
+  expects: 'a name of 1 to 255 characters in one line, without : and /',
+})
+/** The name of a lab. */
+export const LabName = Type.String({
+  ...{ pattern: '^[a-z0-9][a-z0-9-]{0,62}$', description: 'Name of the lab' },
+  expects: 'a name of 1 to 63 small letters, digits and -, such as wan-edge',
+})
+/** `NODE` or `NODE:PORT`. */
+const End = Type.String({
+  ...{ minLength: 1, maxLength: 600, expects: 'NODE or NODE:PORT, such as R1:eth0' },
+  description: 'An end of a link: the name of a node, and a port by its name or as adapter/port. Without a port: 0',
+})
+
+const config = Type.Union([
+  file,
+  closedSchema('LabFileConfig', 'A configuration', {
+    text: Type.Optional(text('The configuration itself', 1 << 20)),
+    file: Type.Optional(file),
+    private: Type.Optional(Type.Union([file, content], { description: 'The private configuration of a router' })),
+  }),
+])
+/** A word between the slashes of a path, but `.` and `..`. */
+const fileWord = '(?!\\.{1,2}(?:/|$))[^/\\\\\\u0000-\\u001f\\u007f]{1,64}'
+const day0 = closedSchema('LabFileDay0', 'A CD for the first boot of the machine', {
+  label: Type.Optional(
+    Type.String({
+      ...{ pattern: '^[A-Za-z0-9_-]{1,32}$', expects: 'a name of 1 to 32 letters, digits, _ and -' },
+      description: 'Name of the volume: cidata for cloud-init (NoCloud), config-2 for OpenStack',
+    }),
+  ),
+  files: record(
+    'the name of a file',
+    `^${fileWord}(?:/${fileWord}){0,7}$`,
+    Type.Union([file, content], { expects: 'the path of a file, or { text: "..." }' }),
+    'Its files by name; a name may have directories',
+  ),
+})
+const { console, tcp, within_s, seconds } = LabReady.properties
+/** The conditions of `ready`. */
+export const Condition = closedSchema('LabFileCondition', 'When a node is ready', {
+  console: Type.Optional(Type.String({ ...console, minLength: 1 })),
+  press: Type.Optional(text('Typed on the console once a second until `console` matches, such as "\\r"', 100)),
+  tcp: Type.Optional(tcp),
+  after: Type.Optional(quantity('time', String(seconds.description), 's')),
+  within: Type.Optional(quantity('time', String(within_s.description), 's')),
+})
+const labels = record(
+  'a key of 1 to 100 characters',
+  '^[^\\u0000-\\u001f\\u007f]{1,100}$',
+  Type.String({ maxLength: 1000 }),
+  'Words of users, by key',
+)
+const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
+const both = {
+  at: Type.Optional(
+    Type.Tuple([place, place], { expects: 'two integers: [x, y]', description: 'Position on the map: [x, y]' }),
+  ),
+  compute: Type.Optional(Type.String({ ...WantedCompute, description: 'Id of its compute' })),
+  symbol: Type.Optional(text('Name or path of its symbol')),
+  labels: Type.Optional(labels),
+  was: Type.Optional(
+    Type.String({ ...NodeName, description: 'Its earlier name: it keeps its disk and configuration' }),
+  ),
+}
+
+/** The keys of a node that every kind has. */
+const nodeKeys = {
+  is: Type.Optional(text('Name of a template', 255)),
+  kind: Type.Optional(oneOf(kindWords, { description: 'Kind of the node' })),
+  ...both,
+  ports: Type.Optional(
+    Type.Union(
+      [text('A pattern, such as eth{0} or Gi0/{1-}', 100), Type.Array(text('Name of a port', 100), { maxItems: 1024 })],
+      {
+        expects: 'a pattern such as eth{0}, or a list of names',
+        description: 'Names of the ports: a pattern with {0} (counts from 0) or {1-} (counts from 1), or a list',
+      },
+    ),
+  ),
+  start: Type.Optional(flag('Whether `up` starts it; default: true')),
+  after: Type.Optional(
+    Type.Array(NodeName, { maxItems: 100, description: 'Names of nodes that must be ready before' }),
+  ),
+  ready: Type.Optional(
+    Type.Union([Condition, Type.Array(Condition, { minItems: 1, maxItems: 8 })], {
+      expects: 'a condition such as { console: "login:" }, or a list of conditions',
+      description: 'When the node is ready; default: when it is started',
+    }),
+  ),
+}
+/** Keys that only some kinds have. */
+const kindKeys = {
+  image: Type.Optional(
+    Type.String({
+      ...{
+        minLength: 1,
+        maxLength: 4200,
+        expects: 'the name of an image, such as vyos.qcow2 or vyos.qcow2@sha256:HEX',
+      },
+      description: 'Image from which it boots; with its digest as NAME@sha256:HEX or NAME@md5:HEX',
+    }),
+  ),
+  config: Type.Optional(config),
+  day0: Type.Optional(day0),
+}
+/** Every key that some node may have, without the fields of its kind. */
+export const nodeKeyNames: readonly string[] = Object.keys({ ...nodeKeys, ...kindKeys })
+
+const without = (properties: TProperties, names: readonly string[]): TProperties =>
+  Object.fromEntries(Object.entries(properties).filter(([name]) => !names.includes(name)))
+const optional = (properties: TProperties): TProperties =>
+  Object.fromEntries(Object.entries(properties).map(([name, schema]) => [name, Type.Optional(schema)]))
+
+/** The fields of a kind that a lab file has, from the schema of a create. */
+export const fieldsOf = (kind: NodeKindName): TProperties =>
+  without(kindOf(kind).create.properties, ['name', 'node_id', ...(isSegmentKind(kind) ? segmentLacks : [])])
+const segmentLacks = ['ports_mapping', 'console', 'console_type']
+
+/** Whether a CD can be made for a node of the kind. */
+export const takesDay0 = (kind: NodeKindName): boolean => 'cdrom_image' in kindOf(kind).create.properties
+
+const each = <K extends string, T>(names: readonly K[], value: (name: K) => T): Readonly<Record<K, T>> =>
+  Object.fromEntries(names.map((name) => [name, value(name)])) as Record<K, T>
+
+/** A node of a kind, with its template taken over. */
+export const nodeSchemas: Readonly<Record<string, TObject>> = each(nodeKinds, (kind) => {
+  const { configs, image }: KindDescriptor = kindOf(kind)
+  const lacks = [
+    ...(configs === undefined ? ['config'] : []),
+    ...(image === undefined ? ['image'] : []),
+    ...(takesDay0(kind) ? [] : ['day0']),
+  ]
+  return closedSchema(`LabFile-${kind}`, `A node of kind ${wordOfKind(kind)}`, {
+    ...optional(fieldsOf(kind)),
+    ...nodeKeys,
+    ...without(kindKeys, lacks),
+  })
+})
+
+const impairment = {
+  delay: Type.Optional(quantityOrZero('time', 'Each frame is held back so long', 'ms')),
+  jitter: Type.Optional(quantityOrZero('time', 'The delay varies by so much; needs delay', 'ms')),
+  loss: Type.Optional(quantityOrZero('share', 'Frames that are dropped at random', '%')),
+  rate: Type.Optional(quantityOrZero('rate', 'No more is let through', 'mbit')),
+  burst: Type.Optional(quantityOrZero('size', 'What may pass at once; needs rate; default: 16kb', 'kb')),
+  longest_wait: Type.Optional(
+    quantityOrZero('time', 'Frames that wait longer for the rate are dropped; needs rate; default: 100ms', 'ms'),
+  ),
+  corrupt: Type.Optional(quantityOrZero('share', 'Frames of which a byte is changed', '%')),
+  duplicate: Type.Optional(quantityOrZero('share', 'Frames that are sent twice', '%')),
+  reorder: Type.Optional(quantityOrZero('share', 'Frames that later ones overtake', '%')),
+  held: Type.Optional(quantityOrZero('time', 'How long reorder holds frames back; needs reorder; default: 10ms', 'ms')),
+  drop_every: Type.Optional(
+    Type.Integer({
+      minimum: -1,
+      maximum: 32767,
+      description: 'Drops every n-th frame; -1: all',
+      expects: 'a number of at least 1, or -1 for all',
+    }),
+  ),
+  bpf: Type.Optional(text('Drops frames that match one of these tcpdump expressions, one a line')),
+  bpf_link_type: Type.Optional(text('Link type for bpf, such as DLT_PPP_SERIAL', 50)),
+}
+/** The impairment of one direction. */
+export type Impairment = Static<typeof Impairment>
+export const Impairment = closedSchema('LabFileImpairment', 'Impairment of one direction', impairment)
+export const impairmentKeys = Object.keys(impairment) as readonly (keyof typeof impairment)[]
+
+const linkKeys = {
+  name: Type.Optional(Type.String({ ...Name, description: 'Name of the link' })),
+  down: Type.Optional(flag('Whether the link drops all frames; default: false')),
+  capture: Type.Optional(
+    Type.Union([Type.Boolean(), CaptureStart.properties.capture_file_name], {
+      expects: 'true, or the name of a file',
+      description: 'A capture of the link into a file of the project',
+    }),
+  ),
+  ...impairment,
+  there: Type.Optional(Impairment),
+  back: Type.Optional(Impairment),
+}
+const ends = Type.Tuple([End, End], { expects: 'two ends, such as [R1:eth0, R2:eth0]', description: 'Its two ends' })
+/** A link in the form of a map. */
+export type LinkMap = Static<typeof LinkMap>
+export const LinkMap = closedSchema('LabFileLink', 'A link: its ends, its name and its impairment', {
+  ends,
+  ...linkKeys,
+})
+const link = Type.Union([ends, LinkMap], { expects: 'two ends, such as [R1:eth0, R2:eth0], or { ends: [...], ... }' })
+
+const { vlan, ethertype } = SwitchPort.properties
+/** The tagging of a port of a switch. */
+export type Tagging = Static<TObject<typeof tagging>>
+const tagging = {
+  vlan: Type.Optional(
+    Type.Integer({ ...vlan, description: 'VLAN of the port; with trunk the native one; default: 1' }),
+  ),
+  trunk: Type.Optional(flag('Whether the port takes all VLANs, tagged (dot1q)')),
+  qinq: Type.Optional(Type.Integer({ ...vlan, description: 'Outer VLAN: the port is a trunk inside of it' })),
+  ethertype: Type.Optional(
+    oneOf(
+      ethertype.anyOf.map((it) => String(it.const)),
+      { description: String(ethertype.description) },
+    ),
+  ),
+}
+export const taggingKeys = Object.keys(tagging) as readonly (keyof typeof tagging)[]
+const portNumber = (maximum: number) => Type.Integer({ minimum: 0, maximum, description: 'Number of the port' })
+/** A member in the form of a map. */
+export type MemberMap = Static<typeof MemberMap>
+export const MemberMap = closedSchema('LabFileMember', 'A link to a segment', {
+  end: End,
+  port: Type.Optional(portNumber(1023)),
+  ...tagging,
+  ...linkKeys,
+})
+const members = Type.Optional(
+  Type.Array(Type.Union([End, MemberMap], { expects: 'an end such as R1:eth0, or { end: R1:eth0, ... }' }), {
+    maxItems: 1024,
+    description: 'The links to the segment, each at the lowest free port',
+  }),
+)
+
+/** The settings of a port in `ports` of a segment: those of `ports_mapping` of its kind, with `tagging` for a switch. */
+function portSchemaOf(kind: SegmentKind): TObject | undefined {
+  const mapping = kindOf(kind).create.properties.ports_mapping
+  if (mapping === undefined) return undefined
+  const port = (mapping as unknown as { anyOf: readonly [{ items: TObject }] }).anyOf[0].items
+  const fields = without(
+    port.properties,
+    kind === 'switch' ? ['port_number', 'type', 'vlan', 'ethertype'] : ['port_number'],
+  )
+  return closedSchema(`LabFile-${kind}-port`, `A port of a ${kind}`, { ...fields, ...(kind === 'switch' && tagging) })
+}
+
+/** A segment of a kind. */
+export const segmentSchemas: Readonly<Record<SegmentKind, TObject>> = each(segmentKinds, (kind) => {
+  const port = portSchemaOf(kind)
+  return closedSchema(`LabFile-${kind}`, `A segment of kind ${kind}`, {
+    ...optional(fieldsOf(kind)),
+    kind: Type.Literal(kind),
+    ...both,
+    ...(kind === 'cloud' && { device: Type.Optional(text('Device of the host at its ports', 15)) }),
+    ...(port !== undefined && {
+      ports: Type.Optional(record('the number of a port', '^(?:0|[1-9]\\d{0,3})$', port, 'Settings of single ports')),
+    }),
+    members,
+  })
+})
+
+const within = Type.Optional(quantity('time', 'Longest wait; default: 30s, inside of `not` 5s', 's'))
+const checkKeys = {
+  name: Type.Optional(text('Name of the check', 255)),
+  within,
+  from: Type.Optional(NodeName),
+  ping: Type.Optional(Type.String({ ...Name, description: 'Name of a pc with an address, or an address' })),
+  on: Type.Optional(NodeName),
+  type: Type.Optional(text('Line that is typed on the console of the node', 1000)),
+  expect: Type.Optional(Type.String({ ...console, minLength: 1, description: 'Regular expression for the output' })),
+  link: Type.Optional(Type.String({ ...Name, description: 'Name of a link' })),
+  verdict: Type.Optional(LinkVerdict),
+}
+/** A check: `from` and `ping`, `on`, `type` and `expect`, `link` and `verdict`, or `not`. */
+export type Check = Static<typeof Check>
+export const Check = closedSchema('LabFileCheck', 'A check of the lab', {
+  ...checkKeys,
+  not: Type.Optional(closedSchema('LabFileInnerCheck', 'A check that must not come true', checkKeys)),
+})
+
+export const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {
+  at_once: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Most nodes that start at the same time' }),
+  ),
+  load_below: Type.Optional(quantity('share', 'Load of the processors above which no further node is started', '%')),
+  give_up: Type.Optional(
+    oneOf(['stop', 'go-on'], {
+      description:
+        'When a node is not ready in time: stop starts nothing further (default), go-on leaves out what comes after it',
+    }),
+  ),
+})
+
+/** The value of a variable. */
+const Variable = Type.Union([Type.String({ maxLength: 4096 }), Type.Number(), Type.Boolean()], {
+  expects: 'a text, a number, true or false',
+})
+
+/** The sections of a lab file. Nodes, templates and segments are of a schema of their kind (`nodeSchemas`, `segmentSchemas`). */
+export const sections = {
+  lab: LabName,
+  version: Type.Optional(Type.Literal(1, { description: 'Version of the format' })),
+  about: Type.Optional(text('What the lab is for')),
+  compute: Type.Optional(
+    Type.String({ ...WantedCompute, description: 'Id of the compute of all nodes that name none' }),
+  ),
+  vars: Type.Optional(
+    record(
+      'a name of letters, digits, _ and -',
+      '^[A-Za-z_][A-Za-z0-9_-]{0,62}$',
+      Variable,
+      'Variables, for values with their names in $\\{ }',
+    ),
+  ),
+  links: Type.Optional(Type.Array(link, { maxItems: 100_000, description: 'The links' })),
+  starting: Type.Optional(Starting),
+  checks: Type.Optional(
+    Type.Array(Check, { maxItems: 1000, description: 'The checks of `patchbay test`, in their order' }),
+  ),
+}
+export const sectionNames: readonly string[] = [
+  ...['lab', 'version', 'about', 'compute', 'vars', 'templates', 'nodes', 'segments', 'links', 'starting', 'checks'],
+]

@@ -1,0 +1,97 @@
+import { didYouMean, type Faults, quoted } from './faults.ts'
+import { at, type Entry, type MapValue, type Value } from './tree.ts'
+
+/** Longest chain of templates behind a node. */
+const maxTemplates = 4
+
+/** Nodes with what they take over from templates. */
+export class Templates {
+  readonly #section: MapValue | undefined
+  readonly #faults: Faults
+  /** Templates that some node takes over. */
+  readonly used = new Set<string>()
+
+  constructor(section: Value | undefined, faults: Faults) {
+    this.#faults = faults
+    if (section?.type === 'map') this.#section = section
+    else if (section !== undefined && !(section.type === 'scalar' && section.value === null))
+      faults.add(section.at, 'expected a map of templates: { NAME: { kind: ... } }')
+  }
+
+  get names(): string[] {
+    return [...(this.#section?.entries.keys() ?? [])]
+  }
+
+  template(name: string): MapValue | undefined {
+    const found = at(this.#section, name)
+    return found?.type === 'map' ? found : undefined
+  }
+
+  /** The node with the keys of its templates, without `is`. Its own keys win; `labels` and `day0.files` merge by key. */
+  merged(node: MapValue): MapValue {
+    const entries = new Map(node.entries)
+    const seen: string[] = []
+    let next = entries.get('is')
+    entries.delete('is')
+    while (next !== undefined) {
+      const name = this.#nameIn(next, seen)
+      if (name === undefined) break
+      seen.push(name)
+      this.used.add(name)
+      const template = this.template(name)
+      if (template === undefined) break
+      for (const [key, entry] of template.entries) if (key !== 'is') takeOver(entries, key, entry)
+      next = template.entries.get('is')
+    }
+    return { ...node, entries }
+  }
+
+  #nameIn({ value }: Entry, seen: readonly string[]): string | undefined {
+    if (value.type !== 'scalar' || value.value === null) {
+      this.#faults.add(value.at, 'expected the name of a template')
+      return undefined
+    }
+    const name = value.source
+    if (this.#section?.entries.has(name) !== true)
+      this.#faults.add(value.at, `there is no template ${quoted(name)}`, didYouMean(name, this.names))
+    else if (seen.includes(name))
+      this.#faults.add(value.at, `the template ${quoted(name)} takes over itself: ${[...seen, name].join(', ')}`)
+    else if (seen.length === maxTemplates)
+      this.#faults.add(
+        value.at,
+        `more than ${maxTemplates} templates take over one another: ${[...seen, name].join(', ')}`,
+      )
+    else if (this.template(name) === undefined)
+      this.#faults.add(at(this.#section, name)?.at ?? value.at, 'expected a map, such as { kind: pc }')
+    else return name
+    return undefined
+  }
+}
+
+/** Adds an entry of a template to those of a node, which win. */
+function takeOver(entries: Map<string, Entry>, key: string, entry: Entry): void {
+  const own = entries.get(key)
+  if (own === undefined) {
+    entries.set(key, entry)
+    return
+  }
+  const value =
+    key === 'labels' ? both(own.value, entry.value) : key === 'day0' ? withFiles(own.value, entry.value) : undefined
+  if (value !== undefined) entries.set(key, { ...own, value })
+}
+
+/** Two maps as one; the first wins. */
+function both(own: Value, other: Value): Value | undefined {
+  if (own.type !== 'map' || other.type !== 'map') return undefined
+  return { ...own, entries: new Map([...other.entries, ...own.entries]) }
+}
+
+function withFiles(own: Value, other: Value): Value | undefined {
+  const merged = both(own, other)
+  if (merged?.type !== 'map') return undefined
+  const [ownFiles, otherFiles] = [at(own, 'files'), at(other, 'files')]
+  const files = ownFiles && otherFiles && both(ownFiles, otherFiles)
+  const entry = merged.entries.get('files')
+  if (files === undefined || entry === undefined) return merged
+  return { ...merged, entries: new Map([...merged.entries, ['files', { ...entry, value: files }]]) }
+}

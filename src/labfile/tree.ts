@@ -1,0 +1,254 @@
+import {
+  Composer,
+  type CST,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  LineCounter,
+  type Node,
+  type ParsedNode,
+  Parser,
+} from 'yaml'
+import type { Faults } from './faults.ts'
+import { quoted } from './faults.ts'
+import type { Position } from './position.ts'
+
+/** Largest lab file, bytes of UTF-8. */
+export const maxBytes = 1 << 20
+/** Deepest nesting of maps and lists. */
+export const maxDepth = 64
+const maxAliases = 100
+/** Most values, with those that aliases repeat. */
+const maxValues = 200_000
+
+/** A value of the file with its place. */
+export type Value = ScalarValue | ListValue | MapValue
+
+interface Located {
+  /** Where it is written; through an alias: where its anchor is. */
+  readonly at: Position
+  /** Its place in the text, as offsets: the alias, where it comes through one. */
+  readonly range: readonly [start: number, end: number]
+  /** It is written elsewhere: it comes from an anchor or a variable, or has a variable in it. */
+  readonly isBorrowed?: true
+}
+
+export interface ScalarValue extends Located {
+  readonly type: 'scalar'
+  readonly value: string | number | boolean | null
+  /** As it is written, without quotes. */
+  readonly source: string
+}
+
+export interface ListValue extends Located {
+  readonly type: 'list'
+  readonly items: readonly Value[]
+  readonly isFlow: boolean
+}
+
+export interface MapValue extends Located {
+  readonly type: 'map'
+  readonly entries: ReadonlyMap<string, Entry>
+  readonly isFlow: boolean
+}
+
+export interface Entry {
+  readonly key: Position
+  readonly keyRange: readonly [start: number, end: number]
+  readonly value: Value
+}
+
+/** The value at a key of a map. */
+export const at = (map: Value | undefined, key: string): Value | undefined =>
+  map?.type === 'map' ? map.entries.get(key)?.value : undefined
+
+/** `nodes` and `R1` become `nodes.R1`. */
+export function joined(path: string, key: string | number): string {
+  if (typeof key === 'number') return `${path}[${key}]`
+  if (!/^[^\s.[\]"]+$/.test(key)) return `${path}[${quoted(key)}]`
+  return path === '' ? key : `${path}.${key}`
+}
+
+/** The values of a YAML document. Undefined when it is not one; `faults` has the reasons. */
+export function treeOf(text: string, faults: Faults): Value | undefined {
+  const start: Position = { line: 1, column: 1, path: '' }
+  if (text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes) {
+    faults.add(start, `the file has more than ${maxBytes >> 20} MiB`)
+    return undefined
+  }
+  const lines = new LineCounter()
+  const place = (offset: number, path: string): Position => {
+    const { line, col } = lines.linePos(offset)
+    return { line, column: Math.max(1, line === 1 && text.startsWith('\ufeff') ? col - 1 : col), path }
+  }
+  const tokens = tokensOf(text, lines)
+  if (typeof tokens === 'number') {
+    faults.add(place(tokens, ''), `maps and lists are nested more than ${maxDepth} deep`)
+    return undefined
+  }
+  // Keys are compared here: the library compares each with all before it.
+  const composer = new Composer({
+    version: '1.2',
+    schema: 'core',
+    merge: false,
+    uniqueKeys: false,
+    prettyErrors: false,
+  })
+  const [document, second] = [...composer.compose(tokens, true, text.length)]
+  if (document === undefined) return undefined
+  if (second !== undefined)
+    faults.add(place(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
+  const { yaml, tags } = document.directives
+  if (yaml.explicit === true || Object.keys(tags).length > 1)
+    faults.add(start, 'directives (lines that begin with %) are not allowed', 'a lab file is YAML 1.2')
+  for (const { pos, message } of document.errors) faults.add(place(pos[0], ''), message, hintAt(text, pos[0]))
+  if (!faults.isEmpty) return undefined
+  const value = new Builder(faults, place).build(document.contents)
+  return faults.isEmpty ? value : undefined
+}
+
+/** The tokens of the document, or the offset at which it is nested too deep: further on, the library would recurse too deep. */
+function tokensOf(text: string, lines: LineCounter): CST.Token[] | number {
+  lines.addNewLine(0)
+  const parser = new Parser(lines.addNewLine)
+  const tokens: CST.Token[] = []
+  for (const lexeme of new Lexer().lex(text)) {
+    for (const token of parser.next(lexeme)) tokens.push(token)
+    // The stack has the document, a token for each map and list, and a scalar.
+    if (parser.stack.length > maxDepth + 2) return parser.offset
+  }
+  for (const token of parser.end()) tokens.push(token)
+  return tokens
+}
+
+/** `${` without quotes begins a map inside of `{ }` and `[ ]`: the message of the library does not tell. */
+function hintAt(text: string, offset: number): string | undefined {
+  const from = text.lastIndexOf('\n', offset - 1) + 1
+  const end = text.indexOf('\n', offset)
+  const line = text.slice(from, end === -1 ? undefined : end)
+  return /[^"'$]\$\{/.test(line) ? `write a value with $\{...} in quotes inside of { } and [ ]` : undefined
+}
+
+class Builder {
+  readonly #faults: Faults
+  readonly #place: (offset: number, path: string) => Position
+  readonly #anchors = new Map<string, ParsedNode>()
+  /** Nodes in which the builder is: an alias to one of them has no end. */
+  readonly #open = new Set<ParsedNode>()
+  #aliases = 0
+  #values = 0
+
+  constructor(faults: Faults, place: (offset: number, path: string) => Position) {
+    this.#faults = faults
+    this.#place = place
+  }
+
+  build(node: ParsedNode | null): Value {
+    try {
+      return this.#value(node, '', undefined)
+    } catch (error) {
+      if (error !== tooLarge) throw error
+      return { type: 'scalar', value: null, source: '', at: this.#place(0, ''), range: [0, 0] }
+    }
+  }
+
+  #value(node: ParsedNode | null, path: string, through: readonly [number, number] | undefined): Value {
+    const [start, end] = node?.range ?? [0, 0]
+    const at = this.#place(start, path)
+    this.#values += 1
+    if (this.#values > maxValues) throw this.#end(at, `the file has more than ${maxValues} values`)
+    const located = {
+      at,
+      range: through ?? ([start, end] as const),
+      ...(through !== undefined && { isBorrowed: true as const }),
+    }
+    if (node === null) return { ...located, type: 'scalar', value: null, source: '' }
+    if (isAlias(node)) return this.#target(node.source, [start, end], path, through)
+    if (node.tag !== undefined) this.#faults.add(at, `tags (here ${quoted(node.tag)}) are not allowed`)
+    if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
+    if (isScalar(node)) {
+      const { value, source } = node
+      const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
+      return { ...located, type: 'scalar', value: isPlain ? value : null, source: source ?? String(value ?? '') }
+    }
+    this.#open.add(node)
+    try {
+      if (isSeq(node)) {
+        const items = node.items.map((item, index) => this.#value(item as ParsedNode, joined(path, index), through))
+        return { ...located, type: 'list', items, isFlow: node.flow === true }
+      }
+      if (isMap(node))
+        return {
+          ...located,
+          type: 'map',
+          entries: this.#entries(node.items, path, through),
+          isFlow: node.flow === true,
+        }
+      throw new Error('a node of YAML is a scalar, a list, a map or an alias')
+    } finally {
+      this.#open.delete(node)
+    }
+  }
+
+  #entries(
+    pairs: readonly { readonly key: unknown; readonly value: unknown }[],
+    path: string,
+    through: readonly [number, number] | undefined,
+  ): Map<string, Entry> {
+    const entries = new Map<string, Entry>()
+    for (const pair of pairs) {
+      const node = pair.key as (ParsedNode & Node) | null
+      const range = node?.range ?? [0, 0, 0]
+      const here = this.#place(range[0], path)
+      if (!isScalar(node) || node.source === undefined || node.source === '' || node.tag !== undefined) {
+        this.#faults.add(here, 'a key must be a text')
+        continue
+      }
+      const name = node.source
+      const at = this.#place(range[0], joined(path, name))
+      if (name === '<<') this.#faults.add(here, 'the merge key << is not allowed', 'use `templates` and `is`')
+      else if (node.anchor !== undefined) this.#faults.add(here, 'a key must not have an anchor')
+      else if (entries.has(name)) this.#faults.add(here, `the key ${quoted(name)} is there twice`)
+      const value = this.#value(pair.value as ParsedNode | null, joined(path, name), through)
+      // A key without a value has no node; its place is that of the key.
+      const isMissing = pair.value === null
+      entries.set(name, {
+        key: at,
+        keyRange: [range[0], range[1]],
+        value: isMissing ? ({ ...value, at, range: [range[1], range[1]] } as Value) : value,
+      })
+    }
+    return entries
+  }
+
+  #target(
+    anchor: string,
+    range: readonly [number, number],
+    path: string,
+    through: readonly [number, number] | undefined,
+  ): Value {
+    const here = this.#place(range[0], path)
+    const none: Value = { type: 'scalar', value: null, source: '', at: here, range }
+    const found = this.#anchors.get(anchor)
+    this.#aliases += 1
+    if (this.#aliases > maxAliases) throw this.#end(here, `the file has more than ${maxAliases} aliases`)
+    if (found !== undefined && !this.#open.has(found)) return this.#value(found, path, through ?? range)
+    this.#faults.add(
+      here,
+      found === undefined
+        ? `there is no anchor ${quoted(anchor)} before this alias`
+        : 'an alias of what it is in has no end',
+    )
+    return none
+  }
+
+  #end(at: Position, message: string): unknown {
+    this.#faults.add(at, message)
+    return tooLarge
+  }
+}
+
+/** Ends the building of a tree; the fault is told. */
+const tooLarge = Symbol('too large')
