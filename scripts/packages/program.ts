@@ -76,8 +76,6 @@ export async function writeProgram(directory: string, { for: wanted, build }: Pr
   await writeFile(join(directory, 'THIRD-PARTY-LICENSES.txt'), await licences(packages))
   await writeJson(join(directory, 'package.json'), {
     ...{ name, version, description, license, type: 'module', engines, bin },
-    exports: { './package.json': './package.json' },
-    files: ['dist', 'docs', 'CHANGELOG.md', 'THIRD-PARTY-LICENSES.txt'],
     dependencies: versions,
     bundleDependencies: Object.keys(versions),
   })
@@ -136,7 +134,8 @@ export async function copy(from: string, to: string): Promise<void> {
   await cp(from, to, { recursive: true, filter: isShown })
 }
 
-async function rewrite(file: string, change: (it: Record<string, unknown>) => unknown): Promise<void> {
+/** Replaces a JSON file by what becomes of its value. */
+export async function rewrite(file: string, change: (it: Record<string, unknown>) => unknown): Promise<void> {
   await writeJson(file, change(JSON.parse(await readFile(file, 'utf8')) as Record<string, unknown>))
 }
 

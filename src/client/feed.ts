@@ -1,10 +1,10 @@
 import { pause } from '../async/pause.ts'
-import type { FeedLine } from '../http/feed.ts'
+import type { FeedLine } from '../model/feed-line.ts'
 import { jsonIn } from './answer.ts'
 import { Lines } from './lines.ts'
 import { PatchbayError } from './patchbay-error.ts'
 
-export type { FeedLine } from '../http/feed.ts'
+export type { FeedLine } from '../model/feed-line.ts'
 
 export interface FeedOptions {
   /** Id or name of a project; absent: all projects. */

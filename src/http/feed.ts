@@ -1,21 +1,10 @@
 import { onAbort } from '../async/abort.ts'
 import { badRequest, notFound } from '../errors/api-error.ts'
 import type { FleetItem, ServiceEvent } from '../events/fleet-feed.ts'
-import type { FeedItem, LabEvent, NodeChange } from '../model/event.ts'
+import type { FeedItem, LabEvent } from '../model/event.ts'
+import type { FeedLine } from '../model/feed-line.ts'
 import type { Context } from './endpoint.ts'
 import { isUpgrade, type Socket } from './socket.ts'
-
-/** A line of a feed: `action` and `event` as clients of the protocol know them, and the number of the event. */
-export interface FeedLine {
-  readonly action: string
-  readonly event: unknown
-  /** The change of a node's status, where the API version shows it. */
-  readonly change?: NodeChange
-  readonly seq?: number
-  readonly project_id?: string
-  /** See `LabEvent.by`. */
-  readonly by?: string
-}
 
 /** How an API version shows an event; undefined: that version does not have it. */
 export type EventEncoder = (event: LabEvent) => Pick<FeedLine, 'action' | 'event' | 'change'> | undefined

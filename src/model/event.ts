@@ -1,5 +1,6 @@
 import type { Node } from '../kinds/node.ts'
 import type { DirectLink } from './direct-link.ts'
+import type { NodeChange } from './feed-line.ts'
 import type { Load } from './host.ts'
 import type { Project } from './project.ts'
 
@@ -21,9 +22,6 @@ export type EventPayload =
       readonly event: unknown
       readonly more: Readonly<Record<string, unknown>>
     }
-
-/** Set on `node.updated` when the status changed, so that v1 can say vm.started and vm.stopped. */
-export type NodeChange = 'started' | 'stopped' | 'suspended' | 'resumed'
 
 /**
  * An event with its number. Numbers grow over all projects of the compute, and over restarts of the service; the feed of one

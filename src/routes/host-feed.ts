@@ -1,6 +1,7 @@
 import type { ServiceEvent } from '../events/fleet-feed.ts'
 import { type Context, type Endpoint, endpoint } from '../http/endpoint.ts'
-import { type FeedLine, openFeed, requireUpgrade } from '../http/feed.ts'
+import { openFeed, requireUpgrade } from '../http/feed.ts'
+import type { FeedLine } from '../model/feed-line.ts'
 import { encoderOf, feedQuery } from './shown-v2.ts'
 
 interface HostFeed extends Pick<Endpoint, 'tag' | 'summary'> {

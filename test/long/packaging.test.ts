@@ -1,12 +1,12 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, cp, mkdtemp, readdir, rm } from 'node:fs/promises'
+import { chmod, chown, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
-import { expect, onTestFinished, type TestContext, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, type TestContext, test } from 'vitest'
 import { packNpm } from '../../scripts/packages/npm.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 import { createLab, openConsole, start } from '../support/lab.ts'
@@ -50,12 +50,15 @@ async function npm({ skip }: TestContext, cwd: string, ...args: string[]): Promi
     return stdout + stderr
   } catch (error) {
     const { stderr = '' } = error as { stderr?: string }
-    if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ENOTCACHED|ETIMEDOUT|network/.test(stderr)) {
+    if (isOffline(stderr)) {
       return skip('no network, and the packages are not in the cache of npm')
     }
     throw error
   }
 }
+
+const isOffline = (message: string): boolean =>
+  /ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ENOTCACHED|ETIMEDOUT|network/.test(message)
 
 interface User {
   readonly uid: number
@@ -132,21 +135,32 @@ test('an install with everything is one without a warning about Node', async (co
   expect(await npm(context, directory, 'ci', '--dry-run')).not.toContain('EBADENGINE')
 })
 
-test('the package is small, and another user installs it without a registry and without scripts, and runs a lab', async ({
-  skip,
-}) => {
-  const out = await workplace()
-  const archive = await packNpm(out).catch((error: Error) => {
-    if (/ENOTFOUND|EAI_AGAIN|ECONNREFUSED|ENETUNREACH|ENOTCACHED|ETIMEDOUT|network/.test(error.message))
-      return skip('no network, and the packages are not in the cache of npm')
-    throw error
-  })
-  // The user "nobody"; without root it is the user of the tests.
-  const user = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined
+/** The user "nobody"; without root it is the user of the tests. */
+const other = process.getuid?.() === 0 ? { uid: 65534, gid: 65534 } : undefined
+
+/** The npm package, made once. */
+let packed: Promise<string> | undefined
+beforeAll(async () => {
+  const out = await mkdtemp(join(tmpdir(), 'patchbay-packaging-'))
   await chmod(out, 0o755)
-  const home = await workplace(user)
-  const options = { cwd: home, env: { ...env, HOME: home, npm_config_offline: 'true' }, ...user }
-  await run('npm', ['install', '--global', '--prefix', home, '--ignore-scripts', archive], options)
+  packed = packNpm(out)
+  return () => rm(out, { recursive: true, force: true })
+}, 300_000)
+
+async function archive({ skip }: TestContext): Promise<string> {
+  try {
+    return await (packed as Promise<string>)
+  } catch (error) {
+    if (isOffline((error as Error).message)) return skip('no network, and the packages are not in the cache of npm')
+    throw error
+  }
+}
+
+test('the package is small, and another user installs it without a registry and without scripts, and runs a lab', async (context) => {
+  const file = await archive(context)
+  const home = await workplace(other)
+  const options = { cwd: home, env: { ...env, HOME: home, npm_config_offline: 'true' }, ...other }
+  await run('npm', ['install', '--global', '--prefix', home, '--ignore-scripts', file], options)
   expect(await sizeOf(join(home, 'lib/node_modules'))).toBeLessThanOrEqual(15)
   const { stdout: tree } = await run('npm', ['ls', '--global', '--prefix', home, '--all', '--parseable'], options)
   expect(tree.split('\n').filter((it) => it.includes('node_modules'))).toHaveLength(3)
@@ -154,10 +168,54 @@ test('the package is small, and another user installs it without a registry and 
   expect(files.filter((it) => it.endsWith('.node')).sort()).toEqual(
     ['arm64', 'x64'].map((cpu) => `node_modules/koffi/build/koffi/linux_${cpu}/koffi.node`),
   )
-  expect(await run('npx', ['--yes', '--package', archive, 'patchbay', 'version'], options)).toMatchObject({
+  expect(await run('npx', ['--yes', '--package', file, 'patchbay', 'version'], options)).toMatchObject({
     stdout: expect.stringMatching(/^\d+\.\d+\.\d+/),
   })
-  await serves(home, user, join(home, 'bin/patchbay'), 'serve')
+  await serves(home, other, join(home, 'bin/patchbay'), 'serve')
+})
+
+const consumer = `
+import { Patchbay, PatchbayError, type FeedLine, type Reply } from 'patchbay/client'
+
+const client = new Patchbay({ server: 'http://127.0.0.1:9', token: 'secret' })
+const version: Promise<{ version: string }> = client.call('GET /v2/version')
+const projects: Reply<'GET /v2/projects'> = await client.call('GET /v2/projects')
+const names: string[] = projects.map((it) => it.name)
+const capture: ReadableStream<Uint8Array> = await client.stream(
+  'GET /v2/projects/{project_id}/links/{link_id}/pcap', { params: { project_id: 'lab', link_id: 'l1' } },
+)
+for await (const line of client.feed({ project: 'lab' })) { const it: FeedLine = line; void it.action }
+// @ts-expect-error: there is no such call
+void client.call('GET /v2/nothing')
+// @ts-expect-error: the version is text
+const number: Promise<{ version: number }> = client.call('GET /v2/version')
+export { capture, names, number, PatchbayError, version }
+`
+
+test('programs import patchbay/client with its types, and no other package', async (context) => {
+  const file = await archive(context)
+  const place = await workplace()
+  await writeFile(join(place, 'package.json'), '{ "name": "consumer", "private": true, "type": "module" }\n')
+  await run('npm', ['install', '--offline', file], { cwd: place, env })
+  const program = `
+    import { Patchbay, PatchbayError } from 'patchbay/client'
+    const client = new Patchbay({ server: 'http://127.0.0.1:${freePort()}' })
+    console.log(await client.call('GET /v2/version').catch((it) => it instanceof PatchbayError && it.message))`
+  const { stdout } = await run('node', ['--input-type=module', '--eval', program], { cwd: place, env })
+  expect(stdout).toContain('cannot be reached')
+  await writeFile(join(place, 'consumer.ts'), consumer)
+  for (const [module, resolution] of [
+    ['nodenext', 'nodenext'],
+    ['esnext', 'bundler'],
+  ] as const) {
+    const compilerOptions = {
+      ...{ module, moduleResolution: resolution, target: 'es2023', lib: ['es2023', 'dom', 'dom.asynciterable'] },
+      ...{ types: [], strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true },
+    }
+    await writeFile(join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
+    const compiler = run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', place])
+    expect(await compiler.catch((error: { stdout: string }) => error.stdout)).toMatchObject({ stdout: '' })
+  }
 })
 
 test('npm pack says which command makes the package', async () => {

@@ -1,6 +1,6 @@
 import type { ServiceEvent } from '../../events/fleet-feed.ts'
 import type { Context, Endpoint } from '../../http/endpoint.ts'
-import type { FeedLine } from '../../http/feed.ts'
+import type { FeedLine } from '../../model/feed-line.ts'
 import { hostFeed } from '../host-feed.ts'
 import { shownCompute } from './computes.ts'
 
