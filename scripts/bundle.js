@@ -9,13 +9,17 @@ const docsScript = join(root, 'runtime/vendor/rapidoc-min.js')
 const weekMs = 7 * 86_400_000
 const programs = {
   patchbay: 'runtime/node/main.ts',
-  service: 'runtime/node/service-commands.ts',
   keeper: 'runtime/node/keeper/main.ts',
   'pc-host': 'runtime/node/keeper/pc-host.ts',
   nat: 'runtime/node/kinds/nat/main.ts',
   'packet-worker': 'runtime/node/switch/fast/worker.ts',
   'hash-worker': 'runtime/node/storage/hash-worker.ts',
 }
+
+/** What commands load of the service: bundled apart, so that commands which ask a service share no part with it and load none of it. */
+const serviceParts = ['serve', 'config/load', 'cli/doctor', 'cli/config', 'cli/setting-flags'].map(
+  (name) => `runtime/node/${name}.ts`,
+)
 
 /**
  * Bundles the program, and what it starts in processes and threads of their own, into a directory. Two bundles with the same
@@ -55,23 +59,28 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
     plugins: [requiredHttp, nativeCrc, ...(more.plugins ?? [])],
   }
   // Each process and thread has a bundle of its own: parts in common would be dozens of small files, which a start reads one by one.
+  const partName = (source) => `${basename(source, '.ts')}-of-service-${digest}`
   const build = async ([name, source]) =>
     esbuild.build({
       ...options,
-      splitting: name === 'patchbay' || name === 'service',
-      ...(name === 'patchbay' && { plugins: [serviceApart, ...options.plugins] }),
+      splitting: name === 'patchbay',
+      ...(name === 'patchbay' && { plugins: [apart(serviceParts, partName), ...options.plugins] }),
       entryPoints: { [name]: source },
     })
-  const [commands, service] = await Promise.all(Object.entries(programs).map(build))
-  const all = commands.metafile.outputs
-  const kinds = /^runtime\/node\/kinds\//
-  const main = outputOf(commands.metafile.outputs, 'main.ts')
-  const ofCommands = all[main].imports.filter((it) => it.kind === 'dynamic-import' && !it.external).map((it) => it.path)
-  await mergeParts(esbuild, options, { outputs: all, main, groups: [ofCommands] })
+  const parts = Object.fromEntries(serviceParts.map((source) => [partName(source), source]))
+  const [service, commands] = await Promise.all([
+    esbuild.build({ ...options, splitting: true, entryPoints: parts }),
+    ...Object.entries(programs).map(build),
+  ])
   const { outputs } = service.metafile
-  const ofKinds = Object.keys(outputs).filter((path) => kinds.test(outputs[path].entryPoint ?? ''))
-  const groups = [[outputOf(outputs, 'config/load.ts')], [outputOf(outputs, 'serve.ts'), ...ofKinds]]
-  await mergeParts(esbuild, options, { outputs, main: outputOf(outputs, 'service-commands.ts'), groups })
+  const kinds = Object.keys(outputs).filter((path) => /^runtime\/node\/kinds\//.test(outputs[path].entryPoint ?? ''))
+  const [load, serve] = ['config/load.ts', 'serve.ts'].map((source) => outputOf(outputs, source))
+  await mergeParts(esbuild, options, { outputs, groups: [[load], [serve, ...kinds]] })
+  // The program imports `main` before it knows its command. The commands come into one file, what they load later does not.
+  const all = commands.metafile.outputs
+  const main = outputOf(all, 'main.ts')
+  const ofCommands = all[main].imports.filter((it) => it.kind === 'dynamic-import' && !it.external).map((it) => it.path)
+  await mergeParts(esbuild, options, { outputs: all, groups: [ofCommands], stays: main })
   await mkdir(join(outdir, 'assets'), { recursive: true })
   await copyFile(docsScript, join(outdir, 'assets/rapidoc-min.js'))
 }
@@ -98,25 +107,27 @@ const nativeCrc = {
   },
 }
 
-/** What the service needs is another bundle: commands that only ask a service share no part with it, and load none of it. */
-const serviceApart = {
-  name: 'service-apart',
+/** Sources that another bundle has: they are imported from there. */
+const apart = (sources, nameOf) => ({
+  name: 'apart',
   setup({ onResolve }) {
-    onResolve({ filter: /service-commands\.ts$/ }, ({ kind }) =>
-      kind === 'dynamic-import' ? { path: './service.js', external: true } : undefined,
-    )
+    onResolve({ filter: /\.ts$/ }, ({ kind, path, resolveDir }) => {
+      const source = relative(root, join(resolveDir, path))
+      const isApart = kind === 'dynamic-import' && sources.includes(source)
+      return isApart ? { path: `./${nameOf(source)}.js`, external: true } : undefined
+    })
   },
-}
+})
 
 /** The output of a source in `runtime/node`. */
 const outputOf = (outputs, source) =>
   Object.keys(outputs).find((path) => outputs[path].entryPoint === `runtime/node/${source}`)
 
 /**
- * The parts that are always loaded together come into one file each: a start reads one file after the other. `main` and what it
- * imports stay as they are.
+ * The parts that are always loaded together come into one file each: a start reads one file after the other. `stays` and what
+ * it imports stay as they are.
  */
-async function mergeParts(esbuild, options, { outputs, main, groups: together }) {
+async function mergeParts(esbuild, options, { outputs, groups: together, stays }) {
   const done = new Set()
   const take = (path) => {
     if (done.has(path) || outputs[path] === undefined) return []
@@ -124,8 +135,7 @@ async function mergeParts(esbuild, options, { outputs, main, groups: together })
     const imported = outputs[path].imports.filter(({ kind }) => kind === 'import-statement')
     return [path, ...imported.flatMap((it) => take(it.path))]
   }
-  // They stay as they are: the program imports them before it knows its command.
-  take(main)
+  if (stays !== undefined) take(stays)
   const groups = together.map((paths) => paths.flatMap(take))
   const listOf = (path, name) => `{${outputs[path].exports.map(name).join()}}`
   const stubs = new Map()
@@ -194,7 +204,7 @@ export async function bundleInPlace(outdir) {
     const names = entries
       .filter((it) => it.isFile())
       .map((it) => relative(made, join(it.parentPath ?? it.path, it.name)))
-    const isPart = (name) => /^(assets\/|chunk|[\w-]+-[A-Z0-9]{8}\.)/.test(name)
+    const isPart = (name) => /^(assets\/|chunk|[\w-]+-([A-Z0-9]{8}|[0-9a-f]{12})\.)/.test(name)
     await mkdir(join(outdir, 'assets'), { recursive: true })
     for (const name of [...names.filter(isPart), ...names.filter((it) => !isPart(it))]) {
       await rename(join(made, name), join(outdir, name))

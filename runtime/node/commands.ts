@@ -24,7 +24,10 @@ guest is quiet: echo "show ip" | patchbay console 5001`,
     text: `Runs the service until Ctrl-C or SIGTERM, which stop the nodes (unless on_exit is keep). When it is ready it
 prints its address on standard output. The log goes to standard error: as JSON, or as text on a terminal.`,
     settings: 'list',
-    run: async ({ argv }) => (await import('./service-commands.ts')).serve(argv),
+    run: async ({ argv }) => {
+      const { loadConfig } = await import('./config/load.ts')
+      return (await import('./serve.ts')).serve(loadConfig({ argv, env: process.env }))
+    },
   }),
   'service status': command({
     group: 'service',
@@ -64,7 +67,7 @@ something is missing that every lab needs. It takes the flags of "patchbay serve
 and the programs that they name.`,
     flags: showing,
     settings: 'named',
-    run: async ({ argv }) => (await import('./service-commands.ts')).doctor(argv),
+    run: async ({ argv }) => (await import('./cli/doctor.ts')).doctorCommand(argv),
   }),
   config: command({
     group: 'service',
@@ -72,7 +75,7 @@ and the programs that they name.`,
     text: `Shows every setting with its value and its source: a flag, an environment variable, the file or the
 default. Secrets are masked. It takes the flags of "patchbay serve", and shows the settings that they give.`,
     settings: 'list',
-    run: async ({ argv }) => (await import('./service-commands.ts')).config(argv),
+    run: async ({ argv }) => (await import('./cli/config.ts')).configCommand(argv),
   }),
   version: command({
     group: 'program',

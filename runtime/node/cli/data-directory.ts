@@ -6,8 +6,8 @@ import { join, resolve } from 'node:path'
 export async function dataDirectory(env: NodeJS.ProcessEnv): Promise<string> {
   const base = env.XDG_CONFIG_HOME ?? join(homedir(), '.config')
   if (env.PATCHBAY_CONFIG !== undefined || existsSync(join(base, 'patchbay', 'config.toml'))) {
-    const { configOf } = await import('../service-commands.ts')
-    return (await configOf([], env)).current.data
+    const { loadConfig } = await import('../config/load.ts')
+    return loadConfig({ argv: [], env }).current.data
   }
   return resolve((env.PATCHBAY_DATA ?? '~/.local/share/patchbay').replace(/^~(?=\/|$)/, () => homedir()))
 }

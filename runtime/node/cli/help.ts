@@ -70,7 +70,7 @@ async function helpOf(name: string, command: Command): Promise<string> {
   const width = Math.max(0, ...rows.map(([left]) => left.length))
   const list = rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('')
   const isSetting = command.settings === 'list'
-  const settings = isSetting ? `\n${await (await import('../service-commands.ts')).settingFlags()}` : ''
+  const settings = isSetting ? `\n${await (await import('./setting-flags.ts')).settingFlags()}` : ''
   return `${usageOf(name, command)}\n\n${command.text}\n${list === '' ? '' : `\n${list}`}${settings}`
 }
 
