@@ -218,7 +218,7 @@ export function given({ body: schema, takesBack }: Endpoint, body: Members): Mem
     typeof type === 'string'
       ? ourKind(type)
       : sharedKinds.find(([{ create, update }]) => create === schema || update === schema)?.[0].name
-  const ours: Members = {
+  const ours: Record<string, unknown> = {
     ...body,
     ...(typeof node_type === 'string' && { node_type: ourKind(node_type) }),
     ...(typeof template_type === 'string' && { template_type: ourKind(template_type) }),
@@ -228,6 +228,8 @@ export function given({ body: schema, takesBack }: Endpoint, body: Members): Mem
       !id.startsWith('LabTemplate') && { properties: { ...properties, ...taken(properties, kind) } }),
     ...taken(body, kind),
   }
+  // GNS3 shows an empty name when there is none.
+  if (id === 'ApplianceVmUpdate' && body.vmname === '') Object.assign(ours, { vmname: null })
   const { properties: known, additionalProperties } = (schema ?? {}) as Partial<TObject>
   if (known === undefined || additionalProperties !== false) return ours
   const others = Object.keys(body).filter((name) => !(name in known) && !(name in (takesBack?.properties ?? {})))

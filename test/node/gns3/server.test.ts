@@ -147,6 +147,13 @@ describe('a server for clients of release 2.2', () => {
     expect((node.ports as Members[]).map(({ name }) => name)).toEqual(['FastEthernet0', 'Serial0', 'Serial1'])
   })
 
+  it('takes the settings of the appliance VM back as it shows them, without a name, too', async () => {
+    const service = await gns3Service()
+    const shown = await service.call('GET', '/v2/gns3vm')
+    expect(shown).toMatchObject({ enable: false, vmname: '' })
+    expect(await answerOf(service, 'PUT', '/v2/gns3vm', { ...shown, vcpus: 2 })).toEqual([201, { ...shown, vcpus: 2 }])
+  })
+
   it('answers the requests of the web client as it expects', async () => {
     const service = await gns3Service()
     const { project, nodes, link } = await lab(service)
