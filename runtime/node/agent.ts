@@ -115,7 +115,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     replay: () => config.current.console_replay,
     emit,
   })
-  const lifeCycle = new LifeCycle({ keeper, links, listening, emit })
+  const lifeCycle = new LifeCycle({
+    ...{ keeper, links, listening, emit },
+    runsAlways: ({ isAlwaysOn, incumbent }) =>
+      isAlwaysOn === true || (config.current.clients === 'gns3' && incumbent?.runsAlways === true),
+  })
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
   const waits = new NodeWaits(consoles)
   /** Nodes with a queued refresh. A guest may report thousands of changes before the refresh runs. */

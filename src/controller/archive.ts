@@ -1,6 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
-import { isAlwaysOn } from '../kinds/node.ts'
+import { isStateless } from '../kinds/node.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { isUuid } from '../schema/fields.ts'
@@ -88,7 +88,7 @@ function withResolvers<T>() {
 /** 409 while a node runs that does not always run. `what`: what is refused then, such as "exported". */
 export function requireStopped(lab: Lab, what: string): void {
   for (const record of lab.document.nodes.values())
-    if (lab.nodeView(record).status !== 'stopped' && !isAlwaysOn(record.node_type))
+    if (lab.nodeView(record).status !== 'stopped' && !isStateless(record.node_type))
       throw conflict(`${record.name} runs: stop the nodes of the project, then it can be ${what}`, {
         word: 'node-running',
       })

@@ -1,7 +1,7 @@
 import { mapLimit } from '../async/map-limit.ts'
 import type { Caller } from '../auth/caller.ts'
 import { conflict } from '../errors/api-error.ts'
-import { isAlwaysOn } from '../kinds/node.ts'
+import { isStateless } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { requireStopped } from './archive.ts'
@@ -93,7 +93,7 @@ async function copyNode(
   if (!isKnownKind(source.node_type) || source.unmade !== undefined) return made
   if (made.unmade !== undefined) throw conflict(`${source.name}: ${made.unmade}`)
   // It has no files, and is not copied while it runs.
-  if (isAlwaysOn(source.node_type)) return made
+  if (isStateless(source.node_type)) return made
   const compute = ask(source.compute_id)
   await compute.duplicate(nodePathOf(lab, source), made.node_id, copy.id)
   return { ...made, ...shownIn(await compute.node(nodePathOf(copy, made))) }

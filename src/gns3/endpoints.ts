@@ -5,8 +5,7 @@ import { conflict, forbidden } from '../errors/api-error.ts'
 import { sendAsset } from '../http/assets.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { pathTail } from '../http/params.ts'
-import { nat } from '../kinds/nat.ts'
-import { isAlwaysOn } from '../kinds/node.ts'
+import { runsAlwaysThere } from '../kinds/node.ts'
 import { LabNode } from '../model/lab/node.ts'
 import { labsOf, nodeParams } from '../routes/labs/lab-request.ts'
 import { runsOnPath } from './words.ts'
@@ -71,9 +70,6 @@ const small: readonly Endpoint[] = [
   }),
 ]
 
-/** What runs from its creation on in GNS3: its clients do not offer to start or stop it. */
-const runsAlways = (kind: string): boolean => kind === nat.name || isAlwaysOn(kind)
-
 const lifeCycle: readonly Endpoint[] = [
   endpoint({
     ...{ owner: 'self', tag: 'clients', method: 'POST', path: '/v2/projects/{project_id}/nodes/{node_id}/start' },
@@ -86,7 +82,7 @@ const lifeCycle: readonly Endpoint[] = [
       const lab = await labs.lab(params.project_id)
       const node = lab.node(params.node_id)
       const idle = [...lab.document.nodes.values()].filter(
-        (it) => it !== node && runsAlways(it.node_type) && lab.shown.get(it.node_id)?.status === 'stopped',
+        (it) => it !== node && runsAlwaysThere(it.node_type) && lab.shown.get(it.node_id)?.status === 'stopped',
       )
       await Promise.all(
         idle.map((it) =>

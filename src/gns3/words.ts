@@ -3,7 +3,7 @@ import { builtInId } from '../controller/templates.ts'
 import { unalias } from '../http/path.ts'
 import { kinds } from '../kinds/index.ts'
 import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
-import { isAlwaysOn } from '../kinds/node.ts'
+import { runsAlwaysThere } from '../kinds/node.ts'
 
 const list: readonly KindDescriptor[] = kinds
 
@@ -66,5 +66,5 @@ export function ourPath(path: string): string {
   if (!hasKinds.test(path)) return path
   const named = unalias(path, pathWords)
   const [, project = '', kind = '', node = ''] = stopPath.exec(named) ?? []
-  return isAlwaysOn(kind) ? runsOnPath(project, kind, node) : named
+  return runsAlwaysThere(kind) ? runsOnPath(project, kind, node) : named
 }

@@ -57,6 +57,8 @@ export interface Incumbent {
   readonly added?: (node: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   /** Members of ours for those that it gives. */
   readonly taken?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** Whether its nodes run from their creation on there, and its clients do not offer to start them. */
+  readonly runsAlways?: boolean
   /** The name and the symbol of the template that every server of it has. */
   readonly template?: { readonly name: string; readonly symbol: string }
 }

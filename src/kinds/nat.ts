@@ -79,6 +79,7 @@ export const nat = kind({
         ...{ name, port_number: port, type: 'ethernet', interface: 'virbr0' },
       })),
     }),
+    runsAlways: true,
     template: { name: 'NAT', symbol: ':/symbols/cloud.svg' },
   }),
   ...schemas,

@@ -1,5 +1,6 @@
 import { ignore } from '../../../src/async/ignore.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
+import type { KindDescriptor } from '../../../src/kinds/kind.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
 import type { GuestProcess, GuestState, Launch, StopReason } from '../kinds/kind.ts'
@@ -22,6 +23,8 @@ export interface LifeCycleOptions {
   readonly links: Links
   readonly listening: Listening
   readonly emit: (node: LabNode, payload: EventPayload) => void
+  /** See `LifeCycle.isAlwaysOn`. */
+  readonly runsAlways: (kind: KindDescriptor) => boolean
 }
 
 /** Start and stop of nodes, and events of their guests, the same for every kind. Callers hold the lock of the node. */
@@ -34,6 +37,11 @@ export class LifeCycle {
   constructor(options: LifeCycleOptions) {
     this.#options = options
     this.#listening = options.listening
+  }
+
+  /** Whether a node runs from its creation on, and again when its project is opened: it is stopped by hand only. */
+  isAlwaysOn(node: LabNode): boolean {
+    return this.#options.runsAlways(node.kind.descriptor)
   }
 
   /** Starts a stopped node, resumes a suspended node. 409 with the reason when it cannot run; it is stopped then. */
@@ -119,7 +127,7 @@ export class LifeCycle {
     const { stopGraceMs } = node.kind
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
     // What is always on runs again when its project is opened again.
-    node.record.running = how === 'close' && node.kind.descriptor.isAlwaysOn === true
+    node.record.running = how === 'close' && this.isAlwaysOn(node)
     node.record.status_reason = null
     // A full disk must not keep a node running.
     await node.saveOrTell()

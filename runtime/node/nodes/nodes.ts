@@ -83,7 +83,7 @@ export class Nodes implements NodeAgent {
       if (known === undefined) {
         const kind = this.#options.kinds[kindName]
         const node = await this.#creation.create(project, kind, { kind: kindName, node_id: nodeId }, input)
-        if (node.kind.descriptor.isAlwaysOn === true) await this.#options.lifeCycle.startIfPossible(node)
+        if (this.#options.lifeCycle.isAlwaysOn(node)) await this.#options.lifeCycle.startIfPossible(node)
         return { node: viewOf<K>(node), created: true }
       }
       if (known.project !== project)
@@ -162,7 +162,7 @@ export class Nodes implements NodeAgent {
         requireKnown(it.trouble)
         it.requireUnsealed()
       }
-      const restarts = to.status !== 'stopped' && to.kind.descriptor.isAlwaysOn === true
+      const restarts = to.status !== 'stopped' && this.#options.lifeCycle.isAlwaysOn(to)
       if (restarts) await this.#options.lifeCycle.stop(to)
       if (to.status !== 'stopped') throw conflict('The destination runs: stop it first', { word: 'node-running' })
       try {

@@ -206,7 +206,7 @@ export class Reopen {
         table.lock(node.key, async () => {
           // `answered` handles nodes whose state was unknown.
           if (table.get(node.key) !== node || !node.isSettled) return
-          const isToRun = node.status !== 'stopped' && node.kind.descriptor.isAlwaysOn === true
+          const isToRun = node.status !== 'stopped' && lifeCycle.isAlwaysOn(node)
           await lifeCycle.lost(node, keeperDied)
           if (isToRun && isOwn) await lifeCycle.startIfPossible(node)
           if (node.newer === undefined) this.#warn(node.project, await links.restore(node))
@@ -353,7 +353,7 @@ export class Reopen {
     } else if (record.running) {
       node.status = 'started'
       await lifeCycle.lost(node, 'It was found stopped when the service started')
-      if (node.kind.descriptor.isAlwaysOn === true) await lifeCycle.startIfPossible(node)
+      if (lifeCycle.isAlwaysOn(node)) await lifeCycle.startIfPossible(node)
     }
     if (node.status === 'stopped') await node.kind.cleanup?.onIdle?.(node)
     await this.#givePorts(node, unit !== undefined)

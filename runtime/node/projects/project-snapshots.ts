@@ -23,7 +23,7 @@ import { nodeRecordFile, nodeRecords, readProject, writeProject } from './projec
 export interface SnapshotsOptions {
   readonly projects: { get(id: string): Promise<Project>; find(id: string): Promise<OpenProject> }
   readonly table: NodeTable
-  readonly lifeCycle: Pick<LifeCycle, 'resume'>
+  readonly lifeCycle: Pick<LifeCycle, 'resume' | 'isAlwaysOn'>
   /** 503 while the state of a node of the project is unknown. */
   readonly requireKnown: (project: OpenProject) => void
   readonly minFreeMb: () => number
@@ -89,7 +89,7 @@ export class ProjectSnapshots implements SnapshotAgent {
       await syncTree(half)
       const ran = Object.fromEntries(
         running
-          .filter(({ kind }) => kind.descriptor.isAlwaysOn !== true)
+          .filter((node) => !this.#options.lifeCycle.isAlwaysOn(node))
           .map(({ record, status }) => [record.node_id, status === 'suspended' ? status : 'started'] as const),
       )
       const facts: ProjectSnapshot = { snapshot_id: snapshotId, created_at: Date.now(), size, ran }
@@ -219,7 +219,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     const size = kept + (await copyParts((name) => parts[name](path), to, { signal, skipped }))
     for (const node of running) {
       const file = basename(nodeRecordFile(path, node.record.kind, node.record.node_id))
-      await writeFile(join(to, 'nodes', file), node.stored({ running: node.kind.descriptor.isAlwaysOn === true }))
+      await writeFile(join(to, 'nodes', file), node.stored({ running: this.#options.lifeCycle.isAlwaysOn(node) }))
     }
     await removeTree(join(to, pausedName))
     return size

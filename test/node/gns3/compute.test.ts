@@ -3,10 +3,12 @@ import { describe, expect, it } from 'vitest'
 import { requireProgram } from '../../support/require.ts'
 import type { TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
+import { requireLibslirp } from '../kinds/nat/nat-lab.ts'
 import { answerOf, gns3Service, heard } from './gns3-service.ts'
 
 const compute = '/v2/compute'
 const qemuTest = testWith(requireProgram('qemu-system-x86_64'))
+const natTest = testWith(requireLibslirp())
 
 /** What a controller of release 2.2.59 sends first: the project, and a node. */
 async function withNode(service: TestService) {
@@ -170,14 +172,22 @@ describe('switches, hubs and clouds of a controller of release 2.2', () => {
   })
 
   it.each(['ethernet_switch', 'ethernet_hub', 'cloud'])(
-    'a node of the type %s runs when all are stopped',
-    async (type) => {
-      const service = await gns3Service()
-      const { project } = await withNode(service)
-      const { node_id } = await service.call('POST', `${project}/${type}/nodes`, { name: 'N' })
-      const path = `${project}/${type}/nodes/${node_id}`
-      expect((await answerOf(service, 'POST', `${path}/stop`))[0]).toBe(204)
-      expect(await service.call('GET', path)).toMatchObject({ status: 'started' })
-    },
+    'a node of the type %s runs from its creation on, also when all are stopped',
+    (type) => runsAlways(type),
   )
+  natTest('a nat runs from its creation on, also when all are stopped', () => runsAlways('nat'))
 })
+
+async function runsAlways(type: string): Promise<void> {
+  const service = await gns3Service()
+  const { project } = await withNode(service)
+  const { node_id } = await service.call('POST', `${project}/${type}/nodes`, { name: 'N' })
+  const path = `${project}/${type}/nodes/${node_id}`
+  const runs = async () => expect(await service.call('GET', path)).toMatchObject({ status: 'started' })
+  await runs()
+  expect((await answerOf(service, 'POST', `${path}/stop`))[0]).toBe(204)
+  await runs()
+  await service.call('POST', `${project}/close`)
+  await service.call('POST', `${compute}/projects`, { name: 'lab', project_id: project.split('/').at(-1) })
+  await runs()
+}

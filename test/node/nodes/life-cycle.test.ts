@@ -51,6 +51,7 @@ async function lab(kind: Partial<NodeKind> = {}, keeper: Record<string, () => un
     },
     links: { wires: async () => new Map(), changePorts: () => note('other ports') },
     listening: { free: async () => {}, of: () => undefined },
+    runsAlways: () => false,
     emit: (_: LabNode, payload: EventPayload) => events.push(payload),
   } as unknown as LifeCycleOptions)
   const warnings = () => events.flatMap((event) => (event.type === 'log.warning' ? [event.message] : []))
