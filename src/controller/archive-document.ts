@@ -142,8 +142,9 @@ export function archiveOf(
       properties: { ...(kept?.properties as object | undefined), ...Object.fromEntries(all.filter(isTheirs)) },
     }
   }
-  const linkOf = ({ link_id, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style }: LinkRecord) => {
-    more.links[link_id] = { filters_ab, filters_ba }
+  const linkOf = (link: LinkRecord) => {
+    const { link_id, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style, kept } = link
+    more.links[link_id] = { filters_ab, filters_ba, ...given({ kept }) }
     return {
       ...{ link_id, nodes: ends, filters, suspend },
       ...(Object.keys(link_style).length > 0 && { link_style }),
@@ -230,6 +231,7 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
       filters: filters(both),
       ...Object.fromEntries(oursOfLink.map((key) => [key, filters(beside[key])])),
       ...{ suspend: suspend === true, link_style: isRecord(style) ? style : {} },
+      ...(Check(kept, beside.kept) && { kept: beside.kept }),
       ...{ wiring: { type: 'none' }, capture: null },
     } as LinkRecord
   })

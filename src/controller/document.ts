@@ -99,6 +99,12 @@ export class Changes {
     this.entries.set(`${table}/${id}`, undefined)
     return this
   }
+
+  /** Lists these records first, in this order: an entry that is put again would keep its place, and a new one be the last. */
+  order(table: TableName, ids: readonly string[]): this {
+    this.entries.set(`order/${table}`, ids)
+    return this
+  }
 }
 
 /** The document of a lab: all its records. Records are replaced, never changed in place. */
@@ -124,6 +130,10 @@ export class LabDocument {
       const [table = '', id = ''] = key.split('/')
       if (value === undefined) tables[table]?.delete(id)
       else tables[table]?.set(id, value)
+    }
+    for (const [name, table] of Object.entries(tables)) {
+      const first = changes.get(`order/${name}`) as readonly string[] | undefined
+      if (first !== undefined) reorder(table, first)
     }
   }
 
@@ -153,4 +163,11 @@ export class LabDocument {
   linksOf(nodeId: string): LinkRecord[] {
     return [...this.links.values()].filter(({ nodes }) => nodes.some(({ node_id }) => node_id === nodeId))
   }
+}
+
+function reorder(table: Map<string, unknown>, first: readonly string[]): void {
+  const ids = new Set([...first.filter((id) => table.has(id)), ...table.keys()])
+  const records = [...ids].map((id) => [id, table.get(id)] as const)
+  table.clear()
+  for (const [id, record] of records) table.set(id, record)
 }

@@ -109,9 +109,14 @@ export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskComput
         for (const node of nodes.keys()) changes.remove('node', node)
         for (const link of links.keys()) changes.remove('link', link)
         for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
-        for (const table of tables)
-          for (const it of kept[table] as Record<string, string>[])
-            changes.entries.set(`${table}/${it[`${table}_id`]}`, it)
+        for (const table of tables) {
+          const records = (kept[table] as Record<string, string>[]).map((it) => [it[`${table}_id`] ?? '', it] as const)
+          for (const [id, record] of records) changes.entries.set(`${table}/${id}`, record)
+          changes.order(
+            table,
+            records.map(([id]) => id),
+          )
+        }
         const { name, is_open, revision } = project
         const { taking: _, ...then } = kept.project as ProjectRecord
         changes.project({ ...then, name, is_open, revision, restoring: { snapshot_id, way: 'on' } })

@@ -1,4 +1,4 @@
-/** A document on disk: JSON values by key: `project` (settings), `node/{id}`, `link/{id}`, `drawing/{id}`, `snapshot/{id}`. */
+/** A document on disk: JSON values by key: `project` (settings), `node/{id}`, `link/{id}`, `drawing/{id}`, `snapshot/{id}`, `order/{table}`. */
 export type LabEntries = ReadonlyMap<string, unknown>
 
 /** The id of a document apart from labs, such as that of a snapshot: written as a whole, and not kept in memory. */

@@ -107,16 +107,20 @@ describe('an archive of a lab', () => {
       expect(await service.call('GET', `${projects}/${name}/stats`)).toMatchObject({ nodes: 4, links: 1 })
   })
 
-  it('has nothing of a deleted node, and what old clients gave of the project', async () => {
+  it('has nothing of a deleted node, and what other clients gave of the project and of links', async () => {
     const { service } = await lab()
     await service.call('PUT', campus, { kept: { theme: 'dark' } })
     const [, pc2]: LabNode[] = await service.call('GET', `${campus}/nodes`)
     await service.call('DELETE', `${campus}/nodes/PC2`)
+    await service.call('POST', `${campus}/nodes`, { name: 'PC3', node_type: 'pc' })
+    await service.call('POST', `${campus}/links`, { nodes: ['PC1:e0', 'PC3:e0'], kept: { weight: 3 } })
     const archive = await exported(service)
     const names = [...(await listOf(archive)).keys()]
     expect(names.filter((name) => name.includes(pc2?.node_id ?? ''))).toEqual([])
     const answer = await imported(service, archive, { query: '?name=Copy' })
     expect([answer.status, await answer.json()]).toMatchObject([201, { kept: { theme: 'dark' } }])
+    await service.call('POST', `${projects}/copy/open`)
+    expect(await service.call('GET', `${projects}/copy/links`)).toMatchObject([{ kept: { weight: 3 } }])
     const copy = await service.fetch(`${campus}/duplicate`, { method: 'POST', body: '{"name":"Twin"}' })
     expect(await copy.json()).toMatchObject({ kept: { theme: 'dark' } })
   })

@@ -54,6 +54,21 @@ describe('a snapshot', () => {
     expect((await readdir(join(service.data, 'projects'))).length).toBe(1)
   })
 
+  it('is restored in the order that it had, which the next service shows too', async () => {
+    const { service, pcs } = await lab()
+    await service.call('POST', `${campus}/nodes`, { name: 'PC3', node_type: 'pc' })
+    const kept: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'begin' })
+    await service.call('DELETE', `${campus}/nodes/PC1`)
+    await service.call('POST', `${campus}/snapshots/${kept.snapshot_id}/restore`)
+    await service.call('POST', `${campus}/nodes`, { name: 'PC4', node_type: 'pc' })
+    const names = async () => (await nodesOf(service)).map(({ name }) => name)
+    expect(await names()).toEqual(['PC1', 'PC2', 'PC3', 'PC4'])
+    expect((await nodesOf(service))[0]?.node_id).toBe(pcs[0]?.node_id)
+    await service.kill('SIGKILL')
+    await service.restart()
+    await expect.poll(names).toEqual(['PC1', 'PC2', 'PC3', 'PC4'])
+  })
+
   it('is listed with its time and size, may be restored more than once, and is deleted with its files', async () => {
     const { service, project } = await lab()
     const kept: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'begin' })
