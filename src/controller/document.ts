@@ -16,8 +16,21 @@ export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
   readonly unfinished?: true
   /** The id of a snapshot that is being taken. After a crash it is undone. */
   readonly taking?: string
-  /** A restore goes on. After a crash it is undone (`back`), or finished (`on`: the files before it are removed, nodes run again). */
-  readonly restoring?: { readonly snapshot_id: string; readonly way: 'back' | 'on' }
+  readonly restoring?: Restoring
+}
+
+/**
+ * A restore that goes on: `forward` while computes stop nodes and exchange files, `on` when the document is that of the snapshot, until the
+ * files before it are removed and the nodes of the snapshot run. After a crash it goes on there. When `forward` fails, `back` while the
+ * computes exchange the files back, then `undone` until the nodes that ran before the restore run again.
+ */
+export interface Restoring {
+  readonly snapshot_id: string
+  readonly way: 'forward' | 'on' | 'back' | 'undone'
+  /** Nodes that ran before the restore, by their ids. */
+  readonly ran?: NonNullable<ProjectSnapshot['ran']>
+  /** Computes that the lab leaves by it. */
+  readonly left?: readonly string[]
 }
 
 /** The record of a node: the settings of its user, and the properties that its compute showed last. */

@@ -359,7 +359,7 @@ export class Labs {
 
   /** Runs an operation while a project is open on its computes. Closes a closed lab there again after the last one. */
   async whileOpen<T>(lab: Lab, ask: AskCompute, run: () => Promise<T>): Promise<T> {
-    if (!lab.isOpen) await settleSnapshots(lab, ask)
+    if (!lab.isOpen) await settleSnapshots(this, lab, ask)
     const { computes, name } = lab.document.project
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
@@ -469,7 +469,7 @@ export class Labs {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
       const lab = await this.#load(id, word, ask)
-      await settleSnapshots(lab, ask)
+      await settleSnapshots(this, lab, ask)
       const { computes, name } = lab.document.project
       await mapLimit(computes, async (computeId) => {
         await ask(computeId)

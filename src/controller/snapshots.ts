@@ -1,10 +1,11 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import { ApiError, conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import { isStateless } from '../kinds/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { RestoreStep } from '../model/project-snapshot.ts'
-import { Changes, type ProjectRecord, type SnapshotRecord } from './document.ts'
+import { Changes, type ProjectRecord, type Restoring, type SnapshotRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
@@ -83,15 +84,15 @@ export function removeSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute
 }
 
 /**
- * Restores a lab to a snapshot. First all computes copy the files of the snapshot, then all exchange them. When one of them fails, or the
- * document cannot be saved, all undo that, and the lab is as before.
+ * Restores a lab to a snapshot. First all computes copy the files of the snapshot. Then the restore is noted, and all exchange the files: a
+ * service that is killed from there on finishes the restore at its next start. When a compute fails, or the document cannot be saved, all
+ * undo that, and the lab is as before; nodes that ran begin anew.
  */
 export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute): Promise<LabProject> {
   return labs.exclusively(lab.id, async () => {
     const record = find(lab, id)
     const { snapshot_id } = record
-    const kept = (await labs.readApart(snapshot_id)) as Kept | undefined
-    if (kept === undefined) throw conflict('The document of this snapshot is missing: delete the snapshot')
+    await keptOf(labs, snapshot_id)
     const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, ask })
     try {
       await all('prepare')
@@ -99,57 +100,118 @@ export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskComput
       await all('undo').catch(ignore('the next restore removes the rest'))
       throw error
     }
-    const { computes: before } = lab.document.project
-    await mark(lab, { snapshot_id, way: 'back' })
+    await mark(lab, { snapshot_id, way: 'forward', ran: runningIn(lab) })
     try {
-      await labs.closeOnComputes(lab, ask)
-      await all('commit')
-      await lab.edit(({ project, nodes, links, drawings }) => {
-        const changes = new Changes()
-        for (const node of nodes.keys()) changes.remove('node', node)
-        for (const link of links.keys()) changes.remove('link', link)
-        for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
-        for (const table of tables) {
-          const records = (kept[table] as Record<string, string>[]).map((it) => [it[`${table}_id`] ?? '', it] as const)
-          for (const [id, record] of records) changes.entries.set(`${table}/${id}`, record)
-          changes.order(
-            table,
-            records.map(([id]) => id),
-          )
-        }
-        const { name, is_open, revision } = project
-        const { taking: _, ...then } = kept.project as ProjectRecord
-        changes.project({ ...then, name, is_open, revision, restoring: { snapshot_id, way: 'on' } })
-        return { changes, news: () => [], result: undefined }
-      })
+      await exchange(labs, lab, record, ask)
     } catch (error) {
-      await settleSnapshots(lab, ask).catch(ignore('opening the project undoes the restore'))
-      if (lab.isOpen) await labs.reopen(lab, ask).catch(ignore('the client gets the first error'))
+      // Where this cannot be saved, the next start finds nothing to exchange, and turns back then.
+      await turnBack(lab).catch(ignore('the files are exchanged back in any case'))
+      await undoRestore(lab, record, ask).catch(ignore('opening the project undoes the restore'))
+      if (lab.isOpen) await runAgain(labs, lab, ask).catch(ignore('the client gets the first error'))
       throw error
     }
-    labs.replaced(lab)
-    await settleSnapshots(lab, ask).catch(ignore('opening the project removes the old files'))
-    for (const computeId of before)
-      if (!record.computes.includes(computeId))
-        await ask(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
-    if (lab.isOpen) await labs.reopen(lab, ask)
-    if (lab.isOpen) await runRestored(lab, ask)
+    await settleSnapshots(labs, lab, ask).catch(ignore('opening the project removes the old files'))
+    if (lab.isOpen) await runAgain(labs, lab, ask)
     lab.tell({ action: 'snapshot.restored', event: snapshotView(lab, record) })
     return lab.project()
   })
 }
 
-/** Settles what was interrupted: removes a partial snapshot, and undoes a restore, or removes the files from before it. */
-export async function settleSnapshots(lab: Lab, ask: AskCompute): Promise<void> {
-  await settleTaking(lab, ask).catch(ignore('the next opening of the project tries again'))
-  const { restoring } = lab.document.project
-  if (restoring === undefined) return
-  const { snapshot_id, way } = restoring
-  const record = lab.document.snapshots.get(snapshot_id)
-  const computes = record?.computes ?? lab.document.project.computes
-  await stepOnAll(lab, snapshot_id, { step: way === 'back' ? 'undo' : 'finish', computes, ask })
-  if (way === 'back' || Object.keys(record?.ran ?? {}).length === 0) await mark(lab, undefined)
+async function runAgain(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
+  await labs.reopen(lab, ask)
+  await runRestored(lab, ask)
 }
+
+/** The document of a snapshot; 409. */
+async function keptOf(labs: Labs, snapshotId: string): Promise<Kept> {
+  const kept = (await labs.readApart(snapshotId)) as Kept | undefined
+  if (kept === undefined) throw conflict('The document of this snapshot is missing: delete the snapshot')
+  return kept
+}
+
+/** The nodes that run, but those without state, which run again by themselves. */
+function runningIn(lab: Lab): NonNullable<Restoring['ran']> {
+  const running = [...lab.document.nodes.values()].flatMap(({ node_id, node_type }) => {
+    const status = lab.shown.get(node_id)?.status
+    const runs = (status === 'started' || status === 'suspended') && !isStateless(node_type)
+    return runs ? [[node_id, status] as const] : []
+  })
+  return Object.fromEntries(running)
+}
+
+/** Stops the nodes, exchanges the files on all computes, and then the document. Each step may be done already. */
+async function exchange(
+  labs: Labs,
+  lab: Lab,
+  { snapshot_id, computes }: SnapshotRecord,
+  ask: AskCompute,
+): Promise<void> {
+  const kept = await keptOf(labs, snapshot_id)
+  await labs.closeOnComputes(lab, ask)
+  await stepOnAll(lab, snapshot_id, { step: 'commit', computes, ask })
+  await lab.edit(({ project, nodes, links, drawings }) => {
+    const changes = new Changes()
+    for (const node of nodes.keys()) changes.remove('node', node)
+    for (const link of links.keys()) changes.remove('link', link)
+    for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
+    for (const table of tables) {
+      const records = (kept[table] as Record<string, string>[]).map((it) => [it[`${table}_id`] ?? '', it] as const)
+      for (const [id, record] of records) changes.entries.set(`${table}/${id}`, record)
+      changes.order(
+        table,
+        records.map(([id]) => id),
+      )
+    }
+    const { name, is_open, revision } = project
+    const { taking: _, ...then } = kept.project as ProjectRecord
+    const left = project.computes.filter((id) => !computes.includes(id))
+    changes.project({ ...then, name, is_open, revision, restoring: { snapshot_id, way: 'on', left } })
+    return { changes, news: () => [], result: undefined }
+  })
+  labs.replaced(lab)
+}
+
+/** Settles what was interrupted: removes a partial snapshot; finishes a restore, or undoes it when a compute refuses its part. */
+export async function settleSnapshots(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
+  await settleTaking(lab, ask).catch(ignore('the next opening of the project tries again'))
+  const begun = lab.document.project.restoring
+  if (begun === undefined) return
+  const { snapshot_id } = begun
+  const record = lab.document.snapshots.get(snapshot_id)
+  if (begun.way === 'forward') {
+    try {
+      if (record === undefined) throw conflict('The snapshot was deleted')
+      await exchange(labs, lab, record, ask)
+    } catch (error) {
+      if (error instanceof ApiError && error.word === 'compute-unreachable') throw error
+      await turnBack(lab)
+    }
+  }
+  const { way, left = [] } = lab.document.project.restoring ?? begun
+  if (way === 'back') await undoRestore(lab, record, ask)
+  if (way !== 'on') return
+  const computes = record?.computes ?? lab.document.project.computes
+  await stepOnAll(lab, snapshot_id, { step: 'finish', computes, ask })
+  for (const computeId of left)
+    await ask(computeId).removeProject(lab.id).catch(ignore('the lab has no nodes on that compute any more'))
+  if (Object.keys(record?.ran ?? {}).length === 0) await mark(lab, undefined)
+}
+
+/** Exchanges the files back; `runRestored` then starts the nodes that ran. */
+async function undoRestore(lab: Lab, record: SnapshotRecord | undefined, ask: AskCompute): Promise<void> {
+  const { restoring, computes } = lab.document.project
+  if (restoring === undefined) return
+  const { snapshot_id, ran = {} } = restoring
+  await stepOnAll(lab, snapshot_id, { step: 'undo', computes: record?.computes ?? computes, ask })
+  await mark(lab, Object.keys(ran).length === 0 ? undefined : { snapshot_id, way: 'undone', ran })
+}
+
+/** Notes that a restore is undone. */
+const turnBack = (lab: Lab): Promise<void> =>
+  setProject(lab, ({ restoring, ...project }) => ({
+    ...project,
+    ...(restoring && { restoring: { ...restoring, way: 'back' as const } }),
+  }))
 
 async function settleTaking(lab: Lab, ask: AskCompute): Promise<void> {
   const { taking, computes } = lab.document.project
@@ -158,11 +220,11 @@ async function settleTaking(lab: Lab, ask: AskCompute): Promise<void> {
   await setProject(lab, ({ taking: _, ...project }) => project)
 }
 
-/** Starts the nodes that ran in the restored snapshot. */
+/** Starts the nodes that ran in the restored snapshot, or before a restore that was undone. */
 export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
   const { restoring } = lab.document.project
-  if (restoring?.way !== 'on') return
-  const { ran = {} } = lab.document.snapshots.get(restoring.snapshot_id) ?? {}
+  if (restoring?.way !== 'on' && restoring?.way !== 'undone') return
+  const { ran = {} } = (restoring.way === 'on' ? lab.document.snapshots.get(restoring.snapshot_id) : restoring) ?? {}
   await mapLimit(Object.entries(ran), async ([id, status]) => {
     const node = lab.document.nodes.get(id)
     if (node === undefined) return
@@ -189,7 +251,7 @@ async function stepOnAll(
   for (const computeId of computes) await ask(computeId).restoreSnapshot(lab.id, snapshotId, step)
 }
 
-const mark = (lab: Lab, restoring: ProjectRecord['restoring']): Promise<void> =>
+const mark = (lab: Lab, restoring: Restoring | undefined): Promise<void> =>
   setProject(lab, ({ restoring: _, ...project }) => ({ ...project, ...(restoring && { restoring }) }))
 
 const setProject = (lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>

@@ -161,18 +161,26 @@ export class ProjectSnapshots implements SnapshotAgent {
     else await removeTree(place)
   }
 
-  /** Puts the parts of `next` in the place of those of the project, which go to `before`. */
+  /** Puts the parts of `next` in the place of those of the project, which go to `before`. Goes on after a crash in the middle. */
   async #exchange(path: string, next: string, before: string): Promise<void> {
     if (!(await exists(next))) throw conflict('The restore is not prepared')
     const found = await readProject(path)
     const then = await readProject(next)
     if (found === undefined || then === undefined) throw conflict('The record of the project cannot be read')
     await makeDirectory(before)
-    await copyFile(recordOf(path), join(before, 'project.json'))
+    const kept = join(before, 'project.json')
+    if (!(await exists(kept))) {
+      await copyFile(recordOf(path), `${kept}.part`)
+      await rename(`${kept}.part`, kept)
+    }
     for (const name of partNames) {
+      if (!(await exists(join(next, name)))) continue
       const there = parts[name](path)
-      await mkdir(there, { recursive: true, mode: 0o700 })
-      await rename(there, join(before, name))
+      if (await exists(join(before, name))) await removeTree(there)
+      else {
+        await mkdir(there, { recursive: true, mode: 0o700 })
+        await rename(there, join(before, name))
+      }
       await rename(join(next, name), there)
     }
     await writeProject(path, { ...found.record, links: then.record.links ?? [], deleted: [] })

@@ -1,5 +1,7 @@
+import { existsSync, readFileSync } from 'node:fs'
 import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
@@ -108,21 +110,53 @@ describe('a snapshot', () => {
     expect((await service.call<unknown[]>('GET', `${campus}/snapshots`)).length).toBe(1)
   })
 
-  it('that cannot be restored leaves the project as it was', async () => {
+  it('that cannot be restored leaves the project as it was, and nodes run that ran', async () => {
     const { service, project } = await lab()
     const kept: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'begin' })
     await write(service, 'second')
+    await service.call('POST', `${campus}/nodes/PC2/start`)
     const place = join(service.data, 'projects', project.project_id, '.patchbay/snapshots', kept.snapshot_id)
     await writeFile(join(place, '.patchbay/project.json'), 'no record')
     expect((await post(service, `${campus}/snapshots/${kept.snapshot_id}/restore`))[0]).toBe(409)
     expect(await notes(service)).toBe('second')
-    expect((await nodesOf(service)).map(({ name, status_reason }) => [name, status_reason])).toEqual([
-      ['PC1', null],
-      ['PC2', null],
+    expect((await nodesOf(service)).map(({ name, status, status_reason }) => [name, status, status_reason])).toEqual([
+      ['PC1', 'stopped', null],
+      ['PC2', 'started', null],
     ])
     await service.call('POST', `${campus}/nodes/start`)
   })
+
+  it.for([
+    ['begun to stop nodes', ({ journal }: Moment) => readFileSync(journal, 'utf8').includes('"way":"forward"')],
+    ['stopped all nodes', ({ place }: Moment) => existsSync(join(place, '.patchbay/restore/before'))],
+  ] as const)('is restored by the next service when one is killed that has %s', async ([, isThere]) => {
+    const { service, project } = await lab()
+    for (const name of ['PC3', 'PC4', 'PC5', 'PC6'])
+      await service.call('POST', `${campus}/nodes`, { name, node_type: 'pc' })
+    await service.call('POST', `${campus}/nodes/start`)
+    const kept: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'begin' })
+    await write(service, 'second')
+    await service.call('DELETE', `${campus}/nodes/PC6`)
+    const journal = join(service.data, 'labs', `${project.project_id}.jsonl`)
+    const place = join(service.data, 'projects', project.project_id)
+    const restoring = post(service, `${campus}/snapshots/${kept.snapshot_id}/restore`).catch(() => undefined)
+    while (!isThere({ journal, place })) await setImmediate()
+    await service.kill('SIGKILL')
+    await restoring
+    await service.restart()
+    const names = ['PC1', 'PC2', 'PC3', 'PC4', 'PC5', 'PC6']
+    await expect
+      .poll(async () => (await nodesOf(service)).map(({ name, status }) => [name, status]))
+      .toEqual(names.map((name) => [name, 'started']))
+    expect(await notes(service)).toBe('first')
+    await service.call('POST', `${campus}/snapshots/${kept.snapshot_id}/restore`)
+  })
 })
+
+interface Moment {
+  readonly journal: string
+  readonly place: string
+}
 
 describe('a copy of a lab', () => {
   it('has the same names, links and files, and new ids', async () => {
