@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, vi } from 'vitest'
+import { pcapHeader } from '../../runtime/node/switch/capture/pcap-file.ts'
 import { freshDirectory } from './directory.ts'
 import { hangMs } from './limits.ts'
 
@@ -38,6 +39,20 @@ export function readPcap(bytes: Buffer): Pcap {
     place = end
   }
   return { linkType: bytes.readUInt32LE(20), records, rest: bytes.length - place }
+}
+
+/** A capture of frames, a second apart. */
+export const pcapOf = (linkType: number, frames: readonly Buffer[]): Buffer =>
+  Buffer.concat([
+    pcapHeader(linkType),
+    ...frames.flatMap((frame, index) => [recordHead(index, 0, frame.length), frame]),
+  ])
+
+/** The head of a record whose frame has all its bytes. */
+export function recordHead(seconds: number, micros: number, length: number): Buffer {
+  const head = Buffer.alloc(16)
+  for (const [index, value] of [seconds, micros, length, length].entries()) head.writeUInt32LE(value, index * 4)
+  return head
 }
 
 export const textsOf = ({ records }: Pcap): string[] => records.map(({ frame }) => String(frame))

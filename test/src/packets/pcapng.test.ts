@@ -6,6 +6,7 @@ import { expect, test } from 'vitest'
 import { pcapHeader } from '../../../runtime/node/switch/capture/pcap-file.ts'
 import { pcapng } from '../../../src/packets/pcapng.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { recordHead } from '../../support/pcap.ts'
 import { requireProgram } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
 
@@ -54,10 +55,10 @@ test('the beginning comes with the header, before any frame', async () => {
   await Promise.all([writer.close(), reader.read()])
 })
 
-test('what is no classic pcap makes it fail', async () => {
+test('what is no capture makes it fail', async () => {
   const other = Buffer.from(pcapHeader(1))
-  other.writeUInt32LE(0xa1b23c4d)
-  await expect(through([other])).rejects.toThrow('the capture is not classic pcap')
+  other.writeUInt32LE(0xa1b2c3d5)
+  await expect(through([other])).rejects.toThrow('this is neither pcap nor pcapng')
   const long = record(0, 0, Buffer.alloc(0))
   long.writeUInt32LE(2 ** 20 + 1, 8)
   await expect(through([pcapHeader(1), long])).rejects.toThrow('the capture holds a record that is too long')
@@ -91,13 +92,8 @@ testWith(tshark, capinfos)('Wireshark reads frames, their times, the interface a
   expect(infos).toContain('Patchbay')
 })
 
-function record(seconds: number, micros: number, bytes: Uint8Array): Buffer {
-  const head = Buffer.alloc(16)
-  for (const [index, value] of [seconds, micros, bytes.length, bytes.length].entries()) {
-    head.writeUInt32LE(value, index * 4)
-  }
-  return Buffer.concat([head, bytes])
-}
+const record = (seconds: number, micros: number, bytes: Uint8Array): Buffer =>
+  Buffer.concat([recordHead(seconds, micros, bytes.length), bytes])
 
 /** The body of an enhanced packet block. */
 function expectedPacket(seconds: number, micros: number, bytes: Uint8Array): Buffer {
