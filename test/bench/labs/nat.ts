@@ -3,12 +3,15 @@ import { once } from 'node:events'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { findProgram } from '../../../runtime/node/system/find-program.ts'
+import { median, target } from '../medians.ts'
 import { startService } from '../service.ts'
 import type { Row } from '../table.ts'
 
 const run = promisify(execFile)
 const streams = join(import.meta.dirname, 'streams.py')
 const [seconds, turns] = [3, 3]
+/** The least share of its component alone. */
+const wanted = 0.7
 const port = 5201
 const server = '192.88.99.2'
 const [near, far] = ['pbnat-guest', 'pbnat-server']
@@ -45,7 +48,9 @@ export async function nat(): Promise<Row[]> {
   return ['up', 'down'].map((way) => {
     const [ours, theirs] = [median(found.nat?.[way] ?? []), median(found.qemu?.[way] ?? [])]
     const what = `nat, one TCP stream ${way === 'up' ? 'of the guest' : 'to the guest'}`
-    return [what, `${ours} Mbit/s`, `${(ours / theirs).toFixed(2)} x libslirp in QEMU alone (${theirs} Mbit/s)`]
+    const share = ours / theirs
+    const beside = `${share.toFixed(2)} x libslirp in QEMU alone (${theirs} Mbit/s)`
+    return [what, `${ours} Mbit/s`, `${beside}, ${target(share >= wanted, `${wanted} x`)}`]
   })
 }
 
@@ -97,5 +102,3 @@ async function start(command: string, args: readonly string[]): Promise<ChildPro
   if (child.stdout !== null) await once(child.stdout, 'data')
   return child
 }
-
-const median = (values: readonly number[]): number => [...values].sort((a, b) => a - b)[values.length >> 1] ?? 0

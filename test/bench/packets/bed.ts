@@ -5,23 +5,35 @@ import type { Done, Netio, Task } from './generator.ts'
 import type { Order, Reply, Setup } from './relay.ts'
 
 const rounds = 3
+/** Nodes at the switch of a flood, beside the two that the link of a bed has. */
+const sinkCount = 7
 const ms = 1000
+
+/** What a bed is asked for: it chooses the ports. */
+export type BedSetup = Omit<Setup, 'ports' | 'sinks'>
 
 /** One relay and one generator, each a process of its own. */
 export class Bed {
   readonly #relay = fork(new URL('./relay.ts', import.meta.url))
   readonly #generator = fork(new URL('./generator.ts', import.meta.url))
 
-  static async open(setup: Omit<Setup, 'ports'>, options: { links?: number; segmenting?: boolean } = {}): Promise<Bed> {
+  static async open(setup: BedSetup, options: { links?: number; segmenting?: boolean } = {}): Promise<Bed> {
     const { links = 1, segmenting = true } = options
     const netio: Netio = { ...setup.netio, isDirect: setup.kind === 'none' }
     const bed = new Bed()
     const { first } = leasePorts(links * 4 + 16)
     const ports = Array.from({ length: links }, (_, index) => [first + index * 2, first + index * 2 + 1] as const)
-    const { targets } = (await ask(bed.#relay, { setup: { ...setup, ports } } satisfies Order)) as Reply & {
+    const sinks = Array.from(
+      { length: setup.shape === 'flooded' ? sinkCount : 0 },
+      (_, index) => first + links * 4 + index,
+    )
+    const { targets, sinkTargets } = (await ask(bed.#relay, {
+      setup: { ...setup, ports, sinks },
+    } satisfies Order)) as Reply & {
       targets: Setup['ports']
+      sinkTargets: Setup['sinks']
     }
-    await ask(bed.#generator, { open: { ports, targets, segmenting, netio } } satisfies Task)
+    await ask(bed.#generator, { open: { ports, targets, sinks, sinkTargets, segmenting, netio } } satisfies Task)
     return bed
   }
 

@@ -10,6 +10,9 @@ import { loadLibc } from '../../../runtime/node/system/libc.ts'
 export interface Open {
   readonly ports: readonly (readonly [number, number])[]
   readonly targets: readonly (readonly [number, number])[]
+  /** Ports of further nodes that only receive, and where they are in the switch. */
+  readonly sinks: readonly number[]
+  readonly sinkTargets: readonly number[]
   /** Whether the generator joins and splits frames by the kernel, as QEMU or another switch may. */
   readonly segmenting: boolean
   readonly netio: Netio
@@ -60,6 +63,7 @@ interface Link {
   quietSince: number
 }
 let links: Link[] = []
+let sinks: Link['b'][] = []
 let isSegmenting = false
 const atOnce = 64
 
@@ -74,8 +78,9 @@ process.on('message', (task: Task) => {
 
 const reply = (done: Done) => process.send?.(done)
 
-function open({ ports, targets, segmenting, netio }: Open): void {
+function open({ ports, targets, sinks: ofSinks, sinkTargets, segmenting, netio }: Open): void {
   for (const { a, b } of links) for (const { fd } of [a, b]) libc.close(fd)
+  for (const { fd } of sinks) libc.close(fd)
   isSegmenting = segmenting
   const sockets = new Sockets(libc, segmenting)
   const socket = (local: number, remote: number) => {
@@ -88,6 +93,7 @@ function open({ ports, targets, segmenting, netio }: Open): void {
     })
     return { fd, gro, gso: segmenting, kind: 'udp' as const, refused() {}, failed() {} }
   }
+  sinks = ofSinks.map((port, index) => socket(port, sinkTargets[index] ?? 0))
   links = ports.map(([a, b], index) => {
     const [toA, toB] = targets[index] ?? [0, 0]
     const direct = netio.isDirect ? netio : undefined
@@ -119,6 +125,8 @@ function throughput({ length, window, ms, loss, header, patience }: Throughput) 
   const began = performance.now()
   const until = began + ms
   let now = began
+  for (const sink of sinks) while (drain(sink) > 0);
+  let sunk = 0
   for (const link of links) {
     drain(link.b)
     link.outstanding = 0
@@ -143,9 +151,11 @@ function throughput({ length, window, ms, loss, header, patience }: Throughput) 
         link.quietSince = now
       }
     }
+    for (const sink of sinks) sunk += drain(sink)
     now = performance.now()
   }
-  return { frames: received, lost, seconds: (now - began) / 1000 }
+  // A flooded frame counts when all nodes have it.
+  return { frames: (received + sunk) / (1 + sinks.length), lost, seconds: (now - began) / 1000 }
 }
 
 /** Has all frames begin with the header, and a switch learn the address that they go to. */

@@ -1,8 +1,7 @@
 import { rmSync } from 'node:fs'
 import { netioDirectory } from '../../../runtime/node/switch/fast/netio-directory.ts'
 import type { Row } from '../table.ts'
-import { Bed, cost, type Figures, inTurns, kpps, ratio } from './bed.ts'
-import type { Setup } from './relay.ts'
+import { Bed, type BedSetup, cost, type Figures, inTurns, kpps, ratio } from './bed.ts'
 
 const highestId = 400
 let nextId = highestId
@@ -19,7 +18,7 @@ export async function netio(): Promise<Row[]> {
       ['UDP to netio, joined', { kind: 'fast', shape: 'joined', netio: { b: --nextId } }],
       ['netio to netio, joined', { kind: 'fast', shape: 'joined', netio: { a: --nextId, b: --nextId } }],
       ['netio to netio, no relay', { kind: 'none', shape: 'joined', netio: { a: --nextId, b: --nextId } }],
-    ] as const satisfies readonly (readonly [string, Omit<Setup, 'ports'>])[]
+    ] as const satisfies readonly (readonly [string, BedSetup])[]
     const beds = []
     for (const [, setup] of variants) beds.push(await Bed.open(setup, { segmenting: false }))
     const found = await inTurns(beds, (bed) => bed.throughput(length))

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Row } from '../table.ts'
-import { Bed, cost, type Figures, inTurns, kpps, ratio } from './bed.ts'
+import { Bed, type BedSetup, cost, type Figures, inTurns, kpps, ratio } from './bed.ts'
 import type { RelayKind, Setup } from './relay.ts'
 
 interface Variant {
@@ -79,7 +79,7 @@ async function stages(): Promise<Row[]> {
   try {
     for (const kind of ['fast, no GSO', 'fast'] as const) {
       const leg = { kind, shape: 'leg' } as const
-      const setups: readonly (readonly [string, Omit<Setup, 'ports'>, { window?: number; loss?: number }])[] = [
+      const setups: readonly (readonly [string, BedSetup, { window?: number; loss?: number }])[] = [
         ['no stage', leg, {}],
         ['capture on', { ...leg, captureFile: join(directory, `${kind}.pcap`) }, {}],
         ['1 % loss', { ...leg, filters: [{ type: 'packet_loss', percent: 1 }] }, { loss: 0.01 }],
@@ -122,7 +122,7 @@ async function idleLinks(): Promise<Row[]> {
   return rows
 }
 
-async function interleaved(setups: readonly Omit<Setup, 'ports'>[], length: number): Promise<Figures[]> {
+async function interleaved(setups: readonly BedSetup[], length: number): Promise<Figures[]> {
   const beds = await Promise.all(setups.map((setup) => Bed.open(setup)))
   return inTurns(beds, (bed) => bed.throughput(length))
 }

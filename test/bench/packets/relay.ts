@@ -1,20 +1,19 @@
 import { createSocket } from 'node:dgram'
 import type { Filter } from '../../../runtime/node/filters/index.ts'
 import type { SwitchNio } from '../../../runtime/node/keeper-protocol/protocol.ts'
-import { Sockets } from '../../../runtime/node/switch/fast/sockets.ts'
 import { Switch } from '../../../runtime/node/switch/switch.ts'
-import { loadLibc } from '../../../runtime/node/system/libc.ts'
-import { leasePorts } from '../../support/port-leases.ts'
 
 /** What carries the frames: our switch, by one of its paths, or the least that node:dgram needs. */
 export type RelayKind = 'fast' | 'fast, no GSO' | 'portable' | 'node:dgram' | 'none'
 
 export interface Setup {
   readonly kind: RelayKind
-  /** `leg`: a node and a UDP peer; `joined`: two nodes of this host, also over a switch, which may have seven more nodes. */
+  /** `leg`: a node and a UDP peer; `joined`: two nodes of this host, also over a switch, which may have more nodes (`sinks`). */
   readonly shape: 'leg' | 'joined' | 'switched' | 'flooded'
   /** UDP ports of the generator: two a link; the two after them are for the ends of the link. */
   readonly ports: readonly (readonly [number, number])[]
+  /** UDP ports of the generator for the further nodes of `flooded`, which it reads too. */
+  readonly sinks: readonly number[]
   readonly filters?: readonly Filter[]
   readonly captureFile?: string
   /** Guests, or in a leg the one guest, that are port 0 of the IOU instance with this id. The other end of a leg to `b` is `a`. */
@@ -24,11 +23,13 @@ export interface Setup {
 export type Order = { readonly setup: Setup } | { readonly usage: true }
 export type Reply =
   /** Where the two sockets of each link have to send to. */
-  | { readonly targets: readonly (readonly [number, number])[] }
+  | { readonly targets: readonly (readonly [number, number])[]; readonly sinkTargets: readonly number[] }
   /** CPU time so far in microseconds, and the memory in MB. */
   | { readonly cpu: number; readonly memory: number }
 
 const host = '127.0.0.1'
+/** Where the sinks are in the switch. */
+let sinkTargets: readonly number[] = []
 
 process.on('disconnect', () => process.exit())
 process.on('message', (order: Order) => {
@@ -40,7 +41,7 @@ process.on('message', (order: Order) => {
       const open = kind === 'none' ? direct : relay
       const targets: (readonly [number, number])[] = []
       for (const [index, pair] of ports.entries()) targets.push(await open(pair, order.setup, index))
-      process.send?.({ targets } satisfies Reply)
+      process.send?.({ targets, sinkTargets } satisfies Reply)
       return
     }
     const { user, system } = process.cpuUsage()
@@ -71,7 +72,7 @@ async function switchRelay({ kind }: Setup) {
       return [first, 0]
     }
     const { switch_port: toA } = await lan.open(key, guest(netio.a, a))
-    if (shape === 'switched' || shape === 'flooded') return [toA, await overSwitch(lan, b, shape === 'flooded' ? 7 : 0)]
+    if (shape === 'switched' || shape === 'flooded') return [toA, await overSwitch(lan, b, setup.sinks)]
     let toB = first
     if (shape === 'leg') await lan.attach(key, nio(first, b, filters))
     else {
@@ -84,20 +85,14 @@ async function switchRelay({ kind }: Setup) {
   }
 }
 
-/** Links the guests a0 and b0, and sinks that nobody reads, by a switch; the port that b sends to. */
-async function overSwitch(lan: Switch, b: number, sinks: number): Promise<number> {
-  const keys = ['a0', 'b0', ...Array.from({ length: sinks }, (_, index) => `s${index}`)]
+/** Links the guests a0 and b0, and the sinks, by a switch; the port that b sends to. */
+async function overSwitch(lan: Switch, b: number, sinks: readonly number[]): Promise<number> {
+  const keys = ['a0', 'b0', ...sinks.map((port) => `s${port}`)]
   const ports = keys.map((_, port_number) => ({ port_number, mode: 'access' as const, vlan: 1, ethertype: 0x8100 }))
   await lan.configure('sw', { type: 'bridge', forwards: 'learned', ageing_s: 300, ports })
   const { switch_port: toB } = await lan.open('b0', b)
-  const sockets = new Sockets(loadLibc(), true)
-  const { first } = leasePorts(8)
-  for (let index = 0; index < sinks; index++) {
-    const local = { address: host, port: first + index }
-    const { switch_port } = await lan.open(`s${index}`, local.port)
-    const remote = { address: host, port: switch_port }
-    sockets.udp({ type: 'udp', local, remote, probes: false, row: 0, sends: 'out' })
-  }
+  const opened = await Promise.all(sinks.map((port) => lan.open(`s${port}`, port)))
+  sinkTargets = opened.map(({ switch_port }) => switch_port)
   for (const port of keys.keys()) await lan.open(`sw/0/${port}`, lan.bridgePort('sw', port))
   await lan.joinAll(
     keys.map((key, port) => ({
