@@ -1,7 +1,5 @@
 import { createHash } from 'node:crypto'
-import { once } from 'node:events'
 import { realpathSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { hostname, networkInterfaces } from 'node:os'
 import { type App, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
@@ -26,6 +24,7 @@ import { openDataDirectory } from './storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from './storage/service-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
 import { reasonOf } from './system/error-reason.ts'
+import { takeLock } from './system/process-lock.ts'
 import { version } from './system/version.ts'
 
 const endMs = 20_000
@@ -234,7 +233,7 @@ function ownNames(host: string): string[] {
 const bracketed = (host: string): string =>
   host.includes(':') ? `[${host.toLowerCase().split('%')[0]}]` : host.toLowerCase()
 
-/** Lets one service use a data directory: an abstract UNIX socket (unix(7)) is the lock, and the kernel frees it with the process. */
+/** Lets one service use a data directory. */
 async function lock(data: string): Promise<void> {
   try {
     openDataDirectory(data)
@@ -244,13 +243,8 @@ async function lock(data: string): Promise<void> {
     )
   }
   const name = createHash('sha256').update(realpathSync(data)).digest('hex').slice(0, 32)
-  const holder = createServer((socket) => socket.destroy())
-  try {
-    const listening = once(holder, 'listening')
-    holder.listen(`\0patchbay-serve-${process.getuid?.() ?? 0}-${name}`)
-    await listening
-    holder.unref()
-  } catch {
+  const held = await takeLock(`patchbay-serve-${process.getuid?.() ?? 0}-${name}`)
+  if (held === undefined)
     throw new StartError(`Another Patchbay runs on the data directory ${data}; end it, or choose another with --data`)
-  }
+  held.unref()
 }

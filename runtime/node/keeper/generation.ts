@@ -1,8 +1,8 @@
 import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
-import { connect } from 'node:net'
 import { join } from 'node:path'
 import { protocolVersion } from '../keeper-protocol/protocol.ts'
+import { isLocked } from '../system/process-lock.ts'
 import { build } from '../system/version.ts'
 
 /**
@@ -27,21 +27,11 @@ export function otherKeeperDirectories(dataDirectory: string): string[] {
   return [...first, ...others.filter((directory) => directory !== keeperDirectory(dataDirectory))]
 }
 
-/** Name of the abstract socket that a keeper holds as the lock of its directory. The kernel releases it with the process. */
+/** Name of the lock that a keeper has on its directory. */
 export function lockName(directory: string): string {
   const name = createHash('sha256').update(realpathSync(directory)).digest('hex').slice(0, 32)
-  return `\0patchbay-keeper-${process.getuid?.() ?? 0}-${name}`
+  return `patchbay-keeper-${process.getuid?.() ?? 0}-${name}`
 }
 
 /** Whether a keeper runs in the directory, even if it does not answer. */
-export const hasKeeper = (directory: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect({ path: lockName(directory) })
-    const settle = (isThere: boolean) => {
-      socket.destroy()
-      resolve(isThere)
-    }
-    socket.once('connect', () => settle(true))
-    // A full accept queue means that the keeper hangs.
-    socket.once('error', ({ code }: NodeJS.ErrnoException) => settle(code === 'EAGAIN'))
-  })
+export const hasKeeper = (directory: string): Promise<boolean> => isLocked(lockName(directory))

@@ -1,7 +1,6 @@
-import { once } from 'node:events'
 import { mkdirSync, writeSync } from 'node:fs'
-import { createServer } from 'node:net'
 import { Switch } from '../switch/switch.ts'
+import { takeLock } from '../system/process-lock.ts'
 import { version } from '../system/version.ts'
 import { ChildRecords } from './child-records.ts'
 import { EmbeddedPcs } from './embedded-pcs.ts'
@@ -83,16 +82,9 @@ async function shutdown(graceMs: number): Promise<void> {
   })
 }
 
-/** Locks the directory by an abstract socket, which the kernel releases with the process (unix(7)). */
+/** Locks the directory, or ends this process when another keeper has it. */
 async function lock(directory: string): Promise<void> {
-  const holder = createServer((socket) => socket.destroy())
-  try {
-    const listening = once(holder, 'listening')
-    holder.listen(lockName(directory))
-    await listening
-  } catch {
-    process.exit(exitCode.taken)
-  }
+  if ((await takeLock(lockName(directory))) === undefined) process.exit(exitCode.taken)
 }
 
 function ready(): void {
