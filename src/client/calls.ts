@@ -358,6 +358,13 @@ export interface Calls {
     params: { project_id: string; link_id: string }
     reply: ReadableStream<Uint8Array>
   }
+  /** Watch the frames of a link, without a file */
+  'POST /v2/projects/{project_id}/links/{link_id}/capture/stream': {
+    params: { project_id: string; link_id: string }
+    query?: { format?: 'pcap' | 'pcapng' }
+    body: CaptureStream
+    reply: ReadableStream<Uint8Array>
+  }
   /** Read a file of a project */
   'GET /v2/projects/{project_id}/files/{path}': {
     params: { project_id: string; path: string }
@@ -1500,6 +1507,14 @@ export type LabCaptureStart = {
   capture_file_name?: string | null
   data_link_type?: string | null
 }
+
+/** A capture without a file */
+export type CaptureStream = {
+  data_link_type?: DataLinkType
+}
+
+/** The type of the frames: DLT_EN10MB (the default) on an Ethernet port, another one on a serial port (default: DLT_C_HDLC) */
+export type DataLinkType = 'DLT_EN10MB' | 'DLT_PPP_SERIAL' | 'DLT_ATM_RFC1483' | 'DLT_C_HDLC' | 'DLT_FRELAY'
 
 /** A named kind with settings, from which nodes are made */
 export type LabTemplate = {

@@ -19,8 +19,7 @@ interface CapturePlace {
 export async function startCapture(lab: Lab, id: string, input: LabCaptureStart, ask: AskCompute): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture !== null) throw conflict('The link is captured already; stop that capture first')
-  const end = link.nodes.findIndex(({ node_id }) => isKnownKind(lab.node(node_id).node_type)) as 0 | 1 | -1
-  if (end === -1) throw conflict('Both nodes of the link are placeholders; a capture needs a node on a compute')
+  const end = endOnCompute(lab, link)
   const { node, port } = placeOf(lab, link, end)
   const file = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? linkTypesOf[link.link_type][0]
@@ -40,6 +39,19 @@ export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promis
       if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error
     })
   return save(lab, link.link_id, null)
+}
+
+/** The port at which the frames of a link can be watched without a capture into a file: any number of clients may. */
+export function streamPlace(lab: Lab, id: string): CapturePlace {
+  const link = lab.link(id)
+  return placeOf(lab, link, endOnCompute(lab, link))
+}
+
+/** The first endpoint of a link whose node a compute has; 409 without one. */
+function endOnCompute(lab: Lab, link: LinkRecord): 0 | 1 {
+  const end = link.nodes.findIndex(({ node_id }) => isKnownKind(lab.node(node_id).node_type)) as 0 | 1 | -1
+  if (end === -1) throw conflict('Both nodes of the link are placeholders; a capture needs a node on a compute')
+  return end
 }
 
 /** The port at which a link is captured; 409 when it is not. */

@@ -10,7 +10,8 @@ import type { NodePlace } from './node-place.ts'
 
 const noSuchPort = 'There is no such node, adapter or port'
 const notAttached = 'Nothing is attached to the port'
-const format = Type.Object({
+/** The form of a capture that is read. */
+export const captureFormat = Type.Object({
   format: Type.Optional(
     oneOf(['pcap', 'pcapng'], { default: 'pcap', description: 'pcapng names the port and the node' }),
   ),
@@ -56,7 +57,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       ...all,
       summary: 'Read the running capture of a port, from its beginning until it ends',
       description: named,
-      query: format,
+      query: captureFormat,
       replies: { 200: { description: 'The capture, as it grows', media: media.pcap } },
       errors: { 404: noSuchPort, 409: `${notAttached}, or it is not captured` },
       handle: async ({ params, query, request }, { agent }) =>
@@ -68,7 +69,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       ...all,
       summary: 'Watch the frames of a port, without a file',
       description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. ${named}`,
-      query: format,
+      query: captureFormat,
       body: CaptureStream,
       replies: { 200: { description: 'The frames, as they pass', media: media.pcap } },
       errors: { 404: noSuchPort, 409: notAttached },

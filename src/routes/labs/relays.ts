@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { capturePlace, startCapture, stopCapture } from '../../controller/captures.ts'
+import { capturePlace, startCapture, stopCapture, streamPlace } from '../../controller/captures.ts'
 import { nodePath, portPath } from '../../controller/compute-client.ts'
 import type { Lab } from '../../controller/lab.ts'
 import { nodePathOf } from '../../controller/nodes.ts'
@@ -11,10 +11,12 @@ import { requireUpgrade } from '../../http/feed.ts'
 import { pathTail, sinceQuery } from '../../http/params.ts'
 import type { RelayedAnswer } from '../../http/relayed-answer.ts'
 import type { Upgrade } from '../../http/socket.ts'
+import { CaptureStream } from '../../model/capture.ts'
 import { localId } from '../../model/compute.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
 import { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
 import { Uuid } from '../../schema/fields.ts'
+import { captureFormat } from '../captures.ts'
 import { consoleQuery, logQuery } from '../consoles.ts'
 import { base, labsOf, nodeParams, projectParam } from './lab-request.ts'
 
@@ -162,6 +164,21 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       return relayTo(node.compute_id, `${portPath(port)}/pcap`, { request, context })
     },
   }),
+  endpoint({
+    ...{ method: 'POST', path: `${link}/capture/stream`, owner, tag: 'v2 links', params: linkParams },
+    summary: 'Watch the frames of a link, without a file',
+    description:
+      'Begins now, and ends with the link or the request. Any number of clients may watch, also while the link is captured into a file. Made for a pipe into an analyser.',
+    query: captureFormat,
+    body: CaptureStream,
+    replies: { 200: { description: 'The frames, as they pass', media: 'application/vnd.tcpdump.pcap' } },
+    errors: { 404: noSuchLink, 409: 'No compute has a node of the link' },
+    async handle({ params, body, request }, context) {
+      const { port, node } = streamPlace(await labsOf(context).labs.lab(params.project_id), params.link_id)
+      const path = `${portPath(port)}/capture/stream`
+      return relayTo(node.compute_id, path, { request: withBody(request, body), context })
+    },
+  }),
   ...(['GET', 'POST'] as const).flatMap((method) => [
     filesOf(method, `${base}/{project_id}/files/{path}`, 'v2 projects', (lab) => ({
       computeId: lab.document.project.computes[0] ?? localId,
@@ -173,6 +190,16 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     }),
   ]),
 ]
+
+/** A request whose body was read to be checked, with the body that was found. */
+function withBody({ url, method, headers: given, signal }: Request, value: unknown): Request {
+  const body = new TextEncoder().encode(JSON.stringify(value))
+  const headers = new Headers(given)
+  headers.delete('transfer-encoding')
+  headers.set('content-length', String(body.byteLength))
+  headers.set('content-type', 'application/json')
+  return new Request(url, { method, headers, signal, body })
+}
 
 function filesOf(
   method: 'GET' | 'POST',

@@ -4,6 +4,7 @@ import type { LabNode } from '../../../src/model/lab/node.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
 import type { LabTemplate } from '../../../src/model/lab/template.ts'
 import { hangMs } from '../../support/limits.ts'
+import { collect } from '../../support/pcap.ts'
 import { TestService } from '../../support/service.ts'
 
 const projects = '/v2/projects'
@@ -127,6 +128,34 @@ describe('the streams of a lab', () => {
     const file = await (await service.fetch(`${path('campus')}/files/project-files/captures/a.pcap`)).arrayBuffer()
     expect(new DataView(file).getUint32(0, true)).toBe(0xa1b2c3d4)
     expect((await growing).byteLength).toBe(file.byteLength)
+  })
+
+  it('shows the frames of a link to any number of clients, also while it is captured, and leaves nothing behind', async () => {
+    const { service, link } = await lab()
+    const at = `${path('campus')}/links/${link.link_id}`
+    const watched = []
+    const clients = new AbortController()
+    for (const query of ['', '?format=pcapng']) {
+      const method = 'POST'
+      watched.push(await service.fetch(`${at}/capture/stream${query}`, { method, signal: clients.signal }))
+    }
+    expect(watched.map(({ headers }) => headers.get('content-type'))).toEqual([
+      'application/vnd.tcpdump.pcap',
+      'application/x-pcapng',
+    ])
+    await service.call('POST', `${at}/start_capture`, { capture_file_name: 'b.pcap' })
+    // A pc asks whether another one has its address.
+    await service.call('PUT', `${path('campus')}/nodes/PC1`, { properties: { startup_script: 'ip 10.0.0.1/24' } })
+    await service.call('POST', `${path('campus')}/nodes/start`)
+    await collect(watched[0] as Response).holds(1)
+    clients.abort()
+    expect(await service.call('GET', at)).toMatchObject({ capturing: true, capture_file_name: 'b.pcap' })
+    const serial = { method: 'POST', body: JSON.stringify({ data_link_type: 'DLT_PPP_SERIAL' }) }
+    const refused = await service.fetch(`${at}/capture/stream`, serial)
+    expect([refused.status, (await refused.json()).message]).toEqual([
+      400,
+      expect.stringContaining('data_link_type: an Ethernet port has no DLT_PPP_SERIAL frames'),
+    ])
   })
 
   it('reads and writes files of a node', async () => {
