@@ -91,6 +91,11 @@ function parameters(schemas: TObject | undefined, place: 'path' | 'query', compo
 }
 
 function requestBody({ method, body, bodyShown, bodyKind, takesBack }: Endpoint, components: Components): Json {
+  if (bodyKind === 'raw' && bodyShown !== undefined) {
+    const yaml = { schema: { type: 'string', description: 'The lab file alone, when it names no other files' } }
+    const content = { 'application/json': { schema: components.reference(bodyShown) }, 'application/yaml': yaml }
+    return { requestBody: { required: true, content } }
+  }
   if (bodyKind === 'raw') {
     return {
       requestBody: {

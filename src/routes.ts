@@ -14,6 +14,7 @@ import { labRelayEndpoints } from './routes/labs/relays.ts'
 import { labSnapshotEndpoints } from './routes/labs/snapshots.ts'
 import { labSymbolEndpoints } from './routes/labs/symbols.ts'
 import { labTemplateEndpoints } from './routes/labs/templates.ts'
+import { labTopologyEndpoints } from './routes/labs/topology.ts'
 import { metricsEndpoints } from './routes/metrics.ts'
 import { nodeEndpoints } from './routes/nodes.ts'
 import { projectEndpoints } from './routes/projects.ts'
@@ -35,6 +36,7 @@ export const endpoints: readonly Endpoint[] = [
   ...metricsEndpoints,
   ...projectEndpoints,
   ...labProjectEndpoints,
+  ...labTopologyEndpoints,
   ...labNodeEndpoints,
   ...labJobEndpoints,
   ...labPeopleEndpoints,

@@ -19,6 +19,7 @@ import type { Endpoint } from '../../src/http/endpoint.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { SignedTickets } from '../../src/http/signed-tickets.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
+import { projectIdOf } from '../../src/labfile/ids.ts'
 import { metricsPath } from '../../src/routes/metrics.ts'
 import { ticketPath } from '../../src/routes/server.ts'
 import { noJoinToken } from '../../src/routes/v2/join.ts'
@@ -100,7 +101,7 @@ export class EdgeRouter {
     }
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
     if (endpoint.owner === 'self' && params.project_id !== undefined)
-      return this.#toLab(await this.#labOf(params.project_id), request, identity)
+      return this.#toLab(await this.#labOf(params.project_id, endpoint.makesLab === true), request, identity)
     if (endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
     // Refreshes the snapshot beside the feed, which also reports the counts to the object.
@@ -126,9 +127,10 @@ export class EdgeRouter {
     return sendWhole(this.#object(), await this.#admissions.mark(request, identity))
   }
 
-  /** The id of a lab that a path names by its id or its name. 404. */
-  async #labOf(word: string): Promise<string> {
-    const id = isUuid(word) ? word.toLowerCase() : await this.#object().labNamed(word)
+  /** The id of a lab that a path names by its id or its name; `isMade`: also of one that is not there yet. 404. */
+  async #labOf(word: string, isMade: boolean): Promise<string> {
+    const known = isUuid(word) ? word.toLowerCase() : await this.#object().labNamed(word)
+    const id = known ?? (isMade ? projectIdOf(word.toLowerCase()) : undefined)
     if (id === undefined) throw notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
     return id
   }

@@ -93,7 +93,7 @@ const More = Type.Object(
 )
 
 /** Members that only we have: GNS3 2.2 refuses a document with unknown members. */
-const [oursOfNode, oursOfLink] = [['after', 'ready', 'kept'] as const, ['filters_ab', 'filters_ba'] as const]
+const [oursOfNode, oursOfLink] = [['after', 'ready', 'labels', 'kept'] as const, ['filters_ab', 'filters_ba'] as const]
 const isAddress = (name: string): boolean => name === 'mac_address' || name === 'mac_addr'
 
 /** A node without its MAC addresses, so that a copy gets new ones. */
@@ -118,6 +118,8 @@ export function archiveOf(
   const nodeOf = (node: NodeRecord) => {
     const {
       unmade: _,
+      file: ____,
+      labels,
       after,
       ready,
       compute_id: __,
@@ -133,7 +135,7 @@ export function archiveOf(
     const all = Object.entries(rest.properties)
     // A startup script is in the archive as a file.
     const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))
-    more.nodes[rest.node_id] = { ...given({ ready, kept }), after, ...Object.fromEntries(apart) }
+    more.nodes[rest.node_id] = { ...given({ ready, kept, labels }), after, ...Object.fromEntries(apart) }
     return {
       ...rest,
       ...{ compute_id: 'local', width: 65, height: 65 },
@@ -143,8 +145,8 @@ export function archiveOf(
     }
   }
   const linkOf = (link: LinkRecord) => {
-    const { link_id, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style, kept } = link
-    more.links[link_id] = { filters_ab, filters_ba, ...given({ kept }) }
+    const { link_id, name, nodes: ends, filters, filters_ab, filters_ba, suspend, link_style, kept } = link
+    more.links[link_id] = { filters_ab, filters_ba, ...given({ name, kept }) }
     return {
       ...{ link_id, nodes: ends, filters, suspend },
       ...(Object.keys(link_style).length > 0 && { link_style }),
@@ -228,6 +230,7 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
         ...{ node_id: nodeIds.get(node_id.toLowerCase()), adapter_number, port_number },
         ...(Check(LabLabel, label) && { label }),
       })),
+      name: Check(Name, beside.name) ? beside.name : null,
       filters: filters(both),
       ...Object.fromEntries(oursOfLink.map((key) => [key, filters(beside[key])])),
       ...{ suspend: suspend === true, link_style: isRecord(style) ? style : {} },

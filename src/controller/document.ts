@@ -6,6 +6,28 @@ import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { ProjectSnapshot } from '../model/project-snapshot.ts'
 import type { LabEntries } from './store.ts'
 
+/** What the lab file says of a project that was made from it. */
+export interface ProjectMark {
+  /** Name of the user or token that applied the file. */
+  readonly by: string
+}
+
+/** What the lab file said of a node when it was applied last. */
+export interface NodeMark {
+  /** false: the node was there before, and was found by its name. */
+  readonly made: boolean
+  /** Names of the settings and properties that the file gave. */
+  readonly keys: readonly string[]
+  /** Names of those that it did not give, and for which the compute chose other values than the defaults. */
+  readonly own?: readonly string[]
+  /** Fingerprints of properties that the node shows otherwise than the file gives them: as given, and as shown. */
+  readonly shownAs?: Readonly<Record<string, readonly [given: string, shown: string]>>
+  /** SHA-256 of each configuration as it was last taken from the file, and as the node showed it then. */
+  readonly configs: Readonly<Record<string, { readonly file: string; readonly node: string }>>
+  /** SHA-256 of what is on its CD. */
+  readonly day0?: string
+}
+
 /** The record of a project. */
 export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
   /** Ids of the computes that have the project, in the order in which they took part. */
@@ -14,6 +36,8 @@ export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
   readonly is_open: boolean
   /** The project is being imported or copied. It is not shown; if the service ends before, the next start removes it. */
   readonly unfinished?: true
+  /** Present when it was made from a lab file. */
+  readonly file?: ProjectMark
   /** The id of a snapshot that is being taken. After a crash it is undone. */
   readonly taking?: string
   readonly restoring?: Restoring
@@ -48,6 +72,7 @@ export type NodeRecord = Omit<
 > & {
   /** Why its compute could not make the node. The next start of the node tries again. */
   readonly unmade?: string
+  readonly file?: NodeMark
 }
 
 /** How the two endpoints of a link are attached: as one link of a compute, by UDP between two computes, or not. */
@@ -73,6 +98,8 @@ export type LinkRecord = Omit<
   readonly wiring: Wiring
   /** The endpoint at which its capture runs, and the name of the file; null without a capture. */
   readonly capture: { readonly end: 0 | 1; readonly file: string } | null
+  /** Present when it was made from a lab file. */
+  readonly file?: { readonly made: true }
 }
 
 /** The record of a snapshot. The document of the snapshot is apart (`apart` in store.ts). */

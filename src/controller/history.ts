@@ -8,7 +8,8 @@ const maxSize = 16 << 20
 
 /** Groups the edits that one undo takes back together. Steps are compared by identity. */
 export interface EditStep {
-  readonly by: 'edit' | 'undo' | 'redo'
+  /** `rollback`: takes back what has failed, and is not recorded. */
+  readonly by: 'edit' | 'undo' | 'redo' | 'rollback'
 }
 
 /** The entries of a document that one step changed, before and after it. */
@@ -27,7 +28,7 @@ export class LabHistory {
   /** Records an edit. Edits of one step become one. An edit that changes no field that a user sets is not recorded. */
   note(before: LabEntries, after: LabEntries, step: EditStep = { by: 'edit' }): void {
     const keys = [...after.keys()].filter((key) => !isSame(key, before.get(key), after.get(key)))
-    if (keys.length === 0) return
+    if (keys.length === 0 || step.by === 'rollback') return
     const list = step.by === 'undo' ? this.#redo : this.#undo
     const last = list.at(-1)
     const edit: PastEdit = last?.step === step ? last : { before: new Map(), after: new Map(), step, size: 0 }
@@ -38,8 +39,15 @@ export class LabHistory {
     }
     if (edit !== last) list.push(edit)
     if (step.by === 'edit') this.#redo.length = 0
+    // The last one stays, whatever its size: it may have to be rolled back.
     for (const it of [this.#undo, this.#redo])
-      while (it.length > maxEdits || it.reduce((sum, { size }) => sum + size, 0) > maxSize) it.shift()
+      while (it.length > maxEdits || (it.length > 1 && it.reduce((sum, { size }) => sum + size, 0) > maxSize))
+        it.shift()
+  }
+
+  /** The edits of one step, the last first: several when others edited in between. */
+  of(step: EditStep): PastEdit[] {
+    return this.#undo.filter((edit) => edit.step === step).reverse()
   }
 
   last(way: 'undo' | 'redo'): PastEdit | undefined {
@@ -66,11 +74,11 @@ function setBy(key: string, value: unknown): unknown {
   if (value === undefined || key.startsWith('snapshot/')) return undefined
   if (key === 'project') return settingsOf(value as ProjectRecord)
   if (key.startsWith('link/')) {
-    const { capture: _, wiring: __, ...link } = value as LinkRecord
+    const { capture: _, wiring: __, file: ___, ...link } = value as LinkRecord
     return link
   }
   if (!key.startsWith('node/')) return value
-  const { console: _, unmade: __, ...node } = value as NodeRecord
+  const { console: _, unmade: __, file: ___, ...node } = value as NodeRecord
   return node
 }
 

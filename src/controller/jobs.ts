@@ -4,6 +4,7 @@ import { startTimer } from '../async/pause.ts'
 import { ApiError, badRequest, notFound, tooMany } from '../errors/api-error.ts'
 import type { LabJob, LabJobCreate, LabJobNode } from '../model/lab/job.ts'
 import { isKnownKind } from '../model/lab/node.ts'
+import type { NodeAction } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
@@ -42,19 +43,46 @@ interface Step {
   readonly settle: { asked(): void; over(): void }
 }
 
+/** What a job shows of its work. */
+export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'nodes'> &
+  Partial<Pick<LabJob, 'steps' | 'checks' | 'start_job_id'>> & {
+    /** Why the first part of the work failed. */
+    readonly reason: string | null
+    readonly isCancelled: boolean
+  }
+
 /** A job and its state. */
 interface Job {
   readonly id: string
   readonly lab: Lab
-  readonly action: LabJobCreate['action']
+  readonly action: LabJob['action']
   readonly startedAt: Date
-  readonly steps: readonly Step[]
   readonly cancel: AbortController
+  readonly state: () => JobState
   endedAt: Date | undefined
-  /** The error of the first node that failed. */
+  /** The error of the first part that failed. */
   failure: unknown
   /** Whether an event of the job is scheduled. */
   isChanged: boolean
+}
+
+/** A job that works on nodes. */
+interface NodeJob extends Job {
+  readonly action: NodeAction
+  readonly steps: readonly Step[]
+  readonly input: LabJobCreate
+  /** Nodes that were asked to start and are not ready yet, and those that wait until there are fewer. */
+  active: number
+  readonly waiting: Set<() => void>
+}
+
+/** What the work of a job gets. */
+export interface JobContext {
+  readonly id: string
+  /** Aborts when the job is cancelled, and when its project is closed. */
+  readonly signal: AbortSignal
+  /** Call after each change of the state. */
+  readonly changed: () => void
 }
 
 /** A job, for the request that started it. */
@@ -114,26 +142,22 @@ export class Jobs implements JobList {
     return [...this.#jobs.values()].some(({ lab, endedAt }) => lab.id === projectId && endedAt === undefined)
   }
 
-  /** Starts a job. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
-  start(lab: Lab, { action, nodes }: LabJobCreate, ask: AskCompute): StartedJob {
-    this.#sweep()
-    const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
-    if (running.length >= maxRunning) throw tooMany(`${maxRunning} jobs run already; wait for one, or cancel one`)
+  /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
+  start(lab: Lab, input: LabJobCreate, ask: AskCompute): StartedJob {
+    const { action, nodes } = input
+    this.#requireRoom()
     // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
     const all = [...lab.document.nodes.values()].filter(
       ({ node_type, unmade }) => isKnownKind(node_type) && (unmade === undefined || action === 'start'),
     )
     const records = nodes === undefined ? all : [...new Set(nodes.map((word) => lab.node(word)))]
-    const job: Job = {
-      ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController() },
-      steps: records.map(stepOf),
-      ...{ endedAt: undefined, failure: undefined, isChanged: false },
+    const parts = records.map(stepOf)
+    const job: NodeJob = {
+      ...newJob(lab, action, () => nodeStateOf(parts)),
+      ...{ action, steps: parts, input, active: 0, waiting: new Set() },
     }
     if (action === 'start') putInOrder(job.steps)
-    this.#jobs.set(job.id, job)
-    const listed = this.#note(job.id, lab.id)
-    lab.tell({ action: 'job.created', event: viewOf(job) })
-    const signal = AbortSignal.any([job.cancel.signal, lab.closing.signal])
+    const { listed, signal } = this.#begin(job)
     const steps = job.steps.map((step) => this.#step(job, step, ask, signal))
     const orFail = () => {
       if (job.failure !== undefined) throw job.failure
@@ -146,6 +170,40 @@ export class Jobs implements JobList {
     return { id: job.id, asked, over, listed }
   }
 
+  /** Runs other work on a lab as a job. `work` rejects when it fails; `state` shows what it does. 429. */
+  run(
+    lab: Lab,
+    action: 'apply' | 'check',
+    { state, work }: { state: () => JobState; work: (context: JobContext) => Promise<void> },
+  ): StartedJob {
+    this.#requireRoom()
+    const job = newJob(lab, action, state)
+    const { listed, signal } = this.#begin(job)
+    const over = work({ id: job.id, signal, changed: () => this.#changed(job) })
+      .catch((error: unknown) => {
+        job.failure = error
+        if (!(error instanceof ApiError) && !signal.aborted)
+          this.#options.report(error, `the job ${job.id} failed to ${action} a lab file`)
+        throw failureOf(error, job.id)
+      })
+      .finally(() => this.#end(job))
+    over.catch(ignore('the job shows what failed'))
+    return { id: job.id, asked: over, over, listed }
+  }
+
+  #requireRoom(): void {
+    this.#sweep()
+    const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
+    if (running.length >= maxRunning) throw tooMany(`${maxRunning} jobs run already; wait for one, or cancel one`)
+  }
+
+  #begin(job: Job): { listed: Promise<void>; signal: AbortSignal } {
+    this.#jobs.set(job.id, job)
+    const listed = this.#note(job.id, job.lab.id)
+    job.lab.tell({ action: 'job.created', event: viewOf(job) })
+    return { listed, signal: AbortSignal.any([job.cancel.signal, job.lab.closing.signal]) }
+  }
+
   /** Cancels a running job, or forgets an ended one. Actions on nodes are not reverted. */
   remove(id: string): void {
     const job = this.#job(id)
@@ -153,16 +211,20 @@ export class Jobs implements JobList {
     else this.#forget(job)
   }
 
-  /** Cancels the jobs of a project. `forget` removes them from the list. */
-  endOf(projectId: string, reason: string, { forget } = { forget: false }): void {
+  /** Cancels the jobs of a project. `forget` removes them from the list; `only`: those of this action. */
+  endOf(
+    projectId: string,
+    reason: string,
+    { forget = false, only }: { forget?: boolean; only?: LabJob['action'] } = {},
+  ): void {
     for (const job of this.#jobs.values()) {
-      if (job.lab.id !== projectId) continue
-      job.cancel.abort(new Cancelled(reason))
+      if (job.lab.id !== projectId || (only !== undefined && job.action !== only)) continue
+      if (job.endedAt === undefined) job.cancel.abort(new Cancelled(reason))
       if (forget) this.#drop(job)
     }
   }
 
-  async #step(job: Job, step: Step, ask: AskCompute, signal: AbortSignal): Promise<void> {
+  async #step(job: NodeJob, step: Step, ask: AskCompute, signal: AbortSignal): Promise<void> {
     const { record, settle } = step
     const { node_id, compute_id } = record
     const show = (state: Step['state'], reason: string | null = null) => {
@@ -170,12 +232,16 @@ export class Jobs implements JobList {
       step.reason = reason
       this.#changed(job)
     }
+    let free = () => {}
     try {
       await abortable(this.#untilTurn(step, show), signal)
+      if (job.action === 'start') free = await takePlace(job, signal)
       const pace = this.#paceOf(compute_id)
       step.reason = 'Its compute has other starts, or a high load'
-      const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal)
+      const { load_below } = job.input
+      const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal, load_below)
       try {
+        requireNotGivenUp(job)
         show('asked')
         const { command_line } = await actOn(this.#options, job.lab, job.lab.node(node_id), job.action, ask)
         if (job.action === 'start' && record.node_type === 'pc') this.#learn(compute_id, command_line)
@@ -199,6 +265,7 @@ export class Jobs implements JobList {
         show('failed', isKnown ? error.message : 'It failed by a defect of the service; its log says more')
       }
     } finally {
+      free()
       settle.asked()
       settle.over()
     }
@@ -331,20 +398,43 @@ function putInOrder(steps: readonly Step[]): void {
   }
 }
 
-function viewOf({ id, lab, action, startedAt, endedAt, steps, cancel }: Job): LabJob {
+const newJob = (lab: Lab, action: LabJob['action'], state: () => JobState): Job => ({
+  ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController(), state },
+  ...{ endedAt: undefined, failure: undefined, isChanged: false },
+})
+
+/** Resolves when fewer than `at_once` nodes of the job are starting, with the function to call when the node is ready. */
+async function takePlace(job: NodeJob, signal: AbortSignal): Promise<() => void> {
+  const { at_once = Number.POSITIVE_INFINITY } = job.input
+  while (job.active >= at_once) {
+    let wake = () => {}
+    const isWoken = new Promise<void>((resolve) => {
+      wake = resolve
+      job.waiting.add(wake)
+    })
+    await abortable(isWoken, signal).finally(() => job.waiting.delete(wake))
+  }
+  requireNotGivenUp(job)
+  job.active += 1
+  return () => {
+    job.active -= 1
+    for (const wake of job.waiting) wake()
+  }
+}
+
+function requireNotGivenUp({ input, steps }: NodeJob): void {
+  if (input.give_up !== 'stop') return
+  const failed = steps.find(({ state }) => state === 'failed')
+  if (failed !== undefined) throw new Skipped(`${failed.record.name} has failed, and nothing further is started`)
+}
+
+function nodeStateOf(steps: readonly Step[]): JobState {
   const of = (state: Step['state']) => steps.filter((step) => step.state === state)
-  const failed = of('failed')
-  const isCancelled = of('cancelled').length > 0 || cancel.signal.aborted
-  const ended = isCancelled ? 'cancelled' : failed.length > 0 ? 'failed' : 'done'
-  const first = (isCancelled ? of('cancelled') : failed)[0]
+  const [failed, cancelled] = [of('failed'), of('cancelled')]
+  const first = cancelled[0] ?? failed[0]
   return {
-    job_id: id,
-    project_id: lab.id,
-    action,
-    status: endedAt === undefined ? 'running' : ended,
     reason: first === undefined ? null : `${first.record.name}: ${first.reason}`,
-    started_at: startedAt.toISOString(),
-    ended_at: endedAt?.toISOString() ?? null,
+    isCancelled: cancelled.length > 0,
     total: steps.length,
     done: of('done').length,
     failed: failed.length,
@@ -353,5 +443,21 @@ function viewOf({ id, lab, action, startedAt, endedAt, steps, cancel }: Job): La
       .flatMap(of)
       .slice(0, maxShown)
       .map(({ record: { node_id, name }, state, reason }) => ({ node_id, name, state, reason })),
+  }
+}
+
+function viewOf({ id, lab, action, startedAt, endedAt, state, cancel, failure }: Job): LabJob {
+  const { isCancelled, reason, ...shown } = state()
+  const hasFailed = shown.failed > 0 || failure !== undefined
+  const ended = isCancelled || cancel.signal.aborted ? 'cancelled' : hasFailed ? 'failed' : 'done'
+  return {
+    job_id: id,
+    project_id: lab.id,
+    action,
+    status: endedAt === undefined ? 'running' : ended,
+    reason: reason ?? (failure instanceof ApiError || failure instanceof Cancelled ? failure.message : null),
+    started_at: startedAt.toISOString(),
+    ended_at: endedAt?.toISOString() ?? null,
+    ...shown,
   }
 }

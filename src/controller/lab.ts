@@ -136,18 +136,21 @@ export class Lab {
       unfinished: ___,
       restoring: ____,
       taking: _____,
+      file: ______,
       ...record
     } = this.document.project
     return { ...record, status: this.isOpen ? 'opened' : 'closed', filename: `${fileName(record.name)}.gns3` }
   }
 
   /** A node as the interface shows it: its record, with its state on its compute. */
-  nodeView({ unmade, ...record }: NodeRecord): LabNode {
+  nodeView({ unmade, file: _, ...record }: NodeRecord): LabNode {
     const shown = this.shown.get(record.node_id)
     const trouble = this.troubles.get(record.node_id)
     const status = shown?.status === 'started' || shown?.status === 'suspended' ? shown.status : 'stopped'
     return {
       ...record,
+      // Documents of earlier versions lack it.
+      labels: record.labels ?? {},
       project_id: this.id,
       status,
       status_reason: placeholderReason(record, unmade) ?? trouble ?? shown?.status_reason ?? null,
@@ -161,12 +164,14 @@ export class Lab {
     }
   }
 
-  linkView({ wiring: _, capture, ...record }: LinkRecord): LabLink {
+  linkView({ wiring: _, file: __, capture, ...record }: LinkRecord): LabLink {
     const end = capture === null ? undefined : record.nodes[capture.end]
     const node = end && this.document.nodes.get(end.node_id)
     const state = this.linkStates.get(record.link_id)
     return {
       ...record,
+      // Documents of earlier versions lack it.
+      name: record.name ?? null,
       project_id: this.id,
       verdict: state?.verdict ?? null,
       verdict_reason: state?.verdict_reason ?? null,

@@ -270,7 +270,8 @@ export class Labs {
     return new Lab(id, entries, this.#store, this.events)
   }
 
-  async create(input: LabProjectCreate, ask: AskCompute): Promise<LabProject> {
+  /** `more`: members of the record that no client gives. */
+  async create(input: LabProjectCreate, ask: AskCompute, more: Pick<ProjectRecord, 'file'> = {}): Promise<LabProject> {
     const { name, path = null, compute_id, project_id, ...settings } = input
     requireName(name)
     const id = this.#only ?? project_id?.toLowerCase() ?? crypto.randomUUID()
@@ -285,6 +286,7 @@ export class Labs {
         revision: 0,
         computes: [await this.computes.choose(compute_id ?? undefined)],
         is_open: true,
+        ...more,
       }
       // Before the next `await`, so that no other request takes the name.
       this.#takeName(id, record)
@@ -529,6 +531,8 @@ export class Labs {
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
   close(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
+    // It has the lab for itself until it has taken back what it did.
+    this.jobs.endOf(id, 'The project was closed', { only: 'apply' })
     return this.#mutex.run(id, async () => {
       const lab = this.#open.get(id)
       if (lab === undefined) return
@@ -543,6 +547,7 @@ export class Labs {
   /** Deletes a lab, also on its computes. */
   remove(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
+    this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
     return this.#mutex.run(id, async () => {
       const lab = await this.find(id)
       await this.#requirePresent(lab, 'delete')
@@ -877,7 +882,7 @@ const noSuchProject = (word: string): ApiError =>
 
 /** A lab that is not open in this process, from its head. */
 function shownHead(
-  { computes: _, is_open: __, unfinished: ___, restoring: ____, taking: _____, ...record }: ProjectRecord,
+  { computes: _, is_open: __, unfinished: ___, restoring: ____, taking: _____, file: ______, ...record }: ProjectRecord,
   status: LabProject['status'],
 ): LabProject {
   return { ...record, status, filename: `${record.name}.gns3` }

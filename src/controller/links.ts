@@ -9,6 +9,7 @@ import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
+import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
 
 /** An endpoint of a link, with its node and port. */
@@ -19,21 +20,36 @@ interface Found {
 }
 export type Ends = readonly [Found, Found]
 
+interface LinkOptions {
+  /** The step of the edit. */
+  readonly step?: EditStep
+  /** Members of the record that no client gives. */
+  readonly more?: Pick<LinkRecord, 'file'>
+}
+
 /**
  * Links two ports. 400 for one port twice and for different link types, 404 for an unknown node or port, 409 for a linked port. A failure
  * leaves nothing.
  */
-export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask: AskCompute): Promise<LabLink> {
+export async function createLink(
+  labs: Labs,
+  lab: Lab,
+  input: LabLinkCreate,
+  ask: AskCompute,
+  { step, more = {} }: LinkOptions = {},
+): Promise<LabLink> {
   const ends = input.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
   requireFitting(ends)
   const link_id = input.link_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.links.has(link_id)) throw conflict(`link_id: there is a link ${link_id} already`)
-  const release = claimPorts(lab, ends)
+  const { name = null } = input
+  const release = claim(lab, ends, name)
   try {
     const record: LinkRecord = {
       link_id,
       link_type: ends[0].port.link_type,
       nodes: ends.map(({ end }) => end),
+      name,
       filters: input.filters ?? {},
       filters_ab: input.filters_ab ?? {},
       filters_ba: input.filters_ba ?? {},
@@ -42,14 +58,18 @@ export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask
       ...given({ kept: input.kept }),
       wiring: wiringOf(ends),
       capture: null,
+      ...more,
     }
     await wire(labs, lab, ends, record, ask)
     try {
-      await lab.edit(() => ({
-        changes: new Changes().put('link', link_id, record),
-        news: () => [{ action: 'link.created', event: lab.linkView(record) }],
-        result: undefined,
-      }))
+      await lab.edit(
+        () => ({
+          changes: new Changes().put('link', link_id, record),
+          news: () => [{ action: 'link.created', event: lab.linkView(record) }],
+          result: undefined,
+        }),
+        step,
+      )
     } catch (error) {
       await unwire(lab, record, ask).catch(ignore('the client gets the first error'))
       throw error
@@ -60,14 +80,23 @@ export async function createLink(labs: Labs, lab: Lab, input: LabLinkCreate, ask
   }
 }
 
-/** Changes a link, with effect at once. */
-export async function updateLink(lab: Lab, id: string, input: LabLinkUpdate, ask: AskCompute): Promise<LabLink> {
+/** Changes a link, with effect at once. `more`: members of the record that replace those of the input, also by null. 409 for a taken name. */
+export async function updateLink(
+  lab: Lab,
+  id: string,
+  input: LabLinkUpdate,
+  ask: AskCompute,
+  { step, more = {} }: { step?: EditStep; more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null } } = {},
+): Promise<LabLink> {
   const before = lab.link(id)
+  const wanted = more.name ?? input.name ?? null
+  if (wanted !== null) requireFreeName(lab, wanted, before.link_id)
   const { nodes, ...rest } = input
   const next = (now: LinkRecord): LinkRecord => ({
     ...now,
     ...given(rest),
     nodes: now.nodes.map((end) => ({ ...end, ...given({ label: sameEnd(nodes ?? [], end)?.label }) })),
+    ...more,
   })
   const changed = next(before)
   const isImpaired = (['filters', 'filters_ab', 'filters_ba', 'suspend'] as const).some(
@@ -81,7 +110,7 @@ export async function updateLink(lab: Lab, id: string, input: LabLinkUpdate, ask
       news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
       result: lab.linkView(record),
     }
-  })
+  }, step)
 }
 
 export async function removeLink(lab: Lab, id: string, ask: AskCompute, step?: EditStep): Promise<void> {
@@ -152,9 +181,23 @@ const sameEnd = (ends: readonly LabLinkEnd[], end: LabLinkEnd): LabLinkEnd | und
       port_number === end.port_number && adapter_number === end.adapter_number && node_id.toLowerCase() === end.node_id,
   )
 
-/** Claims both ports until the returned function is called. 409 when a port is linked, or claimed. */
-function claimPorts(lab: Lab, ends: Ends): () => void {
+/** 409 when another link of the lab has the name. */
+function requireFreeName(lab: Lab, name: string, self?: string): void {
+  const key = nameKey(name)
+  const isTaken = [...lab.document.links.values()].some(
+    (link) => link.link_id !== self && link.name != null && nameKey(link.name) === key,
+  )
+  if (isTaken || lab.claimed.has(`link/${key}`))
+    throw conflict(`name: the project has a link ${name} already; choose another name`, { word: 'name-taken' })
+}
+
+/** Claims both ports and the name until the returned function is called. 409 when one is taken, or claimed. */
+function claim(lab: Lab, ends: Ends, name: string | null): () => void {
   const keys = ends.map(({ end }) => keyOf(end))
+  if (name !== null) {
+    requireFreeName(lab, name)
+    keys.push(`link/${nameKey(name)}`)
+  }
   for (const { end, node, port } of ends) {
     const isLinked = lab.document.linksOf(node.node_id).some(({ nodes }) => sameEnd(nodes, end) !== undefined)
     if (!isLinked && !lab.claimed.has(keyOf(end))) continue

@@ -30,6 +30,15 @@ export function propertiesOf(shown: ComputeNode): Record<string, unknown> {
   return Object.fromEntries(Object.entries(rest).filter(([name]) => !(name in nodeFields)))
 }
 
+interface CreateOptions {
+  readonly ask: AskCompute
+  readonly unique?: 'refuse' | undefined
+  /** The step of the edit. */
+  readonly step?: EditStep
+  /** Gives members of the record that no client gives. */
+  readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'file'>>
+}
+
 /**
  * Creates a node on its compute, then in the document. A name that is taken becomes the next free one, or is 409 with
  * `unique: 'refuse'`. A failure leaves nothing. 400 for properties that the kind lacks, 404, 409.
@@ -38,7 +47,7 @@ export async function createNode(
   labs: Labs,
   lab: Lab,
   input: LabNodeCreate,
-  { ask, unique }: { ask: AskCompute; unique?: 'refuse' | undefined },
+  { ask, unique, step, more }: CreateOptions,
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw badRequest(`node_type: this service has no kind ${node_type}`)
@@ -63,7 +72,7 @@ export async function createNode(
     }
     const { compute_id, shown } = await onFirstWithRoom(await computesFor(labs, lab, input.compute_id), make)
     const descriptor = kindOf(node_type)
-    const record: NodeRecord = {
+    const known: NodeRecord = {
       node_id,
       compute_id,
       node_type,
@@ -81,11 +90,16 @@ export async function createNode(
     }
     lab.shown.set(node_id, shown)
     try {
-      await lab.edit(() => ({
-        changes: new Changes().put('node', node_id, record),
-        news: () => [{ action: 'node.created', event: lab.nodeView(record) }],
-        result: undefined,
-      }))
+      const record = { ...known, ...(await more?.(known)) }
+      await lab.edit(
+        () => ({
+          changes: new Changes().put('node', node_id, record),
+          news: () => [{ action: 'node.created', event: lab.nodeView(record) }],
+          result: undefined,
+        }),
+        step,
+      )
+      return lab.nodeView(record)
     } catch (error) {
       lab.shown.delete(node_id)
       await ask(compute_id)
@@ -93,14 +107,22 @@ export async function createNode(
         .catch(ignore('the client gets the first error'))
       throw error
     }
-    return lab.nodeView(record)
   } finally {
     for (const claim of [nameClaim(name), ...macs]) lab.claimed.delete(claim)
   }
 }
 
-/** Changes a node on its compute, then in the document. When the compute refuses one change, nothing changes. */
-export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, ask: AskCompute): Promise<LabNode> {
+/**
+ * Changes a node on its compute, then in the document. When the compute refuses one change, nothing changes. `more` gives members of
+ * the record that replace those of the input, also by null.
+ */
+export async function updateNode(
+  lab: Lab,
+  word: string,
+  input: LabNodeUpdate,
+  ask: AskCompute,
+  { step, more }: { step?: EditStep; more?: (record: NodeRecord) => Promise<Partial<NodeRecord>> } = {},
+): Promise<LabNode> {
   const record = lab.node(word)
   const { name, properties: _, kept: __, console, console_type, ...map } = input
   const { properties, kept } = sorted(record.node_type, 'update', input)
@@ -123,6 +145,7 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
     const isAsked = !isPlaceholder && Object.keys(asked).length > 0
     const shown = isAsked ? await ask(record.compute_id).updateNode(nodePathOf(lab, record), asked) : undefined
     if (shown !== undefined) lab.shown.set(record.node_id, shown)
+    const added = await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })
     return await lab.edit(({ nodes }) => {
       const now = nodes.get(record.node_id) ?? record
       const label =
@@ -134,6 +157,7 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
         ...(shown !== undefined && shownIn(shown)),
         ...keptWith(now.kept, kept),
         ...(isPlaceholder && { ...given({ name, console_type }), properties: { ...now.properties, ...changed } }),
+        ...added,
       }
       return {
         changes: new Changes().put('node', record.node_id, next),
@@ -142,7 +166,7 @@ export async function updateNode(lab: Lab, word: string, input: LabNodeUpdate, a
           return lab.nodeView(next)
         },
       }
-    })
+    }, step)
   } finally {
     if (isRenamed) lab.claimed.delete(nameClaim(name))
   }
@@ -165,9 +189,13 @@ export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console'
 })
 
 /** Deletes a node with its links. Its directory stays until the project is closed, for an undo. */
-export async function removeNode(lab: Lab, word: string, ask: AskCompute): Promise<void> {
+export async function removeNode(
+  lab: Lab,
+  word: string,
+  ask: AskCompute,
+  step: EditStep = { by: 'edit' },
+): Promise<void> {
   const record = lab.node(word)
-  const step: EditStep = { by: 'edit' }
   await unlinkNode(lab, record.node_id, ask, step)
   if (isKnownKind(record.node_type))
     await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)

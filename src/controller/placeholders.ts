@@ -3,6 +3,7 @@ import { kindOf, nodeKinds } from '../kinds/node.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import { given } from './fields.ts'
+import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
@@ -85,22 +86,29 @@ export async function requireMade(
   lab: Lab,
   record: NodeRecord,
   ask: AskCompute,
+  step?: EditStep,
 ): Promise<void> {
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
   if (record.unmade === undefined) return
   const made = await makeNode(lab, record, ask)
   if (made.unmade !== undefined) throw conflict(`${record.name}: ${made.unmade}`)
-  await lab.edit(() => ({
-    changes: new Changes().put('node', record.node_id, made),
-    news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
-    result: undefined,
-  }))
+  await lab.edit(
+    () => ({
+      changes: new Changes().put('node', record.node_id, made),
+      news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
+      result: undefined,
+    }),
+    step,
+  )
   lab.troubles.delete(record.node_id)
   const links = await joinLinks(labs, lab, lab.document.linksOf(record.node_id), ask)
   if (links.length === 0) return
-  await lab.edit(() => ({
-    changes: links.reduce((changes, link) => changes.put('link', link.link_id, link), new Changes()),
-    news: () => links.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
-    result: undefined,
-  }))
+  await lab.edit(
+    () => ({
+      changes: links.reduce((changes, link) => changes.put('link', link.link_id, link), new Changes()),
+      news: () => links.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
+      result: undefined,
+    }),
+    step,
+  )
 }

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { pause } from '../async/pause.ts'
 import { ApiError, conflict } from '../errors/api-error.ts'
 import type { NodeReady } from '../model/console.ts'
@@ -7,12 +8,13 @@ import type { ComputeClient, NodePath } from './compute-client.ts'
 /** Longest wait of one request to a compute, s. A longer wait takes several requests. */
 const pieceS = 60
 const defaultS = 300
+const pressEveryMs = 1000
 
 /** Resolves when a started node is ready. 409 `not-in-time` after `within_s`, 409 when the node stops. */
 export async function untilReady(
   client: ComputeClient,
   node: NodePath,
-  { console, tcp, seconds = 0, within_s = defaultS }: LabReady,
+  { console, press, tcp, seconds = 0, within_s = defaultS }: LabReady,
   signal: AbortSignal,
 ): Promise<void> {
   const until = Date.now() + within_s * 1000
@@ -29,6 +31,26 @@ export async function untilReady(
       }
     }
   }
-  await Promise.all([conditionMet(), pause(seconds * 1000, signal)])
+  const over = new AbortController()
+  const met = conditionMet().finally(() => over.abort())
+  const pressed = pressing(client, node, { press, console }, AbortSignal.any([signal, over.signal]))
+  await Promise.all([met, pressed, pause(seconds * 1000, signal)])
   signal.throwIfAborted()
+}
+
+/** Types `press` once a second, until the signal aborts. */
+async function pressing(
+  client: ComputeClient,
+  node: NodePath,
+  { press, console }: { press: string | undefined; console: string | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  if (press === undefined || press === '' || console === undefined) return
+  for (;;) {
+    await pause(pressEveryMs, signal)
+    if (signal.aborted) return
+    // What it shows is searched for by the wait for the node.
+    const input = { send: press, expect: console, within_s: pressEveryMs / 1000 }
+    await client.expect(node, input, signal).catch(ignore('the wait for the node tells what is wrong'))
+  }
 }

@@ -20,6 +20,8 @@ type Weigh = () => number
 
 interface Turn {
   readonly weigh: Weigh
+  /** CPU load from which it waits, percent. */
+  readonly busyPercent: number
   readonly go: () => void
 }
 
@@ -44,10 +46,11 @@ export class StartPace {
   }
 
   /** Resolves when a node may start, with the function to call after its start request. Rejects when the signal aborts. */
-  turn(weigh: Weigh, signal: AbortSignal): Promise<() => void> {
+  turn(weigh: Weigh, signal: AbortSignal, loadBelow = busyPercent): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const turn: Turn = {
         weigh,
+        busyPercent: loadBelow,
         go: () => {
           forget()
           const isCostly = weigh() > 0
@@ -92,9 +95,11 @@ export class StartPace {
     if (age < windowMs) await pause(windowMs - age, new AbortController().signal)
     // A compute that does not answer fails the starts themselves.
     const load = await this.#load().catch(() => 0)
-    if (age > staleMs || load >= busyPercent) this.#budget = budgets[0]
-    else if (load < busyPercent / 2) this.#budget = Math.min(this.#budget * 2, budgets[1])
-    this.#credit = load < busyPercent ? this.#budget : busyBudget
+    // The strictest of those that wait decides.
+    const busy = Math.min(...[...this.#queue].map((turn) => turn.busyPercent), 100)
+    if (age > staleMs || load >= busy) this.#budget = budgets[0]
+    else if (load < busy / 2) this.#budget = Math.min(this.#budget * 2, budgets[1])
+    this.#credit = load < busy ? this.#budget : busyBudget
     this.#measuredAt = performance.now()
     this.#isMeasuring = false
     this.#pump()

@@ -1,4 +1,5 @@
 import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
+import { kindOf } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from './document.ts'
@@ -58,6 +59,32 @@ function requireUnchanged(lab: Lab, { before, after }: PastEdit): void {
   }
 }
 
+/**
+ * Takes back all edits of a step that has failed, as far as nobody has changed the same since. The result: what could not be taken
+ * back, for people.
+ */
+export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCompute): Promise<string[]> {
+  const left: string[] = []
+  for (const edit of lab.history.of(step)) {
+    const now = lab.document.read(edit.after.keys())
+    const isOurs = ([key]: readonly [string, unknown]) => isSame(key, now.get(key), edit.after.get(key))
+    const own = {
+      ...edit,
+      before: new Map([...edit.before].filter(isOurs)),
+      after: new Map([...edit.after].filter(isOurs)),
+    }
+    for (const key of edit.after.keys()) if (!own.after.has(key)) left.push(`${key} was changed since`)
+    try {
+      requireUnchanged(lab, own)
+      await revert(labs, lab, own, { by: 'rollback' }, ask)
+    } catch (error) {
+      left.push((error as Error).message)
+    }
+    lab.history.drop(edit)
+  }
+  return left
+}
+
 /** Makes the reverse changes on the computes, and writes the entries of before. Nodes come before the links that need them. */
 async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
   const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
@@ -78,7 +105,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
     if (record === undefined) await removeFromCompute(lab, current as NodeRecord, ask)
     const next =
-      record === undefined || current === undefined
+      record === undefined || current === undefined || (current.unmade !== undefined && record.unmade === undefined)
         ? record && (await remade(lab, record, ask))
         : await changed(lab, current, record, ask)
     await write([[key, next]])
@@ -122,8 +149,10 @@ async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<No
 
 async function changed(lab: Lab, now: NodeRecord, then: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
   const asked: Record<string, unknown> = {}
+  const taken = isKnownKind(now.node_type) ? kindOf(now.node_type).update.properties : {}
+  // A compute shows more than it takes.
   for (const [key, value] of Object.entries(then.properties))
-    if (JSON.stringify(value) !== JSON.stringify(now.properties[key])) asked[key] = value
+    if (key in taken && JSON.stringify(value) !== JSON.stringify(now.properties[key])) asked[key] = value
   for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) asked[key] = then[key]
   const next: NodeRecord = { ...then, console: now.console }
   if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.unmade !== undefined) return next

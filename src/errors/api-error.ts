@@ -4,6 +4,8 @@ export interface ApiErrorOptions extends ErrorOptions {
   /** Default: the first word of the status in `errorWords`. */
   readonly word?: ErrorWord
   readonly image?: string
+  /** All that is wrong with a lab file. */
+  readonly errors?: readonly object[]
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -13,8 +15,8 @@ export class ApiError extends Error {
   readonly status: number
   /** The error for programs. An error of a newer compute may have a word that is unknown here. */
   readonly word: ErrorWord
-  /** Members of the error body besides `message` and `status`; only the error of a missing image has them. */
-  readonly extra: { readonly image?: string; readonly exception?: string }
+  /** Members of the error body besides `message` and `status`: of a missing image, and of a wrong lab file. */
+  readonly extra: { readonly image?: string; readonly exception?: string; readonly errors?: readonly object[] }
   /** Headers of the answer, such as `Allow` or `WWW-Authenticate`. */
   readonly headers: Readonly<Record<string, string>>
 
@@ -22,7 +24,10 @@ export class ApiError extends Error {
     super(message, options)
     this.status = status
     this.word = options.word ?? wordOfStatus(status)
-    this.extra = options.image === undefined ? {} : { image: options.image, exception: 'ImageMissingError' }
+    this.extra = {
+      ...(options.image !== undefined && { image: options.image, exception: 'ImageMissingError' }),
+      ...(options.errors !== undefined && { errors: options.errors }),
+    }
     this.headers = options.headers ?? {}
   }
 }

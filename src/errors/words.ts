@@ -29,6 +29,7 @@ export const errorWords = {
   'no-port-left': [[409], 'All ports of the range are in use'],
   'project-exists': [[409], 'The project is open already, or is on another compute'],
   'name-taken': [[409], 'Another project, or another node of the project, has the name'],
+  'made-otherwise': [[409], 'The project was made by another user, or not from a lab file: see `take_over`'],
   'node-exists': [[409], 'A node has this id already'],
   'node-running': [[409], 'The node must be stopped first'],
   'node-stopped': [[409], 'The node must run'],

@@ -112,6 +112,8 @@ export interface Endpoint<
   readonly owner: Owner
   /** It makes a lab, whose id may be the `project_id` of the body. */
   readonly createsLab?: boolean
+  /** It makes the lab that its path names when there is none: a name stands for the id that lab files give it. */
+  readonly makesLab?: boolean
   /** The project may be gone after it: a gateway forgets where it was. */
   readonly endsProject?: boolean
   readonly summary: string

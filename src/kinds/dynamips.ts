@@ -156,6 +156,7 @@ export const dynamips = kind({
     startup: { field: 'startup_config_content', action: 'configs' },
     private: { field: 'private_config_content', action: 'configs' },
   },
+  liveFields: ['usage'],
   ports(node) {
     const hardware = completed(node as Hardware)
     return portsOfRouter(typeof hardware === 'string' ? (node as Hardware) : hardware)

@@ -140,6 +140,7 @@ export const hypervisor = kind({
     // Controllers send all members of a node: after a rename they still send the old vmname of a linked clone.
     changes: (body) => (body.name == null ? body : { ...body, vmname: null }),
   },
+  liveFields: ['usage'],
   ports: ({ adapters }) => adaptersOfOnePort(adapters),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],

@@ -153,6 +153,8 @@ export const iou = kind({
     startup: { field: 'startup_config_content', action: 'configs' },
     private: { field: 'private_config_content', action: 'configs' },
   },
+  liveFields: ['usage'],
+  ownValues: ({ use_default_iou_values }) => (use_default_iou_values === true ? ['ram', 'nvram'] : []),
   ports: ({ ethernet_adapters, serial_adapters }) => [
     ...bayPorts('ethernet', 0, Number(ethernet_adapters)),
     ...bayPorts('serial', Number(ethernet_adapters), Number(serial_adapters)),

@@ -124,6 +124,10 @@ export interface KindDescriptor {
     /** Adapts the body of an update in v2. */
     changes?(body: Readonly<Record<string, unknown>>): Readonly<Record<string, unknown>>
   }
+  /** Settings whose change takes effect while a node runs. With `isAlwaysOn`: all. */
+  readonly liveFields?: readonly string[]
+  /** Names of the settings of a node whose values the node chooses itself. */
+  readonly ownValues?: (node: Readonly<Record<string, unknown>>) => readonly string[]
   /** The ports of a node, from its fields, in the order in which people count them. */
   readonly ports?: (node: Readonly<Record<string, unknown>>) => readonly PortShape[]
   /** What is wrong with settings that fit the schema of a create, with the name of the field first. */

@@ -229,6 +229,7 @@ export const machineEmulator = kind({
   }),
   ...schemas,
   v1: v1Of('machine', schemas, { startShows: true }),
+  liveFields: ['usage', 'cdrom_image', 'cpu_throttling'],
   ports: ({ adapters }) => adaptersOfOnePort(adapters),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],

@@ -29,7 +29,7 @@ export class LabFileError extends ApiError {
   readonly faults: readonly LabFileFault[]
 
   constructor(faults: readonly LabFileFault[]) {
-    super(400, faults.map((fault) => faultLine(fault)).join('\n'))
+    super(400, faults.map((fault) => faultLine(fault)).join('\n'), { errors: faults })
     this.faults = faults
   }
 }

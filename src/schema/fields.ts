@@ -63,4 +63,16 @@ export const Fault = objectSchema('Fault', 'Body of every error', {
     Type.String({ description: 'Only for a missing image: `ImageMissingError`, which older clients look for' }),
   ),
   image: Type.Optional(Type.String({ description: 'Only for a missing image: its name' })),
+  errors: Type.Optional(
+    Type.Array(
+      Type.Object({
+        line: Type.Integer({ description: 'Counts from 1' }),
+        column: Type.Integer({ description: 'Counts from 1, in UTF-16 code units' }),
+        path: Type.String({ description: 'The keys to the value, such as `nodes.R1.image`' }),
+        message: Type.String(),
+        hint: Type.Optional(Type.String({ description: 'How to correct it' })),
+      }),
+      { description: 'Only for a lab file: all that is wrong with it, at most 20' },
+    ),
+  ),
 })

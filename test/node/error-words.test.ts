@@ -138,6 +138,10 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
       name: 'PC1',
       node_id: lab.started.split('/').at(-1),
     }),
+  async 'made-otherwise'() {
+    await lab.service.call('POST', '/v2/projects', { name: 'made-by-hand' })
+    return lab.ask('PUT', '/v2/projects/made-by-hand/topology', { document: '{"lab": "made-by-hand", "nodes": {}}' })
+  },
   'node-running': () => lab.ask('POST', `${lab.stopped}/duplicate`, duplicateInto(lab.started)),
   'node-stopped': () => lab.ask('POST', `${lab.stopped}/console/reset`),
   'not-in-time': () => lab.ask('POST', `${lab.started}/console/expect`, { expect: 'nothing like it', within_s: 0 }),

@@ -5,7 +5,7 @@ import { EventLog } from '../../src/events/event-log.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 
 /** Documents of labs that are gone with their test. */
-class MemoryLabs implements LabStore {
+export class MemoryLabs implements LabStore {
   readonly #labs = new Map<string, Map<string, unknown>>()
 
   async heads(): Promise<LabEntries> {

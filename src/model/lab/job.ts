@@ -1,7 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../../schema/fields.ts'
+import { LabCheckResult, LabJobStep } from './topology.ts'
 
-const JobAction = oneOf(['start', 'stop', 'suspend', 'resume', 'reload'])
+const nodeActions = ['start', 'stop', 'suspend', 'resume', 'reload'] as const
 
 /** A node of a job. */
 export type LabJobNode = Static<typeof LabJobNode>
@@ -14,27 +15,50 @@ export const LabJobNode = objectSchema('LabJobNode', 'A node of a job', {
   reason: nullable(Type.String({ description: 'What the node waits for, or why it was not done' })),
 })
 
-/** Work on nodes of a project. It goes on when its client disconnects. */
+/** Work on a project. It goes on when its client disconnects. */
 export type LabJob = Static<typeof LabJob>
-export const LabJob = objectSchema('LabJob', 'Work on nodes of a project', {
+export const LabJob = objectSchema('LabJob', 'Work on a project', {
   job_id: Uuid,
   project_id: Uuid,
-  action: JobAction,
-  status: oneOf(['running', 'done', 'failed', 'cancelled'], { description: 'failed: at least one node has failed' }),
-  reason: nullable(Type.String({ description: 'Why the first node failed, or the job was cancelled' })),
+  action: oneOf([...nodeActions, 'apply', 'check'], { description: 'apply: of a lab file; check: the checks of one' }),
+  status: oneOf(['running', 'done', 'failed', 'cancelled'], {
+    description: 'failed: at least one node, step or check has failed',
+  }),
+  reason: nullable(Type.String({ description: 'Why the first of them failed, or the job was cancelled' })),
   started_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   ended_at: nullable(Type.String()),
-  total: Type.Integer({ description: 'Number of nodes of the job' }),
+  total: Type.Integer({ description: 'Number of nodes, steps or checks of the job' }),
   done: Type.Integer(),
   failed: Type.Integer(),
   skipped: Type.Integer(),
   nodes: Type.Array(LabJobNode, { description: 'Nodes that are not done: the failed ones first, at most 100' }),
+  steps: Type.Optional(
+    Type.Array(LabJobStep, { description: 'Of an apply: steps that are not done, the failed ones first, at most 100' }),
+  ),
+  checks: Type.Optional(Type.Array(LabCheckResult)),
+  start_job_id: Type.Optional(Type.String({ ...Uuid, description: 'Of an apply: the job that starts the nodes' })),
 })
 
 export type LabJobCreate = Static<typeof LabJobCreate>
 export const LabJobCreate = closedSchema('LabJobCreate', 'Work on nodes of a project', {
-  action: JobAction,
+  action: oneOf(nodeActions),
   nodes: Type.Optional(
     Type.Array(Name, { minItems: 1, maxItems: 10_000, description: 'Ids or names; absent: all nodes' }),
+  ),
+  at_once: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 10_000, description: 'Most nodes that start at the same time' }),
+  ),
+  load_below: Type.Optional(
+    Type.Number({
+      minimum: 1,
+      maximum: 100,
+      description: 'CPU load of a compute, percent, above which starts wait; 75',
+    }),
+  ),
+  give_up: Type.Optional(
+    oneOf(['stop', 'go-on'], {
+      default: 'go-on',
+      description: 'When a node fails: start no further one, or leave out only what comes after it',
+    }),
   ),
 })

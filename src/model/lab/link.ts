@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, maybes, nullable, Uuid } from '../../schema/fields.ts'
+import { changing, maybe, maybes, Name, nullable, Uuid } from '../../schema/fields.ts'
 import { Filters } from '../../schema/filters.ts'
 import { CaptureStart } from '../capture.ts'
 import { DirectLink, LinkTraffic } from '../direct-link.ts'
@@ -23,6 +23,7 @@ export const LabLinkEnd = Type.Object(
 const linkStyle = Type.Record(Type.String({ maxLength: 50 }), Type.Unknown(), { description: 'How the map draws it' })
 const suspend = Type.Boolean({ default: false, description: 'true: the link is down, frames are dropped both ways' })
 const both = {
+  name: nullable(Type.String({ ...Name, description: 'Its name, unique in the project without regard to case' })),
   filters: Filters,
   filters_ab: Type.Object(Filters.properties, {
     additionalProperties: false,

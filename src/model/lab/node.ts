@@ -36,6 +36,7 @@ export type LabReady = Static<typeof LabReady>
 export const LabReady = Type.Object(
   {
     console: Type.Optional(text('Regular expression that its console must show', 1000)),
+    press: Type.Optional(text('Typed on its console until that matches, such as "\\r"', 100)),
     tcp: Type.Optional(Type.Integer({ ...PortNumber, description: 'TCP port of the host that must accept' })),
     seconds: Type.Optional(Type.Number({ minimum: 0, maximum: 3600, description: 'Time after its start' })),
     within_s: Type.Optional(Type.Number({ minimum: 1, maximum: 3600, description: 'Longest wait; default 300' })),
@@ -66,6 +67,10 @@ export const mapFields = {
     description: 'Names of nodes that must be ready before it starts',
   }),
   ready: nullable(LabReady),
+  labels: Type.Record(Type.String({ minLength: 1, maxLength: 100 }), text('The value', 1000), {
+    default: {},
+    description: 'Words of users, by key',
+  }),
 } as const
 
 export type LabPort = Static<typeof LabPort>

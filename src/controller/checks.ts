@@ -1,0 +1,157 @@
+import { pause } from '../async/pause.ts'
+import { ApiError } from '../errors/api-error.ts'
+import type { DesiredCheck } from '../labfile/desired.ts'
+import type { LabCheckResult } from '../model/lab/topology.ts'
+import type { JobState, StartedJob } from './jobs.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { freshLinks } from './link-states.ts'
+import { nameKey } from './names.ts'
+import { nodePathOf } from './nodes.ts'
+
+/** Time after which a line is typed again, s, and between two looks at a link, ms. */
+const againS = 5
+const lookMs = 500
+/** Characters of the output that a failed check shows. */
+const maxSaw = 500
+/** Characters of a typed line by which its echo is found. */
+const maxEcho = 60
+
+/** A check that did not come true. */
+class NotTrue extends Error {}
+
+/** Runs the checks of a lab file, one after the other, as a job. All run, also after one has failed. */
+export function runChecks(
+  labs: Pick<Labs, 'jobs'>,
+  lab: Lab,
+  checks: readonly DesiredCheck[],
+  ask: AskCompute,
+): StartedJob {
+  const results = checks.map(({ name }): LabCheckResult => ({ name, state: 'waiting', seconds: 0, saw: null }))
+  return labs.jobs.run(lab, 'check', {
+    state: () => stateOf(results),
+    async work({ signal, changed }) {
+      for (const [index, check] of checks.entries()) {
+        const begun = Date.now()
+        const show = (result: Partial<LabCheckResult>) => {
+          const seconds = Math.round((Date.now() - begun) / 100) / 10
+          results[index] = { ...(results[index] as LabCheckResult), ...result, seconds }
+          changed()
+        }
+        show({ state: 'running' })
+        try {
+          await run(lab, check, signal, ask)
+          show({ state: 'ok' })
+        } catch (error) {
+          if (signal.aborted) {
+            for (const result of results)
+              if (result.state === 'waiting' || result.state === 'running') result.state = 'cancelled'
+            throw signal.reason
+          }
+          if (!(error instanceof NotTrue || error instanceof ApiError)) throw error
+          show({ state: 'failed', saw: error.message.slice(-maxSaw) })
+        }
+      }
+    },
+  })
+}
+
+function stateOf(results: readonly LabCheckResult[]): JobState {
+  const of = (state: LabCheckResult['state']) => results.filter((it) => it.state === state)
+  const [failed] = of('failed')
+  return {
+    reason: failed === undefined ? null : `${failed.name}: ${failed.saw ?? 'not true'}`,
+    isCancelled: of('cancelled').length > 0,
+    total: results.length,
+    done: of('ok').length,
+    failed: of('failed').length,
+    skipped: of('cancelled').length,
+    nodes: [],
+    checks: results.map((it) => ({ ...it })),
+  }
+}
+
+/** Resolves when a check has come true; rejects with what was there instead. */
+async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, ask: AskCompute): Promise<void> {
+  if (check.check === 'not') return runNot(lab, check, signal, ask)
+  const until = Date.now() + check.within_s * 1000
+  if (check.check === 'link') return linkIs(lab, check, { until, signal }, ask)
+  const typed =
+    check.check === 'ping'
+      ? { node: check.from, line: pingOf(check.address), expect: 'bytes from|icmp_seq=\\d+ ttl=' }
+      : { node: check.on, line: check.type, expect: check.expect }
+  return typeUntil(lab, typed, { until, signal }, ask)
+}
+
+/** The command of a pc that sends one echo. */
+const pingOf = (address: string): string => `ping ${address} -c 1`
+
+/** True when the inner check has not come true for the whole of its time. */
+async function runNot(
+  lab: Lab,
+  { of, within_s }: Extract<DesiredCheck, { check: 'not' }>,
+  signal: AbortSignal,
+  ask: AskCompute,
+): Promise<void> {
+  try {
+    await run(lab, { ...of, within_s }, signal, ask)
+  } catch (error) {
+    if (error instanceof NotTrue) return
+    throw error
+  }
+  throw new NotTrue(`It came true: ${of.name}`)
+}
+
+interface Deadline {
+  /** Ms since 1970. */
+  readonly until: number
+  readonly signal: AbortSignal
+}
+
+/** Types a line on a console, and again every `againS`, until the output after its echo matches. */
+async function typeUntil(
+  lab: Lab,
+  { node, line, expect }: { node: string; line: string; expect: string },
+  { until, signal }: Deadline,
+  ask: AskCompute,
+): Promise<void> {
+  const record = lab.node(node)
+  const client = ask(record.compute_id)
+  for (;;) {
+    const left = (until - Date.now()) / 1000
+    if (left <= 0) throw new NotTrue('Nothing was shown in time')
+    try {
+      const input = { send: `${line}\r`, expect: afterEcho(line, expect), within_s: Math.min(againS, left) }
+      await client.expect(nodePathOf(lab, record), input, signal)
+      return
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.word !== 'not-in-time') throw error
+      if (Date.now() >= until) throw new NotTrue(error.message)
+    }
+  }
+}
+
+/** The expression, for output that follows the echo of the line: the line itself is no answer. */
+const afterEcho = (line: string, expect: string): string =>
+  `${line.slice(-maxEcho).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}[^\\n]*\\n(?s:.*?)(?:${expect})`
+
+async function linkIs(
+  lab: Lab,
+  { link, verdict }: Extract<DesiredCheck, { check: 'link' }>,
+  { until, signal }: Deadline,
+  ask: AskCompute,
+): Promise<void> {
+  const found = [...lab.document.links.values()].find(({ name }) => name != null && nameKey(name) === nameKey(link))
+  if (found === undefined) throw new NotTrue(`There is no link ${link}`)
+  for (;;) {
+    await freshLinks(lab, ask)
+    const state = lab.linkStates.get(found.link_id)
+    if (state?.verdict === verdict) return
+    if (Date.now() >= until)
+      throw new NotTrue(
+        `Its verdict is ${state?.verdict ?? 'unknown'}${state?.verdict_reason ? `: ${state.verdict_reason}` : ''}`,
+      )
+    await pause(lookMs, signal)
+    signal.throwIfAborted()
+  }
+}

@@ -1,0 +1,992 @@
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { isAlwaysOn, kindOf } from '../kinds/node.ts'
+import type { Desired, DesiredLink, DesiredNode, SegmentPort } from '../labfile/desired.ts'
+import { linkIdOf } from '../labfile/ids.ts'
+import type { LabLinkEnd } from '../model/lab/link.ts'
+import { isKnownKind, mapFields } from '../model/lab/node.ts'
+import { portsOf } from '../model/lab/ports.ts'
+import type { LabPlanStep, LabWithheldStep } from '../model/lab/topology.ts'
+import type { Filters } from '../schema/filters.ts'
+import type { LinkRecord, NodeMark, NodeRecord, ProjectRecord } from './document.ts'
+import { nameKey } from './names.ts'
+
+/**
+ * The planner: what must be done so that a lab is what its file says. Pure: it reads nothing but its arguments, and changes nothing.
+ * Applied in full, a second plan of the same file has no step.
+ */
+
+/** A lab as it is. */
+export interface Actual {
+  readonly project: ProjectRecord
+  readonly nodes: ReadonlyMap<string, NodeRecord>
+  readonly links: ReadonlyMap<string, LinkRecord>
+  /** Ids of the nodes that are not stopped. */
+  readonly running: ReadonlySet<string>
+  /** Digests of the configurations of nodes, by id and name. Absent: the configuration could not be read. */
+  readonly configs: ReadonlyMap<string, Readonly<Record<string, string>>>
+}
+
+/** What a plan may do beside changes that disturb nothing. */
+export interface PlanOptions {
+  readonly restart?: boolean
+  readonly recreate?: boolean
+  readonly delete_extra?: boolean
+  readonly config_from_file?: boolean
+  /** Objects that the file names count as made from it from now on, whoever made them. */
+  readonly take_over?: boolean
+  /** Whether nodes are started that the file does not exempt. */
+  readonly start?: boolean
+  /** Ids of computes, by the words of the file. */
+  readonly computes?: ReadonlyMap<string, string>
+}
+
+/** A link as it is wanted, with the numbers of all ports. The nodes are named, as they may not exist yet. */
+export interface WantedLink {
+  /** The id of a new link; undefined: any. */
+  readonly link_id: string | undefined
+  readonly name: string | null
+  readonly ends: readonly [WantedEnd, WantedEnd]
+  readonly filters: Filters
+  readonly filters_ab: Filters
+  readonly filters_ba: Filters
+  readonly suspend: boolean
+  readonly capture: { readonly file?: string } | undefined
+}
+interface WantedEnd {
+  readonly node: string
+  readonly adapter_number: number
+  readonly port_number: number
+}
+
+/** The settings of a node that the file decides, complete: they replace those of the record. */
+export type WantedSettings = Partial<
+  Pick<
+    NodeRecord,
+    'x' | 'y' | 'symbol' | 'labels' | 'after' | 'ready' | 'port_name_format' | 'custom_adapters' | 'console'
+  >
+> & { readonly console_type?: string }
+
+/** A change of a node. */
+export interface NodeChange {
+  readonly name?: string
+  readonly settings: WantedSettings
+  readonly properties: Readonly<Record<string, unknown>>
+  /** Names of the configurations that are taken from the file. */
+  readonly configs: readonly string[]
+}
+
+/** What may differ between a link and the file. */
+type LinkPart = 'impairment' | 'down' | 'up' | 'name' | 'capture'
+
+/** What a step does. */
+export type PlanTask =
+  | { readonly type: 'project'; readonly name: string }
+  | {
+      readonly type: 'create-node'
+      readonly want: DesiredNode
+      readonly node_id: string | undefined
+      readonly change: NodeChange
+    }
+  | { readonly type: 'make-node'; readonly want: DesiredNode; readonly node_id: string; readonly change: NodeChange }
+  | {
+      readonly type: 'change-node'
+      readonly want: DesiredNode
+      readonly node_id: string
+      readonly change: NodeChange
+      readonly stops: boolean
+    }
+  | {
+      readonly type: 'recreate-node'
+      readonly want: DesiredNode
+      readonly node_id: string
+      readonly change: NodeChange
+    }
+  | { readonly type: 'delete-node'; readonly node_id: string }
+  /** `isLate`: after an end was made anew. */
+  | { readonly type: 'create-link'; readonly link: WantedLink; readonly isLate: boolean }
+  | {
+      readonly type: 'change-link'
+      readonly link_id: string
+      readonly link: WantedLink
+      /** Whether the ends of the link that is there are in the other order. */
+      readonly isTurned: boolean
+      readonly parts: readonly LinkPart[]
+    }
+  | { readonly type: 'delete-link'; readonly link_id: string }
+  | { readonly type: 'start-node'; readonly name: string }
+
+/** A step with what it does. */
+export interface PlannedStep extends LabPlanStep {
+  readonly task: PlanTask
+}
+
+/** Something that is there and that the file does not decide. */
+export interface Extra {
+  readonly what: 'node' | 'segment' | 'link' | 'config'
+  readonly name: string
+  readonly because?: string
+}
+
+/** What must be done, in the order in which it is done. */
+export interface Plan {
+  readonly steps: readonly PlannedStep[]
+  /** Steps that need a flag. */
+  readonly withheld: readonly LabWithheldStep[]
+  readonly extra: readonly Extra[]
+  /** Marks of nodes that need no step: what the file says of them in its words, by id. */
+  readonly marks: ReadonlyMap<string, DesiredNode>
+  /** Links that need no step, and now count as made from the file. */
+  readonly linkMarks: readonly string[]
+}
+
+type Flag = LabWithheldStep['flag']
+
+/** A node of the file and the node that it is, if any. */
+interface Pair {
+  readonly want: DesiredNode
+  readonly have: NodeRecord | undefined
+  /** Whether absent keys mean defaults, and leaving the file means deletion. */
+  readonly isMade: boolean
+  state: 'there' | 'new' | 'anew' | 'outdated'
+  /** The flag of a withheld change, which links to new ports wait for. */
+  flag: Flag | undefined
+}
+
+/** A link of the file and the link that it is, if any. */
+interface Resolved {
+  readonly link: WantedLink
+  readonly want: DesiredLink
+  readonly have: LinkRecord | undefined
+}
+
+/** Order of the steps: no disk is destroyed before all else that does not need it is done. */
+const phases = {
+  ...{ project: 0, 'delete-link': 1, 'delete-segment': 2, 'create-node': 3, 'make-node': 3, 'change-node': 4 },
+  ...{ 'create-link': 5, 'change-link': 5, 'delete-node': 6, 'recreate-node': 7, 'late-link': 8, 'start-node': 9 },
+} as const
+
+/** The phase of a step. Steps of one phase do not depend on each other. */
+export const phaseOf = ({ task, what }: PlannedStep): number =>
+  task.type === 'delete-node' && what === 'segment'
+    ? phases['delete-segment']
+    : task.type === 'create-link' && task.isLate
+      ? phases['late-link']
+      : phases[task.type]
+
+/** Makes the plan. */
+export function planOf(desired: Desired, actual: Actual, options: PlanOptions = {}): Plan {
+  return new Planner(desired, actual, options).plan()
+}
+
+class Planner {
+  readonly #desired: Desired
+  readonly #actual: Actual
+  readonly #options: PlanOptions
+  readonly #steps: PlannedStep[] = []
+  readonly #withheld: LabWithheldStep[] = []
+  readonly #extra: Extra[] = []
+  readonly #marks = new Map<string, DesiredNode>()
+  readonly #linkMarks: string[] = []
+  /** Keys of the names that the file gives links. */
+  readonly #linkNames: ReadonlySet<string>
+  readonly #pairs = new Map<string, Pair>()
+  /** Pairs by the ids of their nodes. */
+  readonly #byId = new Map<string, Pair>()
+  /** Links by the ids of their nodes. */
+  readonly #linksOf = new Map<string, LinkRecord[]>()
+  /** The link at a port. */
+  readonly #atPort = new Map<string, LinkRecord>()
+  /** Settings of the ports of segments, by the key of the name and by number. */
+  readonly #ports = new Map<string, Map<number, SegmentPort>>()
+  /** Names of nodes that a step stops. */
+  readonly #stopped = new Set<string>()
+
+  constructor(desired: Desired, actual: Actual, options: PlanOptions) {
+    this.#desired = desired
+    this.#actual = actual
+    this.#options = options
+    this.#linkNames = new Set(desired.links.flatMap(({ name }) => (name === undefined ? [] : [nameKey(name)])))
+    for (const link of actual.links.values()) {
+      for (const end of link.nodes) {
+        this.#atPort.set(portKey(end), link)
+        const list = this.#linksOf.get(end.node_id)
+        if (list === undefined) this.#linksOf.set(end.node_id, [link])
+        else list.push(link)
+      }
+    }
+  }
+
+  plan(): Plan {
+    const { project } = this.#actual
+    if (project.name !== this.#desired.lab)
+      this.#add(
+        { do: 'update', what: 'project', name: this.#desired.lab, how: 'live', because: `its name is ${project.name}` },
+        { type: 'project', name: this.#desired.lab },
+      )
+    this.#pair()
+    const resolved = this.#resolve()
+    const places = placesOf(this.#desired)
+    for (const pair of this.#pairs.values()) this.#planNode(pair, places)
+    this.#planLinks(resolved)
+    this.#planLeft(resolved)
+    this.#planStarts()
+    return {
+      steps: this.#steps.sort((a, b) => phaseOf(a) - phaseOf(b)),
+      withheld: this.#withheld,
+      extra: this.#extra,
+      marks: this.#marks,
+      linkMarks: this.#linkMarks,
+    }
+  }
+
+  #add(step: LabPlanStep, task: PlanTask): void {
+    this.#steps.push({ ...step, task })
+  }
+
+  /** Adds a step if its flag is given; otherwise withholds it. */
+  #addIf(flag: Flag | undefined, step: LabPlanStep, task: PlanTask): boolean {
+    const isAllowed = flag === undefined || this.#options[flag] === true
+    if (isAllowed) this.#add(step, task)
+    else this.#withheld.push({ ...step, flag })
+    return isAllowed
+  }
+
+  /** Finds the nodes of the file: by name, by the earlier name, then a renamed one by its id. */
+  #pair(): void {
+    const byName = new Map([...this.#actual.nodes.values()].map((node) => [nameKey(node.name), node]))
+    const found = new Map<DesiredNode, NodeRecord>()
+    const taken = new Set<string>()
+    const take = (want: DesiredNode, node: NodeRecord | undefined) => {
+      if (node === undefined || taken.has(node.node_id) || found.has(want)) return
+      found.set(want, node)
+      taken.add(node.node_id)
+    }
+    const { nodes } = this.#desired
+    for (const want of nodes) take(want, byName.get(nameKey(want.name)))
+    for (const want of nodes) if (want.was !== undefined) take(want, byName.get(nameKey(want.was)))
+    for (const want of nodes) {
+      const node = this.#actual.nodes.get(want.node_id)
+      if (node?.file?.made === true) take(want, node)
+    }
+    for (const want of nodes) {
+      const have = found.get(want)
+      const isMade = have === undefined || have.file?.made === true || this.#options.take_over === true
+      const pair: Pair = { want, have, isMade, state: have === undefined ? 'new' : 'there', flag: undefined }
+      this.#pairs.set(nameKey(want.name), pair)
+      if (have !== undefined) this.#byId.set(have.node_id, pair)
+    }
+  }
+
+  /** Finds the links of the file, and chooses the ports of segments that it leaves open. */
+  #resolve(): Resolved[] {
+    const byName = new Map<string, LinkRecord>()
+    for (const link of this.#actual.links.values()) if (link.name != null) byName.set(nameKey(link.name), link)
+    const matched = new Set<LinkRecord>()
+    const wants = this.#desired.links.map((want) => ({
+      want,
+      have: undefined as LinkRecord | undefined,
+      ports: [undefined, undefined] as [number | undefined, number | undefined],
+    }))
+    const numbered = new Set(
+      this.#desired.links.flatMap(({ ends }) =>
+        ends.flatMap(({ node, port_number }) => (port_number === undefined ? [] : [`${nameKey(node)}/${port_number}`])),
+      ),
+    )
+    const found = (it: (typeof wants)[number], link: LinkRecord | undefined): boolean => {
+      if (link === undefined || matched.has(link)) return false
+      const ports = this.#fits(it.want, link)
+      if (ports === undefined) return false
+      // Another link asks for that port by its number.
+      if (
+        it.want.ends.some(
+          ({ node, port_number }, index) =>
+            port_number === undefined && numbered.has(`${nameKey(node)}/${ports[index as 0 | 1]}`),
+        )
+      )
+        return false
+      matched.add(link)
+      it.have = link
+      it.ports = ports
+      return true
+    }
+    // First the links whose ends are given in full, so that they are not taken for others.
+    for (const isOpen of [false, true])
+      for (const it of wants) {
+        if (it.want.ends.some(({ port_number }) => port_number === undefined) !== isOpen) continue
+        if (it.want.name !== undefined && found(it, byName.get(nameKey(it.want.name)))) continue
+        for (const link of this.#candidates(it.want)) if (found(it, link)) break
+      }
+    const used = new Map<string, Set<number>>()
+    const use = (node: string, port: number | undefined) => {
+      if (port === undefined) return
+      const key = nameKey(node)
+      used.set(key, (used.get(key) ?? new Set()).add(port))
+    }
+    for (const { want, ports } of wants)
+      for (const [index, end] of want.ends.entries()) use(end.node, end.port_number ?? ports[index as 0 | 1])
+    // Ports of links that stay, though the file does not have them.
+    for (const link of this.#actual.links.values()) {
+      if (matched.has(link) || isLinkMade(link)) continue
+      for (const { node_id, port_number } of link.nodes) {
+        const pair = this.#byId.get(node_id)
+        if (pair?.want.segment !== undefined) use(pair.want.name, port_number)
+      }
+    }
+    const lowest = new Map<string, number>()
+    return wants.map(({ want, have, ports }) => {
+      const ends = want.ends.map((end, index) => {
+        let port = end.port_number ?? ports[index as 0 | 1]
+        if (port === undefined) {
+          const key = nameKey(end.node)
+          const taken = used.get(key) ?? new Set<number>()
+          port = lowest.get(key) ?? 0
+          while (taken.has(port)) port += 1
+          lowest.set(key, port)
+          use(end.node, port)
+        }
+        if (this.#pairs.get(nameKey(end.node))?.want.segment !== undefined) this.#notePort(end.node, port, end.port)
+        return { node: end.node, adapter_number: end.adapter_number, port_number: port }
+      }) as [WantedEnd, WantedEnd]
+      const isSame = JSON.stringify(want.filters_ab) === JSON.stringify(want.filters_ba)
+      const link: WantedLink = {
+        link_id: this.#freeLinkId(linkIdOf(this.#desired.lab, want.name ?? ends), matched),
+        name: want.name ?? null,
+        ends,
+        filters: isSame ? want.filters_ab : {},
+        filters_ab: isSame ? {} : want.filters_ab,
+        filters_ba: isSame ? {} : want.filters_ba,
+        suspend: want.suspend,
+        capture: want.capture,
+      }
+      return { link, want, have }
+    })
+  }
+
+  /** The id, unless a link has it that stays. */
+  #freeLinkId(id: string, matched: ReadonlySet<LinkRecord>): string | undefined {
+    const other = this.#actual.links.get(id)
+    return other === undefined || (!matched.has(other) && isLinkMade(other)) ? id : undefined
+  }
+
+  #notePort(node: string, port: number, settings: SegmentPort | undefined): void {
+    const key = nameKey(node)
+    const ports = this.#ports.get(key) ?? new Map<number, SegmentPort>()
+    this.#ports.set(key, ports.set(port, { ...ports.get(port), ...settings }))
+  }
+
+  /** The ports of a link, in the order of the wanted ends, when it is between these ends. */
+  #fits(want: DesiredLink, link: LinkRecord): [number, number] | undefined {
+    const isAt = (end: DesiredLink['ends'][number], at: LabLinkEnd) =>
+      this.#pairs.get(nameKey(end.node))?.have?.node_id === at.node_id &&
+      end.adapter_number === at.adapter_number &&
+      (end.port_number ?? at.port_number) === at.port_number
+    const [a, b] = link.nodes as [LabLinkEnd, LabLinkEnd]
+    const [first, second] = want.ends
+    if (isAt(first, a) && isAt(second, b)) return [a.port_number, b.port_number]
+    if (isAt(first, b) && isAt(second, a)) return [b.port_number, a.port_number]
+    return undefined
+  }
+
+  /** Links that may be the wanted one: at an end with a known port, else all of a segment. */
+  #candidates(want: DesiredLink): readonly LinkRecord[] {
+    const known = want.ends.find(({ port_number }) => port_number !== undefined)
+    const end = known ?? want.ends[0]
+    const node_id = this.#pairs.get(nameKey(end.node))?.have?.node_id
+    if (node_id === undefined) return []
+    if (known?.port_number === undefined) return this.#linksOf.get(node_id) ?? []
+    const link = this.#atPort.get(
+      portKey({ node_id, adapter_number: known.adapter_number, port_number: known.port_number }),
+    )
+    return link === undefined ? [] : [link]
+  }
+
+  #planNode(pair: Pair, places: ReadonlyMap<string, { x: number; y: number }>): void {
+    const { want, have, isMade } = pair
+    const what = want.segment === undefined ? 'node' : 'segment'
+    const { name } = want
+    const place = places.get(nameKey(name))
+    const ports = this.#segmentPorts(pair)
+    const all: NodeChange = {
+      settings: { ...settingsOf(want), ...(want.settings.x === undefined && want.settings.y === undefined && place) },
+      properties: { ...want.properties, ...ports },
+      configs: Object.keys(want.configs),
+    }
+    if (have === undefined) {
+      const node_id = this.#actual.nodes.has(want.node_id) ? undefined : want.node_id
+      this.#add({ do: 'create', what, name, how: 'live' }, { type: 'create-node', want, node_id, change: all })
+      return
+    }
+    const { node_id } = have
+    const anew = this.#whyAnew(pair)
+    if (anew !== undefined) {
+      const step = { do: 'update', what, name, how: 'recreate', because: anew } as const
+      pair.state = 'anew'
+      if (!this.#addIf('recreate', step, { type: 'recreate-node', want, node_id, change: all })) {
+        pair.state = 'outdated'
+        pair.flag = 'recreate'
+      } else if (this.#actual.running.has(node_id)) this.#stopped.add(name)
+      return
+    }
+    const { live, restarting } = this.#differences(pair, all)
+    const isRunning = this.#actual.running.has(node_id)
+    const configs = this.#configs(pair, isRunning ? restarting : live)
+    if (have.unmade !== undefined) {
+      const change = merged(live.change, restarting.change)
+      const step = { do: 'create', what, name, how: 'live', because: 'its compute could not make it' } as const
+      this.#add(step, { type: 'make-node', want, node_id, change })
+      return
+    }
+    const needsRestart = isRunning && restarting.names.length > 0
+    const now = isRunning
+      ? live
+      : { names: [...live.names, ...restarting.names], change: merged(live.change, restarting.change) }
+    if (needsRestart && this.#options.restart === true) {
+      const because = [...live.names, ...restarting.names].join(', ')
+      this.#add(
+        { do: 'update', what, name, how: 'restart', because },
+        { type: 'change-node', want, node_id, change: merged(live.change, restarting.change), stops: true },
+      )
+      this.#stopped.add(name)
+      return
+    }
+    if (needsRestart) {
+      const because = restarting.names.join(', ')
+      this.#withheld.push({ do: 'update', what, name, how: 'restart', because, flag: 'restart' })
+      pair.state = 'outdated'
+      pair.flag = 'restart'
+    }
+    if (now.names.length > 0)
+      this.#add(
+        { do: 'update', what, name, how: 'live', because: now.names.join(', ') },
+        { type: 'change-node', want, node_id, change: now.change, stops: false },
+      )
+    else if (!needsRestart && (isMade || configs)) this.#marks.set(node_id, want)
+  }
+
+  /** Why a node must be made anew; undefined: it need not. */
+  #whyAnew({ want, have, isMade }: Pair): string | undefined {
+    if (have === undefined) return undefined
+    if (have.node_type !== want.kind) return `its kind is ${have.node_type}, ${want.kind} in the file`
+    const compute = want.compute_id && (this.#options.computes?.get(want.compute_id) ?? want.compute_id)
+    if (compute !== undefined && compute !== '' && compute !== have.compute_id)
+      return `it is on the compute ${have.compute_id}`
+    if (!isMade) return undefined
+    const { create, update } = kindOf(want.kind)
+    for (const [key, value] of Object.entries(want.properties)) {
+      if (key in create.properties && !(key in update.properties) && !isShown(have, key, value))
+        return `${key} is read at creation only`
+    }
+    const before = have.file?.day0
+    if (have.file?.made === true && before !== want.day0?.digest && (before !== undefined || want.day0 !== undefined))
+      return 'day0 is read at creation only'
+    return undefined
+  }
+
+  /** The ports of a segment, as members of its properties. Those of links that others made stay as they are. */
+  #segmentPorts({ want, have, isMade }: Pair): Record<string, unknown> {
+    const { segment, kind, properties } = want
+    if (segment === undefined) return {}
+    const numbers = new Map(this.#ports.get(nameKey(want.name)))
+    if (kind === 'nat') {
+      if ('port_count' in properties) return {}
+      // In steps of eight, as a nat must be stopped to get more.
+      const most = Math.max(0, ...numbers.keys(), ...this.#foreignPorts(have))
+      const present = isMade ? 0 : Number(have?.properties.port_count ?? 0)
+      return { port_count: Math.max(present, Math.min(64, 8 * Math.ceil((most + 1) / 8))) }
+    }
+    for (const port of Object.keys(segment.ports)) if (!numbers.has(Number(port))) numbers.set(Number(port), {})
+    const usual = kind !== 'cloud' ? usualPorts : Object.keys(segment.everyPort).length > 0 ? 1 : 0
+    for (let port = 0; port < usual; port++) if (!numbers.has(port)) numbers.set(port, {})
+    const there = new Map(portList(have).map((port) => [port.port_number, port]))
+    // Ports of others stay: those with their links, and in a segment that the file did not make all.
+    const others = isMade ? this.#foreignPorts(have) : [...there.keys()]
+    const isOurs = (port: number) => this.#ports.get(nameKey(want.name))?.has(port) || segment.ports[port] !== undefined
+    const kept = new Set(others.filter((port) => there.has(port) && !isOurs(port)))
+    for (const port of kept) numbers.set(port, {})
+    const list = [...numbers]
+      .sort(([a], [b]) => a - b)
+      .map(([port_number, settings]) => {
+        const present = there.get(port_number)
+        if (present !== undefined && kept.has(port_number)) return present
+        return {
+          ...portDefaults(kind, port_number),
+          ...segment.everyPort,
+          ...segment.ports[port_number],
+          ...settings,
+          port_number,
+        }
+      })
+    return { ports_mapping: list }
+  }
+
+  /** Numbers of the ports of a segment that links of others use. */
+  #foreignPorts(have: NodeRecord | undefined): number[] {
+    if (have === undefined) return []
+    return (this.#linksOf.get(have.node_id) ?? [])
+      .filter((link) => !isLinkMade(link))
+      .flatMap(({ nodes }) =>
+        nodes.filter(({ node_id }) => node_id === have.node_id).map(({ port_number }) => port_number),
+      )
+  }
+
+  /** What differs between a node and the file: what changes at once, and what needs a restart of a running node. */
+  #differences({ want, have, isMade }: Pair, all: NodeChange): { live: Differences; restarting: Differences } {
+    const record = have as NodeRecord
+    const live = new DifferenceList()
+    const restarting = new DifferenceList()
+    const descriptor: KindDescriptor = kindOf(want.kind)
+    const isFree = (key: string) => isAlwaysOn(want.kind) || descriptor.liveFields?.includes(key) === true
+    if (record.name !== want.name) (descriptor.name === 'hypervisor' ? restarting : live).rename(record.name, want.name)
+    const mark = record.file
+    for (const key of settingKeys) {
+      const given = all.settings[key]
+      const isGiven =
+        given !== undefined &&
+        (!(key === 'x' || key === 'y') || want.settings[key] !== undefined || mark?.keys.includes(key) === true)
+      const isReset =
+        isMade && !isGiven && key !== 'x' && key !== 'y' && key !== 'console' && mark?.own?.includes(key) !== true
+      if (!isGiven && !isReset) continue
+      const value = isGiven ? given : settingDefault(want.kind, key)
+      const now = key === 'labels' ? (record.labels ?? {}) : record[key]
+      if (same(now, value) || value === undefined) continue
+      const needsStop = key === 'custom_adapters' || key === 'console_type'
+      ;(needsStop && !isAlwaysOn(want.kind) ? restarting : live).setting(key, value)
+    }
+    for (const [key, value] of Object.entries(all.properties)) {
+      if (isShown(record, key, value)) continue
+      ;(isFree(key) ? live : restarting).property(key, value, record.properties[key])
+    }
+    if (isMade)
+      for (const [key, value] of defaultsOf(want.kind, record)) {
+        if (key in all.properties || mark?.own?.includes(key) || same(record.properties[key], value)) continue
+        ;(isFree(key) ? live : restarting).property(key, value, record.properties[key])
+      }
+    return { live, restarting }
+  }
+
+  /** Adds the configurations that are taken from the file, withholds conflicts, and tells those that only the node changed. */
+  #configs({ want, have, isMade }: Pair, into: DifferenceList | Differences): boolean {
+    const record = have as NodeRecord
+    const bases = record.file?.configs ?? {}
+    const now = this.#actual.configs.get(record.node_id) ?? {}
+    const { configs = {} }: KindDescriptor = kindOf(want.kind)
+    for (const [name, place] of Object.entries(configs)) {
+      const config = want.configs[name]
+      const [base, digest] = [bases[name], now[name]]
+      const word = name === 'startup' ? 'config' : `${name} config`
+      const isNodeChanged = digest !== undefined && digest !== base?.node
+      if (config === undefined) {
+        // It has left the file: a node that still has it loses it, where its kind can be without.
+        if (isMade && base !== undefined && !isNodeChanged && place.keepsEmpty === true && digest !== emptyDigest)
+          (into as DifferenceList).property(place.field, '', undefined, word)
+        continue
+      }
+      if (digest === config.digest) continue
+      if (base?.file === config.digest) {
+        if (isNodeChanged)
+          this.#extra.push({
+            what: 'config',
+            name: want.name,
+            because: `its ${word} was changed on the node; save takes it over`,
+          })
+        continue
+      }
+      const isEmpty = digest === undefined || digest === emptyDigest
+      if (isNodeChanged && !isEmpty && this.#options.config_from_file !== true) {
+        const because = `its ${word} differs in the file and on the node`
+        this.#withheld.push({
+          do: 'update',
+          what: 'node',
+          name: want.name,
+          how: this.#actual.running.has(record.node_id) ? 'restart' : 'live',
+          because,
+          flag: 'config_from_file',
+        })
+        continue
+      }
+      ;(into as DifferenceList).config(name, word)
+    }
+    return Object.keys(want.configs).length > 0
+  }
+
+  #planLinks(resolved: readonly Resolved[]): void {
+    for (const { link, have, want } of resolved) {
+      const name = linkName(link)
+      const what = 'link'
+      if (have !== undefined) {
+        const isTurned = this.#isTurned(link, have)
+        const parts = this.#linkDifferences(link, have, want, isTurned)
+        if (parts.length > 0)
+          this.#add(
+            { do: 'update', what, name, how: 'live', because: parts.join(', ') },
+            { type: 'change-link', link_id: have.link_id, link, isTurned, parts },
+          )
+        else if (have.file === undefined && this.#options.take_over === true) this.#linkMarks.push(have.link_id)
+        continue
+      }
+      const pairs = link.ends.map(({ node }) => this.#pairs.get(nameKey(node)) as Pair)
+      // A port that a withheld change would make.
+      const lacking = pairs.find(
+        (pair, index) => pair.state === 'outdated' && !hasPort(pair.have as NodeRecord, link.ends[index] as WantedEnd),
+      )
+      if (lacking?.flag !== undefined) {
+        const because = `${lacking.want.name} lacks the port until it is changed`
+        this.#withheld.push({ do: 'create', what, name, how: 'live', because, flag: lacking.flag })
+        continue
+      }
+      const blocking = pairs.flatMap(({ have: node }, index) => {
+        const end = link.ends[index] as WantedEnd
+        const other = node && this.#atPort.get(portKey({ ...end, node_id: node.node_id }))
+        return other !== undefined && !isLinkMade(other) ? [other] : []
+      })
+      if (blocking.length > 0 && this.#options.delete_extra !== true) {
+        const because = 'a link that is not of the file is at its port'
+        this.#withheld.push({ do: 'create', what, name, how: 'live', because, flag: 'delete_extra' })
+        continue
+      }
+      for (const other of blocking) this.#deleteLink(other, 'it is at a port of a link of the file')
+      const isLate = pairs.some(({ state }) => state === 'anew')
+      this.#add({ do: 'create', what, name, how: 'live' }, { type: 'create-link', link, isLate })
+    }
+  }
+
+  readonly #deletedLinks = new Set<string>()
+  #deleteLink(link: LinkRecord, because?: string): void {
+    if (this.#deletedLinks.has(link.link_id)) return
+    this.#deletedLinks.add(link.link_id)
+    this.#add(
+      {
+        do: 'delete',
+        what: 'link',
+        name: this.#nameOfLink(link),
+        how: 'live',
+        ...(because !== undefined && { because }),
+      },
+      { type: 'delete-link', link_id: link.link_id },
+    )
+  }
+
+  #isTurned({ ends: [first] }: WantedLink, { nodes: [a] }: LinkRecord): boolean {
+    const node_id = this.#pairs.get(nameKey(first.node))?.have?.node_id as string
+    return a !== undefined && portKey({ ...first, node_id }) !== portKey(a)
+  }
+
+  #linkDifferences(link: WantedLink, have: LinkRecord, want: DesiredLink, isTurned: boolean): LinkPart[] {
+    const isMade = isLinkMade(have) || this.#options.take_over === true
+    const there = [allFilters(have.filters, have.filters_ab), allFilters(have.filters, have.filters_ba)]
+    if (isTurned) there.reverse()
+    const isGiven = isMade || Object.keys(want.filters_ab).length + Object.keys(want.filters_ba).length > 0
+    const names: LinkPart[] = []
+    if (isGiven && !(same(there[0], want.filters_ab) && same(there[1], want.filters_ba))) names.push('impairment')
+    if (link.suspend !== have.suspend && (isMade || link.suspend)) names.push(link.suspend ? 'down' : 'up')
+    const hasOther = have.name != null && this.#linkNames.has(nameKey(have.name))
+    if (link.name !== (have.name ?? null) && (isMade || link.name !== null || hasOther)) names.push('name')
+    if (want.capture !== undefined && have.capture === null) names.push('capture')
+    return names
+  }
+
+  #nameOfLink(link: LinkRecord): string {
+    if (link.name != null) return link.name
+    const ends = link.nodes.map((end) => {
+      const node = this.#actual.nodes.get(end.node_id)
+      return `${node?.name ?? end.node_id}:${end.adapter_number}/${end.port_number}`
+    })
+    return ends.join(' -- ')
+  }
+
+  /** What is there and not in the file. */
+  #planLeft(resolved: readonly Resolved[]): void {
+    const kept = new Set(resolved.map(({ have }) => have?.link_id))
+    for (const link of this.#actual.links.values()) {
+      if (kept.has(link.link_id)) continue
+      if (isLinkMade(link)) this.#deleteLink(link, 'it has left the file')
+      else if (!this.#deletedLinks.has(link.link_id)) this.#extra.push({ what: 'link', name: this.#nameOfLink(link) })
+    }
+    for (const node of this.#actual.nodes.values()) {
+      if (this.#byId.has(node.node_id)) continue
+      const isSegment = isSegmentKind(node.node_type)
+      const what = isSegment ? 'segment' : 'node'
+      if (node.file?.made !== true) {
+        this.#extra.push({ what, name: node.name })
+        continue
+      }
+      const step = { do: 'delete', what, name: node.name, how: 'live', because: 'it has left the file' } as const
+      this.#addIf(isSegment ? undefined : 'delete_extra', step, { type: 'delete-node', node_id: node.node_id })
+    }
+  }
+
+  #planStarts(): void {
+    for (const { want, have } of this.#pairs.values()) {
+      const isStopped = this.#stopped.has(want.name)
+      const isWanted =
+        this.#options.start === true && want.start && !(have !== undefined && this.#actual.running.has(have.node_id))
+      if (!isStopped && !isWanted) continue
+      // It runs from its creation on.
+      if (have === undefined && isAlwaysOn(want.kind)) continue
+      const what = want.segment === undefined ? 'node' : 'segment'
+      this.#add(
+        {
+          do: 'start',
+          what,
+          name: want.name,
+          how: 'live',
+          ...(isStopped && { because: 'it was stopped for its change' }),
+        },
+        { type: 'start-node', name: want.name },
+      )
+    }
+  }
+}
+
+/** Changes with their names, for people. */
+interface Differences {
+  readonly names: readonly string[]
+  readonly change: NodeChange
+}
+
+class DifferenceList implements Differences {
+  readonly names: string[] = []
+  #name: string | undefined
+  readonly #settings: Record<string, unknown> = {}
+  readonly #properties: Record<string, unknown> = {}
+  readonly #configs: string[] = []
+
+  get change(): NodeChange {
+    return {
+      ...(this.#name !== undefined && { name: this.#name }),
+      settings: this.#settings as WantedSettings,
+      properties: this.#properties,
+      configs: this.#configs,
+    }
+  }
+
+  rename(from: string, to: string): void {
+    this.#name = to
+    this.names.push(`its name was ${from}`)
+  }
+
+  setting(key: string, value: unknown): void {
+    this.#settings[key] = value
+    const name = key === 'x' || key === 'y' ? 'at' : key
+    if (!this.names.includes(name)) this.names.push(name)
+  }
+
+  property(key: string, value: unknown, before: unknown, name = key): void {
+    this.#properties[key] = value
+    const isShort = [value, before].every((it) => typeof it === 'number' || typeof it === 'boolean')
+    this.names.push(isShort ? `${name} ${before} -> ${value}` : name === 'ports_mapping' ? 'ports' : name)
+  }
+
+  config(name: string, word: string): void {
+    this.#configs.push(name)
+    this.names.push(word)
+  }
+}
+
+const merged = (a: NodeChange, b: NodeChange): NodeChange => ({
+  ...a,
+  ...b,
+  settings: { ...a.settings, ...b.settings },
+  properties: { ...a.properties, ...b.properties },
+  configs: [...a.configs, ...b.configs],
+})
+
+const segmentKinds: ReadonlySet<string> = new Set(['switch', 'hub', 'nat', 'cloud'])
+/** Whether nodes of a kind are segments of a lab file. */
+export const isSegmentKind = (kind: string): boolean => segmentKinds.has(kind)
+/** Ports that a switch or hub has without being told. */
+const usualPorts = 8
+/** SHA-256 of an empty text. */
+const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
+
+/** The keys of a record that the file decides. */
+const settingKeys = [
+  ...['x', 'y', 'symbol', 'labels', 'after', 'ready', 'port_name_format', 'custom_adapters', 'console', 'console_type'],
+] as (keyof WantedSettings)[]
+
+function settingsOf({ settings, labels, after, ready }: DesiredNode): WantedSettings {
+  return {
+    ...settings,
+    ...(Object.keys(labels).length > 0 && { labels }),
+    ...(after.length > 0 && { after: [...after] }),
+    ...(ready !== undefined && { ready }),
+  }
+}
+
+/** The default of a setting; undefined: it has none, and is left as it is. */
+function settingDefault(kind: DesiredNode['kind'], key: keyof WantedSettings): unknown {
+  const { portNameFormat, node } = kindOf(kind)
+  if (key === 'port_name_format') return portNameFormat ?? mapFields.port_name_format.default
+  if (key === 'console_type') return node.properties.console_type?.default
+  if (key === 'console') return undefined
+  return mapFields[key as keyof typeof mapFields].default ?? null
+}
+
+/** The settings of a node that is made anew: what the file does not give has its default, but for the place. */
+export const completeSettings = (kind: DesiredNode['kind'], settings: WantedSettings): WantedSettings => ({
+  ...Object.fromEntries(
+    settingKeys
+      .filter((key) => key !== 'x' && key !== 'y' && key !== 'console')
+      .map((key) => [key, structuredClone(settingDefault(kind, key))]),
+  ),
+  ...settings,
+})
+
+/** The properties of a kind that an update can set and that have a default. */
+function defaultsOf(kind: DesiredNode['kind'], record: NodeRecord): readonly (readonly [string, unknown])[] {
+  const { ownValues } = kindOf(kind)
+  const own = ownValues?.(record.properties) ?? []
+  return staticDefaults(kind).filter(([key]) => !own.includes(key))
+}
+
+const defaults = new Map<string, readonly (readonly [string, unknown])[]>()
+function staticDefaults(kind: DesiredNode['kind']): readonly (readonly [string, unknown])[] {
+  const known = defaults.get(kind)
+  if (known !== undefined) return known
+  const { node, update, configs = {} }: KindDescriptor = kindOf(kind)
+  const fields = new Set(Object.values(configs).map(({ field }) => field))
+  const found = Object.entries(node.properties).flatMap(([key, schema]) =>
+    schema.default !== undefined && key in update.properties && !fields.has(key) && !notProperties.has(key)
+      ? [[key, schema.default] as const]
+      : [],
+  )
+  defaults.set(kind, found)
+  return found
+}
+/** Members of the update of a kind that are settings of the record, or ports. */
+const notProperties: ReadonlySet<string> = new Set([
+  'name',
+  'console',
+  'console_type',
+  'custom_adapters',
+  'ports_mapping',
+  'port_count',
+])
+
+/** The settings of a new port of a segment. */
+function portDefaults(kind: DesiredNode['kind'], port_number: number): Record<string, unknown> {
+  const port = kindOf(kind).node.properties.ports_mapping?.items?.properties ?? {}
+  const given = Object.entries(port as Record<string, { default?: unknown }>).flatMap(([key, schema]) =>
+    schema.default === undefined ? [] : [[key, schema.default] as const],
+  )
+  return { name: `Ethernet${port_number}`, ...Object.fromEntries(given) }
+}
+
+const portList = (node: NodeRecord | undefined): { port_number: number }[] =>
+  Array.isArray(node?.properties.ports_mapping) ? (node.properties.ports_mapping as { port_number: number }[]) : []
+
+/** Whether a node has a value of the file: it shows it, or it shows what it showed after it had taken it. */
+function isShown({ properties, file }: NodeRecord, key: string, value: unknown): boolean {
+  const shown = properties[key]
+  if (key === 'ports_mapping' ? samePorts(shown, value) : same(shown, value)) return true
+  const taken = file?.shownAs?.[key]
+  return taken !== undefined && taken[0] === fingerprint(value) && taken[1] === fingerprint(shown)
+}
+
+/** Ports as they are compared: by number, without absent members. */
+const samePorts = (a: unknown, b: unknown): boolean => {
+  const sorted = (list: unknown) =>
+    Array.isArray(list) ? [...(list as { port_number: number }[])].sort((x, y) => x.port_number - y.port_number) : list
+  return same(sorted(a), sorted(b))
+}
+
+/** What a node shows of the keys of the file, for the mark of its record. `made`: the file made it. */
+export function markOf(
+  want: DesiredNode,
+  record: NodeRecord,
+  { made, configs }: Pick<NodeMark, 'made' | 'configs'>,
+  isNew: boolean,
+): NodeMark {
+  const keys = [...Object.keys(want.settings), ...Object.keys(want.properties)]
+  const shownAs = Object.entries(want.properties).flatMap(([key, value]) => {
+    const shown = record.properties[key]
+    return same(shown, value) ? [] : [[key, [fingerprint(value), fingerprint(shown)]] as const]
+  })
+  const own = isNew
+    ? [
+        ...defaultsOf(want.kind, record)
+          .filter(([key, value]) => !(key in want.properties) && !same(record.properties[key], value))
+          .map(([key]) => key),
+        ...(want.settings.console_type === undefined &&
+        record.console_type !== settingDefault(want.kind, 'console_type')
+          ? ['console_type']
+          : []),
+      ]
+    : (record.file?.own ?? [])
+  return {
+    made,
+    keys,
+    configs,
+    ...(own.length > 0 && { own }),
+    ...(shownAs.length > 0 && { shownAs: Object.fromEntries(shownAs) }),
+    ...(want.day0 !== undefined && { day0: want.day0.digest }),
+  }
+}
+
+/** Places for the nodes without one: a grid below those that have one, in the order of the file. */
+function placesOf({ nodes }: Desired): Map<string, { x: number; y: number }> {
+  const without = nodes.filter(({ settings }) => settings.x === undefined && settings.y === undefined)
+  const columns = Math.max(1, Math.ceil(Math.sqrt(without.length)))
+  const below = nodes.filter(({ settings }) => settings.y !== undefined).map(({ settings }) => settings.y as number)
+  const top = below.length === 0 ? 0 : Math.max(...below) + gridStep
+  return new Map(
+    without.map(({ name }, index) => [
+      nameKey(name),
+      { x: gridStep * (index % columns), y: top + gridStep * Math.floor(index / columns) },
+    ]),
+  )
+}
+/** Distance of nodes that are placed on a grid, pixels. */
+const gridStep = 120
+
+/** Whether a link was made from the file. */
+const isLinkMade = ({ file }: LinkRecord): boolean => file?.made === true
+
+const portKey = ({
+  node_id,
+  adapter_number,
+  port_number,
+}: Pick<LabLinkEnd, 'node_id' | 'adapter_number' | 'port_number'>): string =>
+  `${node_id}/${adapter_number}/${port_number}`
+
+const hasPort = (node: NodeRecord, { adapter_number, port_number }: WantedEnd): boolean =>
+  !isKnownKind(node.node_type) ||
+  portsOf(node).some((port) => port.adapter_number === adapter_number && port.port_number === port_number)
+
+/** The name of a link for people. */
+export const linkName = ({ name, ends }: Pick<WantedLink, 'name' | 'ends'>): string =>
+  name ?? ends.map(({ node, adapter_number, port_number }) => `${node}:${adapter_number}/${port_number}`).join(' -- ')
+
+/** All filters of one direction that do something. */
+function allFilters(both: Filters, one: Filters): Filters {
+  const all = Object.entries({ ...both, ...one }).filter(([, value]) => {
+    const [first] = value as readonly unknown[]
+    return first !== 0 && first !== ''
+  })
+  return Object.fromEntries(all)
+}
+
+/** Whether two JSON values are equal; the order of members and absent ones do not count. */
+export const same = (a: unknown, b: unknown): boolean => a === b || stable(a) === stable(b)
+
+function stable(value: unknown): string {
+  if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'undefined'
+  if (Array.isArray(value)) return `[${value.map(stable).join(',')}]`
+  const members = Object.entries(value).filter(([, it]) => it !== undefined)
+  members.sort(([a], [b]) => (a < b ? -1 : 1))
+  return `{${members.map(([key, it]) => `${JSON.stringify(key)}:${stable(it)}`).join(',')}}`
+}
+
+/** A short digest of a JSON value (53 bits, cyrb53): to notice a change, not against forgery. It keeps secrets out of records. */
+export function fingerprint(value: unknown): string {
+  const text = stable(value)
+  let [high, low] = [0xdeadbeef, 0x41c6ce57]
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index)
+    high = Math.imul(high ^ code, 2654435761)
+    low = Math.imul(low ^ code, 1597334677)
+  }
+  high = Math.imul(high ^ (high >>> 16), 2246822507) ^ Math.imul(low ^ (low >>> 13), 3266489909)
+  low = Math.imul(low ^ (low >>> 16), 2246822507) ^ Math.imul(high ^ (high >>> 13), 3266489909)
+  return (4294967296 * (2097151 & low) + (high >>> 0)).toString(36)
+}

@@ -1,0 +1,648 @@
+import { ignore } from '../async/ignore.ts'
+import { mapLimit } from '../async/map-limit.ts'
+import { sha256, toHex } from '../auth/secret.ts'
+import { ApiError, conflict } from '../errors/api-error.ts'
+import { isoImage } from '../iso/iso9660.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf } from '../kinds/node.ts'
+import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
+import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
+import type { LabJobStep, LabPlan, LabTopology } from '../model/lab/topology.ts'
+import { startCapture } from './captures.ts'
+import { Changes, type LinkRecord, type NodeMark, type NodeRecord, type ProjectRecord } from './document.ts'
+import { given } from './fields.ts'
+import type { EditStep } from './history.ts'
+import type { JobState, StartedJob } from './jobs.ts'
+import type { Lab, LabNews } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { createLink, removeLink, unwire, updateLink } from './links.ts'
+import { nameKey } from './names.ts'
+import { actOn, createNode, nodePathOf, removeNode, updateNode } from './nodes.ts'
+import { joinLinks, requireMade } from './placeholders.ts'
+import {
+  type Actual,
+  completeSettings,
+  isSegmentKind,
+  markOf,
+  type NodeChange,
+  type Plan,
+  type PlannedStep,
+  type PlanOptions,
+  phaseOf,
+  planOf,
+  same,
+  type WantedLink,
+} from './plan.ts'
+import { rollBack } from './undo.ts'
+
+/** Steps of one phase that are taken concurrently. */
+const maxAtOnce = 6
+/** Most steps that a job shows. */
+const maxShown = 100
+/** The file of a CD that is made for a machine, in its directory. */
+const cdName = 'day0.iso'
+
+/** The nodes and links of a lab. */
+export function topologyOf(lab: Lab): LabTopology {
+  const nodes = [...lab.document.nodes.values()].map((record) => lab.nodeView(record))
+  return {
+    revision: lab.document.project.revision,
+    nodes: nodes.filter(({ node_type }) => !isSegmentKind(node_type)),
+    links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
+    segments: nodes.filter(({ node_type }) => isSegmentKind(node_type)),
+  }
+}
+
+/** The entity tag of a revision. */
+export const revisionTag = ({ revision }: Pick<ProjectRecord, 'revision'>): string => `"${revision}"`
+
+/** 412 unless `If-Match` is absent or names the present revision. */
+export function requireRevision(lab: Lab, ifMatch: string | null): void {
+  if (ifMatch === null) return
+  const present = revisionTag(lab.document.project)
+  const wanted = ifMatch.split(',').map((tag) => tag.trim())
+  if (wanted.includes(present) || wanted.includes('*')) return
+  throw new ApiError(412, `If-Match: the project was changed meanwhile; its ETag is ${present} now`)
+}
+
+/** 409 unless this user made the project from a lab file, or takes it over. */
+export function requireOwn(lab: Lab, by: string, { take_over }: Pick<PlanOptions, 'take_over'>): void {
+  const { name, file } = lab.document.project
+  if (take_over === true || file?.by === by) return
+  const why =
+    file === undefined ? 'was not made from a lab file' : `was made from a lab file by ${JSON.stringify(file.by)}`
+  throw conflict(
+    `There is a project ${name} already, which ${why}: give the lab another name, or take the project over (take_over)`,
+    { word: 'made-otherwise' },
+  )
+}
+
+/** A plan, with the lab as it was compared. */
+export interface PreparedPlan {
+  readonly desired: Desired
+  readonly options: PlanOptions
+  readonly plan: Plan
+  readonly actual: Actual
+}
+
+/** Compares an open lab with a lab file. 404 for a compute that is not there. */
+export async function prepare(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  desired: Desired,
+  options: PlanOptions,
+  ask: AskCompute,
+): Promise<PreparedPlan> {
+  const actual = await actualOf(lab, desired, ask)
+  const computes = await computesOf(labs, desired)
+  const complete = { ...options, computes }
+  return { desired, options: complete, actual, plan: planOf(desired, actual, complete) }
+}
+
+/** The ids of the computes that a file names. */
+async function computesOf({ computes }: Pick<Labs, 'computes'>, { nodes }: Desired): Promise<Map<string, string>> {
+  const words = [...new Set(nodes.flatMap(({ compute_id }) => compute_id ?? []))]
+  return new Map(await mapLimit(words, async (word) => [word, await computes.choose(word)] as const))
+}
+
+/** The plan of a lab that is not there yet. */
+export async function planNew(labs: Pick<Labs, 'computes'>, desired: Desired, options: PlanOptions): Promise<Plan> {
+  const project = { name: desired.lab, revision: 0 } as ProjectRecord
+  const nothing = { nodes: new Map(), links: new Map(), running: new Set<string>(), configs: new Map() }
+  const plan = planOf(desired, { project, ...nothing }, { ...options, computes: await computesOf(labs, desired) })
+  const step = { do: 'create', what: 'project', name: desired.lab, how: 'live' } as const
+  return { ...plan, steps: [{ ...step, task: { type: 'project', name: desired.lab } }, ...plan.steps] }
+}
+
+/** A plan for the client. */
+export const shownPlan = (
+  { steps, withheld, extra }: Plan,
+  desired: Desired,
+  { project_id, revision }: { project_id: string; revision: number },
+): LabPlan => ({
+  ...{ project_id, lab: desired.lab, revision },
+  steps: steps.map(({ task: _, ...step }) => step),
+  withheld: [...withheld],
+  extra: [...extra],
+})
+
+/** Whether an apply of the plan changes the document at all. */
+export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): boolean =>
+  prepared.plan.steps.length > 0 ||
+  lab.document.project.file?.by !== by ||
+  prepared.plan.linkMarks.length > 0 ||
+  marksOf(lab, prepared).length > 0
+
+async function actualOf(lab: Lab, desired: Desired, ask: AskCompute): Promise<Actual> {
+  const { document, shown } = lab
+  const names = new Set(desired.nodes.flatMap(({ name, was = name }) => [nameKey(name), nameKey(was)]))
+  const ids = new Set(desired.nodes.map(({ node_id }) => node_id))
+  const running = new Set<string>()
+  for (const [id, { status }] of shown) if (status !== 'stopped') running.add(id)
+  const concerned = [...document.nodes.values()].filter(
+    ({ name, node_id, unmade }) => unmade === undefined && (names.has(nameKey(name)) || ids.has(node_id)),
+  )
+  const configs = new Map<string, Readonly<Record<string, string>>>()
+  await mapLimit(concerned, async (record) => {
+    const digests = await configDigests(lab, record, ask).catch(
+      ignore('the configuration of the file is compared with none'),
+    )
+    if (digests !== undefined) configs.set(record.node_id, digests)
+  })
+  const { project, nodes, links } = document
+  return { project, nodes: new Map(nodes), links: new Map(links), running, configs }
+}
+
+/** Texts of the configurations of a node, by name. */
+async function configTexts(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<Record<string, string>> {
+  const { configs = {} }: Pick<KindDescriptor, 'configs'> = isKnownKind(record.node_type)
+    ? kindOf(record.node_type)
+    : {}
+  const client = ask(record.compute_id)
+  const node = nodePathOf(lab, record)
+  const read = new Map<string | undefined, Promise<Readonly<Record<string, unknown>>>>()
+  const texts: Record<string, string> = {}
+  for (const [name, { field, action }] of Object.entries(configs)) {
+    const shown =
+      read.get(action) ??
+      (action === undefined
+        ? Promise.resolve(lab.shown.get(record.node_id) ?? client.node(node))
+        : client.nodeAction(node, action))
+    read.set(action, shown)
+    const value = (await shown)[field as never] as unknown
+    texts[name] = typeof value === 'string' ? value : ''
+  }
+  return texts
+}
+
+async function configDigests(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<Record<string, string>> {
+  const texts = Object.entries(await configTexts(lab, record, ask))
+  return Object.fromEntries(await Promise.all(texts.map(async ([name, text]) => [name, toHex(await sha256(text))])))
+}
+
+/** The marks that a plan leaves on nodes without a step, where they differ from the present ones. */
+function marksOf(lab: Lab, { plan, actual, options }: PreparedPlan): { record: NodeRecord; file: NodeMark }[] {
+  return [...plan.marks].flatMap(([node_id, want]) => {
+    const record = lab.document.nodes.get(node_id)
+    if (record === undefined) return []
+    const made = record.file?.made === true || options.take_over === true
+    const file = markOf(
+      want,
+      record,
+      { made, configs: basesOf(want, record, actual.configs.get(node_id) ?? {}) },
+      false,
+    )
+    return same(file, record.file) ? [] : [{ record, file }]
+  })
+}
+
+/** The bases of configurations: those that are equal to the file become its base, the others keep theirs. */
+function basesOf(want: DesiredNode, record: NodeRecord, now: Readonly<Record<string, string>>): NodeMark['configs'] {
+  const bases = Object.entries(want.configs).flatMap(([name, { digest }]) => {
+    if (now[name] === digest) return [[name, { file: digest, node: digest }] as const]
+    const base = record.file?.configs[name]
+    return base === undefined ? [] : [[name, base] as const]
+  })
+  return Object.fromEntries(bases)
+}
+
+/** Who applies a file, and how its nodes start. */
+export interface ApplyInput {
+  readonly prepared: PreparedPlan
+  readonly by: string
+}
+
+/**
+ * Takes the steps of a plan, as a job. A step that fails, and a cancel, takes back what was done, the last first: nothing is left half-done. After
+ * a crash of the service in between, the next apply of the same file does the rest.
+ */
+export function applyPlan(labs: Labs, lab: Lab, { prepared, by }: ApplyInput, ask: AskCompute): StartedJob {
+  const run = new Run(labs, lab, prepared, by, ask)
+  return labs.jobs.run(lab, 'apply', {
+    state: () => run.state(),
+    async work({ id, signal, changed }) {
+      run.begin(id, signal, changed)
+      await labs.exclusively(lab.id, () => run.take())
+      await run.start()
+    },
+  })
+}
+
+/** A step and how far it is. */
+interface Progress {
+  readonly step: PlannedStep
+  state: LabJobStep['state']
+  reason: string | null
+}
+
+/** The run of one plan. */
+class Run {
+  readonly #labs: Labs
+  readonly #lab: Lab
+  readonly #by: string
+  readonly #ask: AskCompute
+  readonly #edit: EditStep = { by: 'edit' }
+  /** What takes back changes that are not in the document, in the order of the changes. */
+  readonly #undo: (() => Promise<unknown>)[] = []
+  /** Ids of nodes that steps have stopped. */
+  readonly #stopped = new Set<string>()
+  #prepared: PreparedPlan
+  #steps: Progress[]
+  #jobId = ''
+  #signal = new AbortController().signal
+  #changed = () => {}
+  #startJob: string | undefined
+
+  constructor(labs: Labs, lab: Lab, prepared: PreparedPlan, by: string, ask: AskCompute) {
+    this.#labs = labs
+    this.#lab = lab
+    this.#by = by
+    this.#ask = ask
+    this.#prepared = prepared
+    this.#steps = progressOf(prepared.plan)
+  }
+
+  begin(jobId: string, signal: AbortSignal, changed: () => void): void {
+    this.#jobId = jobId
+    this.#signal = signal
+    this.#changed = changed
+  }
+
+  state(): JobState {
+    const of = (state: Progress['state']) => this.#steps.filter((it) => it.state === state)
+    const [failed] = of('failed')
+    const shown = (['failed', 'undone', 'cancelled', 'running', 'waiting'] as const).flatMap(of).slice(0, maxShown)
+    return {
+      reason: failed === undefined ? null : `${failed.step.name}: ${failed.reason}`,
+      isCancelled: failed === undefined && of('cancelled').length > 0,
+      total: this.#steps.length,
+      done: of('done').length,
+      failed: of('failed').length,
+      skipped: of('undone').length + of('cancelled').length,
+      nodes: [],
+      steps: shown.map(viewOf),
+      ...(this.#startJob !== undefined && { start_job_id: this.#startJob }),
+    }
+  }
+
+  /** Takes all steps but the starts, or none. */
+  async take(): Promise<void> {
+    const lab = this.#lab
+    // Another edit may have come since the plan was made.
+    if (lab.document.project.revision !== this.#prepared.actual.project.revision) {
+      const { desired, options } = this.#prepared
+      this.#prepared = await prepare(this.#labs, lab, desired, options, this.#ask)
+      this.#steps = progressOf(this.#prepared.plan)
+    }
+    const steps = this.#steps.filter(({ step }) => step.task.type !== 'start-node')
+    try {
+      await this.#mark()
+      for (const phase of new Set(steps.map(({ step }) => phaseOf(step)))) {
+        const together = steps.filter(({ step }) => phaseOf(step) === phase)
+        await this.#freeLinkNames(together)
+        await this.#phase(together)
+      }
+    } catch (error) {
+      for (const it of this.#steps) if (it.state === 'waiting' || it.state === 'running') this.#show(it, 'cancelled')
+      // At the end of the service the next apply goes on from here.
+      if (!lab.closing.signal.aborted) await this.#takeBack()
+      throw error
+    }
+  }
+
+  /** Takes the names of links that get other ones, so that names can change places. */
+  async #freeLinkNames(steps: readonly Progress[]): Promise<void> {
+    const renamed = steps.flatMap(({ step: { task } }) => {
+      if (task.type !== 'change-link' || !task.parts.includes('name')) return []
+      const link = this.#lab.link(task.link_id)
+      return link.name == null ? [] : [{ link: { ...link, name: null } }]
+    })
+    await this.#write(renamed, this.#edit, false)
+  }
+
+  /** Takes steps that do not depend on each other. Rejects with the first failure, when no step runs any more. */
+  async #phase(steps: readonly Progress[]): Promise<void> {
+    const failures: unknown[] = []
+    await mapLimit(
+      steps,
+      async (it) => {
+        if (failures.length > 0 || this.#signal.aborted) return
+        this.#show(it, 'running')
+        try {
+          await this.#do(it.step)
+          this.#show(it, 'done')
+        } catch (error) {
+          failures.push(error)
+          const reason =
+            error instanceof ApiError ? error.message : 'It failed by a defect of the service; its log says more'
+          this.#show(it, 'failed', reason)
+        }
+      },
+      maxAtOnce,
+    )
+    if (failures.length > 0) throw failures[0]
+    this.#signal.throwIfAborted()
+  }
+
+  #show(it: Progress, state: Progress['state'], reason: string | null = null): void {
+    it.state = state
+    it.reason = reason
+    this.#lab.tell({ action: 'job.step', event: { job_id: this.#jobId, project_id: this.#lab.id, ...viewOf(it) } })
+    this.#changed()
+  }
+
+  async #takeBack(): Promise<void> {
+    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    const left: string[] = []
+    const note = (error: unknown) => void left.push((error as Error).message)
+    left.push(...(await rollBack(labs, lab, this.#edit, ask)))
+    for (const undo of this.#undo.reverse()) await undo().catch(note)
+    const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
+    const joined = await joinLinks(labs, lab, unwired, ask).catch((error: unknown) => {
+      note(error)
+      return []
+    })
+    await this.#write(joined.map((link) => ({ link })))
+    for (const id of this.#stopped) {
+      const record = lab.document.nodes.get(id)
+      if (record !== undefined) await actOn(labs, lab, record, 'start', ask).catch(note)
+    }
+    for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')
+    for (const message of left)
+      lab.tell({
+        action: 'log.warning',
+        event: { message: `A part of what has failed could not be taken back: ${message}` },
+      })
+  }
+
+  /** Starts the nodes of the plan, by a job of their own, and waits for it. */
+  async start(): Promise<void> {
+    const steps = this.#steps.filter(({ step }) => step.task.type === 'start-node')
+    if (steps.length === 0) return
+    const lab = this.#lab
+    const nodes = steps.map(({ step }) => lab.node(step.name).node_id)
+    const { at_once, load_below, give_up } = this.#prepared.desired.starting
+    for (const it of steps) this.#show(it, 'running')
+    const job = this.#labs.jobs.start(
+      lab,
+      { action: 'start', nodes, give_up, ...given({ at_once, load_below }) },
+      this.#ask,
+    )
+    this.#startJob = job.id
+    this.#changed()
+    const stop = () => {
+      if (this.#labs.jobs.get(job.id).status === 'running') this.#labs.jobs.remove(job.id)
+    }
+    this.#signal.addEventListener('abort', stop, { once: true })
+    try {
+      await job.over
+    } finally {
+      this.#signal.removeEventListener('abort', stop)
+      const undone = new Map(this.#labs.jobs.get(job.id).nodes.map((node) => [node.node_id, node]))
+      for (const it of steps) {
+        const node = undone.get(lab.node(it.step.name).node_id)
+        const state = node === undefined ? 'done' : node.state === 'failed' ? 'failed' : 'cancelled'
+        this.#show(it, state, node?.reason ?? null)
+      }
+    }
+  }
+
+  async #do({ task }: PlannedStep): Promise<void> {
+    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    switch (task.type) {
+      case 'project':
+        if (lab.document.project.name !== task.name) await labs.set(lab, { name: task.name }, ask, this.#edit)
+        return
+      case 'create-node':
+        return this.#createNode(task.want, task.node_id, task.change)
+      case 'change-node':
+        if (task.stops) await this.#stop(task.node_id)
+        return this.#changeNode(task.want, task.node_id, task.change)
+      case 'make-node':
+        await this.#changeNode(task.want, task.node_id, task.change)
+        return requireMade(labs, lab, lab.node(task.node_id), ask, this.#edit)
+      case 'recreate-node':
+        return this.#recreateNode(task.want, task.node_id, task.change)
+      case 'delete-node':
+        if (this.#runs(task.node_id)) this.#stopped.add(task.node_id)
+        return removeNode(lab, task.node_id, ask, this.#edit)
+      case 'create-link':
+        return this.#createLink(task.link)
+      case 'change-link':
+        return this.#changeLink(task)
+      case 'delete-link':
+        return removeLink(lab, task.link_id, ask, this.#edit)
+      case 'start-node':
+        return
+    }
+  }
+
+  /** Stops a running node, and notes it. */
+  async #stop(id: string): Promise<void> {
+    if (!this.#runs(id)) return
+    this.#stopped.add(id)
+    await actOn(this.#labs, this.#lab, this.#lab.node(id), 'stop', this.#ask)
+  }
+
+  #runs(id: string): boolean {
+    return (this.#lab.shown.get(id)?.status ?? 'stopped') !== 'stopped'
+  }
+
+  /** The inputs of a node for the configurations that are taken from the file. */
+  #configInputs({ kind, configs }: DesiredNode, names: readonly string[]): Record<string, unknown> {
+    const places = kindOf(kind).configs ?? {}
+    return Object.fromEntries(names.map((name) => [places[name]?.field, configs[name]?.text]))
+  }
+
+  async #createNode(
+    want: DesiredNode,
+    node_id: string | undefined,
+    { settings, properties, configs }: NodeChange,
+  ): Promise<void> {
+    const { options } = this.#prepared
+    const compute_id = want.compute_id && (options.computes?.get(want.compute_id) ?? want.compute_id)
+    const input: LabNodeCreate = {
+      ...{ name: want.name, node_type: want.kind, ...given({ node_id, compute_id }) },
+      ...settings,
+      properties: { ...properties, ...this.#configInputs(want, configs) },
+    }
+    const more = async (record: NodeRecord) => ({ file: await this.#markOf(want, record, true, configs) })
+    const made = await createNode(this.#labs, this.#lab, input, {
+      ask: this.#ask,
+      unique: 'refuse',
+      step: this.#edit,
+      more,
+    })
+    if (want.day0 !== undefined) await this.#insertCd(made.node_id, want.day0)
+  }
+
+  /** What a node is marked with after it took the file. `taken`: the configurations that it took now. */
+  async #markOf(want: DesiredNode, record: NodeRecord, isNew: boolean, taken: readonly string[]): Promise<NodeMark> {
+    const { options, actual } = this.#prepared
+    const made = isNew || record.file?.made === true || options.take_over === true
+    const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {})) }
+    if (taken.length > 0) {
+      const now = await configDigests(this.#lab, record, this.#ask)
+      for (const name of taken) {
+        const file = want.configs[name]?.digest
+        if (file !== undefined) configs[name] = { file, node: now[name] ?? file }
+      }
+    }
+    return markOf(want, record, { made, configs }, isNew)
+  }
+
+  async #changeNode(want: DesiredNode, id: string, { name, settings, properties, configs }: NodeChange): Promise<void> {
+    const [lab, ask] = [this.#lab, this.#ask]
+    const record = lab.node(id)
+    const places = kindOf(want.kind).configs ?? {}
+    const inputs = this.#configInputs(want, configs)
+    const fields = Object.values(places).filter(({ field }) => field in inputs || field in properties)
+    if (fields.length > 0 && record.unmade === undefined) {
+      const before = await configTexts(lab, record, ask)
+      for (const [name, { field, keepsEmpty }] of Object.entries(places)) {
+        const text = before[name] ?? ''
+        if (!(field in inputs || field in properties) || (text === '' && keepsEmpty !== true)) continue
+        this.#undo.push(() => updateNode(lab, id, { properties: { [field]: text } }, ask, { step: { by: 'rollback' } }))
+      }
+    }
+    const { console, console_type, custom_adapters, ...map } = settings
+    const more = async (now: NodeRecord): Promise<Partial<NodeRecord>> => ({
+      ...map,
+      file: await this.#markOf(want, { ...now, ...map }, false, configs),
+    })
+    const input = {
+      ...given({ name, console, console_type, custom_adapters }),
+      properties: { ...properties, ...inputs },
+    }
+    await updateNode(lab, id, input, ask, { step: this.#edit, more })
+  }
+
+  /** Makes a node anew, under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
+  async #recreateNode(want: DesiredNode, id: string, { settings, properties, configs }: NodeChange): Promise<void> {
+    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    const before = lab.node(id)
+    const links = lab.document.linksOf(id)
+    await this.#stop(id)
+    const compute_id = want.compute_id && (this.#prepared.options.computes?.get(want.compute_id) ?? want.compute_id)
+    const to = compute_id || before.compute_id
+    await labs.enlist(lab, to, ask)
+    for (const link of links) await unwire(lab, link, ask)
+    const record: NodeRecord = {
+      ...before,
+      ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },
+      ...completeSettings(want.kind, settings),
+      properties: { ...properties, ...this.#configInputs(want, configs) },
+      unmade: 'it is being made anew',
+    }
+    await this.#write(
+      [{ node: record }, ...links.map((link) => ({ link: { ...link, wiring: { type: 'none' } as const } }))],
+      this.#edit,
+    )
+    if (isKnownKind(before.node_type) && before.unmade === undefined)
+      await ask(before.compute_id)
+        .removeNode(nodePathOf(lab, before))
+        .catch(ignore('what is left of it is told by the creation'))
+    lab.shown.delete(id)
+    await requireMade(labs, lab, record, ask, this.#edit)
+    const made = lab.node(id)
+    lab.shown.set(id, await ask(made.compute_id).node(nodePathOf(lab, made)))
+    const file = await this.#markOf(want, made, true, configs)
+    await this.#write([{ node: { ...lab.node(id), file } }], this.#edit)
+    if (want.day0 !== undefined) await this.#insertCd(id, want.day0)
+  }
+
+  /** Makes the CD of a machine in its directory, and inserts it. */
+  async #insertCd(id: string, { label, files }: DesiredDay0): Promise<void> {
+    const [lab, ask] = [this.#lab, this.#ask]
+    const record = lab.node(id)
+    const encoder = new TextEncoder()
+    const contents = Object.entries(files).map(([path, { text }]) => [path, encoder.encode(text)] as const)
+    const image = isoImage(label, new Map(contents))
+    const path = `project-files/${record.node_type}/${id}/${cdName}`
+    const body = new Blob([image]).stream() as ReadableStream<Uint8Array>
+    await ask(record.compute_id).writeFile(lab.id, path, body, image.byteLength)
+    await updateNode(lab, id, { properties: { cdrom_image: `./${cdName}` } }, ask, { step: this.#edit })
+  }
+
+  async #createLink({
+    link_id,
+    ends,
+    name,
+    filters,
+    filters_ab,
+    filters_ba,
+    suspend,
+    capture,
+  }: WantedLink): Promise<void> {
+    const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
+    const nodes = ends.map(({ node, adapter_number, port_number }) => ({
+      ...{ node_id: lab.node(node).node_id, adapter_number, port_number },
+    })) as unknown as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
+    const input = { ...given({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
+    const link = await createLink(labs, lab, input, ask, { step: this.#edit, more: { file: { made: true } } })
+    if (capture !== undefined) await startCapture(lab, link.link_id, given({ capture_file_name: capture.file }), ask)
+  }
+
+  async #changeLink({
+    link_id,
+    link: { name, filters, filters_ab, filters_ba, suspend, capture },
+    isTurned,
+    parts,
+  }: Extract<PlannedStep['task'], { type: 'change-link' }>): Promise<void> {
+    const [lab, ask] = [this.#lab, this.#ask]
+    const [ab, ba] = isTurned ? [filters_ba, filters_ab] : [filters_ab, filters_ba]
+    const { file } = lab.link(link_id)
+    const isMade = file?.made === true || this.#prepared.options.take_over === true
+    const changes = {
+      ...(parts.includes('impairment') && { filters, filters_ab: ab, filters_ba: ba }),
+      ...((parts.includes('down') || parts.includes('up')) && { suspend }),
+    }
+    const more = { ...(parts.includes('name') && { name }), ...(isMade && { file: { made: true as const } }) }
+    await updateLink(lab, link_id, changes, ask, { step: this.#edit, more })
+    if (parts.includes('capture')) await startCapture(lab, link_id, given({ capture_file_name: capture?.file }), ask)
+  }
+
+  /** Marks what the file names and needs no step. */
+  async #mark(): Promise<void> {
+    const { plan } = this.#prepared
+    const lab = this.#lab
+    const nodes = marksOf(lab, this.#prepared).map(({ record, file }) => ({ node: { ...record, file } }))
+    const links = plan.linkMarks.flatMap((id) => {
+      const link = lab.document.links.get(id)
+      return link === undefined ? [] : [{ link: { ...link, file: { made: true as const } } }]
+    })
+    const isTaken = lab.document.project.file?.by !== this.#by
+    if (isTaken || nodes.length + links.length > 0)
+      await this.#write([...(isTaken ? [{ by: this.#by }] : []), ...nodes, ...links], this.#edit, false)
+  }
+
+  /** Writes records, and tells of them unless only their marks have changed. */
+  async #write(
+    records: readonly ({ node: NodeRecord } | { link: LinkRecord } | { by: string })[],
+    step: EditStep = { by: 'rollback' },
+    isTold = true,
+  ): Promise<void> {
+    if (records.length === 0) return
+    const lab = this.#lab
+    await lab.edit(({ project }) => {
+      const changes = new Changes()
+      for (const it of records) {
+        if ('node' in it) changes.put('node', it.node.node_id, it.node)
+        else if ('link' in it) changes.put('link', it.link.link_id, it.link)
+        else changes.project({ ...project, file: { by: it.by } })
+      }
+      const news = () =>
+        records.flatMap((it): LabNews[] =>
+          'node' in it
+            ? [{ action: 'node.updated', event: lab.nodeView(it.node) }]
+            : 'link' in it
+              ? [{ action: 'link.updated', event: lab.linkView(it.link) }]
+              : [],
+        )
+      return { changes, news: isTold ? news : () => [], result: undefined }
+    }, step)
+  }
+}
+
+const progressOf = ({ steps }: Plan): Progress[] => steps.map((step) => ({ step, state: 'waiting', reason: null }))
+const viewOf = ({ step: { task: _, ...step }, state, reason }: Progress): LabJobStep => ({ ...step, state, reason })

@@ -1,0 +1,200 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { runChecks } from '../../controller/checks.ts'
+import { jobHeader } from '../../controller/jobs.ts'
+import { freshLinks } from '../../controller/link-states.ts'
+import {
+  applyPlan,
+  changesAnything,
+  planNew,
+  prepare,
+  requireOwn,
+  requireRevision,
+  revisionTag,
+  shownPlan,
+  topologyOf,
+} from '../../controller/topology.ts'
+import { ApiError, badRequest, tooLarge } from '../../errors/api-error.ts'
+import { readText } from '../../http/body.ts'
+import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { jsonFault } from '../../http/json-fault.ts'
+import { validate } from '../../http/validate.ts'
+import type { Desired } from '../../labfile/desired.ts'
+import { projectIdOf } from '../../labfile/ids.ts'
+import { readLabFile } from '../../labfile/read.ts'
+import { LabJob } from '../../model/lab/job.ts'
+import { applyOptions, LabApply, LabCheckRun, LabPlan, LabTopology } from '../../model/lab/topology.ts'
+import { isUuid, oneOf } from '../../schema/fields.ts'
+import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+
+const tag = 'v2 projects'
+const owner = 'self'
+const params = Type.Object(projectParam)
+const path = `${base}/{project_id}/topology`
+/** Largest lab file with all the files that it names. */
+const maxBytes = 16 << 20
+
+const flag = (description: string) => Type.Optional(oneOf(['true', 'false'], { default: 'false', description }))
+const flags = Object.fromEntries(
+  Object.entries(applyOptions).map(([name, schema]) => [name, flag(String(schema.description))]),
+) as Record<keyof typeof applyOptions, ReturnType<typeof flag>>
+const query = Type.Object({
+  dry_run: flag('Answer with the plan, and change nothing'),
+  name: Type.Optional(
+    Type.String({ minLength: 1, maxLength: 63, description: 'Name of the lab, where the path has an id' }),
+  ),
+  ...flags,
+})
+const wrongFile = 'The body or the lab file is not valid: `errors` has all that is wrong with the file'
+
+/** A lab file in a body: alone as YAML, or in JSON with the files that it names. */
+async function readBody<T extends typeof LabApply | typeof LabCheckRun>(
+  schema: T,
+  request: Request,
+): Promise<Static<T>> {
+  const text = await readText(request, maxBytes)
+  if (text.trim() === '') throw badRequest('body: empty, expected a lab file')
+  const media = request.headers.get('content-type') ?? ''
+  if (/yaml/i.test(media)) {
+    if (text.length > 1 << 20) throw tooLarge('body: a lab file has at most 1 MiB')
+    return { document: text }
+  }
+  try {
+    return validate(schema, JSON.parse(text))
+  } catch (cause) {
+    if (cause instanceof ApiError) throw cause
+    const hint = 'a lab file alone needs the header Content-Type: application/yaml'
+    throw badRequest(`body: not JSON: ${jsonFault(text)}; ${hint}`)
+  }
+}
+
+/** The lab that a path names, open unless `isRead`; undefined: there is none. */
+async function labNamed(word: string, context: Context, isRead: boolean) {
+  const { labs, ask } = labsOf(context)
+  try {
+    const lab = await labs.find(word)
+    if (lab.isOpen || isRead) return lab
+    await labs.open(lab.id, ask)
+    return await labs.lab(lab.id)
+  } catch (error) {
+    if (error instanceof ApiError && error.word === 'no-such-project') return undefined
+    throw error
+  }
+}
+
+const answer = (status: number, body: LabPlan, headers: Record<string, string>) =>
+  Response.json(body, { status, headers })
+
+export const labTopologyEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'GET', path, owner, tag, params },
+    summary: 'Read the nodes, links and segments of a project',
+    replies: { 200: { description: 'The topology; the revision is the ETag', schema: LabTopology } },
+    errors: { 404: 'There is no such project' },
+    async handle({ params, request }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.find(params.project_id)
+      await freshLinks(lab, ask)
+      const headers = { ETag: revisionTag(lab.document.project), 'Cache-Control': 'no-cache' }
+      const known = request.headers.get('if-none-match')?.split(',') ?? []
+      if (known.some((tag) => tag.trim().replace(/^W\//, '') === headers.ETag))
+        return new Response(null, { status: 304, headers })
+      return Response.json(topologyOf(lab), { headers })
+    },
+  }),
+  endpoint({
+    ...{ method: 'PUT', path, owner, tag, params, query },
+    scope: 'own',
+    makesLab: true,
+    summary: 'Make a project what a lab file says; it is created when it is not there',
+    description:
+      'Compares the project with the file, and takes the steps from one to the other by a job: all, or none. Steps that disturb ' +
+      'running nodes or lose disks are withheld unless an option allows them. The options are in the query, or in the JSON body. ' +
+      'The feed of the project has an event job.step for each step.',
+    bodyKind: 'raw',
+    bodyShown: LabApply,
+    replies: {
+      200: { description: 'The plan: of a dry run, or when no step is needed', schema: LabPlan },
+      202: { description: 'The plan, and the job that takes its steps', schema: LabPlan },
+    },
+    errors: {
+      400: wrongFile,
+      404: 'A compute that the file names is not there',
+      409: 'The project was made otherwise, or another project has the name',
+      412: 'The project was changed meanwhile',
+      413: 'The body is larger than 16 MiB',
+      429: 'Too many jobs run',
+      507: 'The disk is nearly full',
+    },
+    async handle({ params: { project_id: word }, query, request }, context) {
+      const { labs, ask } = labsOf(context)
+      const { document, files = {}, vars = {}, ...inBody } = await readBody(LabApply, request)
+      const options = { ...inBody, ...optionsIn(query) }
+      const isDry = query.dry_run === 'true'
+      const by = context.identity.name
+      const found = await labNamed(word, context, isDry)
+      const name = query.name ?? (isUuid(word) ? undefined : word)
+      const desired = await readLabFile(document, { files, vars, ...(name !== undefined && { name }) })
+      const ifMatch = request.headers.get('if-match')
+      if (found === undefined && ifMatch !== null) throw new ApiError(412, `If-Match: there is no project ${word}`)
+      if (found === undefined && isDry) {
+        const project_id = isUuid(word) ? word : projectIdOf(desired.lab)
+        return answer(200, shownPlan(await planNew(labs, desired, options), desired, { project_id, revision: 0 }), {})
+      }
+      const lab = found ?? (await newLab(word, desired, context))
+      requireOwn(lab, by, options)
+      requireRevision(lab, ifMatch)
+      if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
+      const prepared = await prepare(labs, lab, desired, options, ask)
+      const { revision } = lab.document.project
+      const plan = shownPlan(prepared.plan, desired, { project_id: lab.id, revision })
+      const headers = { ETag: revisionTag({ revision }) }
+      if (isDry || !changesAnything(lab, by, prepared)) return answer(200, plan, headers)
+      const { id, listed } = applyPlan(labs, lab, { prepared, by }, ask)
+      await listed
+      return answer(202, { ...plan, job_id: id }, { ...headers, [jobHeader]: id, Location: `/v2/jobs/${id}` })
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${base}/{project_id}/checks`, owner, tag, params },
+    summary: 'Run the checks of a lab file by a job; the nodes must run',
+    bodyKind: 'raw',
+    bodyShown: LabCheckRun,
+    replies: { 201: { description: 'The running job', schema: LabJob } },
+    errors: { 400: wrongFile, 404: noSuchProject, 413: 'The body is larger than 16 MiB', 429: 'Too many jobs run' },
+    async handle({ params, request }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.lab(params.project_id)
+      const { document, files = {}, vars = {} } = await readBody(LabCheckRun, request)
+      const { checks } = await readLabFile(document, { files, vars, name: lab.document.project.name })
+      if (checks.length === 0) throw badRequest('body: the lab file has no checks')
+      const { id, listed } = runChecks(labs, lab, checks, ask)
+      await listed
+      return Response.json(labs.jobs.get(id), { status: 201, headers: { [jobHeader]: id } })
+    },
+  }),
+]
+
+/** The options of an apply that the query sets. */
+function optionsIn(query: Static<typeof flagsOnly>): Static<typeof appliedOptions> {
+  return Object.fromEntries(
+    Object.keys(applyOptions).flatMap((name) => {
+      const value = query[name as keyof typeof applyOptions]
+      return value === undefined ? [] : [[name, value === 'true']]
+    }),
+  )
+}
+const flagsOnly = Type.Object(flags)
+const appliedOptions = Type.Object(applyOptions)
+
+/** Makes the project of a lab file, empty and open. */
+async function newLab(word: string, { lab: name, nodes }: Desired, context: Context) {
+  const { labs, ask } = labsOf(context)
+  const project_id = isUuid(word) ? word : projectIdOf(name)
+  // The id of a lab file follows from its name, and names no other project.
+  context.projects.requireNew(project_id === projectIdOf(name) ? { name } : { project_id, name })
+  const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
+  await labs.create({ name, project_id, ...(compute_id !== undefined && { compute_id }) }, ask, {
+    file: { by: context.identity.name },
+  })
+  return labs.lab(project_id)
+}

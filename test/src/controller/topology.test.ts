@@ -1,0 +1,144 @@
+import fc from 'fast-check'
+import { afterEach, expect, test } from 'vitest'
+import type { Lab } from '../../../src/controller/lab.ts'
+import type { AskCompute, Labs } from '../../../src/controller/labs.ts'
+import type { PlanOptions } from '../../../src/controller/plan.ts'
+import { applyPlan, changesAnything, prepare, shownPlan } from '../../../src/controller/topology.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
+import type { Desired } from '../../../src/labfile/desired.ts'
+import { desiredOf, smallLabs } from '../../support/desired.ts'
+import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+
+const all: PlanOptions = { restart: true, recreate: true, delete_extra: true, config_from_file: true }
+const open: Labs[] = []
+afterEach(async () => {
+  for (const labs of open.splice(0)) await labs.shutdown()
+})
+
+/** A new empty lab on a compute in memory. */
+async function newLab() {
+  const compute = new MemoryCompute()
+  const labs = await labsInMemory(compute)
+  open.push(labs)
+  const ask: AskCompute = compute.client
+  const { project_id } = await labs.create({ name: 'lab' }, ask, { file: { by: 'me' } })
+  const lab = await labs.lab(project_id)
+  const plan = (desired: Desired, options: PlanOptions = all) => prepare(labs, lab, desired, options, ask)
+  const apply = async (desired: Desired, options: PlanOptions = all) => {
+    const prepared = await plan(desired, options)
+    if (!changesAnything(lab, 'me', prepared)) return
+    await applyPlan(labs, lab, { prepared, by: 'me' }, ask).over
+  }
+  return { compute, labs, lab, ask, plan, apply }
+}
+
+/** What a file decides of a lab, by names. Free ports of segments are left out: a member keeps the port that it has. */
+function shapeOf(lab: Lab, { links: wanted }: Pick<Desired, 'links'>): unknown {
+  const { nodes, links } = lab.document
+  const isOpen = (name: string) =>
+    wanted.some(({ ends }) => ends.some((end) => end.node === name && end.port_number === undefined))
+  // A member that has kept its port may be beyond those that a switch has anyway.
+  const portsOf = (name: string, ports: unknown) => (isOpen(name) ? (ports as unknown[]).slice(0, 8) : ports)
+  return {
+    nodes: [...nodes.values()]
+      .map(
+        ({ name, node_type, properties: { startup_script, ports_mapping, ...properties }, labels, after, symbol }) => ({
+          ...{ name, node_type, labels, after, symbol },
+          properties: {
+            ...properties,
+            ports_mapping: portsOf(name, ports_mapping),
+            startup_script: startup_script ?? '',
+          },
+        }),
+      )
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    links: [...links.values()]
+      .map(({ nodes: ends, name, filters, filters_ab, filters_ba, suspend }) => ({
+        ...{ name, filters, suspend },
+        ends: ends
+          .map((end, index) => {
+            const node = nodes.get(end.node_id)?.name ?? ''
+            const both = index === 0 ? [filters_ab, filters_ba] : [filters_ba, filters_ab]
+            return JSON.stringify([node, end.adapter_number, isOpen(node) ? 'any' : end.port_number, ...both])
+          })
+          .sort(),
+      }))
+      .sort((a, b) => (JSON.stringify(a) < JSON.stringify(b) ? -1 : 1)),
+  }
+}
+
+/** Everything that the document and the compute have, but for the revision. */
+function wholeOf(lab: Lab, compute: MemoryCompute): unknown {
+  const { project, nodes, links } = lab.document
+  const { revision: _, ...rest } = project
+  const byId = (map: ReadonlyMap<string, unknown>) => Object.fromEntries([...map].sort(([a], [b]) => (a < b ? -1 : 1)))
+  const [there, wires] = [byId(compute.nodes), byId(compute.links)]
+  return structuredClone({ project: rest, nodes: byId(nodes), links: byId(links), there, wires })
+}
+
+test('applied twice, a file changes nothing more', async () => {
+  await fc.assert(
+    fc.asyncProperty(smallLabs, async (small) => {
+      const { lab, plan, apply } = await newLab()
+      const desired = desiredOf(small)
+      await apply(desired)
+      const again = await plan(desired)
+      expect(shownPlan(again.plan, desired, { project_id: lab.id, revision: 0 })).toMatchObject({
+        steps: [],
+        withheld: [],
+        extra: [],
+      })
+      expect(changesAnything(lab, 'me', again)).toBe(false)
+    }),
+    { numRuns: 60 },
+  )
+})
+
+test('every file leads from every other to the same lab as on a bare one', async () => {
+  await fc.assert(
+    fc.asyncProperty(smallLabs, smallLabs, async (first, second) => {
+      const [a, b] = [await newLab(), await newLab()]
+      const desired = desiredOf(second)
+      await a.apply(desiredOf(first))
+      await a.apply(desired)
+      await b.apply(desired)
+      expect(shapeOf(a.lab, desired)).toEqual(shapeOf(b.lab, desired))
+      expect((await a.plan(desired)).plan).toMatchObject({ steps: [], withheld: [] })
+    }),
+    { numRuns: 120 },
+  )
+})
+
+test('an apply that fails at any request leaves everything as it was, and the next one does it', async () => {
+  await fc.assert(
+    fc.asyncProperty(smallLabs, smallLabs, fc.nat(30), async (first, second, at) => {
+      const { compute, lab, apply, plan } = await newLab()
+      await apply(desiredOf(first))
+      const before = wholeOf(lab, compute)
+      let count = 0
+      let hasFailed = false
+      compute.beforeChange = () => {
+        if (count++ !== at) return
+        hasFailed = true
+        throw conflict('A failure of the test')
+      }
+      const desired = desiredOf(second)
+      // Nothing that destroys: what is destroyed cannot be put back.
+      const gentle = { ...all, recreate: false }
+      const failure = await apply(desired, gentle).catch((error: Error) => error)
+      expect(failure === undefined).toBe(!hasFailed)
+      compute.beforeChange = () => {}
+      if (hasFailed) expect(withoutMarks(wholeOf(lab, compute))).toEqual(withoutMarks(before))
+      await apply(desired, gentle)
+      expect((await plan(desired, gentle)).plan.steps).toEqual([])
+    }),
+    { numRuns: 120 },
+  )
+})
+
+const withoutMarks = (whole: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(whole, (key, value) =>
+      key === 'file' || key === 'wiring' ? undefined : value === null ? '' : value,
+    ),
+  )

@@ -1,0 +1,161 @@
+import type { ComputeClient, ComputeNode } from '../../src/controller/compute-client.ts'
+import type { LabComputes } from '../../src/controller/computes.ts'
+import { Labs } from '../../src/controller/labs.ts'
+import { conflict, notFound } from '../../src/errors/api-error.ts'
+import { EventLog } from '../../src/events/event-log.ts'
+import { isAlwaysOn, kindOf, type NodeKindName } from '../../src/kinds/node.ts'
+import { MemoryLabs } from './memory-labs.ts'
+
+type Members = Record<string, unknown>
+interface Place {
+  readonly project_id: string
+  readonly node_type: string
+  readonly node_id: string
+}
+interface Direct {
+  readonly nodes: readonly { node_id: string; adapter_number: number; port_number: number }[]
+}
+
+/** The defaults that a compute shows for a node of a kind. */
+function shownDefaults(kind: NodeKindName): Members {
+  const { node } = kindOf(kind)
+  const known = Object.entries(node.properties).flatMap(([key, schema]) =>
+    schema.default === undefined ? [] : [[key, structuredClone(schema.default)]],
+  )
+  const eight = Array.from({ length: 8 }, (_, port_number) => ({
+    ...portDefaults(kind),
+    name: `Ethernet${port_number}`,
+    port_number,
+  }))
+  return { ...Object.fromEntries(known), ...('ports_mapping' in node.properties && { ports_mapping: eight }) }
+}
+
+function portDefaults(kind: NodeKindName): Members {
+  const port = (kindOf(kind).node.properties.ports_mapping?.items?.properties ?? {}) as Record<string, Members>
+  return Object.fromEntries(Object.entries(port).flatMap(([key, it]) => ('default' in it ? [[key, it.default]] : [])))
+}
+
+/**
+ * A compute that keeps its nodes and links in memory, and refuses what a real one refuses: ports that are not there or taken, fields that
+ * its schemas lack, changes of names that are taken.
+ */
+export class MemoryCompute {
+  readonly nodes = new Map<string, ComputeNode>()
+  readonly #kinds = new Map<string, NodeKindName>()
+  readonly links = new Map<string, Direct>()
+  /** Directories that a removal has left for an undo. */
+  readonly left = new Set<string>()
+  /** Called before each change; it may throw. */
+  beforeChange: (what: string) => void = () => {}
+
+  readonly client = (): ComputeClient => {
+    const change =
+      <T extends unknown[], R>(what: string, run: (...input: T) => R) =>
+      async (...input: T): Promise<R> => {
+        await Promise.resolve()
+        this.beforeChange(what)
+        return structuredClone(run(...input))
+      }
+    const client = {
+      events: { open: async () => new ReadableStream() },
+      openProject: async ({ project_id, name }: Members) => ({ project_id, name, path: null }),
+      projects: async () => [],
+      updateProject: async (_: string, { name }: Members) => ({ name }),
+      closeProject: async () => {},
+      removeProject: async () => {},
+      bootId: async () => undefined,
+      load: async () => ({ cpu_usage_percent: 0 }),
+      nodes: async (_: string, kind: string) =>
+        [...this.nodes.values()].filter(({ node_id }) => this.#kinds.get(node_id) === kind),
+      node: async (place: Place) => structuredClone(this.#node(place)),
+      createNode: change('create', (at: Omit<Place, 'node_id'>, input: Members) =>
+        this.#create(at.node_type as NodeKindName, input),
+      ),
+      updateNode: change('update', (place: Place, input: Members) => this.#update(this.#node(place), input)),
+      removeNode: change('remove', (place: Place) => {
+        this.#node(place)
+        this.nodes.delete(place.node_id)
+      }),
+      act: change('act', (place: Place, action: string) =>
+        Object.assign(this.#node(place), { status: action === 'start' ? 'started' : 'stopped' }),
+      ),
+      putLink: change('link', (_: string, id: string, link: Direct) => this.#link(id, link)),
+      removeLink: change('unlink', (_: string, id: string) => void this.links.delete(id)),
+    }
+    return client as unknown as ComputeClient
+  }
+
+  #kindOf = ({ node_id }: { node_id: string }) => this.#kinds.get(node_id) as NodeKindName
+
+  #node({ node_id }: Place): ComputeNode {
+    const node = this.nodes.get(node_id)
+    if (node === undefined) throw notFound('There is no such node', { word: 'no-such-node' })
+    return node
+  }
+
+  #create(kind: NodeKindName, input: Members): ComputeNode {
+    const { create } = kindOf(kind)
+    const unknown = Object.keys(input).find((key) => !(key in create.properties))
+    if (unknown !== undefined) throw conflict(`${unknown}: unknown`)
+    if (this.nodes.has(String(input.node_id))) throw conflict('There is such a node', { word: 'node-exists' })
+    const node = {
+      ...shownDefaults(kind),
+      ...(kind === 'pc' && { startup_script: null, mac_address: '00:50:79:66:68:00' }),
+      ...(input as { node_id: string; name: string }),
+      ...{ status: isAlwaysOn(kind) ? 'started' : 'stopped', console: 5000 },
+    }
+    this.nodes.set(node.node_id, node as never)
+    this.#kinds.set(node.node_id, kind)
+    return node
+  }
+
+  #update(node: ComputeNode, input: Members): ComputeNode {
+    const { update } = kindOf(this.#kindOf(node))
+    const unknown = Object.keys(input).find((key) => !(key in update.properties))
+    if (unknown !== undefined) throw conflict(`${unknown}: unknown`)
+    const running = node.status !== 'stopped' && !isAlwaysOn(this.#kindOf(node))
+    if (running && Object.keys(input).some((key) => key === 'adapters')) throw conflict('It runs')
+    return Object.assign(node, input)
+  }
+
+  #link(id: string, link: Direct): Direct {
+    for (const end of link.nodes) {
+      const node = this.#node(end as unknown as Place)
+      const ports = kindOf(this.#kindOf(node)).ports?.(node) ?? []
+      if (!ports.some(({ adapter, port }) => adapter === end.adapter_number && port === end.port_number))
+        throw conflict(`${node.name} has no port ${end.adapter_number}/${end.port_number}`)
+      for (const [other, { nodes }] of this.links)
+        if (
+          other !== id &&
+          nodes.some(
+            (it) =>
+              JSON.stringify([it.node_id, it.adapter_number, it.port_number]) ===
+              JSON.stringify([end.node_id, end.adapter_number, end.port_number]),
+          )
+        )
+          throw conflict('Something is attached there', { word: 'port-taken' })
+    }
+    this.links.set(id, link)
+    return link
+  }
+}
+
+/** Labs on one compute in memory. */
+export function labsInMemory(compute: MemoryCompute): Promise<Labs> {
+  const computes: LabComputes = {
+    client: compute.client,
+    choose: async (wanted) => wanted ?? 'local',
+    candidates: async () => ['local'],
+    absent: async () => [],
+    all: async () => ['local'],
+    address: async () => '127.0.0.1',
+  }
+  const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
+  return Labs.start({
+    store: new MemoryLabs(),
+    computes,
+    events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
+    warn: (message) => process.stderr.write(`${message}\n`),
+    report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),
+  })
+}
