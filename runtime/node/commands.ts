@@ -1,4 +1,5 @@
 import { asking, type Command, command, logging, showing } from './cli/command.ts'
+import { consoling, executing, linking, nodeLogging } from './cli/command-flags.ts'
 
 /** Every command of the program, in the order in which help lists them. A name may have two words. */
 export const commands: Readonly<Record<string, Command>> = {
@@ -9,14 +10,78 @@ export const commands: Readonly<Record<string, Command>> = {
     flags: asking,
     run: async (input) => (await import('./cli/ls.ts')).ls(input),
   }),
+  inspect: command({
+    group: 'labs',
+    summary: 'the nodes and links of a lab, or one node',
+    text: 'Shows the nodes of a lab with their consoles, and its links with what impairs them; or all of one node.',
+    args: [{ name: 'LAB[/NODE]', about: 'a lab, or one of its nodes', complete: 'node' }],
+    flags: asking,
+    run: async (input) => (await import('./cli/inspect.ts')).inspect(input),
+  }),
+  watch: command({
+    group: 'labs',
+    summary: 'a table of the nodes and links of a lab that stays current',
+    text: `Shows states and traffic of a lab until Ctrl-C. Without a terminal it prints a line for each change, with --json
+an object a line.`,
+    args: [{ name: 'LAB', about: 'a lab', complete: 'lab' }],
+    flags: asking,
+    run: async (input) => (await import('./cli/watch.ts')).watch(input),
+  }),
+  start: command({
+    group: 'nodes',
+    summary: 'start labs or nodes, in order, and wait until they are ready',
+    text: `Starts all nodes of a lab, or single nodes, in the order of "after" and as the load of the computes allows, and
+waits until they are ready. A closed lab is opened.`,
+    args: [{ name: 'LAB[/NODE]', about: 'a lab, or one of its nodes', many: true, complete: 'node' }],
+    flags: asking,
+    run: async (input) => (await import('./cli/run-nodes.ts')).runNodes('start', input),
+  }),
+  stop: command({
+    group: 'nodes',
+    summary: 'stop labs or nodes; disks and configurations stay',
+    text: 'Stops all nodes of a lab, or single nodes.',
+    args: [{ name: 'LAB[/NODE]', about: 'a lab, or one of its nodes', many: true, complete: 'node' }],
+    flags: asking,
+    run: async (input) => (await import('./cli/run-nodes.ts')).runNodes('stop', input),
+  }),
   console: command({
     group: 'nodes',
     summary: 'a terminal on the console of a node; Ctrl-] leaves it',
-    text: `A terminal on a console by telnet; Ctrl-] leaves it. PORT is the member "console" of the node, HOST is 127.0.0.1
-by default. With input from a pipe the command sends the input, and shows the output of the guest until the
-guest is quiet: echo "show ip" | patchbay console 5001`,
-    args: [{ name: '[HOST:]PORT', about: 'the console' }],
-    run: async (input) => (await import('./cli/console.ts')).consoleCommand(input.args),
+    text: `A terminal on the console of a node, also through a gateway; Ctrl-] leaves it. With [HOST:]PORT it is a telnet
+client for the member "console" of a node. With input from a pipe the command sends the input, and shows the
+output of the guest until the guest is quiet: echo "show ip" | patchbay console wan-edge/PC1`,
+    args: [{ name: 'LAB/NODE', about: 'a node, or [HOST:]PORT', complete: 'node' }],
+    flags: consoling,
+    run: async (input) => (await import('./cli/console.ts')).consoleCommand(input),
+  }),
+  exec: command({
+    group: 'nodes',
+    summary: 'type a line on the console of a node, and show the answer',
+    text: `Types a line on the console of a node, and shows what comes back. With --expect the command waits for a match, and
+the exit code is 1 when there is none in time: patchbay exec wan-edge/PC1 "ping 10.0.0.2" --expect "bytes from"`,
+    args: [
+      { name: 'LAB/NODE', about: 'a node', complete: 'node' },
+      { name: 'COMMAND', about: 'the line' },
+    ],
+    flags: executing,
+    run: async (input) => (await import('./cli/node-output.ts')).exec(input),
+  }),
+  logs: command({
+    group: 'nodes',
+    summary: 'the last lines of the console of a node',
+    text: 'Shows the last lines of the console of a node, as far as its scroll-back goes (64 KiB).',
+    args: [{ name: 'LAB/NODE', about: 'a node', complete: 'node' }],
+    flags: nodeLogging,
+    run: async (input) => (await import('./cli/node-output.ts')).logs(input),
+  }),
+  link: command({
+    group: 'links',
+    summary: 'show, impair, suspend or resume a link',
+    text: `Shows a link: whether frames pass, what impairs it, and its traffic. With flags it changes the link while it runs;
+what is not named stays, and 0 takes it away: patchbay link wan-edge/R1:eth0 --delay 40ms --loss 0.5%`,
+    args: [{ name: 'LAB/LINK', about: 'a link: NODE:PORT, NODE--NODE or its name', complete: 'link' }],
+    flags: linking,
+    run: async (input) => (await import('./cli/link.ts')).link(input),
   }),
   serve: command({
     group: 'service',

@@ -1,4 +1,4 @@
-import { Patchbay } from '../../../src/client/patchbay.ts'
+import { Patchbay, type PatchbayOptions } from '../../../src/client/patchbay.ts'
 import { runningService } from '../storage/service-file.ts'
 import type { Asking } from './command.ts'
 import { dataDirectory } from './data-directory.ts'
@@ -11,16 +11,20 @@ interface Service {
 }
 
 /** The client of the service that a command asks. CommandError 5 when none is named and none runs. */
-export async function clientOf(flags: Pick<Asking, 'server'>, env = process.env): Promise<Patchbay> {
-  const service = await serviceOf(flags, env)
+export async function clientOf(
+  flags: Pick<Asking, 'server'>,
+  more: Pick<PatchbayOptions, 'WebSocket'> = {},
+): Promise<Patchbay> {
+  const service = await serviceOf(flags)
   if (service === undefined)
     throw new CommandError(exits.noService, [
       { message: 'no service runs here', hint: '"patchbay up FILE" starts one; --server URL names another' },
     ])
-  return clientAt(service)
+  return clientAt(service, more)
 }
 
-export const clientAt = ({ url, token }: Service): Patchbay => new Patchbay({ server: url, token })
+export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'WebSocket'> = {}): Patchbay =>
+  new Patchbay({ server: url, token, ...more })
 
 /** The service that a command asks: the named one, else the running one of this user. Undefined when none is named and none runs. */
 export async function serviceOf({ server }: Pick<Asking, 'server'>, env = process.env): Promise<Service | undefined> {

@@ -1,54 +1,183 @@
 import { once } from 'node:events'
+import { createWriteStream, type WriteStream } from 'node:fs'
 import { connect } from 'node:net'
+import { Duplex, Transform } from 'node:stream'
+import { WebSocket } from 'ws'
+import type { Patchbay } from '../../../src/client/patchbay.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { TelnetStripper } from '../system/telnet.ts'
-import { wrongArguments } from './exits.ts'
+import { clientOf } from './client.ts'
+import type { CommandInput } from './command.ts'
+import type { consoling } from './command-flags.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import { type NodeTarget, nodeOf } from './targets.ts'
 
-const leaveKey = 0x1d
 const connectMs = 5000
 /** With piped input, a guest without output for this time, ms, has answered everything. */
 const quietMs = 1500
 
-/** `patchbay console [HOST:]PORT`: a raw terminal on a telnet console. Piped, it sends its input and shows the output. */
-export async function consoleCommand([target, ...more]: readonly string[]): Promise<number> {
-  const [, host = '127.0.0.1', port] = /^(?:\[?([^\]]+?)\]?:)?(\d{1,5})$/.exec(target ?? '') ?? []
-  if (port === undefined || more.length > 0 || Number(port) === 0 || Number(port) > 65_535) {
-    throw wrongArguments(
-      `expected the port of a console ([HOST:]PORT), got ${JSON.stringify([target, ...more].join(' '))}`,
-      'the port is the member "console" of a node',
-    )
+/** `patchbay console LAB/NODE` or `[HOST:]PORT`: a raw terminal on a console. Piped, it sends its input and shows the output. */
+export async function consoleCommand({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof consoling>): Promise<number> {
+  const leaveKey = escapeOf(flags.escape)
+  const telnet = /^(?:\[?([^\]/]+?)\]?:)?(\d{1,5})$/.exec(word)
+  const log = flags.log === undefined ? undefined : await openLog(flags.log)
+  try {
+    if (telnet !== null) {
+      const [, host = '127.0.0.1', port] = telnet
+      return await terminalOn(await telnetTo(host, Number(port)), { name: `${host}:${port}`, leaveKey, log, signal })
+    }
+    const client = await clientOf(flags, { WebSocket })
+    const target = await nodeOf(word, { client, signal })
+    const name = `${target.lab}/${target.node.name}`
+    const stream = flags.telnet ? await telnetOf(target) : await consoleOf(target, client, { signal })
+    return await terminalOn(stream, { name, leaveKey, log, signal })
+  } finally {
+    log?.end()
   }
-  const socket = connect({ host, port: Number(port), timeout: connectMs })
+}
+
+/** The console of a node by a websocket, also through a gateway. CommandError 1 when it has none now. */
+export async function consoleOf(
+  target: NodeTarget,
+  client: Patchbay,
+  { replay = true, signal }: { replay?: boolean; signal: AbortSignal },
+): Promise<Duplex> {
+  const { lab, node } = requireConsole(target)
+  const streams = await client
+    .console({ project: node.project_id, node: node.node_id }, { replay, signal })
+    .catch((error) => {
+      throw new CommandError(
+        exits.failed,
+        `the console of ${lab}/${node.name} cannot be opened: ${(error as Error).message}`,
+      )
+    })
+  return Duplex.fromWeb(streams as Parameters<typeof Duplex.fromWeb>[0])
+}
+
+/** The target, if its console has text, and runs. CommandError 1. */
+export function requireConsole(target: NodeTarget): NodeTarget {
+  const { lab, node } = target
+  const name = `${lab}/${node.name}`
+  if (node.status !== 'started')
+    throw new CommandError(exits.failed, [
+      { message: `${name} is ${node.status}`, hint: `"patchbay start ${name}" starts it` },
+    ])
+  if (node.console_type !== 'telnet' && node.console_type !== 'none' && node.console_type !== 'null')
+    throw new CommandError(
+      exits.failed,
+      `${name} has a ${node.console_type} console on port ${node.console}; a terminal cannot show it`,
+    )
+  if (node.console_type !== 'telnet') throw new CommandError(exits.failed, `${name} has no console`)
+  return target
+}
+
+function telnetOf(target: NodeTarget): Promise<Duplex> {
+  const { node } = requireConsole(target)
+  return telnetTo(node.console_host ?? '127.0.0.1', node.console ?? 0)
+}
+
+/** A telnet console as bytes. CommandError 64 for a wrong port, 1 when nothing answers. */
+async function telnetTo(host: string, port: number): Promise<Duplex> {
+  if (port === 0 || port > 65_535)
+    throw wrongArguments(`expected LAB/NODE or the port of a console ([HOST:]PORT), got the port ${port}`)
+  const socket = connect({ host, port, timeout: connectMs })
   try {
     socket.once('timeout', () => socket.destroy(new Error('there was no answer in time')))
     await once(socket, 'connect')
   } catch (error) {
-    const hint = 'Is the node started, and is the port its "console"? The list of the nodes of the project shows both.'
-    process.stderr.write(`patchbay: ${host}:${port} does not answer: ${reasonOf(error)}. ${hint}\n`)
-    return 1
+    throw new CommandError(exits.failed, [
+      {
+        message: `${host}:${port} does not answer: ${reasonOf(error)}`,
+        hint: 'is the node started, and is the port its "console"? "patchbay inspect LAB" shows both',
+      },
+    ])
   }
   socket.setTimeout(0)
-  const { stdin } = process
+  const stripper = new TelnetStripper()
+  // UTF-8 text has no byte 255 (IAC), so no byte must be sent twice (RFC 854).
+  return Duplex.from({
+    writable: socket,
+    readable: socket.pipe(new Transform({ transform: (bytes: Buffer, _, done) => done(null, stripper.strip(bytes)) })),
+  })
+}
+
+interface TerminalOptions {
+  readonly name: string
+  /** The byte that leaves the console. */
+  readonly leaveKey: number | undefined
+  readonly log: WriteStream | undefined
+  readonly signal: AbortSignal
+}
+
+/** Connects the terminal, or the pipe, of this process. Resolves with the exit code when the console ends, or the user leaves it. */
+async function terminalOn(stream: Duplex, { name, leaveKey, log, signal }: TerminalOptions): Promise<number> {
+  const { stdin, stdout, stderr } = process
   const isTerminal = stdin.isTTY === true
   if (isTerminal) {
     stdin.setRawMode(true)
-    process.stderr.write(`Connected to ${host}:${port}; Ctrl-] leaves.\r\n`)
+    const leave = leaveKey === undefined ? '' : `; ${nameOf(leaveKey)} leaves`
+    stderr.write(`Connected to ${name}${leave}.\r\n`)
   }
-  const stripper = new TelnetStripper()
-  socket.on('data', (bytes) => process.stdout.write(stripper.strip(bytes)))
+  let fault: Error | undefined
+  stream.on('error', (error) => {
+    fault = error
+  })
+  stream.on('data', (bytes: Buffer) => {
+    log?.write(bytes)
+    if (!stdout.write(bytes)) {
+      stream.pause()
+      stdout.once('drain', () => stream.resume())
+    }
+  })
   stdin.on('data', (bytes: Buffer) => {
-    if (isTerminal && bytes.includes(leaveKey)) socket.end()
-    // UTF-8 text has no byte 255 (IAC), so no byte must be sent twice (RFC 854).
-    else socket.write(bytes)
+    const at = isTerminal && leaveKey !== undefined ? bytes.indexOf(leaveKey) : -1
+    if (at === -1) {
+      if (!stream.write(bytes)) {
+        stdin.pause()
+        stream.once('drain', () => stdin.resume())
+      }
+      return
+    }
+    if (at > 0) stream.write(bytes.subarray(0, at))
+    stream.destroy()
   })
   // The guest may still answer after the end of piped input.
   stdin.on('end', () => {
-    const quiet = setTimeout(() => socket.end(), quietMs)
-    socket.on('data', () => quiet.refresh())
-    socket.on('close', () => clearTimeout(quiet))
+    const quiet = setTimeout(() => stream.destroy(), quietMs)
+    stream.on('data', () => quiet.refresh())
+    stream.on('close', () => clearTimeout(quiet))
   })
-  socket.on('error', () => {})
-  await once(socket, 'close')
-  if (isTerminal) stdin.setRawMode(false)
-  return 0
+  signal.addEventListener('abort', () => stream.destroy(), { once: true })
+  if (!stream.closed)
+    await new Promise<void>((resolve) => stream.once('close', resolve).once('end', () => stream.destroy()))
+  if (isTerminal) {
+    stdin.setRawMode(false)
+    stderr.write(`\r\nLeft ${name}.\n`)
+  }
+  if (fault !== undefined) throw new CommandError(exits.noService, `the console of ${name} was lost: ${fault.message}`)
+  return signal.aborted ? exits.interrupted : exits.done
+}
+
+/** The byte of an escape character: one character, `^` and a letter for a control character, or `none`. */
+function escapeOf(text: string | undefined): number | undefined {
+  if (text === 'none') return undefined
+  const [, letter] = /^\^([@-_a-z])$/.exec(text ?? '^]') ?? []
+  if (letter !== undefined) return letter.toUpperCase().charCodeAt(0) ^ 0x40
+  if (text?.length === 1 && text.charCodeAt(0) < 128) return text.charCodeAt(0)
+  throw wrongArguments(`--escape: expected a character, such as ^] or ^A, or none; got ${JSON.stringify(text)}`)
+}
+
+const nameOf = (byte: number): string =>
+  byte < 32 ? `Ctrl-${String.fromCharCode(byte ^ 0x40)}` : String.fromCharCode(byte)
+
+async function openLog(path: string): Promise<WriteStream> {
+  const log = createWriteStream(path, { flags: 'a' })
+  await once(log, 'open').catch((error) => {
+    throw new CommandError(exits.failed, `${path}: ${reasonOf(error)}`)
+  })
+  return log
 }

@@ -3,7 +3,8 @@ import { runningService, type ServiceFile } from '../storage/service-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'
 import { clientAt } from './client.ts'
-import type { CommandInput, FlagValues, logging, showing } from './command.ts'
+import type { CommandInput, logging, showing } from './command.ts'
+import { countOf } from './counts.ts'
 import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits } from './exits.ts'
 import type { Outcome } from './outcome.ts'
@@ -56,7 +57,7 @@ const tailBytes = 1 << 20
 /** `patchbay service logs [-f]`: the last lines of its log. */
 export async function serviceLogs({ flags, signal }: CommandInput<typeof logging>): Promise<number> {
   const path = logOf(await dataDirectory(process.env))
-  const count = numberOf(flags)
+  const count = countOf(flags)
   let size: number
   try {
     size = statSync(path).size
@@ -89,10 +90,4 @@ export async function serviceLogs({ flags, signal }: CommandInput<typeof logging
   await new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }))
   watcher.close()
   return exits.interrupted
-}
-
-function numberOf({ lines }: FlagValues<typeof logging>): number {
-  if (lines === undefined) return 50
-  if (/^\d{1,6}$/.test(lines)) return Number(lines)
-  throw new CommandError(exits.arguments, `--lines: expected a number, got ${JSON.stringify(lines)}`)
 }

@@ -1,0 +1,41 @@
+import { asking, type Flag, logging } from './command.ts'
+
+// Flags of commands in the table; the modules of the commands know their types by them.
+
+/** Of `link`: the keys of an impairment of lab files, and what else changes a link. */
+export const linking = {
+  delay: { value: 'TIME', about: 'hold frames back, such as 20ms' },
+  jitter: { value: 'TIME', about: 'let the delay vary by so much' },
+  loss: { value: 'SHARE', about: 'drop frames at random, such as 0.5%' },
+  rate: { value: 'RATE', about: 'let no more through, such as 10mbit' },
+  burst: { value: 'SIZE', about: 'what may pass at once, such as 16kb; with --rate' },
+  'longest-wait': { value: 'TIME', about: 'drop frames that wait longer; with --rate' },
+  corrupt: { value: 'SHARE', about: 'change a byte of frames' },
+  duplicate: { value: 'SHARE', about: 'send frames twice' },
+  reorder: { value: 'SHARE', about: 'let later frames overtake' },
+  held: { value: 'TIME', about: 'how long frames are overtaken; with --reorder' },
+  'drop-every': { value: 'N', about: 'drop every n-th frame; -1: all' },
+  bpf: { value: 'EXPRESSION', about: 'drop frames that match a tcpdump expression' },
+  'bpf-link-type': { value: 'TYPE', about: 'link type of --bpf, such as DLT_PPP_SERIAL' },
+  there: { about: 'only from the first end to the second' },
+  back: { about: 'only from the second end to the first' },
+  clear: { about: 'take all other impairment away' },
+  suspend: { about: 'drop all frames, as a pulled cable does' },
+  resume: { about: 'let frames pass again' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const consoling = {
+  escape: { value: 'CHARACTER', about: 'leaves the console; default ^] (Ctrl-]); none: only its end does' },
+  log: { value: 'FILE', about: 'append the output to a file, too', complete: 'file' },
+  telnet: { about: 'by telnet to the compute, in place of a websocket to the service' },
+  server: asking.server,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const executing = {
+  expect: { value: 'REGEX', about: 'wait until the output matches; without it until the node is silent for 1 s' },
+  within: { value: 'TIME', about: 'longest wait; default 30s' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const nodeLogging = { ...logging, server: asking.server } as const satisfies Readonly<Record<string, Flag>>

@@ -1,0 +1,19 @@
+import type { FlagValues, logging } from './command.ts'
+import { wrongArguments } from './exits.ts'
+
+/** The number of `--lines`. CommandError 64. */
+export function countOf({ lines }: Pick<FlagValues<typeof logging>, 'lines'>): number {
+  if (lines === undefined) return 50
+  if (/^[1-9]\d{0,4}$/.test(lines)) return Number(lines)
+  throw wrongArguments(`--lines: expected a number from 1 to 99999, got ${JSON.stringify(lines)}`)
+}
+
+/** The seconds of a text such as `30s`, `500ms`, `2m` or `2h`. CommandError 64. */
+export function secondsOf(flag: string, text: string | undefined, byDefault: number): number {
+  if (text === undefined) return byDefault
+  const [, number, unit = ''] = /^(\d{1,9}(?:\.\d{1,3})?)(ms|s|m|h|d)$/.exec(text) ?? []
+  const factor = { ms: 0.001, s: 1, m: 60, h: 3600, d: 86_400 }[unit]
+  if (factor === undefined)
+    throw wrongArguments(`${flag}: expected a time such as 30s or 2m, got ${JSON.stringify(text)}`)
+  return Number(number) * factor
+}

@@ -1,0 +1,97 @@
+import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import { clientOf } from './client.ts'
+import type { asking, CommandInput } from './command.ts'
+import type { Outcome } from './outcome.ts'
+import { endsText, labOf, linksOf, nodeOf, nodesOf, stateOf } from './targets.ts'
+
+/** `patchbay inspect LAB[/NODE]`: the nodes and links of a lab, or one node. */
+export async function inspect({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  if (word.includes('/')) return inspectNode(await nodeOf(word, asked))
+  const lab = await labOf(word, asked)
+  const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+  return {
+    json: {
+      lab: lab.name,
+      project_id: lab.project_id,
+      revision: lab.revision,
+      nodes: nodes.map(nodeJson),
+      links: links.map((link) => linkJson(link, nodes)),
+    },
+    async text() {
+      const { shown, tableOf } = await import('./table.ts')
+      if (lab.status === 'closed') return `${shown(lab.name)} is closed; "patchbay start ${lab.name}" opens it`
+      const running = nodes.filter(({ status }) => status === 'started').length
+      const parts = [
+        `${shown(lab.name)}: ${running} of ${count(nodes.length, 'node')} running, ${count(links.length, 'link')}`,
+      ]
+      if (nodes.length > 0) parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], nodes.map(nodeRow)))
+      if (links.length > 0) {
+        const { impairmentText } = await import('./impairment.ts')
+        const rows = links.map((link) => [...linkRow(link, nodes), impairmentText(link)])
+        parts.push(tableOf(['LINK', 'STATE', 'IMPAIRMENT'], rows))
+      }
+      const reasons = [
+        ...nodes.filter(({ status_reason }) => status_reason).map((it) => `${it.name}: ${it.status_reason}`),
+        ...links
+          .filter(({ verdict_reason }) => verdict_reason)
+          .map((it) => `${endsText(it, nodes)}: ${it.verdict_reason}`),
+      ]
+      if (reasons.length > 0) parts.push(reasons.map((it) => shown(it)).join('\n'))
+      return parts.join('\n\n')
+    },
+  }
+}
+
+export const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
+
+const nodeRow = (node: LabNode) => [
+  node.name,
+  node.node_type,
+  stateOf(node),
+  node.console === null ? '-' : `${node.console_type} ${node.console}`,
+  node.compute_id,
+]
+
+const linkRow = (link: LabLink, nodes: readonly LabNode[]) => [
+  endsText(link, nodes),
+  link.suspend ? 'suspended' : (link.verdict ?? '-'),
+]
+
+export const nodeJson = (node: LabNode) => ({
+  name: node.name,
+  node_id: node.node_id,
+  kind: node.node_type,
+  status: node.status,
+  console: node.console,
+  console_type: node.console_type,
+  compute_id: node.compute_id,
+})
+
+export const linkJson = (link: LabLink, nodes: readonly LabNode[]) => ({
+  link_id: link.link_id,
+  ends: endsText(link, nodes).split(' -- '),
+  verdict: link.verdict,
+  suspend: link.suspend,
+  filters: link.filters,
+  filters_ab: link.filters_ab,
+  filters_ba: link.filters_ba,
+})
+
+function inspectNode({ lab, node }: { lab: string; node: LabNode }): Outcome {
+  return {
+    json: { lab, node },
+    async text() {
+      const { shown } = await import('./table.ts')
+      const { ports, properties, label: _, custom_adapters: __, kept: ___, ...facts } = node
+      const rows = Object.entries({ ...facts, ...properties })
+        .filter(([, value]) => value !== null && value !== '' && !(Array.isArray(value) && value.length === 0))
+        .map(([key, value]) => [key, typeof value === 'object' ? JSON.stringify(value) : String(value)] as const)
+      const width = Math.max(...rows.map(([key]) => key.length))
+      const names = (ports ?? []).map(({ short_name }) => short_name).join(' ')
+      return [...rows, ['ports', names] as const]
+        .map(([key, value]) => `${key.padEnd(width)}  ${shown(value)}`)
+        .join('\n')
+    },
+  }
+}

@@ -1,0 +1,106 @@
+import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import { clientOf } from './client.ts'
+import type { CommandInput, FlagValues } from './command.ts'
+import type { linking } from './command-flags.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import { linkJson } from './inspect.ts'
+import type { Outcome } from './outcome.ts'
+import { endsText, labOf, linksOf, nodeOf, nodesOf } from './targets.ts'
+
+/** `patchbay link LAB/LINK`: shows a link; with flags it changes what the link does to frames. */
+export async function link({ args: [word = ''], flags, signal }: CommandInput<typeof linking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  if (flags.suspend && flags.resume) throw wrongArguments('--suspend and --resume exclude each other')
+  if (flags.there && flags.back) throw wrongArguments('without --there and --back both directions are changed')
+  const { found, nodes } = await linkOf(word, asked)
+  const change = await changeOf(found, flags)
+  const params = { project_id: found.project_id, link_id: found.link_id }
+  const now =
+    change === undefined
+      ? found
+      : await asked.client.call('PUT /v2/projects/{project_id}/links/{link_id}', { params, body: change, signal })
+  return {
+    json: {
+      ...linkJson(now, nodes),
+      verdict_reason: now.verdict_reason,
+      traffic_ab: now.traffic_ab,
+      traffic_ba: now.traffic_ba,
+    },
+    async text() {
+      const { impairmentText } = await import('./impairment.ts')
+      const { shown } = await import('./table.ts')
+      const state = now.suspend ? 'suspended' : (now.verdict ?? 'unknown')
+      const reason = now.verdict_reason === null ? '' : ` (${now.verdict_reason})`
+      const traffic = [
+        ['there', now.traffic_ab],
+        ['back', now.traffic_ba],
+      ] as const
+      return [
+        endsText(now, nodes),
+        `  state       ${state}${reason}`,
+        `  impairment  ${impairmentText(now)}`,
+        ...traffic.flatMap(([way, it]) =>
+          it === null ? [] : [`  ${way.padEnd(10)}  ${it.frames} frames, ${it.bytes} bytes, ${it.dropped} dropped`],
+        ),
+      ]
+        .map(shown)
+        .join('\n')
+    },
+  }
+}
+
+async function changeOf(found: LabLink, flags: FlagValues<typeof linking>) {
+  const { server: _, json: __, suspend, resume, there, back, clear, ...words } = flags
+  const isImpaired = clear || Object.values(words).some((it) => it !== undefined)
+  if (!isImpaired && !suspend && !resume) return undefined
+  const { changedFilters } = await import('./impairment.ts')
+  const way = there ? 'there' : back ? 'back' : undefined
+  return {
+    ...(isImpaired && changedFilters(found, words, { way, clears: clear })),
+    ...((suspend || resume) && { suspend }),
+  }
+}
+
+type Asked = Parameters<typeof labOf>[1]
+
+/** The link that a word names: `LAB/NODE:PORT`, `LAB/NODE--NODE` or `LAB/NAME`. CommandError 1. */
+async function linkOf(word: string, asked: Asked): Promise<{ found: LabLink; nodes: LabNode[] }> {
+  const slash = word.indexOf('/')
+  const lab = await labOf(
+    slash === -1 ? (await nodeOf(word.split(/:|--/)[0] ?? '', asked)).lab : word.slice(0, slash),
+    asked,
+  )
+  const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+  const wanted = plain(word.slice(slash + 1))
+  const nameOf = (it: LabLink) => (it as LabLink & { name?: string | null }).name
+  const textsOf = (it: LabLink): string[] => {
+    const ends = endsText(it, nodes).split(' -- ')
+    const names = ends.map((end) => end.slice(0, end.lastIndexOf(':')))
+    const [a = '', b = ''] = ends
+    const [nodeA = '', nodeB = ''] = names
+    return [
+      nameOf(it) ?? '',
+      it.link_id,
+      ...ends,
+      `${a}--${b}`,
+      `${b}--${a}`,
+      `${nodeA}--${nodeB}`,
+      `${nodeB}--${nodeA}`,
+    ]
+  }
+  const found = links.filter((it) => textsOf(it).map(plain).includes(wanted))
+  const [one] = found
+  if (one !== undefined && found.length === 1) return { found: one, nodes }
+  const list = (found.length > 0 ? found : links).slice(0, 20).map((it) => nameOf(it) ?? endsText(it, nodes))
+  throw new CommandError(exits.failed, [
+    {
+      message:
+        found.length > 0
+          ? `${JSON.stringify(word)} names ${found.length} links: ${list.join(', ')}`
+          : `the lab ${lab.name} has no link ${JSON.stringify(word.slice(slash + 1))}`,
+      ...(found.length === 0 && list.length > 0 && { hint: `it has ${list.join(', ')}` }),
+    },
+  ])
+}
+
+const plain = (text: string): string => text.toLowerCase().replaceAll(' ', '')

@@ -1,0 +1,94 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { WebSocket } from 'ws'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { clientOf } from './client.ts'
+import type { CommandInput } from './command.ts'
+import type { executing, nodeLogging } from './command-flags.ts'
+import { consoleOf, requireConsole } from './console.ts'
+import { countOf, secondsOf } from './counts.ts'
+import { CommandError, exits } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+import { nodeOf } from './targets.ts'
+
+/** Without `--expect`, a guest without output for this time, ms, has answered. */
+const quietMs = 1000
+const usualWithinS = 30
+
+/** `patchbay exec LAB/NODE COMMAND`: types a line on the console of a node, and shows what it answers. */
+export async function exec({
+  args: [word = '', line = ''],
+  flags,
+  signal,
+}: CommandInput<typeof executing>): Promise<Outcome> {
+  const client = await clientOf(flags, { WebSocket })
+  const target = requireConsole(await nodeOf(word, { client, signal }))
+  const within_s = secondsOf('--within', flags.within, usualWithinS)
+  const { lab, node } = target
+  const params = { project_id: node.project_id, node_id: node.node_id }
+  if (flags.expect !== undefined) {
+    const body = { send: `${line}\r`, expect: flags.expect, within_s }
+    const timeoutMs = (within_s + 30) * 1000
+    const call = client.call('POST /v2/projects/{project_id}/nodes/{node_id}/console/expect', {
+      params,
+      body,
+      signal,
+      timeoutMs,
+    })
+    const match = await call.catch((error) => {
+      if (!(error instanceof PatchbayError) || error.word !== 'not-in-time') throw error
+      throw new CommandError(exits.failed, `${lab}/${node.name}: ${error.message}`)
+    })
+    return {
+      json: { lab, node: node.name, ...match },
+      text: () => plain(match.before + match.matched),
+    }
+  }
+  const stream = await consoleOf(target, client, { replay: false, signal })
+  let output = ''
+  const decoder = new TextDecoder()
+  const over = new AbortController()
+  const quiet = setTimeout(() => over.abort(), quietMs)
+  stream.on('data', (bytes: Buffer) => {
+    output += decoder.decode(bytes, { stream: true })
+    quiet.refresh()
+  })
+  stream.on('error', () => over.abort())
+  stream.on('close', () => over.abort())
+  stream.write(`${line}\r`)
+  await sleep(within_s * 1000, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => undefined)
+  clearTimeout(quiet)
+  stream.destroy()
+  signal.throwIfAborted()
+  return { json: { lab, node: node.name, output: plain(output) }, text: () => plain(output) }
+}
+
+/** `patchbay logs LAB/NODE [-f]`: the last lines of the console of a node. */
+export async function logs({ args: [word = ''], flags, signal }: CommandInput<typeof nodeLogging>): Promise<number> {
+  const client = await clientOf(flags, { WebSocket })
+  const target = await nodeOf(word, { client, signal })
+  const { node } = target
+  const params = { project_id: node.project_id, node_id: node.node_id }
+  const lines = String(countOf(flags))
+  const body = await client.stream('GET /v2/projects/{project_id}/nodes/{node_id}/console/log', {
+    params,
+    query: { lines },
+    signal,
+  })
+  for await (const bytes of body) process.stdout.write(bytes)
+  if (!flags.follow) return exits.done
+  const stream = await consoleOf(target, client, { replay: false, signal })
+  signal.addEventListener('abort', () => stream.destroy(), { once: true })
+  stream.on('data', (bytes: Buffer) => process.stdout.write(bytes))
+  stream.on('error', () => stream.destroy())
+  await new Promise((resolve) => stream.once('close', resolve))
+  return signal.aborted ? exits.interrupted : exits.done
+}
+
+/** Console output as text: without escape sequences (ECMA-48) and CR. */
+const plain = (text: string): string =>
+  text
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+    .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-~])/g, '')
+    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
+    .replace(/[\u0000-\u0008\u000b-\u001f]/g, '')
+    .trim()

@@ -1,0 +1,135 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { LabJob, Patchbay } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { clientOf } from './client.ts'
+import type { asking, CommandInput } from './command.ts'
+import { CommandError, exits } from './exits.ts'
+import { count } from './inspect.ts'
+import type { Outcome } from './outcome.ts'
+import { type Progress, progressOf } from './progress.ts'
+import { labOf, nodeOf } from './targets.ts'
+
+const [firstPollMs, longestPollMs] = [20, 500]
+const cancelMs = 5000
+
+/** Waits for the end of a job, and shows its progress. When the signal aborts, the job is cancelled; rejects with its reason then. */
+export async function jobEnd(
+  jobId: string,
+  { client, signal, progress }: { client: Patchbay; signal: AbortSignal; progress: Progress },
+): Promise<LabJob> {
+  const params = { job_id: jobId }
+  try {
+    for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * 1.5, longestPollMs)) {
+      const job = await client.call('GET /v2/jobs/{job_id}', { params, signal })
+      progress.at(job.done + job.failed + job.skipped, job.total, currentOf(job))
+      if (job.status !== 'running') return job
+      await sleep(pollMs, undefined, { signal })
+    }
+  } catch (error) {
+    if (signal.aborted)
+      await client.call('DELETE /v2/jobs/{job_id}', { params, timeoutMs: cancelMs }).catch(() => undefined)
+    throw error
+  } finally {
+    progress.end()
+  }
+}
+
+/** What a job waits for now. */
+function currentOf({ nodes }: LabJob): string {
+  const unready = nodes.filter(({ state }) => state === 'unready' || state === 'asked')
+  if (unready.length === 0) return ''
+  const names = unready.slice(0, 3).map(({ name }) => name)
+  return `waiting for ${names.join(', ')}${unready.length > names.length ? ' ...' : ''}`
+}
+
+/** The nodes of one lab that a command names; undefined: all of them. */
+interface Wanted {
+  readonly project_id: string
+  readonly lab: string
+  nodes: string[] | undefined
+}
+
+type Asked = Parameters<typeof labOf>[1]
+
+/** The labs and nodes that words name: `LAB`, `LAB/NODE`, or `NODE` where only one open lab has it. */
+async function wantedOf(words: readonly string[], asked: Asked, opens: boolean): Promise<Wanted[]> {
+  const found = new Map<string, Wanted>()
+  for (const word of words) {
+    const lab = word.includes('/') ? undefined : await labIfAny(word, asked, opens)
+    if (lab !== undefined) {
+      found.set(lab.project_id, { project_id: lab.project_id, lab: lab.name, nodes: undefined })
+      continue
+    }
+    if (word.includes('/')) await labOf(word.slice(0, word.indexOf('/')), asked, { opens })
+    const { lab: name, node } = await nodeOf(word, asked)
+    const one = found.get(node.project_id) ?? { project_id: node.project_id, lab: name, nodes: [] }
+    one.nodes?.push(node.node_id)
+    found.set(node.project_id, one)
+  }
+  return [...found.values()]
+}
+
+async function labIfAny(word: string, asked: Asked, opens: boolean) {
+  const { client, signal } = asked
+  const params = { project_id: word }
+  const lab = await client.call('GET /v2/projects/{project_id}', { params, signal }).catch((error) => {
+    if (error instanceof PatchbayError && error.status === 404) return undefined
+    throw error
+  })
+  return lab === undefined ? undefined : labOf(word, asked, { opens })
+}
+
+const words = { start: ['Starting', 'started'], stop: ['Stopping', 'stopped'] } as const
+
+/** `patchbay start` and `patchbay stop`: all nodes of labs, or single nodes. */
+export async function runNodes(
+  action: 'start' | 'stop',
+  { args, flags, signal }: CommandInput<typeof asking>,
+): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const [doing, done] = words[action]
+  const jobs: (LabJob & { lab: string })[] = []
+  for (const { lab, project_id, nodes } of await wantedOf(args, asked, action === 'start')) {
+    const body = { action, ...(nodes !== undefined && { nodes }) }
+    const job = await asked.client.call('POST /v2/projects/{project_id}/jobs', { params: { project_id }, body, signal })
+    const progress = await progressOf(`${doing} ${lab}`, flags)
+    const end = await jobEnd(job.job_id, { ...asked, progress }).catch((error) => {
+      if (!signal.aborted) throw error
+      throw new CommandError(exits.interrupted, [
+        {
+          message: `interrupted while ${doing.toLowerCase()} ${lab}; nodes that are ${done} stay so`,
+          hint: `"patchbay ${action} ${lab}" goes on`,
+        },
+      ])
+    })
+    jobs.push({ ...end, lab })
+  }
+  const failed = jobs.flatMap(({ lab, nodes }) =>
+    nodes.filter(({ state }) => state === 'failed' || state === 'skipped').map((node) => ({ lab, ...node })),
+  )
+  return {
+    exit: jobs.some(({ status }) => status !== 'done') ? exits.failed : exits.done,
+    json: {
+      jobs: jobs.map(({ lab, job_id, status, done: finished, total }) => ({
+        lab,
+        job_id,
+        status,
+        done: finished,
+        total,
+      })),
+      errors: failed.map(({ lab, name, reason }) => ({ message: `${lab}/${name}: ${reason}` })),
+    },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return [
+        ...jobs.map(
+          ({ lab, done: finished, total }) =>
+            `${lab}: ${count(finished, 'node')} ${done}${finished === total ? '' : ` of ${total}`}`,
+        ),
+        ...failed.map(({ lab, name, reason }) => `  ${lab}/${name}: ${reason}`),
+      ]
+        .map(shown)
+        .join('\n')
+    },
+  }
+}

@@ -1,0 +1,112 @@
+import { mapLimit } from '../../../src/async/map-limit.ts'
+import type { LabLink, LabNode, LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { nearest } from '../../../src/http/nearest-word.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+
+/** A node by the names that a user gives: `LAB/NODE`, or `NODE` alone where one open lab has it. */
+export interface NodeTarget {
+  readonly lab: string
+  readonly node: LabNode
+}
+
+type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
+
+/** A lab by its name or id; it is opened when it is closed. CommandError 1 with the nearest name. */
+export async function labOf(word: string, { client, signal }: Asked, { opens = false } = {}): Promise<LabProject> {
+  const params = { project_id: word }
+  const lab = await client.call('GET /v2/projects/{project_id}', { params, signal }).catch(async (error) => {
+    if (!(error instanceof PatchbayError) || error.status !== 404) throw error
+    const names = (await client.call('GET /v2/projects', { signal })).map(({ name }) => name)
+    const guess = nearest(word, names)
+    throw new CommandError(exits.failed, [
+      {
+        message: `there is no lab ${JSON.stringify(word)} on ${client.server}`,
+        hint: guess === undefined ? '"patchbay ls" lists them' : `did you mean ${guess}?`,
+      },
+    ])
+  })
+  if (!opens || lab.status === 'opened') return lab
+  return client.call('POST /v2/projects/{project_id}/open', { params, signal })
+}
+
+/** The node that a word names. CommandError 1 when there is none, or several open labs have one. */
+export async function nodeOf(word: string, asked: Asked): Promise<NodeTarget> {
+  const { client, signal } = asked
+  const slash = word.indexOf('/')
+  if (slash !== -1) {
+    const lab = await labOf(word.slice(0, slash), asked)
+    const node = await nodeIn(lab, word.slice(slash + 1), asked)
+    return { lab: lab.name, node }
+  }
+  const labs = (await client.call('GET /v2/projects', { signal })).filter(({ status }) => status === 'opened')
+  const found = (
+    await mapLimit(labs, async ({ project_id, name }) => {
+      const params = { project_id, node_id: word }
+      return client
+        .call('GET /v2/projects/{project_id}/nodes/{node_id}', { params, signal })
+        .then((node): NodeTarget => ({ lab: name, node }))
+        .catch((error) => {
+          if (error instanceof PatchbayError && error.status === 404) return undefined
+          throw error
+        })
+    })
+  ).filter((it) => it !== undefined)
+  const [one, ...others] = found
+  if (one === undefined) {
+    throw new CommandError(exits.failed, [
+      { message: `no open lab has a node ${JSON.stringify(word)}`, hint: 'expected LAB/NODE, such as wan-edge/R1' },
+    ])
+  }
+  if (others.length > 0)
+    throw wrongArguments(`several labs have it: ${found.map(({ lab }) => `${lab}/${word}`).join(', ')}`)
+  return one
+}
+
+async function nodeIn(lab: LabProject, word: string, asked: Asked): Promise<LabNode> {
+  const { client, signal } = asked
+  const params = { project_id: lab.project_id, node_id: word }
+  return client.call('GET /v2/projects/{project_id}/nodes/{node_id}', { params, signal }).catch(async (error) => {
+    if (!(error instanceof PatchbayError) || error.word !== 'no-such-node') throw error
+    const nodes = await nodesOf(lab, asked)
+    const guess = nearest(
+      word,
+      nodes.map(({ name }) => name),
+    )
+    throw new CommandError(exits.failed, [
+      {
+        message: `the lab ${lab.name} has no node ${JSON.stringify(word)}`,
+        hint: guess === undefined ? `"patchbay inspect ${lab.name}" lists them` : `did you mean ${guess}?`,
+      },
+    ])
+  })
+}
+
+/** The nodes of an open lab; none of a closed one. */
+export async function nodesOf({ project_id, status }: LabProject, { client, signal }: Asked): Promise<LabNode[]> {
+  if (status !== 'opened') return []
+  return client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id }, signal })
+}
+
+/** The links of an open lab; none of a closed one. */
+export async function linksOf({ project_id, status }: LabProject, { client, signal }: Asked): Promise<LabLink[]> {
+  if (status !== 'opened') return []
+  return client.call('GET /v2/projects/{project_id}/links', { params: { project_id }, signal })
+}
+
+/** An end of a link, such as `R1:eth0`. */
+export function endText(
+  { node_id, adapter_number, port_number }: LabLink['nodes'][number],
+  nodes: readonly LabNode[],
+): string {
+  const node = nodes.find((it) => it.node_id === node_id)
+  const port = node?.ports?.find((it) => it.adapter_number === adapter_number && it.port_number === port_number)
+  return `${node?.name ?? '?'}:${port?.short_name ?? `${adapter_number}/${port_number}`}`
+}
+
+/** The ends of a link, such as `R1:eth0 -- R2:eth0`. */
+export const endsText = (link: LabLink, nodes: readonly LabNode[]): string =>
+  link.nodes.map((end) => endText(end, nodes)).join(' -- ')
+
+/** The words of users for the states of nodes. */
+export const stateOf = ({ status }: Pick<LabNode, 'status'>): string => (status === 'started' ? 'running' : status)

@@ -1,0 +1,133 @@
+import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import { clientOf } from './client.ts'
+import type { asking, CommandInput } from './command.ts'
+import { exits } from './exits.ts'
+import { linkJson, nodeJson } from './inspect.ts'
+import { endsText, labOf, linksOf, nodesOf, stateOf } from './targets.ts'
+
+/** Least time between two pictures on a terminal, ms. */
+const pictureMs = 250
+const [enter, leave, home] = ['\u001b[?1049h\u001b[?25l', '\u001b[?25h\u001b[?1049l', '\u001b[H']
+const restOfLine = '\u001b[K'
+const restOfScreen = '\u001b[J'
+
+/** `patchbay watch LAB`: a table of its nodes and links that stays current; a line for each change where there is no terminal. */
+export async function watch({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<number> {
+  const asked = { client: await clientOf(flags), signal }
+  const lab = await labOf(word, asked)
+  const nodes = new Map<string, LabNode>()
+  const links = new Map<string, LabLink>()
+  const read = async () => {
+    const [allNodes, allLinks] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+    nodes.clear()
+    links.clear()
+    for (const it of allNodes) nodes.set(it.node_id, it)
+    for (const it of allLinks) links.set(it.link_id, it)
+  }
+  const isScreen = process.stdout.isTTY === true && !flags.json
+  const { shown, tableOf } = await import('./table.ts')
+  let note = ''
+  const picture = () => {
+    const running = [...nodes.values()].filter(({ status }) => status === 'started').length
+    const all = [...nodes.values()]
+    const parts = [
+      `${shown(lab.name)}: ${running} of ${nodes.size} running${note}   (Ctrl-C leaves)`,
+      tableOf(
+        ['NODE', 'STATE', 'REASON'],
+        all.map((it) => [it.name, stateOf(it), it.status_reason ?? '']),
+      ),
+    ]
+    if (links.size > 0) {
+      const rows = [...links.values()].map((it) => [
+        endsText(it, all),
+        it.suspend ? 'suspended' : (it.verdict ?? '-'),
+        rate(it.traffic_ab?.bits_per_s),
+        rate(it.traffic_ba?.bits_per_s),
+      ])
+      parts.push(tableOf(['LINK', 'STATE', 'THERE', 'BACK'], rows))
+    }
+    const { rows = 24, columns = 80 } = process.stdout
+    const lines = parts.join('\n\n').split('\n')
+    const fitting =
+      lines.length < rows ? lines : [...lines.slice(0, rows - 2), `... ${lines.length - rows + 2} more lines`]
+    process.stdout.write(`${home}${fitting.map((it) => cut(it, columns) + restOfLine).join('\r\n')}${restOfScreen}`)
+  }
+  let timer: NodeJS.Timeout | undefined
+  const changed = () => {
+    if (!isScreen) return
+    timer ??= setTimeout(() => {
+      timer = undefined
+      picture()
+    }, pictureMs)
+  }
+  const line = (what: string, now: object) =>
+    isScreen ? undefined : process.stdout.write(flags.json ? `${JSON.stringify(now)}\n` : `${shown(what)}\n`)
+  const resized = () => changed()
+  if (isScreen) {
+    process.stdout.write(enter)
+    process.stdout.on('resize', resized)
+  }
+  try {
+    await read()
+    if (isScreen) picture()
+    else for (const it of nodes.values()) line(`${it.name} is ${stateOf(it)}`, nodeJson(it))
+    const onLost = (error: Error | undefined) => {
+      note = error === undefined ? '' : '; the connection was lost'
+      changed()
+    }
+    for await (const { action, event } of asked.client.feed({ project: lab.project_id, signal, onLost })) {
+      if (action === 'resync') await read()
+      else if (action === 'node.created' || action === 'node.updated') {
+        const node = event as LabNode
+        const before = nodes.get(node.node_id)
+        nodes.set(node.node_id, node)
+        if (before?.status !== node.status || before?.status_reason !== node.status_reason)
+          line(`${node.name} is ${stateOf(node)}${node.status_reason ? `: ${node.status_reason}` : ''}`, nodeJson(node))
+      } else if (action === 'node.deleted') {
+        const node = event as LabNode
+        nodes.delete(node.node_id)
+        line(`${node.name} is deleted`, { ...nodeJson(node), status: 'deleted' })
+      } else if (action === 'link.created' || action === 'link.updated' || action === 'link.state') {
+        const link = event as LabLink
+        const before = links.get(link.link_id)
+        const now = { ...before, ...link }
+        links.set(link.link_id, now)
+        if (before?.verdict !== now.verdict && now.nodes !== undefined)
+          line(`${endsText(now, [...nodes.values()])} is ${now.verdict}`, linkJson(now, [...nodes.values()]))
+      } else if (action === 'link.deleted') links.delete((event as LabLink).link_id)
+      else if (action === 'project.closed') break
+      else continue
+      changed()
+    }
+  } finally {
+    clearTimeout(timer)
+    process.stdout.off('resize', resized)
+    if (isScreen) process.stdout.write(leave)
+  }
+  return signal.aborted ? exits.interrupted : exits.done
+}
+
+/** Bits a second for people. */
+function rate(bits: number | undefined): string {
+  if (bits === undefined) return '-'
+  const units = ['bit/s', 'kbit/s', 'Mbit/s', 'Gbit/s']
+  let value = bits
+  let unit = 0
+  for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000
+  return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
+}
+
+/** A line of at most `columns` characters; escape sequences do not count. */
+function cut(line: string, columns: number): string {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
+  const parts = line.split(/(\u001b\[[0-9;]*m)/)
+  let left = columns
+  return parts
+    .map((part, index) => {
+      if (index % 2 === 1) return part
+      const shown = part.slice(0, left)
+      left -= shown.length
+      return shown
+    })
+    .join('')
+}

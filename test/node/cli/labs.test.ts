@@ -1,0 +1,114 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await TestService.startForAll({ 'pc.engine': 'embedded' })
+  return () => service.close()
+})
+
+/** A lab of two linked pcs. */
+async function lab(name: string): Promise<CommandLine> {
+  await service.call('POST', '/v2/projects', { name })
+  for (const pc of ['PC1', 'PC2'])
+    await service.call('POST', `/v2/projects/${name}/nodes`, { name: pc, node_type: 'pc' })
+  await service.call('POST', `/v2/projects/${name}/links`, { nodes: ['PC1:Ethernet0', 'PC2:Ethernet0'] })
+  return CommandLine.of({ server: service.url })
+}
+
+test('labs and nodes are started, shown and stopped by their names', async () => {
+  const patchbay = await lab('wan-edge')
+  expect((await patchbay.run(['ls'])).out).toMatch(/^LAB +STATE +NODES\n(.*\n)*wan-edge +stopped +2\n/)
+  expect(await patchbay.run(['start', 'wan-edge'])).toMatchObject({ code: 0, out: 'wan-edge: 2 nodes started\n' })
+  expect((await patchbay.run(['inspect', 'wan-edge'])).out).toMatch(
+    /^wan-edge: 2 of 2 nodes running, 1 link\n\nNODE +KIND +STATE +CONSOLE +COMPUTE\nPC1 +pc +running +telnet \d+ +local\n/,
+  )
+  expect((await patchbay.run(['inspect', 'wan-edge'])).out).toContain('PC1:e0 -- PC2:e0  ok     none\n')
+  expect(await patchbay.run(['stop', 'wan-edge/PC1'])).toMatchObject({ code: 0, out: 'wan-edge: 1 node stopped\n' })
+  const { labs } = await patchbay.json<{ labs: { name: string; nodes: number; running: number }[] }>(['ls'])
+  expect(labs.find(({ name }) => name === 'wan-edge')).toMatchObject({ nodes: 2, running: 1 })
+})
+
+test('a name that is not known is an error with the nearest one', async () => {
+  const patchbay = await lab('names')
+  const errors = [
+    [['inspect', 'namse'], 'there is no lab "namse"', 'did you mean names?'],
+    [['start', 'names/PC3'], 'the lab names has no node "PC3"', 'did you mean PC1?'],
+    [['link', 'names/PC1:e7'], 'the lab names has no link "PC1:e7"', 'it has PC1:e0 -- PC2:e0'],
+    [['console', 'names/PC1'], 'names/PC1 is stopped', '"patchbay start names/PC1" starts it'],
+  ] as const
+  for (const [argv, message, hint] of errors) {
+    expect(await patchbay.run(argv)).toMatchObject({ code: 1, out: '', err: expect.stringContaining(message) })
+    const { ok, exit, errors } = await patchbay
+      .json<{ errors: object[] }>(argv)
+      .catch(() => ({ ok: false, exit: 1, errors: [] }))
+    if (argv[0] !== 'console') expect({ ok, exit, errors }).toMatchObject({ ok: false, exit: 1, errors: [{ hint }] })
+  }
+})
+
+test('a link is impaired and suspended while it runs; what is not named stays', async () => {
+  const patchbay = await lab('impaired')
+  const link = (...argv: string[]) => patchbay.run(['link', 'impaired/PC1--PC2', ...argv])
+  expect((await link()).out).toContain('impairment  none\n')
+  expect((await link('--delay', '20ms', '--jitter', '3ms')).out).toContain('impairment  delay 20ms jitter 3ms\n')
+  expect((await link('--loss', '0.5%', '--there')).out).toContain(
+    'impairment  there loss 0.5% delay 20ms jitter 3ms, back delay 20ms jitter 3ms\n',
+  )
+  expect((await link('--delay', '0', '--loss', '0', '--suspend')).out).toMatch(
+    /suspended[^\n]*\n {2}impairment {2}none\n/,
+  )
+  expect((await link('--resume')).out).not.toContain('suspended')
+  const wrong = [
+    [['--delay', '20'], '--delay: expected a time such as 20ms'],
+    [['--jitter', '3ms'], '--jitter: jitter needs delay'],
+    [['--there', '--back', '--loss', '1%'], 'both directions'],
+  ] as const
+  for (const [argv, message] of wrong)
+    expect(await link(...argv)).toMatchObject({ code: 64, err: expect.stringContaining(message) })
+})
+
+test('a line is typed on the console of a node, and its answer shown', async () => {
+  const patchbay = await lab('typed')
+  await patchbay.run(['start', 'typed'])
+  const { out } = await patchbay.run(['exec', 'typed/PC1', 'ip 10.0.0.1/24', '--expect', String.raw`PC1 : (\S+)`])
+  expect(out).toContain('PC1 : 10.0.0.1')
+  expect((await patchbay.run(['exec', 'typed/PC1', 'show ip'])).out).toContain('10.0.0.1/24')
+  expect((await patchbay.run(['logs', 'typed/PC1'])).out).toContain('show ip')
+  const late = await patchbay.run(['exec', 'typed/PC1', 'version', '--expect', 'never', '--within', '100ms'])
+  expect(late).toMatchObject({ code: 1, err: expect.stringContaining('typed/PC1') })
+})
+
+test('a console is a terminal by websocket and by telnet, and is logged to a file', async () => {
+  const patchbay = await lab('consoles')
+  await patchbay.run(['start', 'consoles'])
+  const argv = ['console', 'consoles/PC1', '--log', 'console.log']
+  expect((await patchbay.run(argv, { input: 'echo by websocket\n' })).out).toContain('by websocket')
+  expect(await readFile(join(patchbay.home, 'console.log'), 'utf8')).toContain('by websocket')
+  expect((await patchbay.run(['console', 'consoles/PC1', '--telnet'], { input: 'echo by telnet\n' })).out).toContain(
+    'by telnet',
+  )
+})
+
+test('watch prints a line for each change where there is no terminal', async () => {
+  const patchbay = await lab('watched')
+  const watching = patchbay.start(['watch', 'watched'])
+  let text = ''
+  watching.stdout.on('data', (piece) => {
+    text += String(piece)
+  })
+  await expect.poll(() => text).toContain('PC1 is stopped\nPC2 is stopped\n')
+  // The feed may not be open yet: the node changes until a line says so.
+  await expect
+    .poll(async () => {
+      await patchbay.run(['start', 'watched/PC1'])
+      await patchbay.run(['stop', 'watched/PC1'])
+      return text
+    })
+    .toContain('PC1 is running\n')
+  watching.kill('SIGINT')
+  expect(await new Promise((resolve) => watching.once('exit', resolve))).toBe(130)
+})
