@@ -1,5 +1,7 @@
 import { maxAdapters } from '../kinds/machine-emulator.ts'
-import { cdOf, Draft, type DraftEnd, type Fields, type ImportedLab, labName, mapPosition, portNames } from './draft.ts'
+import { labName } from '../labfile/names.ts'
+import type { Fields } from '../labfile/text.ts'
+import { cdOf, Draft, type DraftEnd, type ImportedLab, mapPosition, portNames } from './draft.ts'
 import { type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
 

@@ -1,17 +1,9 @@
 import { nearest } from '../http/nearest-word.ts'
 import { maxAdapters } from '../kinds/machine-emulator.ts'
+import { labName } from '../labfile/names.ts'
+import type { Fields } from '../labfile/text.ts'
 import { becomes, knownKinds } from './containerlab-kinds.ts'
-import {
-  cdOf,
-  Draft,
-  type DraftEnd,
-  type Fields,
-  type ImportedLab,
-  labName,
-  lastNumber,
-  mapPosition,
-  namedPorts,
-} from './draft.ts'
+import { cdOf, Draft, type DraftEnd, type ImportedLab, lastNumber, mapPosition, namedPorts } from './draft.ts'
 import { guestCommandLine, type LinuxSetup, linuxSetup, pcScript } from './linux-commands.ts'
 import { type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'

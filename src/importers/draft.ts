@@ -1,18 +1,6 @@
 import { freeName, nameKey } from '../controller/names.ts'
+import type { Fields, LabFileData } from '../labfile/text.ts'
 import type { LeftOut, Part } from './source.ts'
-
-/** A lab file as data, in the grammar of docs/lab-file.md. */
-export interface LabFileData {
-  readonly lab: string
-  readonly version: 1
-  readonly about?: string
-  readonly templates?: Readonly<Record<string, Fields>>
-  readonly nodes: Readonly<Record<string, Fields>>
-  readonly segments?: Readonly<Record<string, Fields>>
-  readonly links?: readonly unknown[]
-}
-
-export type Fields = Record<string, unknown>
 
 /** An image that nodes of the lab need; it is not in the file that was imported. */
 export interface AskedImage {
@@ -166,19 +154,6 @@ function withTemplates(nodes: ReadonlyMap<string, Fields>): {
 }
 
 export const endText = ({ name, port }: DraftEnd): string => (port === undefined ? name : `${name}:${port}`)
-
-/** The name of a lab, in the form that a lab file takes: `a-z`, `0-9` and `-`, at most 63 characters. */
-export function labName(name: string): string {
-  const plain = name
-    .normalize('NFKD')
-    .replaceAll(/\p{M}/gu, '')
-    .toLowerCase()
-    .replaceAll(/[^a-z0-9]+/g, '-')
-    .replaceAll(/^-+/g, '')
-    .slice(0, 63)
-    .replace(/-+$/, '')
-  return plain === '' ? 'lab' : plain
-}
 
 /** The number at the end of the name of a port; undefined without one. */
 export const lastNumber = (port: string): number | undefined => {

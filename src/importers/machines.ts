@@ -1,4 +1,4 @@
-import type { Fields } from './draft.ts'
+import type { Fields } from '../labfile/text.ts'
 
 /** A machine that stands for a system of another program: its fields of a machine-emulator, but for image and ports. */
 export interface MachineModel {

@@ -26,7 +26,7 @@ export function readCheck(given: Check, value: Value, names: CheckNames): Desire
     names.faults.add(value.at, `not cannot be with ${others[0]}`, `write ${others[0]} inside of not`)
   const of = readInner(not, at(value, 'not') ?? value, names, 5)
   if (of === undefined) return undefined
-  return { name: own.name ?? `not: ${of.name}`, within_s: of.within_s, at: value.at, check: 'not', of }
+  return { name: own.name ?? derivedName({ check: 'not', of }), within_s: of.within_s, at: value.at, check: 'not', of }
 }
 
 const forms = {
@@ -77,7 +77,9 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
     const node = find(on, place('on'), names)
     requireExpression(expect, place('expect'), faults)
     if (node?.segment !== undefined) faults.add(place('on'), `${quoted(node.name)} has no console`)
-    return node && { ...base, check: 'console', name: name ?? `${node.name}: ${type}`, on: node.name, type, expect }
+    if (node === undefined) return undefined
+    const check = { check: 'console', on: node.name, type, expect } as const
+    return { ...base, ...check, name: name ?? derivedName(check) }
   }
   const known = names.links.flatMap((it) => it.name ?? [])
   const found = known.find((it) => it.toLowerCase() === link.toLowerCase())
@@ -85,8 +87,26 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
     faults.add(place('link'), `there is no link ${quoted(link)}`, didYouMean(link, known) ?? 'give a link a name')
     return undefined
   }
-  return { ...base, check: 'link', name: name ?? `${found} is ${verdict}`, link: found, verdict }
+  const check = { check: 'link', link: found, verdict } as const
+  return { ...base, ...check, name: name ?? derivedName(check) }
 }
+
+/** The name of a check without one. */
+export function derivedName(check: Nameless): string {
+  switch (check.check) {
+    case 'ping':
+      return `${check.from} pings ${check.to}`
+    case 'console':
+      return `${check.on}: ${check.type}`
+    case 'link':
+      return `${check.link} is ${check.verdict}`
+    case 'not':
+      return `not: ${check.of.name}`
+  }
+}
+
+type WithoutBase<T> = T extends unknown ? Omit<T, 'name' | 'within_s' | 'at'> : never
+type Nameless = WithoutBase<DesiredCheck>
 
 function find(name: string, where: DesiredCheck['at'], { nodes, faults }: CheckNames): DesiredNode | undefined {
   const found = nodes.get(name.toLowerCase())

@@ -3,6 +3,10 @@ import type { LabFileFault, Position } from './position.ts'
 
 /** Most faults that are told of one file. */
 const maxFaults = 20
+/** Faults after which the reading ends: a hostile file has half a million. */
+const maxCollected = 200
+/** Thrown when a file has that many. */
+export const enough = Symbol('enough faults')
 
 /** Collects what is wrong in one lab file. */
 export class Faults {
@@ -17,6 +21,7 @@ export class Faults {
     const key = `${line}:${column}:${message}`
     if (this.#found.has(key)) return
     const said = hint === undefined ? {} : { hint: shown(hint) }
+    if (this.#found.size === maxCollected) throw enough
     this.#found.set(key, { line, column, path: shown(path), message: shown(message), ...said })
   }
 

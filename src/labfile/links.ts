@@ -224,7 +224,7 @@ function tagged(found: FoundEnd, port: SegmentPort | undefined): FoundEnd {
 }
 
 /** A port by its name, by `adapter/port`, or by the number of its adapter; without a word adapter 0, port 0. */
-function portOf(ports: readonly LabPort[], word: string | undefined): LabPort | undefined {
+export function portOf(ports: readonly LabPort[], word: string | undefined): LabPort | undefined {
   if (word === undefined || word === '0') {
     const named = word === undefined ? undefined : portNamed(ports, word)
     return named ?? ports.find(({ adapter_number, port_number }) => adapter_number === 0 && port_number === 0)

@@ -288,6 +288,10 @@ function portsIn(kind: NodeKindName, filled: Readonly<Record<string, unknown>>, 
   })
 }
 
+/** The ports of a node as the lab file has it. */
+export const portsOfNode = ({ kind, properties, settings }: DesiredNode): LabPort[] =>
+  portsIn(kind, withDefaults(kind, properties), settings)
+
 interface PortInputs {
   readonly kind: NodeKindName
   readonly filled: Readonly<Record<string, unknown>>

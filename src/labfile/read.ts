@@ -2,7 +2,7 @@ import { ApiError } from '../errors/api-error.ts'
 import { isUuid } from '../schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
-import { didYouMean, Faults, quoted } from './faults.ts'
+import { didYouMean, enough, Faults, quoted } from './faults.ts'
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
 import { Links, type Target } from './links.ts'
@@ -73,8 +73,13 @@ export function filesOf(
 function read(text: string, files: Readonly<Record<string, string>> | undefined, options: LabFileOptions) {
   const faults = new Faults()
   const contents = new Contents(faults, files)
-  const root = treeOf(text, faults)
-  const desired = root === undefined ? undefined : desiredIn(root, { faults, contents, options })
+  let desired: Desired | undefined
+  try {
+    const root = treeOf(text, faults)
+    if (root !== undefined) desired = desiredIn(root, { faults, contents, options })
+  } catch (error) {
+    if (error !== enough) throw error
+  }
   if (desired === undefined || !faults.isEmpty) throw new LabFileError(faults.list())
   return { desired, contents }
 }

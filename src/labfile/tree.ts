@@ -20,6 +20,8 @@ export const maxBytes = 1 << 20
 /** Deepest nesting of maps and lists. */
 export const maxDepth = 64
 const maxAliases = 100
+/** Tokens in the wrong place, after which the reading ends. */
+const maxWrong = 100
 /** Most values, with those that aliases repeat. */
 const maxValues = 200_000
 
@@ -96,7 +98,7 @@ export function treeOf(text: string, faults: Faults): Value | undefined {
     uniqueKeys: false,
     prettyErrors: false,
   })
-  const [document, second] = [...composer.compose(tokens, true, text.length)]
+  const [document, second] = withoutStacks(() => [...composer.compose(tokens, true, text.length)])
   if (document === undefined) return undefined
   if (second !== undefined)
     faults.add(place(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
@@ -109,13 +111,35 @@ export function treeOf(text: string, faults: Faults): Value | undefined {
   return faults.isEmpty ? value : undefined
 }
 
+/**
+ * Runs a function whose errors need no stack: the library makes one for each fault, and half a million stacks of a hostile file would
+ * take ten times as long. Only V8 has the limit; elsewhere this changes nothing.
+ */
+function withoutStacks<T>(run: () => T): T {
+  const limits = Error as unknown as { stackTraceLimit?: number }
+  const { stackTraceLimit } = limits
+  limits.stackTraceLimit = 0
+  try {
+    return run()
+  } finally {
+    if (stackTraceLimit === undefined) delete limits.stackTraceLimit
+    else limits.stackTraceLimit = stackTraceLimit
+  }
+}
+
 /** The tokens of the document, or the offset at which it is nested too deep: further on, the library would recurse too deep. */
 function tokensOf(text: string, lines: LineCounter): CST.Token[] | number {
   lines.addNewLine(0)
   const parser = new Parser(lines.addNewLine)
   const tokens: CST.Token[] = []
+  let wrong = 0
   for (const lexeme of new Lexer().lex(text)) {
-    for (const token of parser.next(lexeme)) tokens.push(token)
+    for (const token of parser.next(lexeme)) {
+      tokens.push(token)
+      if (token.type === 'error') wrong += 1
+    }
+    // The text after that many says nothing more.
+    if (wrong > maxWrong) return tokens
     // The stack has the document, a token for each map and list, and a scalar.
     if (parser.stack.length > maxDepth + 2) return parser.offset
   }

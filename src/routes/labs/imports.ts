@@ -1,6 +1,6 @@
 import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 import { importLabFile } from '../../importers/formats.ts'
-import { labText } from '../../importers/lab-text.ts'
+import { labFileText } from '../../labfile/text.ts'
 import { LabImport, LabImportInput } from '../../model/lab/import.ts'
 
 export const labImportEndpoints: readonly Endpoint[] = [
@@ -16,7 +16,7 @@ export const labImportEndpoints: readonly Endpoint[] = [
         format: body.format ?? undefined,
         annotations: body.annotations ?? undefined,
       })
-      return ok({ format, lab: file.lab, text: labText(file), images, left_out: leftOut })
+      return ok({ format, lab: file.lab, text: labFileText(file), images, left_out: leftOut })
     },
   }),
 ]

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { parse } from 'yaml'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
-import { labText } from '../../../src/importers/lab-text.ts'
+import { labFileText } from '../../../src/labfile/text.ts'
 
 const fixtures = join(import.meta.dirname, '../../fixtures/labs')
 const texts = readdirSync(fixtures, { recursive: true, encoding: 'utf8' })
@@ -43,7 +43,7 @@ test('whatever is cut, doubled or exchanged in a lab: it is read, or refused wit
       const changed = whole.slice(0, start) + inserted + whole.slice(start + Math.floor(length * length * 40))
       try {
         const { file } = importLabFile({ text: changed })
-        expect(parse(labText(file))).toEqual(JSON.parse(JSON.stringify(file)))
+        expect(parse(labFileText(file))).toEqual(JSON.parse(JSON.stringify(file)))
       } catch (error) {
         if (!(error instanceof ApiError)) throw error
         expect(error.status).toBe(400)

@@ -1,0 +1,54 @@
+import { Document, isCollection, isMap, isPair, isScalar, visit } from 'yaml'
+
+/** Keys of a node, a segment, a template or a check. */
+export type Fields = Record<string, unknown>
+
+/** A lab file as data, in the grammar of docs/lab-file.md. */
+export interface LabFileData {
+  readonly lab: string
+  readonly version: 1
+  readonly about?: string
+  readonly compute?: string
+  readonly templates?: Readonly<Record<string, Fields>>
+  readonly nodes: Readonly<Record<string, Fields>>
+  readonly segments?: Readonly<Record<string, Fields>>
+  readonly links?: readonly unknown[]
+  readonly starting?: Fields
+  readonly checks?: readonly Fields[]
+}
+
+/** The longest line of a flow collection. */
+const lineWidth = 120
+
+/** A lab file as text: a line for each node, segment and link that fits into one. `comments` are lines before it. */
+export function labFileText(file: LabFileData, comments: readonly string[] = []): string {
+  const document = new Document(file, { version: '1.2', aliasDuplicateObjects: false })
+  visit(document, {
+    Scalar: (key, node) => {
+      if (typeof node.value !== 'string') return
+      if (unsafe.test(node.value)) node.type = 'QUOTE_DOUBLE'
+      else if (key !== 'key' && node.value.includes('\n')) node.type = 'BLOCK_LITERAL'
+    },
+    Collection(_, node, path) {
+      // `lab`, `nodes` and what is in them are blocks.
+      const depth = path.filter(isCollection).length
+      if (depth >= 2 && isShort(node.toJSON())) node.flow = true
+    },
+    Pair(_, pair, path) {
+      const isSection = path.filter((it) => isPair(it)).length === 0 && isMap(path.at(-1))
+      if (isSection && isScalar(pair.key) && isCollection(pair.value)) pair.key.spaceBefore = true
+    },
+  })
+  const head = comments.map((line) => `# ${line.replaceAll(controls, ' ')}\n`).join('')
+  return head + document.toString({ lineWidth: 0 })
+}
+
+const controls = /\p{Cc}|[\u2028\u2029]/gu
+/** Texts that only double quotes keep as they are: a block would lose carriage returns, or break at other line ends. */
+const unsafe = /[^\P{Cc}\n]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u
+
+/** Whether a value is one line of a flow collection: JSON of it is a little longer than YAML. */
+const isShort = (value: unknown): boolean => {
+  const text = JSON.stringify(value)
+  return text.length <= lineWidth && !text.includes('\\n')
+}
