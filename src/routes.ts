@@ -1,6 +1,7 @@
 import type { Endpoint } from './http/endpoint.ts'
 import { docsEndpoints } from './routes/docs.ts'
 import { imageEndpoints } from './routes/images.ts'
+import { applianceEndpoints } from './routes/labs/appliances.ts'
 import { labArchiveEndpoints } from './routes/labs/archives.ts'
 import { labDrawingEndpoints } from './routes/labs/drawings.ts'
 import { labImportEndpoints } from './routes/labs/imports.ts'
@@ -43,6 +44,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labLinkEndpoints,
   ...labKindActionEndpoints,
   ...labRelayEndpoints,
+  ...applianceEndpoints,
   ...labTemplateEndpoints,
   ...labSymbolEndpoints,
   ...labDrawingEndpoints,

@@ -1,5 +1,5 @@
 import { asking, type Command, command, logging, showing } from './cli/command.ts'
-import { consoling, executing, linking, nodeLogging } from './cli/command-flags.ts'
+import { consoling, executing, importing, linking, nodeLogging } from './cli/command-flags.ts'
 
 /** Every command of the program, in the order in which help lists them. A name may have two words. */
 export const commands: Readonly<Record<string, Command>> = {
@@ -9,6 +9,16 @@ export const commands: Readonly<Record<string, Command>> = {
     text: 'Lists the labs of the service, with the number of their nodes and of those that run.',
     flags: asking,
     run: async (input) => (await import('./cli/ls.ts')).ls(input),
+  }),
+  import: command({
+    group: 'files',
+    summary: 'a lab of containerlab, GNS3 or CML as a lab file',
+    text: `Makes a lab file of a topology of containerlab (*.clab.yml), a project of GNS3 (*.gns3) or a lab of CML (*.yaml), beside
+it, and lists all that the lab file does not have of it. An archive (*.gns3project) becomes a closed lab of the
+service, an appliance (*.gns3a) a template.`,
+    args: [{ name: 'FILE', about: 'the file; - reads standard input', complete: 'file' }],
+    flags: importing,
+    run: async (input) => (await import('./cli/import.ts')).importCommand(input),
   }),
   inspect: command({
     group: 'labs',

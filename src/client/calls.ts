@@ -131,6 +131,33 @@ export interface Calls {
     query?: { since?: string; ticket?: string; view?: 'full'; pings?: 'false' }
     reply: never
   }
+  /** Read the nodes, links and segments of a project */
+  'GET /v2/projects/{project_id}/topology': {
+    params: { project_id: string }
+    reply: LabTopology
+  }
+  /** Make a project what a lab file says; it is created when it is not there */
+  'PUT /v2/projects/{project_id}/topology': {
+    params: { project_id: string }
+    query?: {
+      dry_run?: 'true' | 'false'
+      name?: string
+      restart?: 'true' | 'false'
+      recreate?: 'true' | 'false'
+      delete_extra?: 'true' | 'false'
+      config_from_file?: 'true' | 'false'
+      take_over?: 'true' | 'false'
+      start?: 'true' | 'false'
+    }
+    body: LabApply
+    reply: LabPlan
+  }
+  /** Run the checks of a lab file by a job; the nodes must run */
+  'POST /v2/projects/{project_id}/checks': {
+    params: { project_id: string }
+    body: LabCheckRun
+    reply: LabJob
+  }
   /** Start all nodes of a project */
   'POST /v2/projects/{project_id}/nodes/start': {
     params: { project_id: string }
@@ -387,6 +414,11 @@ export interface Calls {
     body: Bytes
     reply: undefined
   }
+  /** Make a template of an appliance of GNS3 (*.gns3a) */
+  'POST /v2/templates/import': {
+    body: ApplianceInput
+    reply: ApplianceImport
+  }
   /** List the templates, the built-in ones first */
   'GET /v2/templates': {
     reply: LabTemplate[]
@@ -533,7 +565,7 @@ export interface Calls {
     params: { project_id: string; snapshot_id: string }
     reply: LabProject
   }
-  /** Make a lab file of a lab of containerlab or CML; nothing is created */
+  /** Make a lab file of a lab of containerlab, GNS3 or CML; nothing is created */
   'POST /v2/imports': {
     body: LabImportInput
     reply: LabImport
@@ -941,6 +973,17 @@ export type LabStats = {
   snapshots: number
 }
 
+/** The nodes and links of a project */
+export type LabTopology = {
+  /** Number of the last edit of the project */
+  revision: number
+  /** The nodes that are no segments */
+  nodes: LabNode[]
+  links: LabLink[]
+  /** The nodes of the kinds switch, hub, nat and cloud */
+  segments: LabNode[]
+}
+
 /** A node of a project */
 export type LabNode = {
   /** UUID, compared without regard to case */
@@ -989,6 +1032,8 @@ export type LabNode = {
   /** Names of nodes that must be ready before it starts */
   after: string[]
   ready: LabReady | null
+  /** Words of users, by key */
+  labels: Record<string, string>
   /** Width of its symbol */
   width: number
   /** Height of its symbol */
@@ -1016,6 +1061,8 @@ export type LabLabel = {
 export type LabReady = {
   /** Regular expression that its console must show */
   console?: string
+  /** Typed on its console until that matches, such as "\r" */
+  press?: string
   /** TCP port of the host that must accept */
   tcp?: number
   /** Time after its start */
@@ -1040,101 +1087,6 @@ export type LabPort = {
 /** Settings of the kind: the fields of its node on the compute interface */
 export type Properties = Record<string, unknown>
 
-/** Input of a new node */
-export type LabNodeCreate = {
-  name: string
-  node_type: NodeType
-  node_id?: string | null
-  compute_id?: string | null
-  template_id?: string | null
-  x?: number | null
-  y?: number | null
-  z?: number | null
-  locked?: boolean | null
-  symbol?: string | null
-  label?: LabLabel | null
-  port_name_format?: string | null
-  port_segment_size?: number | null
-  first_port_name?: string | null
-  custom_adapters?:
-    | {
-        adapter_number: number
-        /** Name of the port */
-        port_name?: string
-        /** Model of the adapter */
-        adapter_type?: string
-        mac_address?: string | null
-      }[]
-    | null
-  console_auto_start?: boolean | null
-  after?: string[] | null
-  ready?: LabReady | null
-  console?: number | null
-  console_type?: string | null
-  properties?: Properties
-  kept?: Kept | null
-  project_id?: string | null
-  status?: 'started' | 'stopped' | 'suspended' | null
-  status_reason?: string | null
-  console_host?: string | null
-  command_line?: string | null
-  node_directory?: string | null
-  width?: number | null
-  height?: number | null
-  ports?: LabPort[] | null
-}
-
-/** Changes of a node; null or absent: unchanged */
-export type LabNodeUpdate = {
-  name?: string | null
-  x?: number | null
-  y?: number | null
-  z?: number | null
-  locked?: boolean | null
-  symbol?: string | null
-  label?: LabLabel | null
-  port_name_format?: string | null
-  port_segment_size?: number | null
-  first_port_name?: string | null
-  custom_adapters?:
-    | {
-        adapter_number: number
-        /** Name of the port */
-        port_name?: string
-        /** Model of the adapter */
-        adapter_type?: string
-        mac_address?: string | null
-      }[]
-    | null
-  console_auto_start?: boolean | null
-  after?: string[] | null
-  ready?: LabReady | null
-  console?: number | null
-  console_type?: string | null
-  properties?: Properties
-  kept?: Kept | null
-  node_id?: string | null
-  project_id?: string | null
-  compute_id?: string | null
-  node_type?: string | null
-  template_id?: string | null
-  status?: 'started' | 'stopped' | 'suspended' | null
-  status_reason?: string | null
-  console_host?: string | null
-  command_line?: string | null
-  node_directory?: string | null
-  width?: number | null
-  height?: number | null
-  ports?: LabPort[] | null
-}
-
-/** Where the copy goes */
-export type LabNodeCopy = {
-  x: number
-  y: number
-  z?: number
-}
-
 /** A link between two ports */
 export type LabLink = {
   /** UUID, compared without regard to case */
@@ -1144,6 +1096,7 @@ export type LabLink = {
   link_type: 'ethernet' | 'serial'
   /** Its two ends */
   nodes: LabLinkEnd[]
+  name: string | null
   filters: Filters
   /** Impairment of frames from the first end to the second; applied after `filters` */
   filters_ab: {
@@ -1243,26 +1196,113 @@ export type LinkTraffic = {
   bits_per_s: number
 }
 
-/** Work on nodes of a project */
+/** A lab file, with the files that it names */
+export type LabApply = {
+  /** The lab file: YAML 1.2 or JSON */
+  document: string
+  files?: Files
+  vars?: Vars
+  /** Restart running nodes for changes that need it */
+  restart?: boolean
+  /** Make nodes anew for changes that need it; their disks are lost */
+  recreate?: boolean
+  /** Delete nodes that have left the file, and links of others at ports of links of the file */
+  delete_extra?: boolean
+  /** Where a configuration was changed in the file and on the node, that of the file wins */
+  config_from_file?: boolean
+  /** Use a project that another user or another way has made */
+  take_over?: boolean
+  /** Start the nodes afterwards, in the order that the file says */
+  start?: boolean
+}
+
+/** Contents by their paths, as the lab file writes these; the service opens no file of its own */
+export type Files = Record<string, string>
+
+/** Values in place of those in `vars` of the lab file */
+export type Vars = Record<string, string>
+
+/** What a lab file changes in a project */
+export type LabPlan = {
+  /** UUID, compared without regard to case */
+  project_id: string
+  lab: string
+  /** The revision of the project that was compared; 0: a new one */
+  revision: number
+  /** In the order in which they are taken */
+  steps: LabPlanStep[]
+  withheld: LabWithheldStep[]
+  /** What is there and not in the file, and stays */
+  extra: {
+    what: 'node' | 'segment' | 'link' | 'config'
+    name: string
+    because?: string
+  }[]
+  /** The job that takes the steps */
+  job_id?: string
+}
+
+/** A step from the project as it is to what its lab file says */
+export type LabPlanStep = {
+  do: 'create' | 'update' | 'delete' | 'start'
+  what: 'node' | 'link' | 'segment' | 'project'
+  /** Name of the object; of a link without a name its two ends */
+  name: string
+  how: How
+  /** What differs, or why the step is needed */
+  because?: string
+}
+
+/** live: nothing else is disturbed; restart: the node is stopped and started again; recreate: its disk is lost */
+export type How = 'live' | 'restart' | 'recreate'
+
+/** A step that is taken only with an option */
+export type LabWithheldStep = {
+  do: 'create' | 'update' | 'delete' | 'start'
+  what: 'node' | 'link' | 'segment' | 'project'
+  /** Name of the object; of a link without a name its two ends */
+  name: string
+  how: How
+  /** What differs, or why the step is needed */
+  because?: string
+  /** The option */
+  flag: 'restart' | 'recreate' | 'delete_extra' | 'config_from_file'
+}
+
+/** A lab file whose checks are run */
+export type LabCheckRun = {
+  /** The lab file: YAML 1.2 or JSON */
+  document: string
+  files?: Files
+  vars?: Vars
+}
+
+/** Work on a project */
 export type LabJob = {
   /** UUID, compared without regard to case */
   job_id: string
   /** UUID, compared without regard to case */
   project_id: string
-  action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
-  /** failed: at least one node has failed */
+  /** apply: of a lab file; check: the checks of one */
+  action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload' | 'apply' | 'check'
+  /** failed: at least one node, step or check has failed */
   status: 'running' | 'done' | 'failed' | 'cancelled'
   reason: string | null
   /** Time in UTC (RFC 3339) */
   started_at: string
   ended_at: string | null
-  /** Number of nodes of the job */
+  /** Number of nodes, steps or checks of the job */
   total: number
   done: number
   failed: number
   skipped: number
   /** Nodes that are not done: the failed ones first, at most 100 */
   nodes: LabJobNode[]
+  /** Of an apply: steps that are not done, the failed ones first, at most 100 */
+  steps?: LabJobStep[]
+  checks?: LabCheckResult[]
+  /** Of an apply: the job that starts the nodes */
+  start_job_id?: string
 }
 
 /** A node of a job */
@@ -1275,11 +1315,137 @@ export type LabJobNode = {
   reason: string | null
 }
 
+/** A step of a job that applies a lab file */
+export type LabJobStep = {
+  do: 'create' | 'update' | 'delete' | 'start'
+  what: 'node' | 'link' | 'segment' | 'project'
+  /** Name of the object; of a link without a name its two ends */
+  name: string
+  how: How
+  /** What differs, or why the step is needed */
+  because?: string
+  /** undone: it was done, and taken back as another step has failed */
+  state: 'waiting' | 'running' | 'done' | 'failed' | 'undone' | 'cancelled'
+  reason: string | null
+}
+
+/** The result of a check */
+export type LabCheckResult = {
+  name: string
+  state: 'waiting' | 'running' | 'ok' | 'failed' | 'cancelled'
+  /** How long it took */
+  seconds: number
+  saw: string | null
+}
+
+/** Input of a new node */
+export type LabNodeCreate = {
+  name: string
+  node_type: NodeType
+  node_id?: string | null
+  compute_id?: string | null
+  template_id?: string | null
+  x?: number | null
+  y?: number | null
+  z?: number | null
+  locked?: boolean | null
+  symbol?: string | null
+  label?: LabLabel | null
+  port_name_format?: string | null
+  port_segment_size?: number | null
+  first_port_name?: string | null
+  custom_adapters?:
+    | {
+        adapter_number: number
+        /** Name of the port */
+        port_name?: string
+        /** Model of the adapter */
+        adapter_type?: string
+        mac_address?: string | null
+      }[]
+    | null
+  console_auto_start?: boolean | null
+  after?: string[] | null
+  ready?: LabReady | null
+  labels?: Record<string, string> | null
+  console?: number | null
+  console_type?: string | null
+  properties?: Properties
+  kept?: Kept | null
+  project_id?: string | null
+  status?: 'started' | 'stopped' | 'suspended' | null
+  status_reason?: string | null
+  console_host?: string | null
+  command_line?: string | null
+  node_directory?: string | null
+  width?: number | null
+  height?: number | null
+  ports?: LabPort[] | null
+}
+
+/** Changes of a node; null or absent: unchanged */
+export type LabNodeUpdate = {
+  name?: string | null
+  x?: number | null
+  y?: number | null
+  z?: number | null
+  locked?: boolean | null
+  symbol?: string | null
+  label?: LabLabel | null
+  port_name_format?: string | null
+  port_segment_size?: number | null
+  first_port_name?: string | null
+  custom_adapters?:
+    | {
+        adapter_number: number
+        /** Name of the port */
+        port_name?: string
+        /** Model of the adapter */
+        adapter_type?: string
+        mac_address?: string | null
+      }[]
+    | null
+  console_auto_start?: boolean | null
+  after?: string[] | null
+  ready?: LabReady | null
+  labels?: Record<string, string> | null
+  console?: number | null
+  console_type?: string | null
+  properties?: Properties
+  kept?: Kept | null
+  node_id?: string | null
+  project_id?: string | null
+  compute_id?: string | null
+  node_type?: string | null
+  template_id?: string | null
+  status?: 'started' | 'stopped' | 'suspended' | null
+  status_reason?: string | null
+  console_host?: string | null
+  command_line?: string | null
+  node_directory?: string | null
+  width?: number | null
+  height?: number | null
+  ports?: LabPort[] | null
+}
+
+/** Where the copy goes */
+export type LabNodeCopy = {
+  x: number
+  y: number
+  z?: number
+}
+
 /** Work on nodes of a project */
 export type LabJobCreate = {
   action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
   /** Ids or names; absent: all nodes */
   nodes?: string[]
+  /** Most nodes that start at the same time */
+  at_once?: number
+  /** CPU load of a compute, percent, above which starts wait; 75 */
+  load_below?: number
+  /** When a node fails: start no further one, or leave out only what comes after it */
+  give_up?: 'stop' | 'go-on'
 }
 
 /** The selection of the client */
@@ -1319,6 +1485,7 @@ export type LabLinkCreate = {
   link_id?: string | null
   /** The two ends */
   nodes: [LabLinkEnd | string, LabLinkEnd | string]
+  name?: string | null
   filters?: Filters | null
   filters_ab?: {
     /** [n]: drops every n-th frame, -1: all of them */
@@ -1383,6 +1550,7 @@ export type LabLinkCreate = {
 /** Changes of a link; null or absent: unchanged */
 export type LabLinkUpdate = {
   nodes?: LabLinkEnd[] | null
+  name?: string | null
   filters?: Filters | null
   filters_ab?: {
     /** [n]: drops every n-th frame, -1: all of them */
@@ -1515,6 +1683,42 @@ export type CaptureStream = {
 
 /** The type of the frames: DLT_EN10MB (the default) on an Ethernet port, another one on a serial port (default: DLT_C_HDLC) */
 export type DataLinkType = 'DLT_EN10MB' | 'DLT_PPP_SERIAL' | 'DLT_ATM_RFC1483' | 'DLT_C_HDLC' | 'DLT_FRELAY'
+
+/** An appliance of GNS3 */
+export type ApplianceInput = {
+  /** The appliance, a file *.gns3a */
+  text: string
+  version?: string | null
+  name?: string | null
+}
+
+/** A template that was made of an appliance, and the images that it needs */
+export type ApplianceImport = {
+  template: LabTemplate
+  version: string | null
+  /** All versions of the appliance */
+  versions: string[]
+  images: {
+    /** The setting of the template that names it */
+    setting: string
+    /** Its name in the appliance */
+    filename: string
+    md5: string | null
+    size: number | null
+    from: string | null
+    /** Its name here: upload it by this name when it is missing */
+    image: string
+    /** No connected compute has it */
+    is_missing: boolean
+  }[]
+  /** What the template has not, by its place in the given text */
+  left_out: {
+    path: string
+    line: number
+    column: number
+    message: string
+  }[]
+}
 
 /** A named kind with settings, from which nodes are made */
 export type LabTemplate = {
@@ -1651,14 +1855,14 @@ export type LabSnapshotCreate = {
 export type LabImportInput = {
   /** The file, YAML or JSON */
   text: string
-  format?: 'containerlab' | 'cml' | null
+  format?: 'gns3' | 'containerlab' | 'cml' | null
   annotations?: string | null
 }
 
 /** A lab file that was made of a lab of another program */
 export type LabImport = {
   /** The format that was read */
-  format: 'containerlab' | 'cml'
+  format: 'gns3' | 'containerlab' | 'cml'
   /** Name of the lab */
   lab: string
   /** The lab file */

@@ -55,7 +55,7 @@ export function importCml(source: Source): ImportedLab {
   const { root } = source
   const lab = root.get('lab')
   if (!lab.isObject) throw root.fault('lab is missing: this is no lab of CML')
-  const draft = new Draft()
+  const draft = new Draft({ bridgesPassTags: true })
   const nodes = new Map<string, ReadNode>()
   for (const part of root.get('nodes').items()) {
     const id = part.get('id').text()

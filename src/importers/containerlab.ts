@@ -148,7 +148,7 @@ class Settings {
 }
 
 class TopologyReader {
-  readonly draft = new Draft()
+  readonly draft = new Draft({ bridgesPassTags: true })
   readonly #topology: Part
   readonly #positions: Positions
   readonly #ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>

@@ -26,11 +26,17 @@ export interface DraftEnd {
 
 /** A lab file that is being made of a foreign lab. */
 export class Draft {
+  readonly #bridgesPassTags: boolean
   readonly #names = new Set<string>()
   readonly #nodes = new Map<string, Fields>()
   readonly #segments = new Map<string, Fields & { members: unknown[] }>()
   readonly #links: unknown[] = []
   readonly #taken = new Map<string, string>()
+
+  /** `bridgesPassTags`: the switches of the other program are bridges that pass tagged frames at all ports. */
+  constructor({ bridgesPassTags }: { bridgesPassTags: boolean }) {
+    this.#bridgesPassTags = bridgesPassTags
+  }
 
   /** Adds a node, and returns the name that it has: a lab file has no two names that differ in case only. */
   node(wanted: Part, name: string, fields: Fields): string {
@@ -60,8 +66,8 @@ export class Draft {
       this.#links.push(Object.keys(fields).length === 0 ? ends : { ends, ...fields })
       return
     }
-    // Bridges of other programs pass tags; a pc sends none.
-    const passesTags = bridge.kind === 'switch' && this.#nodes.get(other.name)?.kind !== 'pc'
+    // A pc sends no tags.
+    const passesTags = this.#bridgesPassTags && bridge.kind === 'switch' && this.#nodes.get(other.name)?.kind !== 'pc'
     const numbered = {
       ...(segment.port !== undefined && { port: Number(segment.port) }),
       ...(passesTags && { trunk: true }),
@@ -135,7 +141,9 @@ function withTemplates(nodes: ReadonlyMap<string, Fields>): {
       !own.has(key) && others.every((it) => JSON.stringify(it[key]) === JSON.stringify(value))
     const shared = Object.entries(first).filter(isShared)
     if (others.length === 0 || shared.length < fewestShared) continue
-    const wanted = String(first.image ?? first.initrd ?? first.kind).replace(/(@.*)|(\.\w{1,6})$/g, '')
+    const wanted = String(first.image ?? first.initrd ?? first.kind)
+      .replace(/@.*/, '')
+      .replace(/\.\w{1,6}$/, '')
     const name = freeName(wanted.split('/').at(-1) ?? wanted, (key) =>
       Object.keys(templates).some((it) => nameKey(it) === key),
     )

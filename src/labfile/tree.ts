@@ -73,8 +73,11 @@ export function joined(path: string, key: string | number): string {
   return path === '' ? key : `${path}.${key}`
 }
 
-/** The values of a YAML document. Undefined when it is not one; `faults` has the reasons. */
-export function treeOf(text: string, faults: Faults): Value | undefined {
+/**
+ * The values of a YAML document. Undefined when it is not one; `faults` has the reasons. `merges`: the merge key `<<` of YAML 1.1 is
+ * allowed, which files of other programs use.
+ */
+export function treeOf(text: string, faults: Faults, { merges = false } = {}): Value | undefined {
   const start: Position = { line: 1, column: 1, path: '' }
   if (text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes) {
     faults.add(start, `the file has more than ${maxBytes >> 20} MiB`)
@@ -107,7 +110,7 @@ export function treeOf(text: string, faults: Faults): Value | undefined {
     faults.add(start, 'directives (lines that begin with %) are not allowed', 'a lab file is YAML 1.2')
   for (const { pos, message } of document.errors) faults.add(place(pos[0], ''), message, hintAt(text, pos[0]))
   if (!faults.isEmpty) return undefined
-  const value = new Builder(faults, place).build(document.contents)
+  const value = new Builder(faults, place, merges).build(document.contents)
   return faults.isEmpty ? value : undefined
 }
 
@@ -161,12 +164,14 @@ class Builder {
   readonly #anchors = new Map<string, ParsedNode>()
   /** Nodes in which the builder is: an alias to one of them has no end. */
   readonly #open = new Set<ParsedNode>()
+  readonly #merges: boolean
   #aliases = 0
   #values = 0
 
-  constructor(faults: Faults, place: (offset: number, path: string) => Position) {
+  constructor(faults: Faults, place: (offset: number, path: string) => Position, merges: boolean) {
     this.#faults = faults
     this.#place = place
+    this.#merges = merges
   }
 
   build(node: ParsedNode | null): Value {
@@ -222,6 +227,7 @@ class Builder {
     through: readonly [number, number] | undefined,
   ): Map<string, Entry> {
     const entries = new Map<string, Entry>()
+    const merged: Value[] = []
     for (const pair of pairs) {
       const node = pair.key as (ParsedNode & Node) | null
       const range = node?.range ?? [0, 0, 0]
@@ -231,6 +237,10 @@ class Builder {
         continue
       }
       const name = node.source
+      if (name === '<<' && this.#merges) {
+        merged.push(this.#value(pair.value as ParsedNode | null, path, through))
+        continue
+      }
       const at = this.#place(range[0], joined(path, name))
       if (name === '<<') this.#faults.add(here, 'the merge key << is not allowed', 'use `templates` and `is`')
       else if (node.anchor !== undefined) this.#faults.add(here, 'a key must not have an anchor')
@@ -243,6 +253,11 @@ class Builder {
         keyRange: [range[0], range[1]],
         value: isMissing ? ({ ...value, at, range: [range[1], range[1]] } as Value) : value,
       })
+    }
+    // Own members win, then those of the first map (yaml.org/type/merge).
+    for (const map of merged.flatMap((it) => (it.type === 'list' ? it.items : [it]))) {
+      if (map.type !== 'map') this.#faults.add(map.at, 'expected a map after <<')
+      else for (const [name, entry] of map.entries) if (!entries.has(name)) entries.set(name, entry)
     }
     return entries
   }

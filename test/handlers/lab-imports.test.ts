@@ -1,6 +1,7 @@
 import { expect, test } from 'vitest'
+import type { ApplianceImport } from '../../src/model/lab/appliance.ts'
 import type { LabImport } from '../../src/model/lab/import.ts'
-import { body, post } from '../support/api.ts'
+import { body, del, post } from '../support/api.ts'
 
 test('a topology of containerlab becomes a lab file, and what this one has not is listed', async () => {
   const text = `name: two
@@ -47,4 +48,40 @@ test('a file that cannot be read is refused with line and column', async () => {
   expect(answer.status).toBe(400)
   expect(await body(answer)).toEqual({ status: 400, message: '2:1: topology: expected an object, got []' })
   expect((await post('/v2/imports', { text: 'name: x\n', format: 'visio' })).status).toBe(400)
+})
+
+test('an appliance becomes a template that says which image to upload', async () => {
+  const appliance = {
+    name: `Firewall ${crypto.randomUUID().slice(0, 8)}`,
+    category: 'firewall',
+    qemu: { ram: 1024, adapters: 4, arch: 'x86_64' },
+    images: [{ filename: 'fw.qcow2', version: '2', md5sum: 'ab'.repeat(16), filesize: 1000 }],
+    versions: [{ name: '2', images: { hda_disk_image: 'fw.qcow2' } }],
+  }
+  const answer = await post('/v2/templates/import', { text: JSON.stringify(appliance) })
+  expect(answer.status).toBe(201)
+  const { template, ...more } = await body<ApplianceImport>(answer)
+  expect(template).toMatchObject({
+    name: `${appliance.name} 2`,
+    template_type: 'machine-emulator',
+    hda_disk_image: 'fw.qcow2',
+  })
+  expect(more).toEqual({
+    version: '2',
+    versions: ['2'],
+    images: [
+      {
+        setting: 'hda_disk_image',
+        filename: 'fw.qcow2',
+        md5: 'ab'.repeat(16),
+        size: 1000,
+        from: null,
+        image: 'fw.qcow2',
+        is_missing: true,
+      },
+    ],
+    left_out: [],
+  })
+  expect((await del(`/v2/templates/${template.template_id}`)).status).toBe(204)
+  expect((await post('/v2/templates/import', { text: '{ "name": ' })).status).toBe(400)
 })

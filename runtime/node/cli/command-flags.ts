@@ -39,3 +39,12 @@ export const executing = {
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const nodeLogging = { ...logging, server: asking.server } as const satisfies Readonly<Record<string, Flag>>
+
+/** The flags of `patchbay import`. */
+export const importing = {
+  to: { value: 'FILE', about: 'the lab file; - prints it. Default: beside FILE, as NAME.lab.yaml', complete: 'file' },
+  force: { about: 'replace a lab file that is there' },
+  name: { value: 'NAME', about: 'of an archive or an appliance: the name of the lab or the template' },
+  version: { value: 'VERSION', about: 'of an appliance: one of its versions; default: the first one' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>

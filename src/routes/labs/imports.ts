@@ -6,7 +6,7 @@ import { LabImport, LabImportInput } from '../../model/lab/import.ts'
 export const labImportEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: '/v2/imports', owner: 'self', tag: 'v2 projects', role: 'read', scope: 'shared' },
-    summary: 'Make a lab file of a lab of containerlab or CML; nothing is created',
+    summary: 'Make a lab file of a lab of containerlab, GNS3 or CML; nothing is created',
     description: 'All that the lab file does not have of it is listed, with line and column.',
     body: LabImportInput,
     replies: { 200: { description: 'The lab file', schema: LabImport } },

@@ -1,10 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { importLabFile } from '../../../src/importers/formats.ts'
-import { outline } from './outline.ts'
-
-const fixtures = join(import.meta.dirname, '../../fixtures/labs/cml')
+import { importedFixture } from './imported-fixture.ts'
 
 test.each([
   {
@@ -147,9 +143,8 @@ test.each([
     images: 'cat-sdwan-edge.qcow2',
     leftOut: '',
   },
-])('$file', ({ file, ...expected }) => {
-  const text = readFileSync(join(fixtures, file), 'utf8')
-  expect(outline(importLabFile({ text }))).toEqual(expected)
+])('$file', async ({ file, ...expected }) => {
+  expect(await importedFixture(`cml/${file}`)).toEqual(expected)
 })
 
 const lab = (nodes: string, links = '[]') => `lab: { title: x }\nnodes: ${nodes}\nlinks: ${links}\n`

@@ -1,10 +1,6 @@
-import { readFileSync } from 'node:fs'
-import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { importLabFile } from '../../../src/importers/formats.ts'
-import { outline } from './outline.ts'
-
-const fixtures = join(import.meta.dirname, '../../fixtures/labs/containerlab')
+import { importedFixture } from './imported-fixture.ts'
 
 test.each([
   {
@@ -155,9 +151,8 @@ test.each([
     leftOut:
       'topology.nodes.PC.image, topology.nodes.pc, topology.nodes.pc.image, topology.nodes.a/b, topology.nodes.a/b.image, topology.vxlan',
   },
-])('$file', ({ file, ...expected }) => {
-  const text = readFileSync(join(fixtures, file), 'utf8')
-  expect(outline(importLabFile({ text }))).toEqual(expected)
+])('$file', async ({ file, ...expected }) => {
+  expect(await importedFixture(`containerlab/${file}`)).toEqual(expected)
 })
 
 const imported = (text: string, annotations?: string) => importLabFile({ text, annotations })
@@ -219,10 +214,13 @@ test('a configuration is a file beside the lab file, a text, or left out', () =>
 })
 
 test.each([
-  ['name: x\n', '1:1: this is no lab of containerlab (it has "topology") and none of CML (it has "lab" and "nodes")'],
+  [
+    'name: x\n',
+    '1:1: this is no lab of containerlab or GNS3 (they have "topology") and none of CML (it has "lab" and "nodes")',
+  ],
   ['', '1:1: the file is empty'],
   ['name: [a\n', '2:1: Flow sequence in block collection must be sufficiently indented and end with a ]'],
-  ['topology: {}\n---\ntopology: {}\n', '2:1: a second document begins here, expected one'],
+  ['topology: {}\n---\ntopology: {}\n', '2:1: a second document begins here; a lab file has one document'],
   ['name: a\nname: b\ntopology: {}\n', '2:1: the key "name" is there twice'],
   ['name: a\ntopology: 3\n', '2:1: topology: expected an object, got 3'],
   ['topology: { nodes: {} }\n', '1:1: name: is missing, expected a text'],

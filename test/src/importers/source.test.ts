@@ -9,7 +9,7 @@ import { labFileText } from '../../../src/labfile/text.ts'
 
 const fixtures = join(import.meta.dirname, '../../fixtures/labs')
 const texts = readdirSync(fixtures, { recursive: true, encoding: 'utf8' })
-  .filter((name) => /\.(ya?ml)$/.test(name))
+  .filter((name) => /\.(ya?ml|gns3)$/.test(name))
   .map((name) => readFileSync(join(fixtures, name), 'utf8'))
 
 test('an alias bomb, a deep nesting and a long text are refused', () => {
@@ -19,7 +19,7 @@ test('an alias bomb, a deep nesting and a long text are refused', () => {
   expect(() => importLabFile({ text: bomb.join('\n') })).toThrow(expect.objectContaining({ status: 400 }))
   for (const text of ['['.repeat(100_000), `a: ${'{a: '.repeat(5000)}`, '- '.repeat(50_000)])
     expect(() => importLabFile({ text })).toThrow(expect.objectContaining({ status: 400 }))
-  expect(() => importLabFile({ text: ' '.repeat((4 << 20) + 1) })).toThrow(expect.objectContaining({ status: 413 }))
+  expect(() => importLabFile({ text: ' '.repeat((1 << 20) + 1) })).toThrow('1:1: the file has more than 1 MiB')
 })
 
 test('names of the language are names as others', () => {

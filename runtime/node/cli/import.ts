@@ -1,0 +1,177 @@
+import { existsSync, openAsBlob, readFileSync } from 'node:fs'
+import { open, readFile } from 'node:fs/promises'
+import { basename, dirname, join, normalize } from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
+import { importLabFile } from '../../../src/importers/formats.ts'
+import type { LeftOut } from '../../../src/importers/source.ts'
+import { LabFileError } from '../../../src/labfile/read.ts'
+import { labFileText } from '../../../src/labfile/text.ts'
+import { writeDurable } from '../storage/durable-file.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import { clientOf } from './client.ts'
+import type { Asking, CommandInput } from './command.ts'
+import type { importing } from './command-flags.ts'
+import { CommandError, exits } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+import { shown, tableOf } from './table.ts'
+
+type Input = CommandInput<typeof importing>
+
+/** `patchbay import FILE`: a lab file of a lab of another program; a project of an archive; a template of an appliance. */
+export async function importCommand(input: Input): Promise<Outcome> {
+  const [file = '-'] = input.args
+  if (/\.gns3project$/i.test(file) || (await isArchive(file))) return importArchive(file, input)
+  const text = await contentOf(file)
+  return /\.gns3a$/i.test(file) ? importAppliance(file, text, input) : importLab(file, text, input)
+}
+
+async function importLab(file: string, text: string, { flags }: Input): Promise<Outcome> {
+  const directory = file === '-' ? '.' : dirname(file)
+  const annotations = `${file}.annotations.json`
+  const {
+    format,
+    file: data,
+    images,
+    leftOut,
+  } = placed(file, () =>
+    importLabFile({
+      text,
+      hasFile: (path) => existsSync(join(directory, normalize(`/${path}`))),
+      ...(existsSync(annotations) && { annotations: readAnnotations(annotations) }),
+    }),
+  )
+  const lab = labFileText(data)
+  const to = flags.to ?? (file === '-' ? '-' : join(directory, `${stemOf(file)}.lab.yaml`))
+  const isPrinted = to === '-'
+  if (!isPrinted && existsSync(to) && !flags.force)
+    throw new CommandError(exits.wrong, [
+      { message: `${to} is there already`, hint: '--force replaces it, --to FILE writes another one' },
+    ])
+  if (!isPrinted) await writeDurable(to, lab)
+  const counted = [
+    [Object.keys(data.nodes).length, 'node'],
+    [Object.keys(data.segments ?? {}).length, 'segment'],
+    [data.links?.length ?? 0, 'link'],
+  ] as const
+  const counts = counted.map(([number, word]) => `${number} ${word}${number === 1 ? '' : 's'}`).join(', ')
+  const report = [
+    ...(isPrinted ? [] : [`${to}: ${counts}, from ${format}`]),
+    ...(images.length === 0
+      ? []
+      : [
+          '',
+          'Images that its nodes need',
+          tableOf(
+            ['IMAGE', 'KIND', 'NODES'],
+            images.map((it) => [it.image, it.kind, it.nodes.join(' ')]),
+          ),
+        ]),
+    ...leftOutLines(file, leftOut, 'Not as it was'),
+    ...(isPrinted ? [] : ['', `"patchbay up ${to}" makes the lab and starts it`]),
+  ].join('\n')
+  if (isPrinted) process.stderr.write(report === '' ? '' : `${report.trim()}\n`)
+  return {
+    json: { file: to, format, lab: data.lab, ...(isPrinted && { text: lab }), images, left_out: leftOut },
+    text: () => (isPrinted ? lab.trimEnd() : report),
+  }
+}
+
+/** An archive goes to the service: it has the disks and files of its nodes. */
+async function importArchive(file: string, { flags, signal }: Input): Promise<Outcome> {
+  const client = await clientOf(flags as Asking)
+  const body = await openAsBlob(file).catch((cause) => {
+    throw unreadable(file, cause)
+  })
+  const project_id = crypto.randomUUID()
+  const query = flags.name === undefined ? {} : { name: flags.name }
+  const project = await client.call('POST /v2/projects/{project_id}/import', {
+    params: { project_id },
+    query,
+    body,
+    signal,
+  })
+  return {
+    json: { lab: project.name, project_id },
+    text: () => `Imported ${shown(project.name)}, which is closed; "patchbay start ${shown(project.name)}" starts it`,
+  }
+}
+
+/** An appliance becomes a template of the service. */
+async function importAppliance(file: string, text: string, { flags, signal }: Input): Promise<Outcome> {
+  const client = await clientOf(flags as Asking)
+  const { name, version } = flags
+  const body = { text, ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
+  const { template, versions, images, left_out } = await client.call('POST /v2/templates/import', { body, signal })
+  const missing = images.filter((it) => it.is_missing)
+  return {
+    json: { template: template.name, template_id: template.template_id, versions, images, left_out },
+    text: () =>
+      [
+        `Made the template ${shown(template.name)}`,
+        ...(missing.length === 0
+          ? []
+          : [
+              '',
+              'Images that are missing',
+              tableOf(
+                ['IMAGE', 'MD5', 'FROM'],
+                missing.map(({ image, md5, from }) => [image, md5 ?? '', from ?? '']),
+              ),
+            ]),
+        ...leftOutLines(file, left_out, 'Not as it was'),
+      ].join('\n'),
+  }
+}
+
+/** Runs a reader of the file, whose faults then have its name. */
+function placed<T>(file: string, read: () => T): T {
+  try {
+    return read()
+  } catch (error) {
+    if (!(error instanceof LabFileError)) throw error
+    const faults = error.faults.map(({ path, message, ...place }) => ({
+      file,
+      ...place,
+      message: path === '' ? message : `${path}: ${message}`,
+    }))
+    throw new CommandError(exits.wrong, faults)
+  }
+}
+
+const leftOutLines = (file: string, leftOut: readonly LeftOut[], title: string): string[] =>
+  leftOut.length === 0
+    ? []
+    : ['', title, ...leftOut.map((it) => `  ${file}:${it.line}:${it.column}: ${shown(`${it.path}: ${it.message}`)}`)]
+
+async function contentOf(file: string): Promise<string> {
+  if (file === '-') return textOf(process.stdin)
+  return readFile(file, 'utf8').catch((cause) => {
+    throw unreadable(file, cause)
+  })
+}
+
+function readAnnotations(file: string): string {
+  try {
+    return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw unreadable(file, cause)
+  }
+}
+
+const unreadable = (file: string, cause: unknown): CommandError =>
+  new CommandError(exits.wrong, `${file} cannot be read: ${reasonOf(cause)}`, { cause })
+
+/** Whether a file begins as a zip archive (APPNOTE.TXT 4.3.7). */
+async function isArchive(file: string): Promise<boolean> {
+  if (file === '-') return false
+  try {
+    await using handle = await open(file)
+    const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, 0)
+    return buffer.toString('latin1') === 'PK\x03\x04'
+  } catch {
+    return false
+  }
+}
+
+/** `two.clab.yml` and `two.gns3` become `two`. */
+const stemOf = (file: string): string => basename(file).replace(/(\.clab)?\.(ya?ml|json|gns3)$/i, '')

@@ -1,0 +1,27 @@
+import type { ApplianceImage } from '../importers/appliance.ts'
+import { type Image, type ImageKindName, imageKinds } from '../model/image.ts'
+import type { ApplianceImport } from '../model/lab/appliance.ts'
+import type { AskCompute, Labs } from './labs.ts'
+
+/** The names of images on the connected computes, by their digests. */
+export async function applianceImages(
+  images: readonly ApplianceImage[],
+  kind: string,
+  { labs, ask }: { labs: Labs; ask: AskCompute },
+): Promise<ApplianceImport['images']> {
+  const isImageKind = (word: string): word is ImageKindName => (imageKinds as readonly string[]).includes(word)
+  const computes = images.length > 0 && isImageKind(kind) ? await labs.computes.all() : []
+  const lists = await Promise.all(computes.map((id) => ask(id).images.list(kind as ImageKindName)))
+  const there: readonly Image[] = lists.flat()
+  return images.map(({ setting, filename, md5, size, from }) => {
+    const same = md5 === undefined ? undefined : there.find((it) => it.md5sum === md5)
+    const namesake = there.find(({ path }) => path === filename)
+    // Another image has the name: the digest makes it another one.
+    const free = namesake === undefined || md5 === undefined ? filename : withDigest(filename, md5)
+    const image = same?.path ?? free
+    const isMissing = same === undefined && (md5 !== undefined || namesake === undefined)
+    return { setting, filename, md5: md5 ?? null, size: size ?? null, from: from ?? null, image, is_missing: isMissing }
+  })
+}
+
+const withDigest = (filename: string, md5: string): string => filename.replace(/(\.[^./]*)?$/, `-${md5.slice(0, 8)}$1`)

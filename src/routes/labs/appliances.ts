@@ -1,0 +1,31 @@
+import { applianceImages } from '../../controller/appliance-images.ts'
+import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { importAppliance } from '../../importers/appliance.ts'
+import { Source } from '../../importers/source.ts'
+import { ApplianceImport, ApplianceInput } from '../../model/lab/appliance.ts'
+import { labsOf } from './lab-request.ts'
+
+export const applianceEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'POST', path: '/v2/templates/import', owner: 'self', tag: 'v2 templates' },
+    summary: 'Make a template of an appliance of GNS3 (*.gns3a)',
+    description:
+      'An image is found by its MD5, under whatever name a connected compute has it. The template of a missing one names the file to upload.',
+    body: ApplianceInput,
+    replies: { 201: { description: 'The template', schema: ApplianceImport } },
+    errors: { 507: 'The disk is nearly full' },
+    async handle({ body }, context) {
+      const { labs, ask } = labsOf(context)
+      const appliance = importAppliance(new Source(body.text), { version: body.version ?? undefined })
+      const images = await applianceImages(appliance.images, appliance.kind, { labs, ask })
+      const named = Object.fromEntries(images.map(({ setting, image }) => [setting, image]))
+      const template = await labs.templates.create({
+        ...appliance.template,
+        ...named,
+        ...(body.name != null && { name: body.name }),
+      })
+      const { version = null, versions, leftOut } = appliance
+      return created({ template, version, versions: [...versions], images, left_out: leftOut })
+    },
+  }),
+]

@@ -1,0 +1,71 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+/** `patchbay import` in a directory with these files. Default of `server`: an address at which nothing listens. */
+async function commandsWith(files: Readonly<Record<string, string>>, server = 'http://127.0.0.1:1') {
+  const commands = await CommandLine.of({ server })
+  for (const [name, text] of Object.entries(files)) await commands.file(name, text)
+  return {
+    run: (argv: readonly string[], more: { input?: string } = {}) => commands.run(['import', ...argv], more),
+    read: (name: string) => readFile(join(commands.home, name), 'utf8'),
+  }
+}
+
+const topology = 'name: two\ntopology:\n  nodes:\n    a: { kind: linux, env: {} }\n    b: { kind: linux }\n'
+
+test('a topology becomes a lab file beside it, and a second time only with --force', async () => {
+  const annotations = JSON.stringify({ nodeAnnotations: [{ id: 'b', position: { x: 5, y: 6 } }] })
+  const { run, read } = await commandsWith({ 'two.clab.yml': topology, 'two.clab.yml.annotations.json': annotations })
+  expect(await run(['two.clab.yml'])).toEqual({
+    code: 0,
+    out: `two.lab.yaml: 2 nodes, 0 segments, 0 links, from containerlab
+
+Not as it was
+  two.clab.yml:4:23: topology.nodes.a.env: is not taken over: it is of containers
+
+"patchbay up two.lab.yaml" makes the lab and starts it
+`,
+    err: '',
+  })
+  expect(await read('two.lab.yaml')).toContain('  b: { kind: pc, at: [ 5, 6 ] }\n')
+  expect(await run(['two.clab.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('is there already') })
+  expect(await run(['two.clab.yml', '--force'])).toMatchObject({ code: 0 })
+})
+
+test('standard input becomes standard output, and faults have their place', async () => {
+  const { run } = await commandsWith({ 'bad.clab.yml': 'name: x\ntopology: 3\n' })
+  const { code, out, err } = await run(['-'], { input: topology })
+  expect([code, out.split('\n')[0]]).toEqual([0, 'lab: two'])
+  expect(err).toContain('-:4:23: topology.nodes.a.env')
+  expect(await run(['bad.clab.yml'])).toEqual({
+    code: 3,
+    out: '',
+    err: 'bad.clab.yml:2:1: topology: expected an object, got 3\n',
+  })
+  expect(await run(['none.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('none.yml cannot be read') })
+})
+
+test('an appliance becomes a template, and an archive a lab of the service', async () => {
+  const { url: server } = await TestService.start()
+  const appliance = {
+    name: 'Router',
+    category: 'router',
+    qemu: { ram: 256 },
+    images: [{ filename: 'r.img', md5sum: '0'.repeat(32), version: '1' }],
+    versions: [{ name: '1', images: { hda_disk_image: 'r.img' } }],
+  }
+  const files = { 'r.gns3a': JSON.stringify(appliance), 'x.gns3project': 'no archive' }
+  const { run } = await commandsWith(files, server)
+  const { code, out } = await run(['r.gns3a'])
+  expect(code).toBe(0)
+  expect(out).toMatch(/^Made the template Router 1\n\nImages that are missing\nIMAGE .*\nr.img /)
+  expect(await run(['x.gns3project'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('zip archive'),
+  })
+  const alone = await commandsWith(files)
+  expect(await alone.run(['r.gns3a'])).toMatchObject({ code: 5 })
+})

@@ -1,0 +1,123 @@
+import { expect, test } from 'vitest'
+import { importAppliance } from '../../../src/importers/appliance.ts'
+import { Source } from '../../../src/importers/source.ts'
+
+const md5 = '0123456789abcdef0123456789abcdef'
+const router = {
+  name: 'Router OS',
+  category: 'router',
+  vendor_name: 'Vendor',
+  registry_version: 4,
+  symbol: ':/symbols/router_firewall.svg',
+  usage: 'admin without a password',
+  port_name_format: 'ether{port1}',
+  qemu: {
+    adapter_type: 'e1000',
+    adapters: 8,
+    ram: 256,
+    arch: 'x86_64',
+    console_type: 'telnet',
+    kvm: 'allow',
+    options: '-nographic',
+  },
+  images: [
+    {
+      filename: 'router-7.img',
+      version: '7',
+      md5sum: md5.toUpperCase(),
+      filesize: 134217728,
+      direct_download_url: 'https://example.org/7',
+    },
+    { filename: 'router-6.img', version: '6', md5sum: 'f'.repeat(32), filesize: 67108864 },
+  ],
+  versions: [
+    { name: '7', images: { hda_disk_image: 'router-7.img' } },
+    { name: '6', images: { hda_disk_image: 'router-6.img' } },
+  ],
+}
+const imported = (value: object, version?: string) => importAppliance(new Source(JSON.stringify(value)), { version })
+
+test('an appliance is a template, with the images of one of its versions', () => {
+  expect(imported(router)).toEqual({
+    kind: 'machine-emulator',
+    version: '7',
+    versions: ['7', '6'],
+    template: {
+      name: 'Router OS 7',
+      template_type: 'machine-emulator',
+      category: 'router',
+      symbol: ':/symbols/router_firewall.svg',
+      usage: 'admin without a password',
+      port_name_format: 'ether{port1}',
+      adapter_type: 'e1000',
+      adapters: 8,
+      ram: 256,
+      platform: 'x86_64',
+      console_type: 'telnet',
+      options: '-nographic',
+    },
+    images: [
+      { setting: 'hda_disk_image', filename: 'router-7.img', md5, size: 134217728, from: 'https://example.org/7' },
+    ],
+    leftOut: [
+      expect.objectContaining({ path: 'qemu.kvm', message: 'is not taken over: a machine has no such setting' }),
+    ],
+  })
+  expect(imported(router, '6')).toMatchObject({ version: '6', images: [{ filename: 'router-6.img' }] })
+})
+
+test('named settings of version 8 inherit those of the default', () => {
+  const { qemu: _, ...rest } = router
+  const settings = [
+    { name: 'usual', default: true, template_type: 'qemu', template_properties: { ram: 512, adapters: 2 } },
+    { name: 'large', template_properties: { ram: 4096 } },
+  ]
+  const versions = [{ name: '8', settings: 'large', images: { hda_disk_image: 'router-7.img' } }]
+  expect(imported({ ...rest, registry_version: 8, settings, versions })).toMatchObject({
+    kind: 'machine-emulator',
+    template: { ram: 4096, adapters: 2 },
+  })
+})
+
+test('routers of IOU and dynamips', () => {
+  const iou = {
+    name: 'L3',
+    category: 'router',
+    iou: {
+      ethernet_adapters: 2,
+      serial_adapters: 2,
+      nvram: 256,
+      ram: 256,
+      startup_config: 'iou_l3_base_startup-config.txt',
+    },
+  }
+  const versions = [{ name: '15', images: { image: 'l3.bin' } }]
+  expect(imported({ ...iou, versions })).toMatchObject({
+    kind: 'iou',
+    images: [{ setting: 'path', filename: 'l3.bin' }],
+    leftOut: [{ path: 'iou.startup_config' }],
+  })
+  const dynamips = {
+    name: '7200',
+    category: 'router',
+    dynamips: { platform: 'c7200', ram: 512, nvram: 512, slot0: 'C7200-IO-FE' },
+  }
+  expect(imported({ ...dynamips, versions })).toMatchObject({ kind: 'dynamips', images: [{ setting: 'image' }] })
+})
+
+test.each([
+  [{ ...router, registry_version: 9 }, undefined, /registry_version: expected at most 8/],
+  [router, '5', /versions: there is no version "5", expected one of 7, 6/],
+  [{ name: 'x', docker: { image: 'x' } }, undefined, /docker: there is no kind "docker"/],
+  [{ name: 'x' }, undefined, /expected settings of an emulator, such as "qemu"/],
+  [{ ...router, qemu: { ram: 'much' } }, undefined, /qemu.ram: a machine does not take "much"/],
+  [
+    { ...router, versions: [{ name: '1', images: { hda_disk_image: '../x' } }] },
+    undefined,
+    /expected the name of a file, got "..\/x"/,
+  ],
+])('%j is refused: %s', (value, version, message) => {
+  expect(() => imported(value, version)).toThrow(
+    expect.objectContaining({ status: 400, message: expect.stringMatching(message) }),
+  )
+})
