@@ -214,6 +214,8 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
     }
   })
   const nodeIds = new Map(ids)
+  /** The link at each port. */
+  const linked = new Map<string, string>()
   const links = topology.links.map((link): LinkRecord => {
     const beside = extra.links[link.link_id] ?? {}
     const filters = (value: unknown) => (Check(Filters, value) ? value : {})
@@ -221,6 +223,16 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
     for (const { node_id } of link.nodes)
       if (!nodeIds.has(node_id.toLowerCase()))
         throw badRequest(`${documentName}: the link ${link.link_id} names ${node_id}, which is no node of it`)
+    for (const { node_id, adapter_number, port_number } of link.nodes) {
+      const port = `${node_id.toLowerCase()} ${adapter_number}/${port_number}`
+      const other = linked.get(port)
+      if (other !== undefined)
+        throw badRequest(
+          `${documentName}: the link ${link.link_id} is to the port ${adapter_number}/${port_number} of the node ${node_id}, ` +
+            `to which ${other === link.link_id ? 'its other end is linked' : `${other} is linked`}`,
+        )
+      linked.set(port, link.link_id)
+    }
     return {
       ...{
         link_id: idOf(link.link_id),

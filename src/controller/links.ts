@@ -92,6 +92,13 @@ export async function updateLink(
   const wanted = more.name ?? input.name ?? null
   if (wanted !== null) requireFreeName(lab, wanted, before.link_id)
   const { nodes, ...rest } = input
+  for (const end of nodes ?? []) {
+    if (sameEnd(before.nodes, end) !== undefined) continue
+    const { node, port } = findEnd(lab, end)
+    throw badRequest(
+      `nodes: the link is not at ${node.name} ${port.name}; to link other ports, delete it and make another`,
+    )
+  }
   const next = (now: LinkRecord): LinkRecord => ({
     ...now,
     ...given(rest),

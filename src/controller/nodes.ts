@@ -2,8 +2,10 @@ import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest, conflict, unlessGone } from '../errors/api-error.ts'
 import type { ErrorWord } from '../errors/words.ts'
 import { noCompute } from '../gateway/fan-out.ts'
+import { oursFor } from '../http/foreign-words.ts'
+import { nearest } from '../http/nearest-word.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
-import { kindOf, type NodeKindName } from '../kinds/node.ts'
+import { kindOf, type NodeKindName, nodeKinds } from '../kinds/node.ts'
 import { isKnownKind, type LabNode, type LabNodeCreate, type LabNodeUpdate, mapFields } from '../model/lab/node.ts'
 import { isUuid } from '../schema/fields.ts'
 import { nodeFields } from '../schema/node-fields.ts'
@@ -50,12 +52,13 @@ export async function createNode(
   { ask, unique, step, more }: CreateOptions,
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
-  if (!isKnownKind(node_type)) throw badRequest(`node_type: this service has no kind ${node_type}`)
+  if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
   const { properties, kept } = sorted(node_type, 'create', input)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.nodes.has(node_id))
     throw conflict(`node_id: there is a node ${node_id} already`, { word: 'node-exists' })
   const name = takeName(lab, input.name, unique)
+  const refused = refusedOf(properties)
   const adapters = adaptersFor(node_type, 'create', input)
   const asked = { name, node_id, ...given({ console, console_type }), ...adapters, ...given(properties) }
   const macs: string[] = []
@@ -65,10 +68,15 @@ export async function createNode(
       await labs.enlist(lab, compute_id, ask)
       const mac_address = freeMac(lab, node_type, compute_id)
       if (mac_address === undefined || 'mac_address' in asked)
-        return { compute_id, shown: await ask(compute_id).createNode(at, asked) }
+        return { compute_id, shown: await ask(compute_id).createNode(at, asked).catch(refused) }
       lab.claimed.add(mac_address)
       macs.push(mac_address)
-      return { compute_id, shown: await ask(compute_id).createNode(at, { ...asked, mac_address }) }
+      return {
+        compute_id,
+        shown: await ask(compute_id)
+          .createNode(at, { ...asked, mac_address })
+          .catch(refused),
+      }
     }
     const { compute_id, shown } = await onFirstWithRoom(await computesFor(labs, lab, input.compute_id), make)
     const descriptor = kindOf(node_type)
@@ -143,7 +151,8 @@ export async function updateNode(
   try {
     const isPlaceholder = !isKnownKind(record.node_type) || record.unmade !== undefined
     const isAsked = !isPlaceholder && Object.keys(asked).length > 0
-    const shown = isAsked ? await ask(record.compute_id).updateNode(nodePathOf(lab, record), asked) : undefined
+    const update = () => ask(record.compute_id).updateNode(nodePathOf(lab, record), asked)
+    const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.shown.set(record.node_id, shown)
     const added = await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })
     return await lab.edit(({ nodes }) => {
@@ -171,6 +180,23 @@ export async function updateNode(
     if (isRenamed) lab.claimed.delete(nameClaim(name))
   }
 }
+
+/** 400 for a kind that is not here, with the word that was probably meant. */
+export function noSuchKind(field: string, kind: string): ApiError {
+  const guess = oursFor(kind) ?? nearest(kind, nodeKinds)
+  const help = guess === undefined ? `expected one of ${nodeKinds.join(', ')}` : `did you mean ${guess}?`
+  return badRequest(`${field}: this service has no kind ${kind}, ${help}`)
+}
+
+/** For `catch`: an error about a property names it where the client has it, in `properties`. */
+const refusedOf =
+  (properties: Readonly<Record<string, unknown>>) =>
+  (error: unknown): never => {
+    if (!(error instanceof ApiError) || error.status !== 400) throw error
+    const [, field = ''] = /^(\w+)[^\w ]/.exec(error.message) ?? []
+    if (!Object.hasOwn(properties, field)) throw error
+    throw badRequest(`properties.${error.message}`, { cause: error, word: error.word })
+  }
 
 /** The settings of single adapters; only for kinds whose nodes have them on computes, too. */
 const adaptersFor = (
@@ -286,12 +312,14 @@ const nameClaim = (name: string): string => `name/${nameKey(name)}`
 /** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
 function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?: string): string {
   if (isUuid(wanted)) throw badRequest('name: a name must not have the form of an id; choose another name')
-  const taken = new Set(
-    [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self).map(({ name }) => nameKey(name)),
-  )
+  const others = [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self)
+  const taken = new Map(others.map(({ name }) => [nameKey(name), name]))
   const isTaken = (key: string) => taken.has(key) || lab.claimed.has(`name/${key}`)
   if (unique === 'refuse' && isTaken(nameKey(wanted)))
-    throw conflict(`name: the project has a node ${wanted} already; choose another name`, { word: 'name-taken' })
+    throw conflict(
+      `name: the project has a node ${taken.get(nameKey(wanted)) ?? wanted} already; choose another name`,
+      { word: 'name-taken' },
+    )
   const name = freeName(wanted, isTaken)
   lab.claimed.add(nameClaim(name))
   return name

@@ -30,8 +30,9 @@ export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute
     const { snapshots, project } = lab.document
     if (snapshots.size >= maxSnapshots)
       throw conflict(`The project has ${maxSnapshots} snapshots already, which is the limit: delete one first`)
-    if ([...snapshots.values()].some((it) => nameKey(it.name) === nameKey(name)))
-      throw conflict(`name: there is a snapshot ${name} already; choose another name`, { word: 'name-taken' })
+    const taken = [...snapshots.values()].find((it) => nameKey(it.name) === nameKey(name))
+    if (taken !== undefined)
+      throw conflict(`name: there is a snapshot ${taken.name} already; choose another name`, { word: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
     try {
       const { nodes, links, drawings } = lab.document

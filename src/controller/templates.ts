@@ -1,5 +1,5 @@
 import { v5 } from 'uuid'
-import { badRequest, conflict, forbidden, notFound } from '../errors/api-error.ts'
+import { conflict, forbidden, notFound } from '../errors/api-error.ts'
 import { kinds } from '../kinds/index.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
@@ -13,7 +13,7 @@ import {
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
-import { createNode } from './nodes.ts'
+import { createNode, noSuchKind } from './nodes.ts'
 import type { LabStore } from './store.ts'
 
 /** Namespace of the ids of built-in templates (RFC 9562, 5.5). */
@@ -150,7 +150,7 @@ export function useTemplate(
   { place, ask }: { place: LabTemplateUse; ask: AskCompute },
 ): Promise<LabNode> {
   const { template_id, name, template_type, compute_id, default_name_format, symbol } = template
-  if (!isKnownKind(template_type)) throw badRequest(`template_type: this service has no kind ${template_type}`)
+  if (!isKnownKind(template_type)) throw noSuchKind('template_type', template_type)
   const { console_type } = template as { console_type?: unknown }
   const known = new Set(Object.keys(kindOf(template_type).create.properties))
   const settings = Object.entries(template).filter(([key]) => !(key in LabTemplate.properties))

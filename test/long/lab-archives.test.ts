@@ -352,6 +352,14 @@ describe('an archive that was not made by a lab', () => {
       zipOf([documentOf(), { name: 'images/QEMU/a' }, { name: 'images/qemu/a' }]),
       ...([400, 'twice'] as const),
     ],
+    ...(['its other end', 'another link'] as const).map((other): [string, Buffer, number, string] => {
+      const ends = (first: number, second: number) =>
+        [first, second].map((port_number) => ({ ...end, node_id: id, port_number }))
+      const links = other === 'its other end' ? [ends(0, 0)] : [ends(0, 1), ends(2, 1)]
+      const nodes = [{ node_id: id, name: 'SW', node_type: 'ethernet_switch' }]
+      const all = links.map((it, index) => ({ link_id: id.replace(/.$/, String(index)), nodes: it }))
+      return [`has a link to a port that ${other} has`, zipOf([documentOf({ nodes, links: all })]), 400, 'linked']
+    }),
     ['has a name with a NUL', member({ name: 'project-files/a\0b' }), 400, 'no name of a file'],
     [
       'has a name that no file system takes',

@@ -77,7 +77,10 @@ const given = { ...maybes(both), kept: maybe(kept) }
 /** An endpoint in the input of clients: also as a text, such as `R1:eth0`. */
 export const LabLinkEndGiven = Type.Union([
   LabLinkEnd,
-  Type.String({ minLength: 3, maxLength: 600, description: '`node:port`, by their names, such as R1:eth0' }),
+  Type.String({
+    ...{ minLength: 3, maxLength: 600, description: '`node:port`, by their names, such as R1:eth0' },
+    expects: 'a text node:port, such as R1:eth0',
+  }),
 ])
 export type LabLinkCreate = Static<typeof LabLinkCreate>
 export const LabLinkCreate = Type.Object(

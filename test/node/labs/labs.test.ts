@@ -102,6 +102,41 @@ describe('a lab', () => {
   })
 })
 
+describe('a mistake', () => {
+  it.for([
+    ['POST', 'nodes', { name: 'X', node_type: 'vpcs' }, 'node_type: this service has no kind vpcs, did you mean pc?'],
+    [
+      'POST',
+      'nodes',
+      { name: 'X', node_type: 'toaster' },
+      /^node_type: this service has no kind toaster, expected one of pc, /,
+    ],
+    ['POST', 'nodes', { name: 'X', node_type: 'pc', properties: { ram: 1 } }, /^properties\.ram: unknown field/],
+    ['PUT', 'nodes/PC1', { properties: { startup_script: 5 } }, /^properties\.startup_script: expected a text/],
+    ['POST', 'nodes?unique=refuse', { name: 'pc1', node_type: 'pc' }, /^name: the project has a node PC1 already/],
+    [
+      'POST',
+      'links',
+      { nodes: ['R1', 'PC2:e0'] },
+      /^nodes\[0\]: expected an object or a text node:port, such as R1:eth0/,
+    ],
+  ] as const)('in %s of %s (%j) is told with what would be right', async ([method, at, body, message]) => {
+    const { service } = await lab()
+    const answer = await service.fetch(`${path('campus')}/${at}`, { method, body: JSON.stringify(body) })
+    expect((await answer.json()).message).toMatch(message)
+  })
+
+  it('is to move a link by a change of its ends', async () => {
+    const { service, link } = await lab()
+    const { node_id }: LabNode = await service.call('POST', `${path('campus')}/nodes`, { name: 'PC3', node_type: 'pc' })
+    const at = `${path('campus')}/links/${link.link_id}`
+    const change = (nodes: unknown) => service.fetch(at, { method: 'PUT', body: JSON.stringify({ nodes }) })
+    expect((await change(link.nodes)).status).toBe(200)
+    const moved = await change([link.nodes[0], { node_id, adapter_number: 0, port_number: 0 }])
+    expect([moved.status, (await moved.json()).message]).toEqual([400, expect.stringContaining('PC3 Ethernet0')])
+  })
+})
+
 describe('the streams of a lab', () => {
   it('has the consoles of its nodes as websockets, by their names', async () => {
     const { service } = await lab()
