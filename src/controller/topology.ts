@@ -154,7 +154,7 @@ async function actualOf(lab: Lab, desired: Desired, ask: AskCompute): Promise<Ac
 }
 
 /** Texts of the configurations of a node, by name. */
-async function configTexts(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<Record<string, string>> {
+export async function configTexts(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<Record<string, string>> {
   const { configs = {} }: Pick<KindDescriptor, 'configs'> = isKnownKind(record.node_type)
     ? kindOf(record.node_type)
     : {}

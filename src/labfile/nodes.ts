@@ -262,7 +262,7 @@ function readConfigs(
 }
 
 /** The default of a member of a create; undefined without any. */
-const defaultOf = (schema: TSchema): unknown =>
+export const defaultOf = (schema: TSchema): unknown =>
   schema.default ?? (schema.anyOf as TSchema[] | undefined)?.find((it) => it.default !== undefined)?.default
 
 /** The fields with the defaults of the schema. */

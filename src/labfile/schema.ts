@@ -343,7 +343,7 @@ export const sections = {
       'a name of letters, digits, _ and -',
       '^[A-Za-z_][A-Za-z0-9_-]{0,62}$',
       Variable,
-      'Variables, for values with their names in $\\{ }',
+      'Variables by their names: a value may have such a name in braces after a dollar sign',
     ),
   ),
   links: Type.Optional(Type.Array(link, { maxItems: 100_000, description: 'The links' })),

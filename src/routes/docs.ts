@@ -1,5 +1,6 @@
 import { pageHeaders, sendAsset } from '../http/assets.ts'
 import { type Endpoint, endpoint } from '../http/endpoint.ts'
+import { labFileSchema, schemaPath } from '../labfile/json-schema.ts'
 
 // The page loads files of this service only: it works on a machine without a network.
 const policy =
@@ -62,6 +63,15 @@ export const docsEndpoints: readonly Endpoint[] = [
     summary: 'The OpenAPI 3.1 document of this service',
     replies: { 200: { description: 'The document', media: 'application/json' } },
     handle: (_, { json, openapi }) => json(openapi(), 200, {}),
+  }),
+  endpoint({
+    method: 'GET',
+    path: schemaPath,
+    ...self,
+    public: true,
+    summary: 'The JSON Schema of lab files, for editors',
+    replies: { 200: { description: 'The schema', media: 'application/schema+json' } },
+    handle: () => Response.json(labFileSchema(), { headers: { 'Content-Type': 'application/schema+json' } }),
   }),
   endpoint({
     method: 'GET',

@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { runChecks } from '../../controller/checks.ts'
 import { jobHeader } from '../../controller/jobs.ts'
+import { labFileOf } from '../../controller/lab-file.ts'
 import { freshLinks } from '../../controller/link-states.ts'
 import {
   applyPlan,
@@ -20,6 +21,7 @@ import { jsonFault } from '../../http/json-fault.ts'
 import { validate } from '../../http/validate.ts'
 import type { Desired } from '../../labfile/desired.ts'
 import { projectIdOf } from '../../labfile/ids.ts'
+import { schemaPath } from '../../labfile/json-schema.ts'
 import { readLabFile } from '../../labfile/read.ts'
 import { LabJob } from '../../model/lab/job.ts'
 import { applyOptions, LabApply, LabCheckRun, LabPlan, LabTopology } from '../../model/lab/topology.ts'
@@ -87,12 +89,21 @@ const answer = (status: number, body: LabPlan, headers: Record<string, string>) 
 export const labTopologyEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path, owner, tag, params },
+    query: Type.Object({
+      format: Type.Optional(
+        oneOf(['json', 'yaml'], { default: 'json', description: 'yaml: a lab file that makes an equal project' }),
+      ),
+    }),
     summary: 'Read the nodes, links and segments of a project',
     replies: { 200: { description: 'The topology; the revision is the ETag', schema: LabTopology } },
     errors: { 404: 'There is no such project' },
-    async handle({ params, request }, context) {
+    async handle({ params, query, request }, context) {
       const { labs, ask } = labsOf(context)
       const lab = await labs.find(params.project_id)
+      if (query.format === 'yaml')
+        return new Response(await labFileOf(lab, ask, new URL(schemaPath, request.url).href), {
+          headers: { 'Content-Type': 'application/yaml; charset=utf-8', 'Cache-Control': 'no-cache' },
+        })
       await freshLinks(lab, ask)
       const headers = { ETag: revisionTag(lab.document.project), 'Cache-Control': 'no-cache' }
       const known = request.headers.get('if-none-match')?.split(',') ?? []

@@ -1,0 +1,59 @@
+import { mapLimit } from '../async/map-limit.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf } from '../kinds/node.ts'
+import { documentOf } from '../labfile/document.ts'
+import { desiredOfProject } from '../labfile/from-project.ts'
+import { labFileText } from '../labfile/text.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import type { NodeRecord } from './document.ts'
+import type { Lab } from './lab.ts'
+import type { AskCompute } from './labs.ts'
+import { configTexts } from './topology.ts'
+
+/** Nodes whose configurations are read concurrently. */
+const maxAtOnce = 6
+
+/** A lab file that makes an equal lab; `schemaUrl` is for editors. Comments before it say what a lab file cannot have, and which configurations were not read. */
+export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): Promise<string> {
+  const records = [...lab.document.nodes.values()]
+  const configs = new Map<string, Readonly<Record<string, string>>>()
+  const unread: string[] = []
+  await mapLimit(
+    records,
+    async (record) => {
+      if (!hasConfigs(record)) return
+      const texts =
+        lab.isOpen && record.unmade === undefined
+          ? await configTexts(lab, record, ask).catch(() => undefined)
+          : undefined
+      configs.set(record.node_id, texts ?? shownTexts(record))
+      if (texts === undefined && Object.keys(shownTexts(record)).length === 0)
+        unread.push(`The configuration of the node ${record.name}: it cannot be read now.`)
+    },
+    maxAtOnce,
+  )
+  const { desired, leftOut } = await desiredOfProject({
+    name: lab.document.project.name,
+    nodes: records.map((record) => lab.nodeView(record)),
+    links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
+    configs,
+  })
+  const missing = [...leftOut, ...unread]
+  const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]
+  return labFileText(documentOf(desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])
+}
+
+const configPlaces = ({ node_type }: NodeRecord): KindDescriptor['configs'] =>
+  isKnownKind(node_type) ? (kindOf(node_type) as KindDescriptor).configs : undefined
+
+const hasConfigs = (record: NodeRecord): boolean => configPlaces(record) !== undefined
+
+/** The configurations that the record itself has. */
+function shownTexts(record: NodeRecord): Record<string, string> {
+  return Object.fromEntries(
+    Object.entries(configPlaces(record) ?? {}).flatMap(([name, { field }]) => {
+      const text = record.properties[field]
+      return typeof text === 'string' ? [[name, text]] : []
+    }),
+  )
+}
