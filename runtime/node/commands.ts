@@ -1,8 +1,69 @@
 import { asking, type Command, command, logging, showing } from './cli/command.ts'
-import { consoling, executing, importing, linking, nodeLogging } from './cli/command-flags.ts'
+import {
+  applying,
+  consoling,
+  diffing,
+  downing,
+  executing,
+  importing,
+  linking,
+  nodeLogging,
+  upping,
+  validating,
+} from './cli/command-flags.ts'
+
+const labFile = {
+  name: 'FILE',
+  about: 'a lab file, or - for standard input; default: the *.lab.yaml of the working directory',
+  optional: true,
+  complete: 'file',
+} as const
 
 /** Every command of the program, in the order in which help lists them. A name may have two words. */
 export const commands: Readonly<Record<string, Command>> = {
+  up: command({
+    group: 'labs',
+    summary: 'make a lab what its file says, start it, and wait until it is ready',
+    text: `Makes a lab what its file says, starts its nodes in order, and waits until they are ready. When the lab is there
+already, only what differs is done; what would disturb a running node needs a flag. Without a service of this user the
+command starts one, which runs on. "patchbay down" takes the lab back.`,
+    args: [labFile],
+    flags: upping,
+    run: async (input) => (await import('./cli/topology.ts')).up(input),
+  }),
+  down: command({
+    group: 'labs',
+    summary: 'stop a lab, or delete it',
+    text: `Stops the nodes of a lab; disks and configurations stay. With --delete the lab is deleted. The service runs on.`,
+    args: [{ name: 'FILE|LAB', about: 'a lab, or its file', optional: true, complete: 'lab' }],
+    flags: downing,
+    run: async (input) => (await import('./cli/topology.ts')).down(input),
+  }),
+  apply: command({
+    group: 'labs',
+    summary: 'make a lab what its file says; start nothing',
+    text: `Makes a lab what its file says, by the steps that "patchbay diff" shows: all of them, or none. Steps that restart a
+running node or lose a disk are not taken without their flags; the exit code is 4 then.`,
+    args: [labFile],
+    flags: applying,
+    run: async (input) => (await import('./cli/topology.ts')).apply(input),
+  }),
+  diff: command({
+    group: 'labs',
+    summary: 'what differs between a lab and its file',
+    text: 'Shows the steps that "patchbay apply" would take.',
+    args: [labFile],
+    flags: diffing,
+    run: async (input) => (await import('./cli/topology.ts')).diff(input),
+  }),
+  validate: command({
+    group: 'labs',
+    summary: 'check a lab file, without a service',
+    text: 'Checks a lab file, and the files that it names. All that is wrong is shown with line and column; the exit code is 3 then.',
+    args: [labFile],
+    flags: validating,
+    run: async (input) => (await import('./cli/topology.ts')).validate(input),
+  }),
   ls: command({
     group: 'labs',
     summary: 'list the labs',

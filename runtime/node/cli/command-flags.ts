@@ -48,3 +48,44 @@ export const importing = {
   version: { value: 'VERSION', about: 'of an appliance: one of its versions; default: the first one' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
+
+/** Of commands that read a lab file. */
+export const labFiling = {
+  name: { value: 'NAME', about: 'name of the lab, in place of that in the file' },
+  var: { value: 'NAME=VALUE', about: 'value of a variable of the file', many: true },
+  'allow-outside': { about: 'let the file name files that are not in its directory' },
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const validating = { ...labFiling, json: asking.json } as const satisfies Readonly<Record<string, Flag>>
+
+const options = {
+  restart: { about: 'restart running nodes for changes that need it' },
+  recreate: { about: 'make nodes anew for changes that need it; their disks are lost' },
+  'delete-extra': { about: 'delete nodes that have left the file, and links of others in the way' },
+  'config-from-file': { about: 'a configuration that was changed in both places is taken from the file' },
+  'take-over': { about: 'use a lab of this name that another user or another way has made' },
+} as const
+
+export const applying = {
+  ...labFiling,
+  ...options,
+  'dry-run': { about: 'show what would be done, and do nothing' },
+  'exit-code': { about: 'with --dry-run: exit code 2 when there is something to do' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const upping = { ...applying } as const satisfies Readonly<Record<string, Flag>>
+
+export const diffing = {
+  ...labFiling,
+  ...options,
+  'exit-code': { about: 'exit code 2 when there is a difference' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const downing = {
+  name: labFiling.name,
+  delete: { about: 'delete the lab with its disks and configurations' },
+  yes: { short: 'y', about: 'do not ask' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>

@@ -98,7 +98,8 @@ function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJson: b
   if (isJson) print(`${JSON.stringify({ ok: false, exit, errors: faults })}\n`)
   for (const { message, hint, file, line, column } of faults) {
     const place = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
-    process.stderr.write(`${place}: ${message}${hint === undefined ? '' : ` (${hint})`}\n`)
+    const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`
+    process.stderr.write(`${place}: ${message}${advice}\n`)
   }
   return exit
 }

@@ -1,0 +1,128 @@
+import { existsSync, readdirSync } from 'node:fs'
+import { open, realpath } from 'node:fs/promises'
+import { dirname, resolve, sep } from 'node:path'
+import { text as textOf } from 'node:stream/consumers'
+import type { Desired } from '../../../src/labfile/desired.ts'
+import type { LabFileFault } from '../../../src/labfile/position.ts'
+import { filesOf, LabFileError, readLabFile } from '../../../src/labfile/read.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import type { FlagValues } from './command.ts'
+import type { labFiling } from './command-flags.ts'
+import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
+
+const maxBytes = 1 << 20
+
+/** A lab file with the files that it names, as it was read. */
+export interface LabSource {
+  /** As messages name it. */
+  readonly name: string
+  readonly document: string
+  readonly files: Readonly<Record<string, string>>
+  readonly vars: Readonly<Record<string, string>>
+  readonly desired: Desired
+}
+
+/** Reads and checks a lab file and the files that it names. CommandError 3 with all that is wrong. */
+export async function readLab(word: string | undefined, flags: FlagValues<typeof labFiling>): Promise<LabSource> {
+  const vars = variablesOf(flags.var)
+  const path = word ?? onlyLabFile()
+  const document = path === '-' ? await fromInput() : await readText(path)
+  const name = path === '-' ? 'stdin' : path
+  const options = { vars, ...(flags.name !== undefined && { name: flags.name }) }
+  try {
+    const named = filesOf(document, { ...options, allowOutside: flags['allow-outside'] })
+    const base = path === '-' ? process.cwd() : dirname(resolve(path))
+    const files = await readNamed(named, { base, allowOutside: flags['allow-outside'] })
+    return { name, document, files, vars, desired: await readLabFile(document, { ...options, files }) }
+  } catch (error) {
+    if (error instanceof LabFileError) throw new CommandError(exits.wrong, error.faults.map(inFile(name)))
+    throw error
+  }
+}
+
+/** A fault of a lab file as one of the command. */
+export const inFile =
+  (file: string) =>
+  ({ message, line, column, path, hint }: LabFileFault): CommandFault => ({
+    ...{ message: path === '' ? message : `${path}: ${message}`, file, line, column, path },
+    ...(hint !== undefined && { hint }),
+  })
+
+/** The lab file of the working directory, when there is only one. CommandError 64. */
+export function onlyLabFile(): string {
+  const found = readdirSync('.').filter((it) => /^(?:lab|.+\.lab)\.(?:ya?ml|json)$/.test(it))
+  const [one, ...others] = found
+  if (one === undefined) throw wrongArguments('expected FILE: there is no *.lab.yaml here')
+  if (others.length > 0)
+    throw wrongArguments(`expected FILE: there are several lab files here: ${found.sort().join(', ')}`)
+  return one
+}
+
+/** Whether a word names a lab file, and not a lab. */
+export const isLabFile = (word: string): boolean => word === '-' || /\.(?:ya?ml|json)$/.test(word) || existsSync(word)
+
+async function fromInput(): Promise<string> {
+  const text = await textOf(process.stdin)
+  if (text.length > maxBytes) throw new CommandError(exits.wrong, 'stdin: a lab file has at most 1 MiB')
+  return text
+}
+
+/** The text of a lab file. CommandError 3. */
+export async function readText(path: string): Promise<string> {
+  try {
+    return await contentOf(path)
+  } catch (error) {
+    throw new CommandError(exits.wrong, `${path}: ${reasonOf(error)}`)
+  }
+}
+
+/** The contents of the files that a lab file names, by their paths as it writes them. */
+async function readNamed(
+  named: ReturnType<typeof filesOf>,
+  { base, allowOutside }: { base: string; allowOutside: boolean },
+): Promise<Record<string, string>> {
+  const files: Record<string, string> = {}
+  const faults: LabFileFault[] = []
+  const root = await realpath(base)
+  for (const { path, at } of named) {
+    if (Object.hasOwn(files, path)) continue
+    try {
+      const real = await realpath(resolve(base, path))
+      if (!allowOutside && real !== root && !real.startsWith(root.endsWith(sep) ? root : root + sep))
+        throw new Error('it leads out of the directory of the lab file; --allow-outside permits it')
+      files[path] = await contentOf(real)
+    } catch (error) {
+      faults.push({ ...at, message: `${JSON.stringify(path)}: ${reasonOf(error)}` })
+    }
+  }
+  if (faults.length > 0) throw new LabFileError(faults.slice(0, 20))
+  return files
+}
+
+/** The text of a regular file of at most 1 MiB. */
+async function contentOf(path: string): Promise<string> {
+  // Without waiting for the other end of a pipe.
+  const { O_RDONLY, O_NONBLOCK } = (await import('node:fs')).constants
+  const file = await open(path, O_RDONLY | O_NONBLOCK)
+  try {
+    const stats = await file.stat()
+    if (!stats.isFile())
+      throw new Error(stats.isDirectory() ? 'it is a directory, not a file' : 'it is no regular file')
+    if (stats.size > maxBytes) throw new Error('it is larger than 1 MiB')
+    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile())
+  } catch (error) {
+    throw error instanceof TypeError ? new Error('it is no text in UTF-8') : error
+  } finally {
+    await file.close()
+  }
+}
+
+function variablesOf(given: readonly string[]): Record<string, string> {
+  return Object.fromEntries(
+    given.map((it) => {
+      const equals = it.indexOf('=')
+      if (equals < 1) throw wrongArguments(`--var: expected NAME=VALUE, got ${JSON.stringify(it)}`)
+      return [it.slice(0, equals), it.slice(equals + 1)]
+    }),
+  )
+}

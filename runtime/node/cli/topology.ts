@@ -1,0 +1,340 @@
+import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { clientAt, clientOf, serviceOf } from './client.ts'
+import type { CommandInput } from './command.ts'
+import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
+import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
+import { count, linkJson } from './inspect.ts'
+import { inFile, isLabFile, type LabSource, onlyLabFile, readLab, readText } from './lab-file.ts'
+import type { Outcome } from './outcome.ts'
+import { ownService } from './own-service.ts'
+import { progressOf } from './progress.ts'
+import { jobEnd } from './run-nodes.ts'
+import { stateOf } from './targets.ts'
+
+type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
+type Step = LabPlan['steps'][number]
+type Query = NonNullable<Calls['PUT /v2/projects/{project_id}/topology']['query']>
+
+/** `patchbay validate FILE`: whether a lab file is right; asks no service. */
+export async function validate({ args: [word], flags }: CommandInput<typeof validating>): Promise<Outcome> {
+  const { name, desired } = await readLab(word, flags)
+  const nodes = desired.nodes.filter((it) => it.segment === undefined).length
+  const segments = desired.nodes.length - nodes
+  const found = { lab: desired.lab, nodes, segments, links: desired.links.length, checks: desired.checks.length }
+  return {
+    json: found,
+    text: () =>
+      `${name} is right: the lab ${desired.lab} of ${[
+        count(nodes, 'node'),
+        ...(segments > 0 ? [count(segments, 'segment')] : []),
+        count(found.links, 'link'),
+        ...(found.checks > 0 ? [count(found.checks, 'check')] : []),
+      ].join(', ')}`,
+  }
+}
+
+/** `patchbay diff FILE`: what `apply` would do. */
+export async function diff({ args: [word], flags, signal }: CommandInput<typeof diffing>): Promise<Outcome> {
+  const source = await readLab(word, flags)
+  const asked = { client: await clientOf(flags), signal }
+  const { plan } = await put(source, asked, { ...optionsOf(flags), dry_run: 'true' })
+  const differs = plan.steps.length + plan.withheld.length > 0
+  return {
+    exit: flags['exit-code'] && differs ? exits.differs : exits.done,
+    json: planJson(plan, new Set()),
+    text: async () =>
+      differs || plan.extra.length > 0 ? planText(plan, source.name) : `${plan.lab} is as ${source.name} says`,
+  }
+}
+
+/** `patchbay apply FILE`: makes a lab what its file says; starts nothing. */
+export async function apply({ args: [word], flags, signal }: CommandInput<typeof applying>): Promise<Outcome> {
+  const source = await readLab(word, flags)
+  const asked = { client: await clientOf(flags), signal }
+  return converge(source, asked, { flags, starts: false, lastLine: '' })
+}
+
+/** `patchbay up FILE`: the same, starts the nodes and waits until they are ready; starts a service where none is named or runs. */
+export async function up({ args: [word], flags, signal }: CommandInput<typeof upping>): Promise<Outcome> {
+  const source = await readLab(word, flags)
+  const named = await serviceOf(flags)
+  const own = flags.server === undefined && !process.env.PATCHBAY_SERVER
+  const service = named ?? (await ownService()).service
+  const client = clientAt({ url: service.url, token: service.token ?? (process.env.PATCHBAY_TOKEN || undefined) })
+  const lastLine = own ? `The service on ${client.server} runs on; "patchbay service stop" ends it` : ''
+  return converge(source, { client, signal }, { flags, starts: true, lastLine })
+}
+
+interface Convergence {
+  readonly flags: CommandInput<typeof upping>['flags'] | CommandInput<typeof applying>['flags']
+  readonly starts: boolean
+  readonly lastLine: string
+}
+
+async function converge(source: LabSource, asked: Asked, { flags, starts, lastLine }: Convergence): Promise<Outcome> {
+  const began = Date.now()
+  const isDry = flags['dry-run']
+  const query: Query = {
+    ...optionsOf(flags),
+    ...(starts && { start: 'true' }),
+    ...(isDry && { dry_run: 'true' }),
+  }
+  const { plan } = await put(source, asked, query)
+  if (isDry) {
+    const differs = plan.steps.length > 0
+    return {
+      exit: differs && flags['exit-code'] ? exits.differs : plan.withheld.length > 0 ? exits.withheld : exits.done,
+      json: planJson(plan, new Set()),
+      text: async () => (differs ? planText(plan, source.name) : `${plan.lab} is as ${source.name} says`),
+    }
+  }
+  const jobs = plan.job_id === undefined ? [] : await jobsOf(plan, source, asked, flags)
+  const failed = jobs.find(({ status }) => status !== 'done')
+  const exit: Exit = failed !== undefined ? exits.failed : plan.withheld.length > 0 ? exits.withheld : exits.done
+  const params = { project_id: plan.project_id }
+  const topology = await asked.client
+    .call('GET /v2/projects/{project_id}/topology', { params, signal: asked.signal })
+    .catch((error) => {
+      // A lab whose making has failed is gone again.
+      if (error instanceof PatchbayError && error.status === 404)
+        return { nodes: [], links: [], segments: [], revision: 0 }
+      throw error
+    })
+  const places = new Map(source.desired.nodes.map(({ name }, index) => [name.toLowerCase(), index]))
+  const placeOf = ({ name }: LabNode) => places.get(name.toLowerCase()) ?? places.size
+  const inOrder = topology.nodes.toSorted((one, other) => placeOf(one) - placeOf(other))
+  const nodes = [...inOrder, ...topology.segments]
+  const undone = failed?.action === 'apply'
+  return {
+    exit,
+    json: {
+      ...planJson(plan, new Set(undone ? plan.steps : [])),
+      revision: topology.revision,
+      nodes: nodes.map((it) => nodeRow(it, failed)),
+      links: topology.links.map((it) => linkJson(it, nodes)),
+      errors: failed === undefined ? [] : faultsOf(failed).map((message) => ({ message })),
+    },
+    async text() {
+      const { shown, tableOf } = await import('./table.ts')
+      const seconds = ((Date.now() - began) / 1000).toFixed(1)
+      const parts = [failed === undefined ? summary(plan, source, seconds) : faultsOf(failed).map(shown).join('\n')]
+      if (plan.withheld.length > 0) parts.push(withheldText(plan.withheld).map(shown).join('\n'))
+      if (plan.extra.length > 0) parts.push(extraText(plan.extra).map(shown).join('\n'))
+      if (starts && topology.nodes.length > 0) {
+        const rows = inOrder.map((node) => [
+          node.name,
+          node.node_type,
+          stateOf(node),
+          node.console_type === 'telnet'
+            ? `patchbay console ${plan.lab}/${node.name}`
+            : `${node.console_type} ${node.console ?? ''}`,
+        ])
+        parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE'], rows))
+      }
+      if (lastLine !== '') parts.push(lastLine)
+      return parts.join('\n\n')
+    },
+  }
+}
+
+/** The jobs of an apply at their end: that of the steps, and that of the starts. */
+async function jobsOf(
+  plan: LabPlan,
+  source: LabSource,
+  asked: Asked,
+  flags: { readonly json: boolean },
+): Promise<LabJob[]> {
+  const end = async (title: string, id: string) =>
+    jobEnd(id, { ...asked, progress: await progressOf(title, flags) }).catch((error) => {
+      if (!asked.signal.aborted) throw error
+      throw new CommandError(exits.interrupted, [
+        {
+          message: `interrupted: the steps that were taken are taken back, and nodes that were started run on`,
+          hint: `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`,
+        },
+      ])
+    })
+  const applied = await end(`Making ${plan.lab}`, plan.job_id ?? '')
+  if (applied.start_job_id === undefined) return [applied]
+  return [applied, await end(`Starting ${plan.lab}`, applied.start_job_id)]
+}
+
+function faultsOf(job: LabJob): string[] {
+  const nodes = job.nodes.filter(({ state }) => state === 'failed' || state === 'skipped')
+  const steps = (job.steps ?? []).filter(({ state }) => state === 'failed')
+  const parts = [
+    ...nodes.map(({ name, reason }) => `${name}: ${reason}`),
+    ...steps.map(({ what, name, reason }) => `${what} ${name}: ${reason}`),
+  ]
+  const undone = job.action === 'apply' ? ['Nothing was changed: the steps that were taken have been taken back'] : []
+  return [...(parts.length > 0 ? parts : [job.reason ?? `The job was ${job.status}`]), ...undone]
+}
+
+const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({
+  name: node.name,
+  node_id: node.node_id,
+  kind: node.node_type,
+  status: node.status,
+  ready: node.status === 'started' && failed?.nodes.some(({ node_id }) => node_id === node.node_id) !== true,
+  console: node.console,
+})
+
+/** Sends a lab file, and gets the plan. CommandError 3 for a file that the service refuses, and for a lab that was made otherwise. */
+async function put(source: LabSource, { client, signal }: Asked, query: Query): Promise<{ plan: LabPlan }> {
+  const { document, files, vars, desired } = source
+  const plan = await client
+    .call('PUT /v2/projects/{project_id}/topology', {
+      params: { project_id: desired.lab },
+      query,
+      body: { document, files, vars },
+      signal,
+    })
+    .catch((error) => {
+      if (!(error instanceof PatchbayError)) throw error
+      const { errors } = error.answer as { errors?: Parameters<ReturnType<typeof inFile>>[0][] }
+      if (error.status === 400 && Array.isArray(errors))
+        throw new CommandError(exits.wrong, errors.map(inFile(source.name)))
+      if (error.word === 'made-otherwise' || error.status === 400) {
+        const hint =
+          error.status === 400 ? {} : { hint: '--name makes another lab of the file, --take-over uses this one' }
+        throw new CommandError(exits.wrong, [{ message: error.message, ...hint }])
+      }
+      throw error
+    })
+  return { plan }
+}
+
+/** The options of an apply that are flags of the command. */
+function optionsOf(flags: Partial<Readonly<Record<string, unknown>>>): Query {
+  const options = ['restart', 'recreate', 'delete-extra', 'config-from-file', 'take-over']
+  return Object.fromEntries(
+    options.flatMap((flag) => (flags[flag] === true ? [[flag.replaceAll('-', '_'), 'true']] : [])),
+  )
+}
+
+const planJson = (plan: LabPlan, undone: ReadonlySet<Step>) => ({
+  lab: plan.lab,
+  project_id: plan.project_id,
+  revision: plan.revision,
+  steps: plan.steps.map((step) => ({ ...step, done: plan.job_id !== undefined && !undone.has(step) })),
+  withheld: plan.withheld,
+  extra: plan.extra,
+})
+
+const signs = { create: '+', update: '~', delete: '-', start: '>' } as const
+const stepText = ({ do: does, what, name, how, because }: Step): string => {
+  const means = { live: '', restart: ' (restart)', recreate: ' (recreate: its disk is lost)' }[how]
+  return `  ${signs[does]} ${what} ${name}${means}${because === undefined ? '' : `: ${because}`}`
+}
+
+async function planText(plan: LabPlan, file: string): Promise<string> {
+  const { shown } = await import('./table.ts')
+  return [
+    ...(plan.steps.length > 0 ? [`${plan.lab}: ${count(plan.steps.length, 'step')} to what ${file} says`] : []),
+    ...plan.steps.map(stepText),
+    ...withheldText(plan.withheld),
+    ...extraText(plan.extra),
+  ]
+    .map(shown)
+    .join('\n')
+}
+
+const withheldText = (withheld: LabPlan['withheld']): string[] =>
+  withheld.length === 0
+    ? []
+    : ['Not done without a flag:', ...withheld.map((step) => `${stepText(step)} (--${step.flag.replaceAll('_', '-')})`)]
+
+const extraText = (extra: LabPlan['extra']): string[] =>
+  extra.length === 0
+    ? []
+    : [
+        'There, and not in the file:',
+        ...extra.map(({ what, name, because }) => `  ${what} ${name}${because === undefined ? '' : `: ${because}`}`),
+      ]
+
+const listed = (parts: readonly string[]): string =>
+  parts.length < 2 ? parts.join() : `${parts.slice(0, -1).join(', ')} and ${parts.at(-1)}`
+
+/** `wan-edge: created 12 nodes and 12 links, started 12 nodes in 0.4 s` */
+function summary({ steps, withheld, lab }: LabPlan, { name }: LabSource, seconds: string): string {
+  if (steps.length === 0)
+    return withheld.length > 0 ? `${lab}: nothing else to do` : `${lab} is as ${name} says; nothing to do`
+  const verbs = { create: 'created', update: 'changed', delete: 'deleted', start: 'started' } as const
+  const parts = (Object.keys(verbs) as (keyof typeof verbs)[]).flatMap((does) => {
+    const kinds = (['project', 'node', 'segment', 'link'] as const).flatMap((what) => {
+      const number = steps.filter((it) => it.do === does && it.what === what).length
+      return number === 0 || what === 'project' ? [] : [count(number, what)]
+    })
+    return kinds.length === 0 ? [] : [`${verbs[does]} ${listed(kinds)}`]
+  })
+  return `${lab}: ${parts.join(', ') || 'changed'} in ${seconds} s`
+}
+
+/** `patchbay down [FILE or LAB]`: stops a lab; with `--delete` deletes it. */
+export async function down({ args: [word], flags, signal }: CommandInput<typeof downing>): Promise<Outcome> {
+  const client = await clientOf(flags)
+  const lab =
+    flags.name ?? (word === undefined || isLabFile(word) ? await labNameIn(word ?? onlyLabFile(), flags) : word)
+  const params = { project_id: lab }
+  const found = await client.call('GET /v2/projects/{project_id}', { params, signal }).catch((error) => {
+    if (error instanceof PatchbayError && error.status === 404) return undefined
+    throw error
+  })
+  if (found === undefined)
+    return { json: { lab, stopped: 0, deleted: false }, text: () => `There is no lab ${lab}; nothing to do` }
+  if (flags.delete) {
+    await requireYes(`Delete the lab ${found.name} with its disks and configurations?`, flags)
+    await client.call('DELETE /v2/projects/{project_id}', { params: { project_id: found.project_id }, signal })
+    return {
+      json: { lab: found.name, project_id: found.project_id, deleted: true },
+      text: () => `${found.name}: deleted`,
+    }
+  }
+  const nodes =
+    found.status === 'closed'
+      ? []
+      : await client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id: found.project_id }, signal })
+  const running = nodes.filter(({ status }) => status !== 'stopped').length
+  const json = { lab: found.name, project_id: found.project_id, deleted: false }
+  if (running === 0) return { json: { ...json, stopped: 0 }, text: () => `${found.name} does not run; nothing to do` }
+  const body = { action: 'stop' as const }
+  const job = await client.call('POST /v2/projects/{project_id}/jobs', {
+    params: { project_id: found.project_id },
+    body,
+    signal,
+  })
+  const end = await jobEnd(job.job_id, { client, signal, progress: await progressOf(`Stopping ${found.name}`, flags) })
+  const failed = end.nodes.filter(({ state }) => state === 'failed')
+  return {
+    exit: end.status === 'done' ? exits.done : exits.failed,
+    json: { ...json, stopped: end.done, errors: failed.map(({ name, reason }) => ({ message: `${name}: ${reason}` })) },
+    text: () =>
+      [
+        ...failed.map(({ name, reason }) => `${name}: ${reason}`),
+        `${found.name}: stopped; disks and configurations stay ("patchbay down ${found.name} --delete" deletes them)`,
+      ].join('\n'),
+  }
+}
+
+/** The name of the lab of a file. A file that is not right otherwise has a lab that can be taken down, too. */
+async function labNameIn(path: string, flags: Partial<CommandInput<typeof labFiling>['flags']>): Promise<string> {
+  const [, name] =
+    /^\s*[{]?\s*"?lab"?\s*:\s*"?'?([a-z0-9][a-z0-9-]{0,62})\b/m.exec(path === '-' ? '' : await readText(path)) ?? []
+  if (name !== undefined) return name
+  const given = { name: undefined, var: [], 'allow-outside': false, ...flags }
+  return (await readLab(path, given)).desired.lab
+}
+
+/** Asks the user; CommandError 64 without a terminal and without `--yes`, 130 for "no". */
+export async function requireYes(
+  question: string,
+  { yes, json }: { readonly yes: boolean; readonly json: boolean },
+): Promise<void> {
+  if (yes) return
+  if (process.stdin.isTTY !== true || process.stderr.isTTY !== true || json)
+    throw wrongArguments('there is no terminal to ask on, and nothing was deleted', '--yes answers')
+  const { confirm, isCancel } = await import('@clack/prompts')
+  const answer = await confirm({ message: question, initialValue: false, output: process.stderr })
+  if (isCancel(answer) || !answer) throw new CommandError(exits.interrupted, 'nothing was deleted')
+}

@@ -1,0 +1,173 @@
+import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+/** A LAN of pcs, with the address of the second one. */
+const lan = (address = '10.0.1.2/24', more = ''): string => `lab: small-lan
+nodes:
+  PC1: { kind: pc, config: { text: "ip 10.0.1.1/24" } }
+  PC2: { kind: pc, config: { text: "ip ${address}" } }
+  PC3: { kind: pc, config: ./pc3.cfg }
+segments:
+  lan1: { kind: switch, members: [PC1, PC2, PC3] }
+${more}`
+
+test('up makes and starts a lab without a service, does nothing when nothing differs, and down takes it back', async () => {
+  const patchbay = await CommandLine.of()
+  await patchbay.file('lan.lab.yaml', lan())
+  await patchbay.file('pc3.cfg', 'ip 10.0.1.3/24')
+  const first = await patchbay.run(['up'])
+  expect(first).toMatchObject({ code: 0, out: expect.stringContaining('created 3 nodes, 1 segment and 3 links') })
+  expect(first.out).toContain('PC1   pc    running  patchbay console small-lan/PC1\nPC2 ')
+  expect(first.out).toMatch(/\nThe service on \S+ runs on; "patchbay service stop" ends it\n$/)
+  const ping = ['exec', 'small-lan/PC1', 'ping 10.0.1.3 -c 1', '--expect', 'bytes from 10.0.1.3']
+  expect(await patchbay.run(ping)).toMatchObject({ code: 0 })
+
+  const second = await patchbay.json<{ steps: object[]; nodes: object[] }>(['up', 'lan.lab.yaml'])
+  expect(second).toMatchObject({ ok: true, steps: [] })
+  expect(second.nodes[0]).toMatchObject({ name: 'PC1', status: 'started', ready: true, console: expect.any(Number) })
+  expect((await patchbay.run(['diff', '--exit-code'])).code).toBe(0)
+
+  expect((await patchbay.run(['down'])).out).toContain('small-lan: stopped')
+  expect((await patchbay.run(['down', 'small-lan'])).out).toContain('nothing to do')
+  expect(await patchbay.run(['down', '--delete'])).toMatchObject({ code: 64, err: expect.stringContaining('--yes') })
+  expect((await patchbay.run(['down', '--delete', '--yes'])).out).toBe('small-lan: deleted\n')
+  expect((await patchbay.run(['down', '--delete', '--yes'])).out).toContain('There is no lab small-lan')
+  expect((await patchbay.run(['service', 'status'])).code).toBe(0)
+})
+
+test('after an edit only what differs is done; what disturbs a running node needs its flag', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('pc3.cfg', 'ip 10.0.1.3/24')
+  await patchbay.file('lan.lab.yaml', lan())
+  expect(await patchbay.run(['apply', '--dry-run', '--exit-code'])).toMatchObject({
+    code: 2,
+    out: expect.stringContaining('+ node PC1'),
+  })
+  expect((await patchbay.run(['ls'])).out).toContain('No labs')
+  await patchbay.run(['up'])
+
+  await patchbay.file('lan.lab.yaml', lan('10.0.1.2/24', '  lan2: { kind: switch }\n'))
+  const live = await patchbay.run(['up'])
+  expect(live).toMatchObject({ code: 0, out: expect.stringContaining('created 1 segment') })
+
+  await patchbay.file('lan.lab.yaml', lan('10.0.1.22/24'))
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({
+    code: 2,
+    out: expect.stringContaining('~ node PC2 (restart)'),
+  })
+  const withheld = await patchbay.run(['up'])
+  expect(withheld).toMatchObject({
+    code: 4,
+    out: expect.stringMatching(/Not done without a flag:\n.*PC2.*\(--restart\)/),
+  })
+  expect(withheld.out).not.toContain('The service on')
+  expect(await patchbay.run(['up', '--restart'])).toMatchObject({ code: 0 })
+
+  await patchbay.file(
+    'lan.lab.yaml',
+    lan('10.0.1.22/24')
+      .replace(/.*PC3: .*\n/, '')
+      .replace(', PC3', ''),
+  )
+  const gone = await patchbay.run(['up'])
+  expect(gone).toMatchObject({ code: 4, out: expect.stringMatching(/- node PC3.*\(--delete-extra\)/) })
+  const deleted = await patchbay.run(['up', '--delete-extra'])
+  expect(deleted).toMatchObject({ code: 0, out: expect.stringContaining('deleted 1 node') })
+})
+
+test('what is wrong in a file is told with line and column, before anything is changed', async () => {
+  const patchbay = await CommandLine.of()
+  await mkdir(join(patchbay.home, 'labs'))
+  await writeFile(join(patchbay.home, 'secret.cfg'), 'secret')
+  await symlink('../secret.cfg', join(patchbay.home, 'labs/linked.cfg'))
+  await mkdir(join(patchbay.home, 'labs/directory.cfg'))
+  await patchbay.file('labs/large.cfg', 'x'.repeat((1 << 20) + 1))
+  await writeFile(join(patchbay.home, 'labs/binary.cfg'), Uint8Array.of(0xff, 0xfe))
+  const wrong = [
+    ['{ kind: pc, strat: true }', 'lab.yaml:3:20: nodes.PC1: unknown key "strat"; did you mean "start"?'],
+    ['{ kind: pc, config: ./missing.cfg }', 'lab.yaml:3:28: nodes.PC1.config: "./missing.cfg": there is no such file'],
+    ['{ kind: pc, config: ../secret.cfg }', '--allow-outside permits it'],
+    ['{ kind: pc, config: ./linked.cfg }', 'leads out of the directory'],
+    ['{ kind: pc, config: ./directory.cfg }', 'it is a directory'],
+    ['{ kind: pc, config: ./large.cfg }', 'larger than 1 MiB'],
+    ['{ kind: pc, config: ./binary.cfg }', 'no text in UTF-8'],
+    ['{ kind: pc, after: [PC1] }', 'PC1'],
+  ] as const
+  for (const [node, message] of wrong) {
+    await patchbay.file('labs/lab.yaml', `lab: wrong\nnodes:\n  PC1: ${node}\n`)
+    expect(await patchbay.run(['validate', 'labs/lab.yaml'])).toMatchObject({
+      code: 3,
+      out: '',
+      err: expect.stringContaining(message),
+    })
+    expect(await patchbay.json(['up', 'labs/lab.yaml'])).toMatchObject({
+      ...{ ok: false, exit: 3 },
+      errors: expect.arrayContaining([
+        expect.objectContaining({ file: 'labs/lab.yaml', line: 3, column: expect.any(Number) }),
+      ]),
+    })
+  }
+  // No service was started for a file that is wrong.
+  expect((await patchbay.run(['service', 'status'])).code).toBe(5)
+  expect(await patchbay.run(['up', 'nowhere.yaml'])).toMatchObject({
+    code: 3,
+    err: expect.stringContaining('nowhere.yaml'),
+  })
+  expect(await patchbay.run(['up'])).toMatchObject({ code: 64, err: expect.stringContaining('no *.lab.yaml here') })
+})
+
+test('one file is many labs by --name, variables come from --var, and JSON from standard input', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  const file = JSON.stringify({
+    lab: 'made',
+    vars: { net: '10.0.0' },
+    nodes: { PC1: { kind: 'pc', config: { text: 'echo hello' } } },
+  })
+  for (const name of ['anna', 'bert'])
+    expect(await patchbay.run(['apply', '-', '--name', name, '--var', 'net=10.1.0'], { input: file })).toMatchObject({
+      code: 0,
+    })
+  const { labs } = await patchbay.json<{ labs: { name: string }[] }>(['ls'])
+  expect(labs.map(({ name }) => name).sort()).toEqual(['anna', 'bert'])
+  expect(await patchbay.run(['apply', '-', '--var', 'nett=1'], { input: file })).toMatchObject({ code: 3 })
+  expect(await patchbay.run(['apply', '-', '--var', 'net'], { input: file })).toMatchObject({ code: 64 })
+})
+
+test('a lab that was made in another way is used with --take-over alone', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  await service.call('POST', '/v2/projects', { name: 'small-lan' })
+  await patchbay.file('lan.lab.yaml', 'lab: small-lan\nnodes: { PC1: { kind: pc } }\n')
+  expect(await patchbay.run(['apply'])).toMatchObject({ code: 3, err: expect.stringContaining('--take-over') })
+  expect(await patchbay.run(['apply', '--take-over'])).toMatchObject({ code: 0 })
+  expect(await patchbay.run(['apply'])).toMatchObject({ code: 0, out: expect.stringContaining('nothing to do') })
+})
+
+test.each(['SIGINT', 'SIGKILL'] as const)('an up that %s ends is finished by the next one', async (kill) => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  const nodes = Array.from({ length: 40 }, (_, index) => `  PC${index}: { kind: pc }`).join('\n')
+  await patchbay.file('many.lab.yaml', `lab: many\nnodes:\n${nodes}\n`)
+  const begun = patchbay.start(['up'])
+  const line = await new Promise<string>((resolve) => begun.stderr.once('data', (it) => resolve(String(it))))
+  expect(line).toContain('Making many')
+  begun.kill(kill)
+  const code = await new Promise((resolve) => begun.once('exit', resolve))
+  expect(code).toBe(kill === 'SIGINT' ? 130 : null)
+  // The job of the first one may still run: the steps of a lab are taken by one job at a time.
+  await expect
+    .poll(() =>
+      service
+        .call<{ status: string }[]>('GET', '/v2/jobs')
+        .then((jobs) => jobs.some(({ status }) => status === 'running')),
+    )
+    .toBe(false)
+  expect(await patchbay.run(['up'])).toMatchObject({ code: 0 })
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+  expect((await patchbay.run(['ls'])).out).toMatch(/many +running +40 of 40/)
+})
