@@ -158,11 +158,12 @@ describe('a switch', () => {
       adapter_number: 0,
       port_number,
     })
+    // Open before there is a loop: the first frame may already be in it, and it is told of once in 10 s.
+    const feed = await service.fetch(`${project}/notifications`)
     for (const port of [5, 6])
       await service.call('PUT', `${project}/links/${randomUUID()}`, {
         nodes: [end(node.node_id, port), end(other.node_id, port)],
       })
-    const feed = await service.fetch(`${project}/notifications`)
     await pings(service, a, '10.0.0.9', 'not reachable')
     let told = ''
     for await (const text of feed.body?.pipeThrough(new TextDecoderStream()) ?? []) {
