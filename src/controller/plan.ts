@@ -427,7 +427,8 @@ class Planner {
       } else if (this.#actual.running.has(node_id)) this.#stopped.add(name)
       return
     }
-    const { live, restarting } = this.#differences(pair, all)
+    const cd = want.day0 === undefined ? {} : { cdrom_image: madeCd }
+    const { live, restarting } = this.#differences(pair, { ...all, properties: { ...all.properties, ...cd } })
     const isRunning = this.#actual.running.has(node_id)
     const configs = this.#configs(pair, isRunning ? restarting : live)
     if (have.unmade !== undefined) {
@@ -794,6 +795,8 @@ const merged = (a: NodeChange, b: NodeChange): NodeChange => ({
 const segmentKinds: ReadonlySet<string> = new Set(['switch', 'hub', 'nat', 'cloud'])
 /** Whether nodes of a kind are segments of a lab file. */
 export const isSegmentKind = (kind: string): boolean => segmentKinds.has(kind)
+/** The name of a CD that is made for a machine: a file in its directory. */
+export const madeCd = './day0.iso'
 /** Ports that a switch or hub has without being told. */
 const usualPorts = 8
 /** SHA-256 of an empty text. */

@@ -1,7 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { sha256, toHex } from '../auth/secret.ts'
-import { ApiError, conflict } from '../errors/api-error.ts'
+import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
 import { isoImage } from '../iso/iso9660.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
@@ -23,6 +23,7 @@ import {
   type Actual,
   completeSettings,
   isSegmentKind,
+  madeCd,
   markOf,
   type NodeChange,
   type Plan,
@@ -39,8 +40,6 @@ import { rollBack } from './undo.ts'
 const maxAtOnce = 6
 /** Most steps that a job shows. */
 const maxShown = 100
-/** The file of a CD that is made for a machine, in its directory. */
-const cdName = 'day0.iso'
 
 /** The nodes and links of a lab. */
 export function topologyOf(lab: Lab): LabTopology {
@@ -467,13 +466,23 @@ class Run {
       properties: { ...properties, ...this.#configInputs(want, configs) },
     }
     const more = async (record: NodeRecord) => ({ file: await this.#markOf(want, record, true, configs) })
-    const made = await createNode(this.#labs, this.#lab, input, {
-      ask: this.#ask,
-      unique: 'refuse',
-      step: this.#edit,
-      more,
+    const create = () =>
+      createNode(this.#labs, this.#lab, input, { ask: this.#ask, unique: 'refuse', step: this.#edit, more })
+    const made = await create().catch(async (error: unknown) => {
+      if (!(await this.#removeOrphan(error, want, node_id))) throw error
+      return create()
     })
     if (want.day0 !== undefined) await this.#insertCd(made.node_id, want.day0)
+  }
+
+  /** Removes a node that an apply has made and not noted, as the service was killed in between. Resolves to whether there was one. */
+  async #removeOrphan(error: unknown, { kind }: DesiredNode, node_id: string | undefined): Promise<boolean> {
+    if (!(error instanceof ApiError) || error.word !== 'node-exists' || node_id === undefined) return false
+    const { document, id } = this.#lab
+    if (document.nodes.has(node_id)) return false
+    const node = { project_id: id, node_type: kind, node_id }
+    await mapLimit(document.project.computes, (compute) => this.#ask(compute).removeNode(node).catch(unlessGone))
+    return true
   }
 
   /** What a node is marked with after it took the file. `taken`: the configurations that it took now. */
@@ -515,6 +524,7 @@ class Run {
       properties: { ...properties, ...inputs },
     }
     await updateNode(lab, id, input, ask, { step: this.#edit, more })
+    if (want.day0 !== undefined && properties.cdrom_image === madeCd) await this.#insertCd(id, want.day0)
   }
 
   /** Makes a node anew, under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
@@ -558,10 +568,10 @@ class Run {
     const encoder = new TextEncoder()
     const contents = Object.entries(files).map(([path, { text }]) => [path, encoder.encode(text)] as const)
     const image = isoImage(label, new Map(contents))
-    const path = `project-files/${record.node_type}/${id}/${cdName}`
+    const path = `project-files/${record.node_type}/${id}/${madeCd.slice(2)}`
     const body = new Blob([image]).stream() as ReadableStream<Uint8Array>
     await ask(record.compute_id).writeFile(lab.id, path, body, image.byteLength)
-    await updateNode(lab, id, { properties: { cdrom_image: `./${cdName}` } }, ask, { step: this.#edit })
+    await updateNode(lab, id, { properties: { cdrom_image: madeCd } }, ask, { step: this.#edit })
   }
 
   async #createLink({

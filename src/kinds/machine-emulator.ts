@@ -87,7 +87,9 @@ export const machineSettings = {
   hdb_disk_interface: hdb.interface,
   hdc_disk_interface: hdc.interface,
   hdd_disk_interface: hdd.interface,
-  cdrom_image: image('CD-ROM image; a change applies to a running machine, too'),
+  cdrom_image: image(
+    'CD-ROM image, `./name` for one in the directory of the node; a change applies to a running machine, too',
+  ),
   bios_image: image('Firmware, BIOS or UEFI'),
   firmware: words(
     ['bios', 'uefi'],

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { readdir, rm } from 'node:fs/promises'
+import { lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { ApiError, conflict, missingImage } from '../../../../src/errors/api-error.ts'
 import { type DiskSlot, diskSlots } from '../../../../src/kinds/machine-emulator.ts'
@@ -48,6 +48,12 @@ export interface PreparedDisks {
   readonly hasState: boolean
 }
 
+/** The path of a CD in the directory of its machine (`./name`), which may come later: that of a copy does. */
+function ownFile({ directory }: MachineKindNode, field: string, name: string): string | undefined {
+  const [, own] = /^\.\/([A-Za-z0-9_-][A-Za-z0-9._-]*)$/.exec(name) ?? []
+  return own === undefined || field !== 'cdrom_image' ? undefined : join(directory, own)
+}
+
 /** The images of machines, and the disks that are made of them. */
 export class MachineImages {
   readonly #options: MachineImagesOptions
@@ -58,6 +64,8 @@ export class MachineImages {
 
   /** The file of an image, and the name under which it is stored and shown; 409 with `image` when there is none. */
   async named(node: MachineKindNode, field: string, name: string): Promise<{ name: string; file: string }> {
+    const own = ownFile(node, field, name)
+    if (own !== undefined) return { name, file: own }
     try {
       return await this.#options.library.lookup(kind, name, node.projectPath)
     } catch (error) {
@@ -89,7 +97,12 @@ export class MachineImages {
   /** The file of an image field; undefined when the field is empty. */
   async find(node: MachineKindNode, field: ImageField): Promise<string | undefined> {
     const name = node.record.properties[field]
-    return name === '' ? undefined : (await this.named(node, field, name)).file
+    if (name === '') return undefined
+    const { file } = await this.named(node, field, name)
+    // A link could lead anywhere.
+    if (ownFile(node, field, name) === file && !(await lstat(file).catch(() => undefined))?.isFile())
+      throw conflict(`${field}: the directory of the node has no file ${JSON.stringify(name.slice(0, 200))}`)
+    return file
   }
 
   /** Creates and checks the disks of a machine that is about to start. */

@@ -1,6 +1,8 @@
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { getPriority } from 'node:os'
+import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { isoImage } from '../../../../src/iso/iso9660.ts'
 import { portRanges } from '../../../support/ports.ts'
 import { usage } from '../../../support/processor-time.ts'
 import { requireProgram, requireRoot } from '../../../support/require.ts'
@@ -45,6 +47,23 @@ describeWith(requireProgram(qemuName))('a machine that runs', () => {
     const gone = await machine.update({ cdrom_image: 'gone.iso' })
     expect(gone).toMatchObject({ status: 409, body: { image: 'gone.iso' } })
     expect(await machine.view()).toMatchObject({ cdrom_image: two, status: 'suspended' })
+    await machine.remove()
+  })
+
+  test('has a CD-ROM from its own directory, which a link cannot lead out of', async () => {
+    const lab = await MachineLab.create(service())
+    const machine = await lab.machine({ cdrom_image: './own.iso' })
+    expect((await machine.do('start')).body.message).toBe(
+      'cdrom_image: the directory of the node has no file "./own.iso"',
+    )
+    const { node_directory } = (await machine.view()) as { node_directory: string }
+    const file = join(node_directory, 'own.iso')
+    symlinkSync('/etc/passwd', file)
+    expect((await machine.do('start')).status).toBe(409)
+    rmSync(file)
+    writeFileSync(file, isoImage('cidata', new Map([['user-data', new Uint8Array(1)]])))
+    await machine.must('start')
+    expect(media(machine)).toEqual([file])
     await machine.remove()
   })
 

@@ -1,0 +1,148 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import type { LabJob } from '../../../src/model/lab/job.ts'
+import type { LabLink } from '../../../src/model/lab/link.ts'
+import type { LabNode } from '../../../src/model/lab/node.ts'
+import type { LabPlan } from '../../../src/model/lab/topology.ts'
+import { hangMs } from '../../support/limits.ts'
+import { requireProgram } from '../../support/require.ts'
+import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
+
+const lab = '/v2/projects/campus'
+
+const start = () => TestService.start({ 'pc.engine': 'embedded' })
+
+/** A lab of pcs at one switch. */
+const pcs = (count: number, more = '') => {
+  const names = Array.from({ length: count }, (_, index) => `PC${index}`)
+  return [
+    'lab: campus',
+    'nodes:',
+    ...names.map((name, index) => `  ${name}: { kind: pc, config: { text: "ip 10.0.0.${index + 1}/24" } }`),
+    'segments:',
+    `  lan: { kind: switch, members: [${names.join(', ')}] }`,
+    more,
+  ].join('\n')
+}
+
+const put = (service: TestService, file: string, options: object = {}) =>
+  service.call<LabPlan>('PUT', `${lab}/topology`, { document: file, ...options })
+
+async function ended(service: TestService, id: string | undefined): Promise<LabJob> {
+  const get = () => service.call<LabJob>('GET', `/v2/jobs/${id}`)
+  await expect.poll(async () => (await get()).status, { timeout: hangMs, interval: 20 }).not.toBe('running')
+  return get()
+}
+
+/** Resolves when the feed of the lab tells that a step is done. */
+async function untilStep(service: TestService): Promise<void> {
+  const feed = await service.fetch(`${lab}/notifications?since=0`)
+  const decoder = new TextDecoder()
+  let text = ''
+  for await (const bytes of feed.body as ReadableStream<Uint8Array>) {
+    text += decoder.decode(bytes, { stream: true })
+    if (/"job\.step".*"state":"done"/.test(text)) return
+  }
+}
+
+const nodesOf = (service: TestService) => service.call<LabNode[]>('GET', `${lab}/nodes`)
+const linksOf = (service: TestService) => service.call<LabLink[]>('GET', `${lab}/links`)
+
+describe('an apply of a lab file', () => {
+  it('that was killed in the middle is finished by the next one', async () => {
+    const service = await start()
+    const file = pcs(60)
+    await put(service, file)
+    await untilStep(service)
+    await service.kill('SIGKILL')
+    await service.restart()
+    await expect.poll(async () => (await service.call('GET', lab)).status, { timeout: hangMs }).toBe('opened')
+    const { job_id } = await put(service, file)
+    if (job_id !== undefined) expect(await ended(service, job_id)).toMatchObject({ status: 'done' })
+    expect(await put(service, file)).toMatchObject({ steps: [], withheld: [], extra: [] })
+    const nodes = await nodesOf(service)
+    expect([nodes.length, (await linksOf(service)).length]).toEqual([61, 60])
+    const there = await service.call<unknown[]>('GET', `/v2/compute/projects/${nodes[0]?.project_id}/pc/nodes`)
+    expect(there).toHaveLength(60)
+  })
+
+  it('that is cancelled leaves the lab as it was', async () => {
+    const service = await start()
+    await ended(service, (await put(service, pcs(2))).job_id)
+    const before = await nodesOf(service)
+    const { job_id } = await put(service, pcs(80))
+    await service.call('DELETE', `/v2/jobs/${job_id}`)
+    const job = await ended(service, job_id)
+    // Where it was done already, there was nothing left to cancel.
+    if (job.status === 'done') return
+    expect(job).toMatchObject({ status: 'cancelled', done: 0 })
+    expect((await nodesOf(service)).map(({ name }) => name)).toEqual(before.map(({ name }) => name))
+    expect(await linksOf(service)).toHaveLength(2)
+  })
+
+  it('starts its nodes in the order that the file says, and gives up when one is not ready', async () => {
+    const service = await start()
+    const file = `
+lab: campus
+nodes:
+  A: { kind: pc, after: [B] }
+  B: { kind: pc, ready: { console: no pc shows this, within: 1s } }
+  C: { kind: pc, ready: { console: "VPCS>", press: "\\r" } }
+starting: { at_once: 1 }
+`
+    const job = await ended(service, (await put(service, file, { start: true })).job_id)
+    expect(job).toMatchObject({
+      status: 'failed',
+      reason: expect.stringMatching(/^B: The node was not ready within 1 s/),
+    })
+    const nodes = await nodesOf(service)
+    expect(nodes.find(({ name }) => name === 'A')).toMatchObject({ status: 'stopped', after: ['B'] })
+    // What was made stays.
+    expect(nodes).toHaveLength(3)
+  })
+
+  it('renames by `was`, and keeps ports of a switch when others come and go', async () => {
+    const service = await start()
+    await ended(service, (await put(service, pcs(3))).job_id)
+    const [first] = await nodesOf(service)
+    const portOf = async (name: string) => {
+      const nodes = await nodesOf(service)
+      const id = nodes.find((node) => node.name === name)?.node_id
+      const link = (await linksOf(service)).find((it) => it.nodes.some(({ node_id }) => node_id === id))
+      return link?.nodes.find(({ node_id }) => node_id !== id)?.port_number
+    }
+    expect(await portOf('PC2')).toBe(2)
+    const file = pcs(3)
+      .replace('  PC0: { kind: pc,', '  Web: { kind: pc, was: PC0,')
+      .replace('members: [PC0, PC1, PC2]', 'members: [PC2, Web]')
+    expect((await put(service, file)).steps).toMatchObject([
+      { do: 'delete', what: 'link' },
+      { do: 'update', name: 'Web', because: 'its name was PC0' },
+    ])
+    await expect.poll(async () => (await put(service, file)).steps, { timeout: hangMs }).toEqual([])
+    expect((await nodesOf(service)).find(({ name }) => name === 'Web')?.node_id).toBe(first?.node_id)
+    expect([await portOf('PC2'), await portOf('Web')]).toEqual([2, 0])
+  })
+
+  testWith(requireProgram('qemu-system-x86_64'))('gives a machine a CD with the files of `day0`', async () => {
+    const service = await start()
+    const file = (text: string) => `
+lab: campus
+nodes:
+  R1: { kind: machine, platform: x86_64, day0: { label: cidata, files: { user-data: { text: "${text}" }, meta-data: { text: "" } } } }
+`
+    expect(await ended(service, (await put(service, file('one'))).job_id)).toMatchObject({ status: 'done' })
+    const [node] = await nodesOf(service)
+    expect(node?.properties.cdrom_image).toBe('./day0.iso')
+    const cd = join(node?.node_directory ?? '', 'day0.iso')
+    const image = await readFile(cd)
+    expect([image.toString('latin1', 0x8001, 0x8006), image.includes('one')]).toEqual(['CD001', true])
+    expect(await put(service, file('one'))).toMatchObject({ steps: [], withheld: [] })
+    expect((await put(service, file('two'))).withheld).toMatchObject([{ how: 'recreate', flag: 'recreate' }])
+    await ended(service, (await put(service, file('two'), { recreate: true })).job_id)
+    expect((await readFile(cd)).includes('two')).toBe(true)
+    expect(await put(service, file('two'))).toMatchObject({ steps: [], withheld: [] })
+  })
+})
