@@ -100,10 +100,13 @@ export interface SnapshotAgent {
 }
 
 export interface FileAgent {
-  /** Every regular file except *.ghost; links are not followed out of the project. `sums: false`: sizes instead of MD5 sums. */
-  list(projectId: string, options?: { sums: boolean }): Promise<ProjectFile[]>
-  /** 403 for a path that leaves the project, 404 when there is no such file. */
-  read(projectId: string, path: string): Promise<StoredFile>
+  /**
+   * Every regular file except *.ghost; links are not followed out of the project. `sums: false`: sizes instead of MD5 sums. `snapshot`: the
+   * files that this snapshot has instead; 404.
+   */
+  list(projectId: string, options?: { sums: boolean; snapshot?: string | undefined }): Promise<ProjectFile[]>
+  /** 403 for a path that leaves the project, 404 when there is no such file. `snapshot`: as this snapshot has it. */
+  read(projectId: string, path: string, snapshot?: string): Promise<StoredFile>
   /** Writes beside, then renames, so that a reader sees the old or the new file. Parents are made when `parents`, else 404. */
   write(
     projectId: string,

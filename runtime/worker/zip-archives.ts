@@ -25,6 +25,7 @@ configure({ useWebWorkers: false, useCompressionStream: true, chunkSize: pieceBy
  * and it may be larger than the memory.
  */
 export class ZipArchives implements LabArchives {
+  readonly opensSeveral = false
   readonly #sql: SqlStorage
   readonly #begins: () => Promise<void>
   #isBusy = false
@@ -44,7 +45,10 @@ export class ZipArchives implements LabArchives {
     const add = async () => {
       for await (const { name, size, modified, content } of members) {
         const how = { lastModDate: new Date(modified), unixMode: 0o100600 }
-        await zip.add(name, { readable: content, size }, { level: size === 0 ? 0 : Math.min(level, 6), ...how })
+        const packs = size !== undefined && size > 0
+        await zip.add(name, size === undefined ? content : { readable: content, size }, {
+          ...{ level: packs ? Math.min(level, 6) : 0, ...how },
+        })
       }
       await zip.close()
     }

@@ -88,6 +88,10 @@ const More = Type.Object(
     drawings: Type.Optional(Type.Record(text, Type.Object({ kept }))),
     /** SHA-256 of images, by `{directory}/{name}`. */
     images: Type.Record(text, Type.String({ pattern: '^[0-9a-f]{64}$' })),
+    /** Names of snapshots and their times, seconds since 1970, by their members of the archive, which have what file names can. */
+    snapshots: Type.Optional(
+      Type.Record(text, Type.Object({ name: Name, created_at: Type.Integer({ minimum: 0, maximum: 2 ** 40 }) })),
+    ),
   },
   open,
 )
@@ -106,12 +110,17 @@ export const withoutAddresses = (node: NodeRecord): NodeRecord => ({
 /** The two documents of an archive. */
 export function archiveOf(
   { project, nodes, links, drawings }: LabDocument,
-  { resetsAddresses, images }: { resetsAddresses: boolean; images: Readonly<Record<string, string>> },
+  {
+    resetsAddresses,
+    images,
+    snapshots,
+  }: { resetsAddresses: boolean; images: Readonly<Record<string, string>>; snapshots?: More['snapshots'] },
 ): { document: unknown; more: unknown } {
   const keptOf = [...drawings.values()].flatMap(({ drawing_id, kept }) => (kept ? [[drawing_id, { kept }]] : []))
   const more: More = {
     ...{ nodes: {}, links: {}, images: { ...images } },
     ...{ project: given({ kept: project.kept }), drawings: Object.fromEntries(keptOf) },
+    ...(snapshots && { snapshots }),
   }
   const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings))
@@ -172,13 +181,19 @@ export interface ArchivedLab {
   readonly links: readonly LinkRecord[]
   readonly drawings: readonly DrawingRecord[]
   readonly images: Readonly<Record<string, string>>
+  readonly snapshots: NonNullable<More['snapshots']>
 }
 
 /**
  * Reads the documents of an archive. With another `projectId` than that in the archive all ids are new, as the id of a node is unique on
- * a compute. 400 for a malformed document, 409 for one of another version.
+ * a compute. `ids`: new ids that other documents of the archive have already. 400 for a malformed document, 409 for one of another version.
  */
-export function archivedLab(document: unknown, more: unknown, projectId: string): ArchivedLab {
+export function archivedLab(
+  document: unknown,
+  more: unknown,
+  projectId: string,
+  ids = new Map<string, string>(),
+): ArchivedLab {
   const { revision: theirs } = (document ?? {}) as { revision?: unknown }
   if (typeof theirs === 'number' && theirs > revision)
     throw conflict(`The archive has revision ${theirs}, at most ${revision} is read here: export it for release 2.2`)
@@ -188,11 +203,12 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
   const extra: More = Check(More, more) ? more : { nodes: {}, links: {}, images: {} }
   const names = new Set<string>()
   const keepsIds = String((document as { project_id?: unknown }).project_id).toLowerCase() === projectId.toLowerCase()
-  const ids = new Map<string, string>()
+  const seen = new Set<string>()
   const idOf = (id: string): string => {
     const there = id.toLowerCase()
-    if (ids.has(there)) throw badRequest(`${documentName}: ${id} is there twice`)
-    const own = keepsIds ? there : crypto.randomUUID()
+    if (seen.has(there)) throw badRequest(`${documentName}: ${id} is there twice`)
+    seen.add(there)
+    const own = ids.get(there) ?? (keepsIds ? there : crypto.randomUUID())
     ids.set(there, own)
     return own
   }
@@ -213,7 +229,7 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
       },
     }
   })
-  const nodeIds = new Map(ids)
+  const nodeIds = new Map([...ids].filter(([id]) => seen.has(id)))
   /** The link at each port. */
   const linked = new Map<string, string>()
   const links = topology.links.map((link): LinkRecord => {
@@ -265,6 +281,7 @@ export function archivedLab(document: unknown, more: unknown, projectId: string)
     links,
     drawings,
     images: extra.images,
+    snapshots: extra.snapshots ?? {},
   }
 }
 

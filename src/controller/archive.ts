@@ -2,6 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
+import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { isUuid } from '../schema/fields.ts'
 import {
@@ -17,10 +18,13 @@ import {
   moreName,
 } from './archive-document.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from './archives.ts'
-import { Changes, type NodeRecord } from './document.ts'
+import { Changes, type LabDocument, type NodeRecord, type SnapshotRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
+import { freeName, nameKey } from './names.ts'
+import { nodePathOf } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
+import { contentOf, documentOf, keptOf, maxSnapshots } from './snapshots.ts'
 
 /** Largest document of an archive, bytes: it is read as a whole. */
 const maxDocumentBytes = 64 << 20
@@ -30,6 +34,8 @@ const encoder = new TextEncoder()
 
 export interface ExportOptions {
   readonly withImages: boolean
+  /** Each snapshot as an archive in the archive, without the memory of machines that ran. */
+  readonly withSnapshots: boolean
   readonly resetsAddresses: boolean
   /** Compression from 1 to 9; 0: none. */
   readonly level: number
@@ -55,13 +61,23 @@ export async function exportLab(
     .whileOpen(lab, ask, async () => {
       const images = await imagesOf([...lab.document.nodes.values()], ask)
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
-      const { document, more } = archiveOf(lab.document, { ...options, images: sums })
+      const snapshots = options.withSnapshots ? [...lab.document.snapshots.values()] : []
+      const named = snapshots.map((it) => [snapshotName(it), { name: it.name, created_at: it.created_at }] as const)
+      const { document, more } = archiveOf(lab.document, {
+        ...{ ...options, images: sums },
+        ...(snapshots.length > 0 && { snapshots: Object.fromEntries(named) }),
+      })
       const ended = withResolvers<void>()
       const members = async function* (): AsyncGenerator<ArchiveMember> {
         try {
           yield jsonMember(documentName, document)
           yield jsonMember(moreName, more)
-          yield* filesOf(lab, ask)
+          yield* filesOf(lab, lab.document, ask)
+          for (const snapshot of snapshots) {
+            const content = archives.write(snapshotMembers(labs, lab, snapshot, options, ask), options.level)
+            const modified = snapshot.created_at * 1000
+            yield { name: `${snapshotsDirectory}${snapshotName(snapshot)}`, size: undefined, modified, content }
+          }
           if (!options.withImages) return
           for (const [name, { compute_id, kind, path }] of images)
             yield { name: `images/${name}`, ...(await ask(compute_id).images.read(kind, path, {})) }
@@ -74,6 +90,27 @@ export async function exportLab(
     })
     .catch(reject)
   return promise
+}
+
+/** The members of the archive of a snapshot. */
+async function* snapshotMembers(
+  labs: Labs,
+  lab: Lab,
+  { snapshot_id, computes }: SnapshotRecord,
+  options: ExportOptions,
+  ask: AskCompute,
+): AsyncGenerator<ArchiveMember> {
+  const content = documentOf(await keptOf(labs, snapshot_id))
+  const { document, more } = archiveOf(content, { ...options, images: {} })
+  yield jsonMember(documentName, document)
+  yield jsonMember(moreName, more)
+  yield* filesOf(lab, content, ask, { snapshot_id, computes })
+}
+
+/** The name of the archive of a snapshot in GNS3 2.2: its name and its time (UTC). */
+function snapshotName({ name, created_at }: Pick<SnapshotRecord, 'name' | 'created_at'>): string {
+  const [year = '', month, day, ...time] = new Date(created_at * 1000).toISOString().match(/\d+/g) ?? []
+  return `${fileNameOf(name)}_${day}${month}${year.slice(2)}_${time.slice(0, 3).join('')}${suffix}`
 }
 
 function withResolvers<T>() {
@@ -111,20 +148,25 @@ const isExported = (path: string): boolean => {
 }
 
 /** Whether a file is in the directory of a node that the lab has not: that of a deleted one stays until the lab is closed. */
-const isOfDeleted = ({ document }: Lab, path: string): boolean => {
+const isOfDeleted = ({ nodes }: LabDocument, path: string): boolean => {
   const [first, , id = ''] = path.split('/')
-  return first === 'project-files' && isUuid(id) && !document.nodes.has(id.toLowerCase())
+  return first === 'project-files' && isUuid(id) && !nodes.has(id.toLowerCase())
 }
 
-/** The files of a lab on all its computes, under their names in archives. */
-async function* filesOf(lab: Lab, ask: AskCompute): AsyncGenerator<ArchiveMember> {
+/** The files of a lab, or of a snapshot of it, on all computes, under their names in archives. */
+async function* filesOf(
+  lab: Lab,
+  document: LabDocument,
+  ask: AskCompute,
+  { snapshot_id, computes }: { snapshot_id?: string; computes: readonly string[] } = document.project,
+): AsyncGenerator<ArchiveMember> {
   const names = new Set<string>()
-  for (const computeId of lab.document.project.computes) {
-    for (const { path } of await ask(computeId).files(lab.id)) {
+  for (const computeId of computes) {
+    for (const { path } of await ask(computeId).files(lab.id, snapshot_id)) {
       const name = renamed(path, archiveWord)
-      if (!isExported(path) || isOfDeleted(lab, path) || names.has(name)) continue
+      if (!isExported(path) || isOfDeleted(document, path) || names.has(name)) continue
       names.add(name)
-      yield { name, ...(await ask(computeId).readFile(lab.id, path)) }
+      yield { name, ...(await ask(computeId).readFile(lab.id, path, snapshot_id)) }
     }
   }
 }
@@ -180,12 +222,12 @@ export async function importLab(
   content: ReadableStream<Uint8Array>,
   ask: AskCompute,
 ): Promise<LabProject> {
-  await using archive = await archivesOf(labs).open(content)
-  requireDocument(archive)
-  const document = await jsonOf(archive, documentName)
-  const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
-  const read = archivedLab(document, more, project_id)
-  const files = filesIn(archive, read)
+  const archives = archivesOf(labs)
+  await using archive = await archives.open(content)
+  const ids = new Map<string, string>()
+  const main = await readArchive(archive, project_id, ids)
+  const snapshots = archives.opensSeveral ? snapshotsIn(archive, main.read) : []
+  const { read, files } = main
   // An image that is not in the archive may be there under another name.
   for (const [name, of] of imagesBeside(read)) if (!files.images.has(name)) files.images.set(name, of)
   const input = { ...read.settings, project_id, name: await labs.freeName(name ?? read.name) }
@@ -197,25 +239,15 @@ export async function importLab(
     const images = { to, sums: read.images, stores: storesImages, others: new Map<string, string>() }
     const { others } = images
     for (const [from, path] of files.images) await putImage(archive, from, path, { ...images, undo })
-    for (const [from, path] of files.project)
-      await to.writeFile(lab.id, path, await archive.read(from), archive.members.get(from) as number)
-    const changes = new Changes()
-    for (const node of read.nodes) {
-      const renamed = imageProperties(node).map((key) => {
-        const path = node.properties[key] as string
-        return [key, others.get(`${node.node_type} ${path}`) ?? path]
+    for (const snapshot of snapshots) {
+      await using of = await archives.open(await archive.read(snapshot.member))
+      const content = await readArchive(of, project_id, ids).catch((error: unknown) => {
+        throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
       })
-      const properties = { ...node.properties, ...Object.fromEntries(renamed) }
-      const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, ask)
-      changes.put('node', node.node_id, made)
+      await put(labs, lab, of, { ...content, computeId, others }, ask)
+      await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, ask)
     }
-    for (const link of read.links) changes.put('link', link.link_id, link)
-    for (const drawing of read.drawings) changes.put('drawing', drawing.drawing_id, drawing)
-    const silent = { news: () => [], result: undefined }
-    await lab.edit(() => ({ changes, ...silent }))
-    const joined = new Changes()
-    for (const link of await joinLinks(labs, lab, read.links, ask)) joined.put('link', link.link_id, link)
-    await lab.edit(() => ({ changes: joined, ...silent }))
+    await put(labs, lab, archive, { ...main, computeId, others }, ask)
   }
   try {
     // The archive is closed when this has ended.
@@ -224,6 +256,105 @@ export async function importLab(
     for (const step of undo) await step().catch(ignore('the client gets the first error'))
     throw error
   }
+}
+
+interface ReadArchive {
+  readonly read: ArchivedLab
+  readonly files: ReturnType<typeof filesIn>
+}
+
+/** The documents of an archive, and where its files go. 400, 409. */
+async function readArchive(archive: OpenArchive, projectId: string, ids: Map<string, string>): Promise<ReadArchive> {
+  requireDocument(archive)
+  const document = await jsonOf(archive, documentName)
+  const more = archive.members.has(moreName) ? await jsonOf(archive, moreName) : undefined
+  const read = archivedLab(document, more, projectId, ids)
+  return { read, files: filesIn(archive, read) }
+}
+
+/** Puts files, nodes, links and drawings of an archive into a new project. */
+async function put(
+  labs: Labs,
+  lab: Lab,
+  archive: OpenArchive,
+  { read, files, computeId, others }: ReadArchive & { computeId: string; others: ReadonlyMap<string, string> },
+  ask: AskCompute,
+): Promise<void> {
+  for (const [from, path] of files.project)
+    await ask(computeId).writeFile(lab.id, path, await archive.read(from), archive.members.get(from) as number)
+  const changes = new Changes()
+  for (const node of read.nodes) {
+    const renamed = imageProperties(node).map((key) => {
+      const path = node.properties[key] as string
+      return [key, others.get(`${node.node_type} ${path}`) ?? path]
+    })
+    const properties = { ...node.properties, ...Object.fromEntries(renamed) }
+    const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, ask)
+    changes.put('node', node.node_id, made)
+  }
+  for (const link of read.links) changes.put('link', link.link_id, link)
+  for (const drawing of read.drawings) changes.put('drawing', drawing.drawing_id, drawing)
+  await lab.edit(() => ({ changes, ...silent }))
+  const joined = new Changes()
+  for (const link of await joinLinks(labs, lab, read.links, ask)) joined.put('link', link.link_id, link)
+  await lab.edit(() => ({ changes: joined, ...silent }))
+}
+
+const silent = { news: () => [], result: undefined }
+
+interface ArchivedSnapshot {
+  /** Its archive in the archive. */
+  readonly member: string
+  readonly name: string
+  /** Seconds since 1970. */
+  readonly created_at: number
+}
+
+/** The snapshots in an archive, the oldest first. GNS3 2.2 has their names and times (UTC) in the names of their files. */
+function snapshotsIn({ members }: OpenArchive, { snapshots }: ArchivedLab): ArchivedSnapshot[] {
+  const found: ArchivedSnapshot[] = []
+  const names = new Set<string>()
+  for (const member of members.keys()) {
+    const file = member.slice(snapshotsDirectory.length)
+    if (!member.startsWith(snapshotsDirectory) || file.includes('/') || !file.endsWith(suffix)) continue
+    const [, own, ...date] = /^(.+)_(\d\d)(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)\.gns3project$/.exec(file) ?? []
+    const [day, month, year, ...time] = date
+    const at = Date.parse(`20${year}-${month}-${day}T${time.join(':')}Z`) / 1000
+    const created_at = snapshots[file]?.created_at ?? (Number.isNaN(at) ? Math.floor(Date.now() / 1000) : at)
+    const wanted = snapshots[file]?.name ?? own ?? file.slice(0, -suffix.length)
+    const name = freeName(wanted, (key) => names.has(key))
+    names.add(nameKey(name))
+    found.push({ member, name, created_at })
+  }
+  if (found.length > maxSnapshots)
+    throw badRequest(`The archive has ${found.length} snapshots, at most ${maxSnapshots} are possible`)
+  return found.sort((a, b) => a.created_at - b.created_at)
+}
+
+/** Keeps the content of a new project as a snapshot, and empties the project. */
+async function keepAsSnapshot(
+  labs: Labs,
+  lab: Lab,
+  { name, created_at, settings }: ArchivedSnapshot & { settings: Record<string, unknown> },
+  ask: AskCompute,
+): Promise<void> {
+  const { project, nodes, links, drawings } = lab.document
+  const [computeId = ''] = project.computes
+  const snapshot_id = crypto.randomUUID()
+  const { unfinished: _, ...own } = project
+  const record = { snapshot_id, name, created_at, computes: [computeId], ran: {} }
+  // First: when the import fails, or its service ends, the document is removed with the record.
+  await lab.edit(() => ({ changes: new Changes().put('snapshot', snapshot_id, { ...record, size: 0 }), ...silent }))
+  await labs.keepApart(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
+  const { size } = await ask(computeId).takeSnapshot(lab.id, snapshot_id)
+  const changes = new Changes().put('snapshot', snapshot_id, { ...record, size })
+  for (const node of nodes.values()) {
+    if (isKnownKind(node.node_type) && node.unmade === undefined) await ask(computeId).removeNode(nodePathOf(lab, node))
+    changes.remove('node', node.node_id)
+  }
+  for (const link of links.keys()) changes.remove('link', link)
+  for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
+  await lab.edit(() => ({ changes, ...silent }))
 }
 
 function requireDocument({ members }: OpenArchive): void {
@@ -344,4 +475,7 @@ async function putImage(
   undo.push(() => to.images.remove(kind, name))
 }
 
-export const archiveName = ({ name }: LabProject): string => `${name.replaceAll(/[^\w .()-]/g, '_')}.gns3project`
+const suffix = '.gns3project'
+const snapshotsDirectory = 'snapshots/'
+const fileNameOf = (name: string): string => name.replaceAll(/[^\w .()-]/g, '_')
+export const archiveName = ({ name }: LabProject): string => fileNameOf(name) + suffix

@@ -1,8 +1,8 @@
 /** A file to put into an archive. */
 export interface ArchiveMember {
   readonly name: string
-  /** Bytes. */
-  readonly size: number
+  /** Bytes; undefined when they are not known before. */
+  readonly size: number | undefined
   /** Milliseconds since 1970. */
   readonly modified: number
   readonly content: ReadableStream<Uint8Array>
@@ -18,6 +18,8 @@ export interface OpenArchive extends AsyncDisposable {
 
 /** Reads and writes zip archives; each runtime may implement it. */
 export interface LabArchives {
+  /** Whether one may be opened while another is: an archive of an archive. */
+  readonly opensSeveral: boolean
   /** Writes the members one after the other. `level`: of deflate from 1 to 9; 0 stores. */
   write(members: AsyncIterable<ArchiveMember>, level: number): ReadableStream<Uint8Array>
   /** Receives an archive. 400 when it is damaged, encrypted, inconsistent or has unsafe names; 413 when it is too large; 507. */

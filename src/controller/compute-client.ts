@@ -153,15 +153,17 @@ export class ComputeClient {
     await this.done({ method: 'POST', path: `${nodePath(node)}/console/reset` })
   }
 
-  /** The files of an open project, with their sizes. */
-  files(projectId: string): Promise<ProjectFile[]> {
+  /** The files of an open project, or of a snapshot of it, with their sizes. */
+  files(projectId: string, snapshotId?: string): Promise<ProjectFile[]> {
     const list = path`/v2/compute/projects/${projectId}/files?sums=false`
-    return this.json(Type.Array(ProjectFile), { method: 'GET', path: list, pace: 'work' })
+    const of = snapshotId === undefined ? '' : path`&snapshot=${snapshotId}`
+    return this.json(Type.Array(ProjectFile), { method: 'GET', path: list + of, pace: 'work' })
   }
 
-  async readFile(projectId: string, file: string): Promise<StoredFile> {
+  async readFile(projectId: string, file: string, snapshotId?: string): Promise<StoredFile> {
+    const of = snapshotId === undefined ? '' : path`?snapshot=${snapshotId}`
     const { response, body } = await this.#connection.stream(
-      { method: 'GET', path: filePath(projectId, file) },
+      { method: 'GET', path: filePath(projectId, file) + of },
       { idleMs: this.#connection.limits.idleMs, size: ({ headers }) => Number(headers.get('content-length')) },
     )
     const { headers } = response

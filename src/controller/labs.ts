@@ -421,6 +421,8 @@ export class Labs {
   /** Removes an unfinished project. */
   async #drop(id: string, computes: readonly string[], ask: AskCompute): Promise<void> {
     for (const computeId of computes) await ask(computeId).removeProject(id).catch(unlessGone)
+    for (const key of (await this.#store.load(id))?.keys() ?? [])
+      if (key.startsWith('snapshot/')) await this.#store.remove(apart(key.slice('snapshot/'.length)))
     await this.#store.remove(id)
     this.#heads.delete(id)
     await this.#directory?.remove(id)

@@ -5,17 +5,45 @@ import { isStateless } from '../kinds/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { RestoreStep } from '../model/project-snapshot.ts'
-import { Changes, type ProjectRecord, type Restoring, type SnapshotRecord } from './document.ts'
+import {
+  Changes,
+  type DrawingRecord,
+  LabDocument,
+  type LinkRecord,
+  type NodeRecord,
+  type ProjectRecord,
+  type Restoring,
+  type SnapshotRecord,
+} from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
 
-const maxSnapshots = 100
+/** The most snapshots of a project. */
+export const maxSnapshots = 100
 
-/** The document of a snapshot: entries of a lab by their keys. */
-type Kept = Record<string, unknown>
-const tables = ['node', 'link', 'drawing'] as const
+/** The document of a snapshot. */
+type Kept = Pick<LabDocument, 'project'> & {
+  readonly node: readonly NodeRecord[]
+  readonly link: readonly LinkRecord[]
+  readonly drawing: readonly DrawingRecord[]
+}
+export const contentOf = ({ project, nodes, links, drawings }: LabDocument): Kept => ({
+  project,
+  node: [...nodes.values()],
+  link: [...links.values()],
+  drawing: [...drawings.values()],
+})
+
+/** The document of a lab as a snapshot has it. */
+export function documentOf(kept: Kept): LabDocument {
+  const changes = new Changes().project(kept.project)
+  for (const it of kept.node) changes.put('node', it.node_id, it)
+  for (const it of kept.link) changes.put('link', it.link_id, it)
+  for (const it of kept.drawing) changes.put('drawing', it.drawing_id, it)
+  return new LabDocument(changes.entries)
+}
 
 export const snapshotView = (lab: Lab, { computes: _, ran = {}, ...record }: SnapshotRecord): LabSnapshot => ({
   ...record,
@@ -35,13 +63,7 @@ export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute
       throw conflict(`name: there is a snapshot ${taken.name} already; choose another name`, { word: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
     try {
-      const { nodes, links, drawings } = lab.document
-      const kept: Kept = {
-        project,
-        node: [...nodes.values()],
-        link: [...links.values()],
-        drawing: [...drawings.values()],
-      }
+      const kept = contentOf(lab.document)
       const taken = await labs.whileOpen(lab, ask, async () => {
         await setProject(lab, ({ taking: _, ...it }) => ({ ...it, taking: snapshot_id }))
         const all = await Promise.allSettled(project.computes.map((id) => ask(id).takeSnapshot(lab.id, snapshot_id)))
@@ -124,7 +146,7 @@ async function runAgain(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
 }
 
 /** The document of a snapshot; 409. */
-async function keptOf(labs: Labs, snapshotId: string): Promise<Kept> {
+export async function keptOf(labs: Labs, snapshotId: string): Promise<Kept> {
   const kept = (await labs.readApart(snapshotId)) as Kept | undefined
   if (kept === undefined) throw conflict('The document of this snapshot is missing: delete the snapshot')
   return kept
@@ -155,18 +177,15 @@ async function exchange(
     for (const node of nodes.keys()) changes.remove('node', node)
     for (const link of links.keys()) changes.remove('link', link)
     for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
-    for (const table of tables) {
-      const records = (kept[table] as Record<string, string>[]).map((it) => [it[`${table}_id`] ?? '', it] as const)
-      for (const [id, record] of records) changes.entries.set(`${table}/${id}`, record)
-      changes.order(
-        table,
-        records.map(([id]) => id),
-      )
-    }
-    const { name, is_open, revision } = project
-    const { taking: _, ...then } = kept.project as ProjectRecord
+    const content = documentOf(kept)
+    for (const [key, record] of content.entries()) changes.entries.set(key, record)
+    changes.order('node', [...content.nodes.keys()])
+    changes.order('link', [...content.links.keys()])
+    changes.order('drawing', [...content.drawings.keys()])
+    const { name, is_open, revision, path } = project
+    const { taking: _, ...then } = kept.project
     const left = project.computes.filter((id) => !computes.includes(id))
-    changes.project({ ...then, name, is_open, revision, restoring: { snapshot_id, way: 'on', left } })
+    changes.project({ ...then, name, is_open, revision, path, restoring: { snapshot_id, way: 'on', left } })
     return { changes, news: () => [], result: undefined }
   })
   labs.replaced(lab)

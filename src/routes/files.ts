@@ -6,6 +6,10 @@ import { Uuid } from '../schema/fields.ts'
 
 const params = Type.Object({ project_id: Uuid, path: pathTail })
 
+const ofSnapshot = Type.Object({
+  snapshot: Type.Optional({ ...Uuid, description: 'Id of a snapshot: the files that it has' }),
+})
+
 /** The files of a project. v1 answers 404 for a missing parent directory, v2 makes it. */
 export const fileEndpoints = (base: string, tag: string, options: { parents: boolean }): readonly Endpoint[] => [
   endpoint({
@@ -18,11 +22,17 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
       sums: Type.Optional(
         Type.Literal('false', { description: 'Sizes instead of MD5 sums, which take the time to read all files' }),
       ),
+      ...ofSnapshot.properties,
     }),
     replies: { 200: { description: 'Every regular file', schema: Type.Array(ProjectFile) } },
     errors: { 404: noSuchProject },
     handle: async ({ params, query }, { agent }) =>
-      ok(await agent.files.list(params.project_id, { sums: query.sums === undefined })),
+      ok(
+        await agent.files.list(params.project_id, {
+          sums: query.sums === undefined,
+          snapshot: query.snapshot?.toLowerCase(),
+        }),
+      ),
   }),
   endpoint({
     method: 'GET',
@@ -30,14 +40,20 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
     tag,
     summary: 'Read a file of a project',
     params,
+    query: ofSnapshot,
     replies: { 200: { description: 'The file', media: 'application/octet-stream' } },
     errors: {
       403: 'The path leaves the project',
       404: 'There is no such project or file',
       409: 'The path cannot be one',
     },
-    async handle({ params }, { agent }) {
-      const { content, size, modified } = await agent.files.read(params.project_id, params.path)
+    async handle({ params, query }, { agent }) {
+      const { snapshot } = query
+      const { content, size, modified } = await agent.files.read(
+        params.project_id,
+        params.path,
+        snapshot?.toLowerCase(),
+      )
       return new Response(content, {
         headers: {
           // Always bytes: a browser must not run a page that a guest wrote as a page of this service.

@@ -8,6 +8,7 @@ import yauzl from 'yauzl'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
+import type { LabSnapshot } from '../../src/model/lab/snapshot.ts'
 import { TestService } from '../support/service.ts'
 import { type ZipMember, zipOf } from '../support/zip.ts'
 
@@ -313,6 +314,84 @@ const documentOf = (topology: object = {}, more: object = {}): ZipMember => ({
     ...more,
   }),
 })
+
+describe('snapshots in an archive', () => {
+  const notes = async (service: TestService, at: string) => (await service.fetch(`${at}/nodes/PC1/files/notes`)).text()
+  const write = (service: TestService, text: string) =>
+    service.fetch(`${campus}/nodes/PC1/files/notes`, { method: 'POST', body: text })
+
+  it('are restored in the imported project, with its ids; they have their names and times', async () => {
+    const { service } = await lab()
+    await service.call('POST', `${campus}/nodes`, { name: 'Switch', node_type: 'switch' })
+    await write(service, 'first')
+    const first: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'Anfänge: 1' })
+    await write(service, 'second')
+    await service.call('DELETE', `${campus}/nodes/PC2`)
+    await service.call('POST', `${campus}/nodes/PC1/start`)
+    const second: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'running' })
+    await service.call('POST', `${campus}/nodes/PC1/stop`)
+    await write(service, 'third')
+    expect([...(await listOf(await exported(service))).keys()].filter((it) => it.startsWith('snapshots/'))).toEqual([])
+    const archive = await exported(service, '?include_snapshots=yes')
+    const names = [...(await listOf(archive)).keys()].filter((it) => it.startsWith('snapshots/'))
+    expect(names).toEqual([
+      expect.stringMatching(/^snapshots\/Anf_nge_ 1_\d{6}_\d{6}\.gns3project$/),
+      expect.stringMatching(/^snapshots\/running_\d{6}_\d{6}\.gns3project$/),
+    ])
+    await (await imported(service, archive, { query: '?name=Copy' })).json()
+    const copy = `${projects}/copy`
+    await service.call('POST', `${copy}/open`)
+    const [one, two]: LabSnapshot[] = await service.call('GET', `${copy}/snapshots`)
+    expect([one, two]).toMatchObject([
+      { name: 'Anfänge: 1', created_at: first.created_at, running: 0 },
+      { name: 'running', created_at: second.created_at, running: 0 },
+    ])
+    const nodes = async () => (await service.call<LabNode[]>('GET', `${copy}/nodes`)).map((it) => [it.name, it.node_id])
+    const [pc1, box] = await nodes()
+    expect([pc1?.[0], box?.[0], await notes(service, copy)]).toEqual(['PC1', 'Switch', 'third'])
+    await service.call('POST', `${copy}/snapshots/${one?.snapshot_id}/restore`)
+    expect(await nodes()).toEqual([pc1, ['PC2', expect.any(String)], box])
+    expect(await notes(service, copy)).toBe('first')
+    expect(await service.call('GET', `${copy}/links`)).toMatchObject([{ filters_ab: { delay: [10] } }])
+    await service.call('POST', `${copy}/nodes/start`)
+    await service.call('POST', `${copy}/snapshots/${two?.snapshot_id}/restore`)
+    expect([await nodes(), await notes(service, copy)]).toEqual([[pc1, box], 'second'])
+    expect(await service.call('GET', copy)).toMatchObject({ name: 'Copy', path: expect.stringContaining('/') })
+  })
+
+  const id = randomUUID()
+  const pc = (name: string) => ({ nodes: [{ node_id: id, name, node_type: 'vpcs' }] })
+  const nested = (member: Buffer, name = 'snapshots/Base_241225_101112.gns3project') =>
+    zipOf([documentOf(pc('PC9')), { name, data: member }])
+
+  it('of release 2.2 have their names and times in the names of their files', async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const answer = await imported(service, nested(zipOf([documentOf(pc('PC1'))])))
+    expect([answer.status, await answer.text()]).toEqual([201, expect.any(String)])
+    const [base]: LabSnapshot[] = await service.call('GET', `${projects}/hostile/snapshots`)
+    expect(base).toMatchObject({ name: 'Base', created_at: Date.UTC(2025, 11, 24, 10, 11, 12) / 1000 })
+    await service.call('POST', `${projects}/hostile/snapshots/${base?.snapshot_id}/restore`)
+    expect(await service.call('GET', `${projects}/hostile/nodes`)).toMatchObject([{ name: 'PC1' }])
+  })
+
+  it.for([
+    ['no zip file', Buffer.from('no zip file'), 400, 'is not a zip archive'],
+    ['of another version', zipOf([documentOf({}, { revision: 12 })]), 409, 'revision 12'],
+    ['without a document', zipOf([{ name: 'a' }]), 400, 'no project.gns3'],
+  ] as const)('that are %s are refused with the archive, and nothing is left', async ([, member, status, why]) => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const fine = { name: 'snapshots/A.gns3project', data: zipOf([documentOf(pc('PC1'))]) }
+    const answer = await imported(
+      service,
+      zipOf([documentOf(pc('PC9')), fine, { name: 'snapshots/B.gns3project', data: member }]),
+    )
+    expect([answer.status, (await answer.json()).message]).toEqual([status, expect.stringContaining(why)])
+    expect(await service.call('GET', projects)).toEqual([])
+    expect(await readdir(join(service.data, 'projects'))).toEqual([])
+    expect((await readdir(join(service.data, 'labs'))).filter((it) => it.endsWith('.jsonl'))).toEqual([])
+  })
+})
+
 /** Without 1,000 bytes before its directory. */
 const middleCut = (archive: Buffer): Buffer => {
   const at = archive.indexOf('PK\x01\x02', 0, 'latin1')

@@ -33,6 +33,7 @@ export interface ZipArchivesOptions {
 
 /** Zip archives by yazl and yauzl. An upload goes to an unlinked file first, as the directory of a zip file is at its end. */
 export class ZipArchives implements LabArchives {
+  readonly opensSeveral = true
   readonly #options: ZipArchivesOptions
 
   constructor(options: ZipArchivesOptions) {
@@ -53,8 +54,10 @@ export class ZipArchives implements LabArchives {
         current = Readable.from(content, { objectMode: false, highWaterMark: bufferBytes })
         const done = finished(current)
         zip.addReadStream(current, name, {
-          ...{ size, mtime: new Date(modified), mode: 0o100600 },
-          ...(level === 0 || size === 0 ? { compress: false } : { compressionLevel: level }),
+          ...{ mtime: new Date(modified), mode: 0o100600 },
+          // A member of an unknown size may be longer than 4 GiB.
+          ...(size === undefined ? { forceZip64Format: true } : { size }),
+          ...(level === 0 || size === 0 || size === undefined ? { compress: false } : { compressionLevel: level }),
         })
         if (output.destroyed) current.destroy()
         await done

@@ -11,6 +11,7 @@ import { markerDirectory, resolveInProject } from '../storage/paths.ts'
 import { receive } from '../storage/receive.ts'
 import { contentOf, openDirectory, openRegular } from '../storage/stored-file.ts'
 import type { OpenProject } from './open-project.ts'
+import { noSuchSnapshot, snapshotPlace } from './project-snapshots.ts'
 
 /** Number of files hashed at a time; more only cause seeks of the disk. */
 const maxAtOnce = 8
@@ -34,9 +35,12 @@ export class ProjectFiles implements FileAgent {
     this.#options = options
   }
 
-  async list(projectId: string, { sums } = { sums: true }): Promise<ProjectFile[]> {
-    const { path: root } = await this.#options.project(projectId)
-    const paths = await regularFiles(root)
+  async list(
+    projectId: string,
+    { sums, snapshot }: { sums: boolean; snapshot?: string | undefined } = { sums: true },
+  ): Promise<ProjectFile[]> {
+    const root = await this.#rootOf(projectId, snapshot)
+    const paths = await regularFiles(root, snapshot === undefined ? root : join(root, 'project-files'))
     const files: ProjectFile[] = []
     const work = async (it: string) => {
       const stats = await lstat(it, { bigint: true }).catch(() => undefined)
@@ -50,8 +54,9 @@ export class ProjectFiles implements FileAgent {
     return files.sort((a, b) => (a.path < b.path ? -1 : 1))
   }
 
-  async read(projectId: string, path: string): Promise<StoredFile> {
-    const file = await this.#resolve(projectId, path)
+  async read(projectId: string, path: string, snapshot?: string): Promise<StoredFile> {
+    const root = await this.#rootOf(projectId, snapshot)
+    const file = await withDiskErrors('path', () => resolveInProject(root, path))
     const shown = JSON.stringify(path.slice(0, 120))
     const missing = `path: there is no file ${shown}; GET .../files lists those of the project`
     const handle = await openRegular(file, () => notFound(missing, { word: 'no-such-file' }))
@@ -101,16 +106,20 @@ export class ProjectFiles implements FileAgent {
     })
   }
 
-  async #resolve(projectId: string, path: string): Promise<string> {
-    const project = await this.#options.project(projectId)
-    return withDiskErrors('path', () => resolveInProject(project.path, path))
+  /** The directory of a project, or of a snapshot of it; 404. */
+  async #rootOf(projectId: string, snapshot: string | undefined): Promise<string> {
+    const { path } = await this.#options.project(projectId)
+    if (snapshot === undefined) return path
+    const root = snapshotPlace(path, snapshot)
+    if ((await stat(root).catch(() => undefined))?.isDirectory() === true) return root
+    throw noSuchSnapshot(snapshot)
   }
 }
 
-/** Every regular file below a directory, without records of the service, uploads and *.ghost files. Follows no links. */
-async function regularFiles(root: string): Promise<string[]> {
+/** Every regular file below a directory of a project, without records of the service, uploads and *.ghost files. Follows no links. */
+async function regularFiles(root: string, begin: string): Promise<string[]> {
   const found: string[] = []
-  const pending = [root]
+  const pending = [begin]
   for (let directory = pending.pop(); directory !== undefined; directory = pending.pop()) {
     const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
     for (const entry of entries) {

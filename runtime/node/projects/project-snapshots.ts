@@ -74,7 +74,7 @@ export class ProjectSnapshots implements SnapshotAgent {
 
   async #take(project: OpenProject, snapshotId: string, signal: AbortSignal): Promise<ProjectSnapshot> {
     const { path } = project
-    const place = placeOf(path, snapshotId)
+    const place = snapshotPlace(path, snapshotId)
     if ((await this.#read(path, snapshotId)) !== undefined)
       throw conflict(`snapshot_id: there is a snapshot ${snapshotId} already`)
     this.#options.requireKnown(project)
@@ -125,7 +125,7 @@ export class ProjectSnapshots implements SnapshotAgent {
       const { path } = await this.#options.projects.get(projectId)
       await tidy(path)
       await this.#find(path, snapshotId)
-      const place = placeOf(path, snapshotId)
+      const place = snapshotPlace(path, snapshotId)
       // What is half removed is no snapshot.
       await rename(place, `${place}.part`)
       await tidy(path)
@@ -149,7 +149,7 @@ export class ProjectSnapshots implements SnapshotAgent {
       try {
         await removeTree(place)
         await makeDirectory(`${next}.part`)
-        await withDiskErrors('The restore', () => this.#stage(placeOf(path, snapshotId), `${next}.part`))
+        await withDiskErrors('The restore', () => this.#stage(snapshotPlace(path, snapshotId), `${next}.part`))
         await requireSpace(path, this.#options.minFreeMb())
         await rename(`${next}.part`, next)
       } catch (error) {
@@ -236,17 +236,21 @@ export class ProjectSnapshots implements SnapshotAgent {
   async #find(path: string, snapshotId: string): Promise<ProjectSnapshot> {
     const found = await this.#read(path, snapshotId)
     if (found !== undefined) return found
-    throw notFound(`snapshot_id: the project has no snapshot ${snapshotId} on this compute`)
+    throw noSuchSnapshot(snapshotId)
   }
 
   async #read(path: string, snapshotId: string): Promise<ProjectSnapshot | undefined> {
-    const text = await readFile(join(placeOf(path, snapshotId), 'snapshot.json'), 'utf8').catch(() => undefined)
+    const text = await readFile(join(snapshotPlace(path, snapshotId), 'snapshot.json'), 'utf8').catch(() => undefined)
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
     return Check(ProjectSnapshot, value) ? value : undefined
   }
 }
 
-const placeOf = (path: string, id: string): string => join(path, markerDirectory, 'snapshots', id)
+/** The directory of a snapshot of a project. */
+export const snapshotPlace = (path: string, id: string): string => join(path, markerDirectory, 'snapshots', id)
+export const noSuchSnapshot = (snapshotId: string): ApiError =>
+  notFound(`snapshot_id: the project has no snapshot ${snapshotId} on this compute`)
+
 /** Removes what a service that was killed left half made or half removed. */
 async function tidy(path: string): Promise<void> {
   const directory = join(path, markerDirectory, 'snapshots')

@@ -18,7 +18,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
     summary: 'Export a project as an archive: a zip file of GNS3 2.2 (.gns3project); its nodes must be stopped',
     query: Type.Object({
       include_images: yesOrNo('Whether the archive has the images, and not only their digests'),
-      include_snapshots: yesOrNo('Accepted without effect: an archive has no snapshots'),
+      include_snapshots: yesOrNo('Whether the archive has the snapshots, without the memory of machines that ran'),
       reset_mac_addresses: yesOrNo('Whether MAC addresses are left out, so that an import makes new ones'),
       compression: Type.Optional(
         oneOf(['none', 'zip'], { default: 'zip', description: 'Whether files are compressed' }),
@@ -34,6 +34,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       const lab = await labs.find(params.project_id)
       const options = {
         withImages: query.include_images === 'yes',
+        withSnapshots: query.include_snapshots === 'yes',
         resetsAddresses: query.reset_mac_addresses === 'yes',
         level: query.compression === 'none' ? 0 : Number(query.compression_level ?? 1),
       }
