@@ -123,12 +123,16 @@ export class LabFiles implements LabStore {
 
   /** All of the changes, or none. */
   async #write(journal: Journal, all: readonly LabEntries[]): Promise<void> {
-    const entries = new Map(journal.entries)
-    for (const changes of all) for (const [key, value] of changes) put(entries, key, value)
+    const apply = (entries: Map<string, unknown>) => {
+      for (const changes of all) for (const [key, value] of changes) put(entries, key, value)
+    }
     if (journal.isTorn || journal.lines === 0 || journal.lines > maxLines) {
       await journal.file?.close()
       journal.file = undefined
+      const entries = new Map(journal.entries)
+      apply(entries)
       await writeDurable(journal.path, lineOf(entries))
+      journal.entries = entries
       journal.lines = 1
     } else {
       journal.file ??= await open(journal.path, 'a', 0o600)
@@ -136,10 +140,11 @@ export class LabFiles implements LabStore {
       journal.isTorn = true
       await journal.file.appendFile(all.map(lineOf).join(''))
       await journal.file.datasync()
+      // In place: a copy of a lab with thousands of entries would take longer than the write.
+      apply(journal.entries)
       journal.lines += all.length
     }
     journal.isTorn = false
-    journal.entries = entries
   }
 }
 
