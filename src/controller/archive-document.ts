@@ -88,12 +88,16 @@ const More = Type.Object(
     drawings: Type.Optional(Type.Record(text, Type.Object({ kept }))),
     /** SHA-256 of images, by `{directory}/{name}`. */
     images: Type.Record(text, Type.String({ pattern: '^[0-9a-f]{64}$' })),
-    /** Names of snapshots and their times, seconds since 1970, by their members of the archive, which have what file names can. */
-    snapshots: Type.Optional(
-      Type.Record(text, Type.Object({ name: Name, created_at: Type.Integer({ minimum: 0, maximum: 2 ** 40 }) })),
-    ),
   },
   open,
+)
+
+/** The list of snapshots that GNS3 has since 2.2.58. `created_at`: seconds since 1970. `filename`: in the directory of the list. */
+export const SnapshotList = Type.Array(
+  Type.Object(
+    { name: Name, created_at: Type.Integer({ minimum: 0, maximum: 2 ** 40 }), filename: Type.String() },
+    open,
+  ),
 )
 
 /** Members that only we have: GNS3 2.2 refuses a document with unknown members. */
@@ -110,17 +114,12 @@ export const withoutAddresses = (node: NodeRecord): NodeRecord => ({
 /** The two documents of an archive. */
 export function archiveOf(
   { project, nodes, links, drawings }: LabDocument,
-  {
-    resetsAddresses,
-    images,
-    snapshots,
-  }: { resetsAddresses: boolean; images: Readonly<Record<string, string>>; snapshots?: More['snapshots'] },
+  { resetsAddresses, images }: { resetsAddresses: boolean; images: Readonly<Record<string, string>> },
 ): { document: unknown; more: unknown } {
   const keptOf = [...drawings.values()].flatMap(({ drawing_id, kept }) => (kept ? [[drawing_id, { kept }]] : []))
   const more: More = {
     ...{ nodes: {}, links: {}, images: { ...images } },
     ...{ project: given({ kept: project.kept }), drawings: Object.fromEntries(keptOf) },
-    ...(snapshots && { snapshots }),
   }
   const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
   const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings))
@@ -181,7 +180,6 @@ export interface ArchivedLab {
   readonly links: readonly LinkRecord[]
   readonly drawings: readonly DrawingRecord[]
   readonly images: Readonly<Record<string, string>>
-  readonly snapshots: NonNullable<More['snapshots']>
 }
 
 /**
@@ -281,7 +279,6 @@ export function archivedLab(
     links,
     drawings,
     images: extra.images,
-    snapshots: extra.snapshots ?? {},
   }
 }
 

@@ -1,3 +1,4 @@
+import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
@@ -16,6 +17,7 @@ import {
   kindOfDirectory,
   kindOfWord,
   moreName,
+  SnapshotList,
 } from './archive-document.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from './archives.ts'
 import { Changes, type LabDocument, type NodeRecord, type SnapshotRecord } from './document.ts'
@@ -62,17 +64,14 @@ export async function exportLab(
       const images = await imagesOf([...lab.document.nodes.values()], ask)
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
       const snapshots = options.withSnapshots ? [...lab.document.snapshots.values()] : []
-      const named = snapshots.map((it) => [snapshotName(it), { name: it.name, created_at: it.created_at }] as const)
-      const { document, more } = archiveOf(lab.document, {
-        ...{ ...options, images: sums },
-        ...(snapshots.length > 0 && { snapshots: Object.fromEntries(named) }),
-      })
+      const { document, more } = archiveOf(lab.document, { ...options, images: sums })
       const ended = withResolvers<void>()
       const members = async function* (): AsyncGenerator<ArchiveMember> {
         try {
           yield jsonMember(documentName, document)
           yield jsonMember(moreName, more)
           yield* filesOf(lab, lab.document, ask)
+          if (snapshots.length > 0) yield jsonMember(snapshotList, listOf(lab, snapshots))
           for (const snapshot of snapshots) {
             const content = archives.write(snapshotMembers(labs, lab, snapshot, options, ask), options.level)
             const modified = snapshot.created_at * 1000
@@ -107,7 +106,14 @@ async function* snapshotMembers(
   yield* filesOf(lab, content, ask, { snapshot_id, computes })
 }
 
-/** The name of the archive of a snapshot in GNS3 2.2: its name and its time (UTC). */
+/** The members of an entry are those of GNS3, which reads no other ones. */
+const listOf = (lab: Lab, snapshots: readonly SnapshotRecord[]) =>
+  snapshots.map(({ snapshot_id, name, created_at, ...rest }) => ({
+    ...{ snapshot_id, name, created_at, description: name, project_id: lab.id },
+    filename: snapshotName({ name, created_at, ...rest }),
+  }))
+
+/** The name of the archive of a snapshot before GNS3 2.2.58, which later releases read too: its name and its time (UTC). */
 function snapshotName({ name, created_at }: Pick<SnapshotRecord, 'name' | 'created_at'>): string {
   const [year = '', month, day, ...time] = new Date(created_at * 1000).toISOString().match(/\d+/g) ?? []
   return `${fileNameOf(name)}_${day}${month}${year.slice(2)}_${time.slice(0, 3).join('')}${suffix}`
@@ -226,7 +232,7 @@ export async function importLab(
   await using archive = await archives.open(content)
   const ids = new Map<string, string>()
   const main = await readArchive(archive, project_id, ids)
-  const snapshots = archives.opensSeveral ? snapshotsIn(archive, main.read) : []
+  const snapshots = archives.opensSeveral ? await snapshotsIn(archive) : []
   const { read, files } = main
   // An image that is not in the archive may be there under another name.
   for (const [name, of] of imagesBeside(read)) if (!files.images.has(name)) files.images.set(name, of)
@@ -310,18 +316,22 @@ interface ArchivedSnapshot {
   readonly created_at: number
 }
 
-/** The snapshots in an archive, the oldest first. GNS3 2.2 has their names and times (UTC) in the names of their files. */
-function snapshotsIn({ members }: OpenArchive, { snapshots }: ArchivedLab): ArchivedSnapshot[] {
+/** The snapshots in an archive, the oldest first. Before GNS3 2.2.58 their names and times (UTC) are in the names of their files. */
+async function snapshotsIn(archive: OpenArchive): Promise<ArchivedSnapshot[]> {
+  const { members } = archive
+  const list: unknown = members.has(snapshotList) ? await jsonOf(archive, snapshotList) : []
+  const listed = new Map(Check(SnapshotList, list) ? list.map((it) => [it.filename, it] as const) : [])
   const found: ArchivedSnapshot[] = []
   const names = new Set<string>()
   for (const member of members.keys()) {
     const file = member.slice(snapshotsDirectory.length)
-    if (!member.startsWith(snapshotsDirectory) || file.includes('/') || !file.endsWith(suffix)) continue
+    if (!member.startsWith(snapshotsDirectory) || file.includes('/') || !/\.gns3(project|snapshot)$/.test(file))
+      continue
     const [, own, ...date] = /^(.+)_(\d\d)(\d\d)(\d\d)_(\d\d)(\d\d)(\d\d)\.gns3project$/.exec(file) ?? []
     const [day, month, year, ...time] = date
     const at = Date.parse(`20${year}-${month}-${day}T${time.join(':')}Z`) / 1000
-    const created_at = snapshots[file]?.created_at ?? (Number.isNaN(at) ? Math.floor(Date.now() / 1000) : at)
-    const wanted = snapshots[file]?.name ?? own ?? file.slice(0, -suffix.length)
+    const created_at = listed.get(file)?.created_at ?? (Number.isNaN(at) ? Math.floor(Date.now() / 1000) : at)
+    const wanted = listed.get(file)?.name ?? own ?? file.replace(/\.[^.]*$/, '')
     const name = freeName(wanted, (key) => names.has(key))
     names.add(nameKey(name))
     found.push({ member, name, created_at })
@@ -477,5 +487,6 @@ async function putImage(
 
 const suffix = '.gns3project'
 const snapshotsDirectory = 'snapshots/'
+const snapshotList = `${snapshotsDirectory}snapshots.conf`
 const fileNameOf = (name: string): string => name.replaceAll(/[^\w .()-]/g, '_')
 export const archiveName = ({ name }: LabProject): string => fileNameOf(name) + suffix

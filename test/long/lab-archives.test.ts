@@ -335,6 +335,7 @@ describe('snapshots in an archive', () => {
     const archive = await exported(service, '?include_snapshots=yes')
     const names = [...(await listOf(archive)).keys()].filter((it) => it.startsWith('snapshots/'))
     expect(names).toEqual([
+      'snapshots/snapshots.conf',
       expect.stringMatching(/^snapshots\/Anf_nge_ 1_\d{6}_\d{6}\.gns3project$/),
       expect.stringMatching(/^snapshots\/running_\d{6}_\d{6}\.gns3project$/),
     ])
@@ -372,6 +373,23 @@ describe('snapshots in an archive', () => {
     expect(base).toMatchObject({ name: 'Base', created_at: Date.UTC(2025, 11, 24, 10, 11, 12) / 1000 })
     await service.call('POST', `${projects}/hostile/snapshots/${base?.snapshot_id}/restore`)
     expect(await service.call('GET', `${projects}/hostile/nodes`)).toMatchObject([{ name: 'PC1' }])
+  })
+
+  it('since release 2.2.58 have them in a list', async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const data = zipOf([documentOf(pc('PC1'))])
+    const list = [{ snapshot_id: id, name: 'Größe', created_at: 12, filename: 'a.gns3snapshot', description: '' }]
+    const archive = zipOf([
+      documentOf(pc('PC9')),
+      { name: 'snapshots/snapshots.conf', data: JSON.stringify(list) },
+      { name: 'snapshots/a.gns3snapshot', data },
+      { name: 'snapshots/b.gns3snapshot', data },
+    ])
+    expect((await imported(service, archive)).status).toBe(201)
+    expect(await service.call('GET', `${projects}/hostile/snapshots`)).toMatchObject([
+      { name: 'Größe', created_at: 12 },
+      { name: 'b' },
+    ])
   })
 
   it.for([
