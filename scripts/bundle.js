@@ -69,18 +69,25 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
     })
   const parts = Object.fromEntries(serviceParts.map((source) => [partName(source), source]))
   const [service, commands] = await Promise.all([
-    esbuild.build({ ...options, splitting: true, entryPoints: parts }),
+    // Parts of the other bundle may have the same content, and are merged into other files.
+    esbuild.build({
+      ...options,
+      splitting: true,
+      entryPoints: parts,
+      chunkNames: `[name]-of-service-${digest}-[hash]`,
+    }),
     ...Object.entries(programs).map(build),
   ])
   const { outputs } = service.metafile
   const kinds = Object.keys(outputs).filter((path) => /^runtime\/node\/kinds\//.test(outputs[path].entryPoint ?? ''))
   const [load, serve] = ['config/load.ts', 'serve.ts'].map((source) => outputOf(outputs, source))
   await mergeParts(esbuild, options, { outputs, groups: [[load], [serve, ...kinds]] })
-  // The program imports `main` before it knows its command. The commands come into one file, what they load later does not.
+  // The program imports `main` before it knows its command. The small commands come into one file.
   const all = commands.metafile.outputs
   const main = outputOf(all, 'main.ts')
   const ofCommands = all[main].imports.filter((it) => it.kind === 'dynamic-import' && !it.external).map((it) => it.path)
-  await mergeParts(esbuild, options, { outputs: all, groups: [ofCommands], stays: main })
+  const small = ofCommands.filter((path) => sizeWith(all, path) < smallBytes)
+  await mergeParts(esbuild, options, { outputs: all, groups: [small], stays: main })
   await mkdir(join(outdir, 'assets'), { recursive: true })
   await copyFile(docsScript, join(outdir, 'assets/rapidoc-min.js'))
 }
@@ -118,6 +125,18 @@ const apart = (sources, nameOf) => ({
     })
   },
 })
+
+/** Commands of less than this share a file, bytes. */
+const smallBytes = 80_000
+
+/** The bytes of a part with those that it always loads. */
+function sizeWith(outputs, path, seen = new Set()) {
+  if (seen.has(path) || outputs[path] === undefined) return 0
+  seen.add(path)
+  const { bytes, imports } = outputs[path]
+  const always = imports.filter(({ kind }) => kind === 'import-statement')
+  return always.reduce((sum, it) => sum + sizeWith(outputs, it.path, seen), bytes)
+}
 
 /** The output of a source in `runtime/node`. */
 const outputOf = (outputs, source) =>
