@@ -134,6 +134,7 @@ export interface Calls {
   /** Read the nodes, links and segments of a project */
   'GET /v2/projects/{project_id}/topology': {
     params: { project_id: string }
+    query?: { format?: 'json' | 'yaml' }
     reply: LabTopology
   }
   /** Make a project what a lab file says; it is created when it is not there */
