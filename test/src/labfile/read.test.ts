@@ -1,3 +1,5 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { DesiredLink } from '../../../src/labfile/desired.ts'
 import { linkIdOf, nodeIdOf, projectIdOf } from '../../../src/labfile/ids.ts'
@@ -28,6 +30,11 @@ const endsOf = ({ ends }: DesiredLink) =>
   ends.map(({ node, adapter_number, port_number = '*' }) => `${node}:${adapter_number}/${port_number}`).join(' ')
 
 describe('the example', () => {
+  test('is that of the document', async () => {
+    const page = await readFile(join(import.meta.dirname, '../../../docs/lab-file.md'), 'utf8')
+    expect(page).toContain(`\`\`\`yaml\n${example}\`\`\``)
+  })
+
   test('has 12 nodes, 3 segments, their members and the links', async () => {
     const { lab, nodes, links, starting, checks } = await readLabFile(example, { files: exampleFiles })
     expect(lab).toBe('wan-edge')
