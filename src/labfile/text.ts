@@ -26,7 +26,7 @@ export function labFileText(file: LabFileData, comments: readonly string[] = [])
   visit(document, {
     Scalar: (key, node) => {
       if (typeof node.value !== 'string') return
-      if (unsafe.test(node.value)) node.type = 'QUOTE_DOUBLE'
+      if (unsafe.test(node.value) || blanks.test(node.value)) node.type = 'QUOTE_DOUBLE'
       else if (key !== 'key' && node.value.includes('\n')) node.type = 'BLOCK_LITERAL'
     },
     Collection(_, node, path) {
@@ -46,6 +46,9 @@ export function labFileText(file: LabFileData, comments: readonly string[] = [])
 const controls = /\p{Cc}|[\u2028\u2029]/gu
 /** Texts that only double quotes keep as they are: a block would lose carriage returns, or break at other line ends. */
 const unsafe = /[^\P{Cc}\n]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u
+
+/** Texts of several lines whose blanks a block may lose, or a reader overlook. */
+const blanks = /^\s[\s\S]*\n|^\n|[ \t]\n|\n[ \t]+$/
 
 /** Whether a value is one line of a flow collection: JSON of it is a little longer than YAML. */
 const isShort = (value: unknown): boolean => {

@@ -1,5 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
+import { parse } from 'yaml'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import { documentOf } from '../../../src/labfile/document.ts'
 import { filesOf, LabFileError, readLabFile } from '../../../src/labfile/read.ts'
@@ -166,6 +167,13 @@ describe('a lab file', () => {
       { numRuns: 100 },
     )
   })
+})
+
+test('a text that begins or ends with blanks is printed with them', () => {
+  for (const text of [' \n', '\n', 'a \n', ' a\nb', 'a\n\n', '\t\na', 'a\r\nb'])
+    expect(parse(labFileText({ lab: 'x', version: 1, nodes: { A: { config: { text } } } })).nodes.A.config.text).toBe(
+      text,
+    )
 })
 
 describe('hostile text', () => {
