@@ -334,7 +334,7 @@ class TopologyReader {
       ...{ adapters, adapter_type: 'virtio-net-pci', kernel_image: 'vmlinuz', initrd },
       kernel_command_line: guestCommandLine(node.name, setup, note),
       ...(names !== undefined && { ports: names }),
-      ready: { console: '# $' },
+      ready: { console: '# ' },
     })
   }
 
