@@ -54,13 +54,13 @@ release=${kernel#linux-image-}
 busybox=$root/bin/busybox
 [ -e "$busybox" ] || busybox=$root/usr/bin/busybox
 
-# tree NAME: the files that both guests have: BusyBox, and the driver virtio_net with the modules that it needs.
+# tree NAME: the files that both guests have: BusyBox, and the driver virtio_net with the modules that it needs, and that of packet sockets, for DHCP.
 tree() {
   local to=$work/$1 module file
   mkdir -p "$to"/{bin,dev,etc,lib/modules,proc,root,run,sys,tmp}
   cp "$busybox" "$to/bin/busybox"
   ln -s bin "$to/sbin"
-  for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net; do
+  for module in virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci failover net_failover virtio_net af_packet; do
     file=$(find "$root" -path "*/modules/$release/*" -name "$module.ko*")
     case $file in
       '') continue ;; # built into this kernel
@@ -70,6 +70,7 @@ tree() {
   done
   install -m 755 "$here/init" "$to/init"
   install -m 755 "$here/$1" "$to/bin/guest"
+  install -m 755 "$here/dhcp" "$to/bin/dhcp"
 }
 
 # pack NAME: an archive in the form that the kernel unpacks.
