@@ -1,9 +1,13 @@
+import { join } from 'node:path'
 import { describe, expect, test } from 'vitest'
 import type { BridgePortSpec, BridgeSpec } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { type Loop, pairDistance } from '../../../runtime/node/switch/core/bridge.ts'
 import { Switch } from '../../../runtime/node/switch/switch.ts'
+import { freshDirectory } from '../../support/directory.ts'
 import { mac } from '../../support/frames.ts'
 import { lanWith, type Peer, packetPaths } from '../../support/lan.ts'
+import { hangMs } from '../../support/limits.ts'
+import { holds } from '../../support/pcap.ts'
 
 type Mode = BridgePortSpec['mode']
 type PortOf = [mode: Mode, vlan: number, ethertype?: number]
@@ -68,6 +72,19 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     expect(await it.entries('sw')).toEqual([])
     await b.send(frame(mac(1), 2, 'unknown again'))
     expect(String(await next(c))).toContain('unknown again')
+  })
+
+  test('a capture behind it has the time of each frame', async () => {
+    const { it, guests } = await bridged(path, [access(1), access(1)])
+    const file = join(await freshDirectory(), 'behind.pcap')
+    await it.captured('g1').start(file, 1, 0)
+    const before = Date.now()
+    for (const text of ['one', 'two']) {
+      await guests[0].send(frame(broadcast, 1, text))
+      await next(guests[1])
+    }
+    const { records } = await holds(file, 2)
+    for (const { time } of records) expect(Math.abs(time - before)).toBeLessThan(hangMs)
   })
 
   test('keeps VLANs apart, and tags them on a trunk', async () => {

@@ -67,6 +67,8 @@ export class Pump {
     this.bridging = new Bridging({
       ...{ libc, counters, transmitter: this.#transmitter },
       take: (lane, source, offset, length, now) => {
+        // The lane to the bridge may have had no use for the time.
+        this.#clock.set(now)
         this.#take(lane, source, offset, length, now)
         this.rows.passed(now)
       },
