@@ -186,13 +186,15 @@ export function arp(frame: Dissection, at: number, end: number): void {
 function arpInfo(bytes: Uint8Array, at: number, operation: number): string {
   const sender = `${bytes[at + 14]}.${bytes[at + 15]}.${bytes[at + 16]}.${bytes[at + 17]}`
   const target = `${bytes[at + 24]}.${bytes[at + 25]}.${bytes[at + 26]}.${bytes[at + 27]}`
+  const hasNoTarget = uint(bytes, at + 18, 4) === 0 && u16(bytes, at + 22) === 0
   switch (operation) {
     case 1:
       if (sender === target)
-        return uint(bytes, at + 18, 4) === 0 && u16(bytes, at + 22) === 0
-          ? `ARP Announcement for ${target}`
-          : `Gratuitous ARP for ${target} (Request)`
-      return `Who has ${target}? Tell ${sender}`
+        return hasNoTarget ? `ARP Announcement for ${target}` : `Gratuitous ARP for ${target} (Request)`
+      // RFC 5227, 1.1: a probe and an announcement leave the address that is asked for empty.
+      return sender === '0.0.0.0' && hasNoTarget
+        ? `Who has ${target}? (ARP Probe)`
+        : `Who has ${target}? Tell ${sender}`
     case 2:
       return sender === target ? `Gratuitous ARP for ${sender} (Reply)` : `${sender} is at ${macText(bytes, at + 8)}`
     case 3:

@@ -69,8 +69,12 @@ const tcp = (from: number, to: number, flags: number, payload = u8(), options = 
 const over4 = (protocol: number, payload: Buffer, it?: Four): Buffer => ether(0x800, ip4(protocol, payload, it))
 const over6 = (next: number, payload: Buffer): Buffer => ether(0x86dd, ip6(next, payload))
 
-const arp = (operation: number, sender: readonly number[], target: readonly number[], targetMac = mac(0)): Buffer =>
-  ether(0x806, join(u16(1, 0x800, 0x604, operation), one, sender, targetMac, target), everyone)
+const arp = (
+  operation: number,
+  sender: readonly number[],
+  target: readonly number[],
+  targetMac: readonly number[] = [0, 0, 0, 0, 0, 0],
+): Buffer => ether(0x806, join(u16(1, 0x800, 0x604, operation), one, sender, targetMac, target), everyone)
 const echo = (type: number): Buffer => join([type, 0, 0, 0], u16(0x4242, 7), text('abcdefgh'))
 const discovery = (type: number, body: Buffer): Buffer =>
   ether(0x86dd, ip6(58, join([type, 0, 0, 0], body), local(1), group6('000000000001'), 255))
@@ -183,6 +187,7 @@ const dialled = sample(pppLink)
 /** Sound frames of every protocol. Wireshark shows each in the same words when it takes each for itself. */
 export const samples: readonly Sample[] = [
   wire('ARP request', arp(1, four(1), four(2))),
+  wire('gratuitous ARP request', arp(1, four(1), four(1), two)),
   wire('ARP reply', arp(2, four(1), four(2), two)),
   wire('ARP probe', arp(1, [0, 0, 0, 0], four(1))),
   wire('ARP announcement', arp(1, four(1), four(1))),

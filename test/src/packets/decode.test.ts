@@ -11,14 +11,7 @@ import { type Sample, samples } from '../../support/packet-samples.ts'
 import { pcapOf } from '../../support/pcap.ts'
 import { requireProgram } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
-import { tshark } from '../../support/tshark.ts'
-
-/** Wireshark takes each frame for itself, as `src/packets` does, and names no addresses. */
-const alone = [
-  '-n',
-  ...['tcp.relative_sequence_numbers', 'tcp.analyze_sequence_numbers', 'tcp.desegment_tcp_streams'],
-  ...['ip.defragment', 'ipv6.defragment'],
-].flatMap((it) => (it === '-n' ? [it] : ['-o', `${it}:FALSE`]))
+import { alone, tshark } from '../../support/tshark.ts'
 
 const linkTypes = [...new Set(samples.map(({ linkType }) => linkType))]
 const of = (linkType: number): readonly Sample[] => samples.filter((it) => it.linkType === linkType)
