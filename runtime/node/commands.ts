@@ -1,6 +1,7 @@
 import { asking, type Command, command, logging, showing } from './cli/command.ts'
 import {
   applying,
+  capturing,
   consoling,
   diffing,
   downing,
@@ -153,6 +154,17 @@ what is not named stays, and 0 takes it away: patchbay link wan-edge/R1:eth0 --d
     args: [{ name: 'LAB/LINK', about: 'a link: NODE:PORT, NODE--NODE or its name', complete: 'link' }],
     flags: linking,
     run: async (input) => (await import('./cli/link.ts')).link(input),
+  }),
+  capture: command({
+    group: 'links',
+    summary: 'show the frames of a link, or write them as pcap',
+    text: `Shows the frames of a link as they pass, a line each, until Ctrl-C: seconds since the first one, source,
+destination, protocol, and what the frame says. Rows that a terminal is too slow for are left out and counted.
+With -w the frames go into a file, with -w - to a pipe: patchbay capture wan-edge/R1:eth0 -w - | wireshark -k -i -
+Captures by others go on beside it, and nothing is left on the service. The exit code is 130 after Ctrl-C.`,
+    args: [{ name: 'LAB/LINK', about: 'a link: NODE:PORT, NODE--NODE or its name', complete: 'link' }],
+    flags: capturing,
+    run: async (input) => (await import('./cli/capture.ts')).capture(input),
   }),
   serve: command({
     group: 'service',

@@ -89,3 +89,12 @@ export const downing = {
   yes: { short: 'y', about: 'do not ask' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
+
+export const capturing = {
+  write: { value: 'FILE', short: 'w', about: 'write pcap into a file; -: to standard output', complete: 'file' },
+  count: { value: 'NUMBER', short: 'c', about: 'end after so many frames' },
+  filter: { value: 'EXPRESSION', about: 'only frames that a tcpdump expression matches (needs libpcap here)' },
+  'link-type': { value: 'TYPE', about: 'what a serial line carries; default hdlc', choices: ['hdlc', 'ppp'] },
+  ...asking,
+  json: { about: 'print a JSON object a line' },
+} as const satisfies Readonly<Record<string, Flag>>

@@ -64,7 +64,7 @@ async function changeOf(found: LabLink, flags: FlagValues<typeof linking>) {
 type Asked = Parameters<typeof labOf>[1]
 
 /** The link that a word names: `LAB/NODE:PORT`, `LAB/NODE--NODE` or `LAB/NAME`. CommandError 1. */
-async function linkOf(word: string, asked: Asked): Promise<{ found: LabLink; nodes: LabNode[] }> {
+export async function linkOf(word: string, asked: Asked): Promise<{ found: LabLink; nodes: LabNode[] }> {
   const slash = word.indexOf('/')
   const lab = await labOf(
     slash === -1 ? (await nodeOf(word.split(/:|--/)[0] ?? '', asked)).lab : word.slice(0, slash),

@@ -1,0 +1,110 @@
+import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
+import { type LinkTypeName, linkTypes, linkTypesOf } from '../../../src/model/capture.ts'
+import { CaptureReader } from '../../../src/packets/capture-reader.ts'
+import type { Matcher } from '../bpf/matcher.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import { sinkOf } from './capture-sinks.ts'
+import { clientOf } from './client.ts'
+import type { CommandInput } from './command.ts'
+import type { capturing } from './command-flags.ts'
+import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
+import { linkOf } from './link.ts'
+import type { Outcome } from './outcome.ts'
+import { endsText } from './targets.ts'
+
+/** `patchbay capture LAB/LINK`: the frames of a link as decoded lines, or as pcap into a file or a pipe. */
+export async function capture({ args: [word = ''], flags, signal }: CommandInput<typeof capturing>): Promise<Outcome> {
+  const { write, json } = flags
+  const count = countOf(flags.count)
+  const isPiped = write === '-'
+  if (isPiped && json) throw wrongArguments('-w - and --json both write to standard output')
+  if (isPiped && process.stdout.isTTY)
+    throw wrongArguments('-w - writes pcap to standard output, which is a terminal', 'it is made for a pipe')
+  const client = await clientOf(flags)
+  const { found, nodes } = await linkOf(word, { client, signal })
+  const linkType = linkTypeOf(found, flags['link-type'])
+  const matches = flags.filter === undefined ? undefined : await filterOf(flags.filter, linkType)
+  const params = { project_id: found.project_id, link_id: found.link_id }
+  const body = { data_link_type: linkType }
+  const pcap = await client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
+    ...{ params, body, signal },
+  })
+  const isWhole = matches === undefined && count === Number.POSITIVE_INFINITY
+  const sink = await sinkOf(flags, isWhole, linkTypes[linkType])
+  const name = endsText(found, nodes)
+  if (!isPiped && !json)
+    process.stderr.write(`Capturing ${name}${write === undefined ? '' : ` into ${write}`}; Ctrl-C ends it\n`)
+  const reader = new CaptureReader()
+  let total = 0
+  let exit: Exit = exits.done
+  try {
+    for await (const bytes of pcap) {
+      const read = reader.push(bytes)
+      const wanted = matches === undefined ? read : read.filter((it) => matches(it.bytes, 0, it.bytes.length))
+      const frames = wanted.slice(0, count - total)
+      total += frames.length
+      await sink.take({ bytes, frames, unfinished: reader.pendingBytes })
+      if (total >= count) break
+    }
+  } catch (error) {
+    if (signal.aborted) exit = exits.interrupted
+    else if (!isClosed(error)) throw lost(error, client.server)
+  } finally {
+    await sink.end().catch((error: unknown) => {
+      if (!isClosed(error)) throw error
+    })
+  }
+  const { skipped } = sink
+  return {
+    exit,
+    json: {
+      link: name,
+      link_id: found.link_id,
+      frames: total,
+      ...(write === undefined ? { skipped } : { file: write }),
+    },
+    text() {
+      const hidden = skipped === 0 ? '' : `, ${skipped} of them not shown`
+      if (!isPiped) process.stderr.write(`${total} frame${total === 1 ? '' : 's'}${hidden}\n`)
+      return ''
+    },
+  }
+}
+
+function countOf(text: string | undefined): number {
+  if (text === undefined) return Number.POSITIVE_INFINITY
+  if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
+  throw wrongArguments(`--count: expected a number from 1, got ${JSON.stringify(text)}`)
+}
+
+function linkTypeOf({ link_type }: Pick<LabLink, 'link_type'>, given: string | undefined): LinkTypeName {
+  if (given === undefined) return linkTypesOf[link_type][0]
+  if (link_type === 'ethernet') throw wrongArguments('--link-type is for serial lines, and this link is Ethernet')
+  return given === 'ppp' ? 'DLT_PPP_SERIAL' : 'DLT_C_HDLC'
+}
+
+/** Compiles an expression of tcpdump by libpcap of this machine. */
+async function filterOf(expression: string, linkType: LinkTypeName): Promise<Matcher> {
+  const [{ compileBpf }, { bpfMatcher }] = await Promise.all([import('../bpf/compile.ts'), import('../bpf/matcher.ts')])
+  try {
+    return bpfMatcher(compileBpf(expression, linkTypes[linkType]))
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    if (error.status === 400) throw wrongArguments(`--filter: ${error.message}`)
+    throw new CommandError(exits.failed, error.message)
+  }
+}
+
+/** The reader of standard output has enough, as `head` has. */
+const isClosed = (error: unknown): boolean => (error as NodeJS.ErrnoException).code === 'EPIPE'
+
+/** What ended the stream: a file that cannot be written, or the way to the service. */
+const lost = (cause: unknown, server: string): Error =>
+  cause instanceof CommandError
+    ? cause
+    : new PatchbayError(`The service ${server} broke the capture off: ${reasonOf(cause)}`, {
+        status: 0,
+        word: 'lost',
+        cause,
+      })
