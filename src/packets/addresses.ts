@@ -51,9 +51,14 @@ export const printable = (bytes: Uint8Array, from: number, to: number): string =
 
 const escapes: Readonly<Record<string, string>> = { '\r': '\\r', '\n': '\\n', '\t': '\\t' }
 
+/** Almost every text, and found out much faster than by the classes of Unicode. */
+const isPlain = /^[\x20-\x7e]*$/
+
 /** Text without characters that would move the cursor, colour a terminal or turn the direction of writing. */
 export const escaped = (text: string): string =>
-  text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (it) => {
-    const code = it.codePointAt(0) as number
-    return escapes[it] ?? (code < 256 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`)
-  })
+  isPlain.test(text)
+    ? text
+    : text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, (it) => {
+        const code = it.codePointAt(0) as number
+        return escapes[it] ?? (code < 256 ? `\\x${code.toString(16).padStart(2, '0')}` : `\\u{${code.toString(16)}}`)
+      })

@@ -213,7 +213,8 @@ class Records {
         place = this.#base + (u16(bytes, place) & 0x3fff)
       } else if (size > 63 || place + 1 + size > this.#end) break
       else {
-        text += `${text === '' ? '' : '.'}${String.fromCharCode(...bytes.subarray(place + 1, place + 1 + size))}`
+        if (text !== '') text += '.'
+        for (let index = place + 1; index <= place + size; index++) text += String.fromCharCode(bytes[index] as number)
         place += 1 + size
       }
     }
