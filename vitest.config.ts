@@ -41,7 +41,7 @@ export default defineConfig({
         test: {
           name: 'host',
           ...host,
-          include: ['test/{src,node,lab,worker,documents}/**/*.test.ts'],
+          include: ['test/{src,node,browser,lab,worker,documents}/**/*.test.ts'],
           exclude: timing,
         },
       },

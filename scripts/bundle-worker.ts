@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { build, type Plugin } from 'esbuild'
+import { bundleBrowser } from './bundle-browser.js'
 
 const root = join(import.meta.dirname, '..')
 
@@ -24,7 +25,7 @@ export async function bundleWorker({ version, entry }: BundleOptions = {}): Prom
     minifySyntax: true,
     conditions: ['workerd', 'worker', 'import'],
     external: ['node:*', 'cloudflare:*'],
-    plugins: [docsScript],
+    plugins: [docsScript, browserFiles],
     define: { PATCHBAY_VERSION: JSON.stringify(version ?? ours.version) },
   })
   return outputFiles[0]?.text ?? ''
@@ -37,6 +38,18 @@ const docsScript: Plugin = {
     onLoad({ filter: /[/\\]rapidoc-min\.js$/ }, async ({ path }) => ({
       contents: await readFile(path, 'utf8'),
       loader: 'text',
+    }))
+  },
+}
+
+/** The files of the page, as `npm run build` leaves them for wrangler, made of the present sources. */
+export const browserFiles: Plugin = {
+  name: 'browser files',
+  setup({ onResolve, onLoad }) {
+    onResolve({ filter: /\/dist\/page-files\.js$/ }, () => ({ path: 'page-files.js', namespace: 'browser' }))
+    onLoad({ filter: /./, namespace: 'browser' }, async () => ({
+      contents: JSON.stringify(Object.fromEntries(await bundleBrowser())),
+      loader: 'json',
     }))
   },
 }

@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto'
 import { copyFile, mkdir, mkdtemp, readdir, readFile, rename, rm, stat, writeFile } from 'node:fs/promises'
 import { basename, join, relative, resolve } from 'node:path'
+import { bundleBrowser } from './bundle-browser.js'
 
 // JavaScript, so that any Node that Patchbay runs on can build it.
 
@@ -68,7 +69,8 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
       entryPoints: { [name]: source },
     })
   const parts = Object.fromEntries(serviceParts.map((source) => [partName(source), source]))
-  const [service, commands] = await Promise.all([
+  const [files, service, commands] = await Promise.all([
+    bundleBrowser(),
     // Parts of the other bundle may have the same content, and are merged into other files.
     esbuild.build({
       ...options,
@@ -90,6 +92,7 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
   await mergeParts(esbuild, options, { outputs: all, groups: [small], stays: main })
   await mkdir(join(outdir, 'assets'), { recursive: true })
   await copyFile(docsScript, join(outdir, 'assets/rapidoc-min.js'))
+  for (const [name, text] of files) await writeFile(join(outdir, 'assets', name), text)
 }
 
 /** Node reads all members of a module that is imported, and loads undici for those of node:http: it is required instead. */
@@ -223,7 +226,7 @@ export async function bundleInPlace(outdir) {
     const names = entries
       .filter((it) => it.isFile())
       .map((it) => relative(made, join(it.parentPath ?? it.path, it.name)))
-    const isPart = (name) => /^(assets\/|chunk|[\w-]+-([A-Z0-9]{8}|[0-9a-f]{12})\.)/.test(name)
+    const isPart = (name) => /^(assets\/(?!index\.html)|chunk|[\w-]+-([A-Z0-9]{8}|[0-9a-f]{12})\.)/.test(name)
     await mkdir(join(outdir, 'assets'), { recursive: true })
     for (const name of [...names.filter(isPart), ...names.filter((it) => !isPart(it))]) {
       await rename(join(made, name), join(outdir, name))
@@ -241,7 +244,14 @@ export async function bundleInPlace(outdir) {
 export async function isFresh(outdir) {
   const { mtimeMs: built } = await stat(join(outdir, 'patchbay.js')).catch(() => ({ mtimeMs: 0 }))
   if (built === 0) return false
-  for (const place of ['src', 'runtime', 'package.json', 'package-lock.json', 'scripts/bundle.js']) {
+  for (const place of [
+    'src',
+    'runtime',
+    'package.json',
+    'package-lock.json',
+    'scripts/bundle.js',
+    'scripts/bundle-browser.js',
+  ]) {
     if ((await lastChange(join(root, place))) > built) return false
   }
   return true

@@ -12,6 +12,7 @@ const { metafile } = await build({
       (name) => `./runtime/node/${name}.ts`,
     ),
     './runtime/worker/worker.ts',
+    './runtime/browser/main.tsx',
   ],
   outdir: 'dist',
   bundle: true,
@@ -19,7 +20,9 @@ const { metafile } = await build({
   metafile: true,
   format: 'esm',
   packages: 'external',
-  external: ['node:*', 'cloudflare:*'],
+  external: ['node:*', 'cloudflare:*', '*/page-files.js'],
+  jsx: 'automatic',
+  jsxImportSource: 'preact',
   loader: { '.js': 'text' },
   logLevel: 'error',
 })
@@ -27,10 +30,10 @@ const { metafile } = await build({
 /** By folder: the folders whose values it imports, each with one import that shows it. */
 const imports = new Map()
 for (const [file, { imports: found }] of Object.entries(metafile.inputs)) {
-  if (!file.endsWith('.ts')) continue
+  if (!/\.tsx?$/.test(file)) continue
   for (const { path, external } of found) {
     const [from, to] = [dirname(file), dirname(path)]
-    if (external || from === to || !path.endsWith('.ts')) continue
+    if (external || from === to || !/\.tsx?$/.test(path)) continue
     if (!imports.has(from)) imports.set(from, new Map())
     if (!imports.get(from).has(to)) imports.get(from).set(to, `${file} imports ${path}`)
   }

@@ -230,9 +230,11 @@ export function createApp(options: AppOptions): App {
     },
   }
   const publicEndpoints = endpoints.filter((it) => it.public)
+  const publicFolders = publicEndpoints.flatMap(({ path }) => /^(.*\/)\{\w+\}$/.exec(path)?.[1] ?? [])
   const publicPaths = new Set(publicEndpoints.map(({ path }) => path))
   const isPublic = (asked: string, path: string): boolean =>
-    publicPaths.has(path) && publicEndpoints.some((it) => it.path === path && it.method === asked)
+    (publicPaths.has(path) || publicFolders.some((it) => path.startsWith(it))) &&
+    publicEndpoints.includes(routes.match(asked, path)?.endpoint as Endpoint)
   const server = `patchbay/${version}`
   const nextId = requestIds()
   const dialectOf = (request: Request): Dialect | undefined =>

@@ -1,6 +1,7 @@
 import type { Endpoint } from './http/endpoint.ts'
 import { docsEndpoints } from './routes/docs.ts'
 import { imageEndpoints } from './routes/images.ts'
+import { kindEndpoints } from './routes/kinds.ts'
 import { applianceEndpoints } from './routes/labs/appliances.ts'
 import { labArchiveEndpoints } from './routes/labs/archives.ts'
 import { labDrawingEndpoints } from './routes/labs/drawings.ts'
@@ -20,6 +21,7 @@ import { metricsEndpoints } from './routes/metrics.ts'
 import { nodeEndpoints } from './routes/nodes.ts'
 import { projectEndpoints } from './routes/projects.ts'
 import { serverEndpoints } from './routes/server.ts'
+import { uiEndpoints } from './routes/ui.ts'
 import { applianceVmEndpoints } from './routes/v2/appliance-vm.ts'
 import { computeLinkEndpoints } from './routes/v2/compute-links.ts'
 import { computeSnapshotEndpoints } from './routes/v2/compute-snapshots.ts'
@@ -32,6 +34,7 @@ import { tokenEndpoints } from './routes/v2/tokens.ts'
 
 /** Every endpoint of the service. */
 export const endpoints: readonly Endpoint[] = [
+  ...uiEndpoints,
   ...docsEndpoints,
   ...serverEndpoints,
   ...metricsEndpoints,
@@ -45,6 +48,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labKindActionEndpoints,
   ...labRelayEndpoints,
   ...applianceEndpoints,
+  ...kindEndpoints,
   ...labTemplateEndpoints,
   ...labSymbolEndpoints,
   ...labDrawingEndpoints,

@@ -141,7 +141,9 @@ function notReadable(error: Error): never {
 function sayReady(url: string, data: string, takenOver: LabHost['takenOver']): void {
   // The program that started us may close the pipe after the first line.
   process.stdout.on('error', () => {})
-  process.stdout.write(`Patchbay ${version} is ready on ${url}\n  reference   ${url}/docs\n  data        ${data}\n`)
+  process.stdout.write(
+    `Patchbay ${version} is ready on ${url}\n  labs        ${url}/\n  reference   ${url}/docs\n  data        ${data}\n`,
+  )
   void takenOver?.then(({ projects, runningNodes }) => {
     if (projects === 0) return
     process.stdout.write(`  taken over  ${count(projects, 'project')}, ${count(runningNodes, 'running node')}\n`)

@@ -102,7 +102,8 @@ export class EdgeRouter {
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
     if (endpoint.owner === 'self' && params.project_id !== undefined)
       return this.#toLab(await this.#labOf(params.project_id, endpoint.makesLab === true), request, identity)
-    if (endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
+    // What needs no credentials must not reach the object: anybody may ask for it.
+    if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
     // Refreshes the snapshot beside the feed, which also reports the counts to the object.
     if (endpoint.owner !== 'project' && isFeed(endpoint))

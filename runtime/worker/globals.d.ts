@@ -6,3 +6,9 @@ declare module '*/rapidoc-min.js' {
   const script: string
   export default script
 }
+
+/** The files of the page by name, made by the build. */
+declare module '*/page-files.js' {
+  const files: Readonly<Record<string, string>>
+  export default files
+}

@@ -8,6 +8,7 @@ import type { Dialect } from '../../src/http/dialect.ts'
 import type { Json } from '../../src/http/endpoint.ts'
 import script from '../vendor/rapidoc-min.js'
 import type { Env } from './env.ts'
+import { pageFile } from './page-files.ts'
 
 export const json: Json = (body, status, headers) =>
   new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } })
@@ -60,6 +61,9 @@ export const commonOptions = {
   json,
   peer,
   logins,
-  assets: async (name) => (name === 'rapidoc-min.js' ? assetOf(name, script) : undefined),
+  async assets(name) {
+    const text = name === 'rapidoc-min.js' ? script : pageFile(name)
+    return text === undefined ? undefined : assetOf(name, text)
+  },
   report: (error, requestId) => reportDefect(error, `request ${requestId} failed`),
 } satisfies Partial<AppOptions>

@@ -420,6 +420,10 @@ export interface Calls {
     body: ApplianceInput
     reply: ApplianceImport
   }
+  /** List the kinds of node, with the forms of their settings */
+  'GET /v2/kinds': {
+    reply: LabKind[]
+  }
   /** List the templates, the built-in ones first */
   'GET /v2/templates': {
     reply: LabTemplate[]
@@ -1739,6 +1743,25 @@ export type LabTemplate = {
   usage: string
   /** Whether it is part of Patchbay; such a template cannot be changed */
   builtin: boolean
+}
+
+/** A kind of node, and the form of its settings */
+export type LabKind = {
+  /** Its word in `node_type` */
+  name: string
+  /** The word for a node of the kind, within a sentence */
+  noun: string
+  /** Whether its nodes run from their creation on */
+  is_always_on: boolean
+  can_be_suspended: boolean
+  /** The possible forms of its console */
+  consoles: ('text' | 'screen')[]
+  /** Names of its configurations, the default first */
+  configs: string[]
+  /** Possible values of `console_type` */
+  console_types: string[]
+  /** JSON Schema of the member `properties` of a changed node */
+  settings: Record<string, unknown>
 }
 
 /** Input of a new template */

@@ -39,11 +39,16 @@ export async function assetOf(name: string, body: Asset['body']): Promise<Asset>
 export const pageHeaders = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
 
 /** Answers with an asset, or 304 when the client has it (RFC 9110, 13.1.2); 404 without such an asset. */
-export async function sendAsset(assets: Assets, name: string, request: Request): Promise<Response> {
+export async function sendAsset(
+  assets: Assets,
+  name: string,
+  request: Request,
+  more: Readonly<Record<string, string>> = {},
+): Promise<Response> {
   const asset = await assets(name)
   if (asset === undefined) throw notFound(`There is no file ${name}`)
   const { body, type, etag } = asset
-  const headers = { ...pageHeaders, ETag: etag, 'Cache-Control': 'max-age=86400' }
+  const headers = { ...pageHeaders, ETag: etag, 'Cache-Control': 'max-age=86400', ...more }
   const known = request.headers
     .get('if-none-match')
     ?.split(',')

@@ -151,7 +151,10 @@ export interface Endpoint<
   readonly scope?: 'shared' | 'own'
   /** May be opened as a websocket, on which a ticket is accepted. */
   readonly websocket?: boolean
-  /** Credentials are not asked for; which page asks is looked at all the same. The path has no parameters. */
+  /**
+   * Credentials are not asked for; which page asks is looked at all the same. The path has no parameters, but for its last
+   * segment.
+   */
   readonly public?: boolean
   /** A page for people, to which links of other sites may lead. All other paths are refused to them. */
   readonly page?: boolean

@@ -49,15 +49,6 @@ const self = { owner: 'self', tag: 'reference', scope: 'shared' } as const
 export const docsEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
-    path: '/',
-    ...self,
-    page: true,
-    summary: 'Redirect to the reference page',
-    replies: { 302: { description: 'To /docs' } },
-    handle: () => new Response(null, { status: 302, headers: { Location: '/docs' } }),
-  }),
-  endpoint({
-    method: 'GET',
     path: '/openapi.json',
     ...self,
     summary: 'The OpenAPI 3.1 document of this service',

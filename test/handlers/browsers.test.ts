@@ -101,11 +101,11 @@ test('a body that a form can send is refused where JSON is wanted, when a browse
   expect((await post('/v2/compute/projects', content)).status).toBe(201)
 })
 
-test('a link of another site leads to the reference page, and to nothing else', async () => {
+test('a link of another site leads to the two pages, and to nothing else', async () => {
   const project = await newProject()
   const status = async (path: string, headers: Record<string, string>) => (await browse(path, { headers })).status
   expect(await status('/docs', followed)).toBe(200)
-  expect(await status('/', followed)).toBe(302)
+  expect(await status('/', followed)).toBe(200)
   for (const path of [
     project.v2,
     '/v2/compute/projects',

@@ -1,5 +1,6 @@
 import { expect, inject, test } from 'vitest'
 import type { Diagnosis } from '../../src/model/host.ts'
+import type { LabKind } from '../../src/model/lab/kind.ts'
 import { base, body, newPc, newProject, notByWorker, post, put, send } from '../support/api.ts'
 
 test('answers carry the headers of the service', async () => {
@@ -144,8 +145,32 @@ test('the configuration is reloaded with the statuses of both faces', async () =
   expect(await body(post('/v2/compute/config/reload'))).toEqual({ changed: [], needs_restart: [] })
 })
 
+test('the page of the labs is asked for again each time, and its files are kept for ever', async () => {
+  const page = await send('/')
+  expect(page.headers.get('content-security-policy')).toContain("script-src 'self';")
+  expect(page.headers.get('cache-control')).toBe('no-cache')
+  const [path = ''] = /\/app\/app-[A-Z0-9]{8}\.js/.exec(await page.text()) ?? []
+  const script = await send(path)
+  expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
+  expect(script.headers.get('cache-control')).toContain('immutable')
+  expect(await script.text()).not.toBe('')
+  expect((await send('/app/app-00000000.js')).status).toBe(404)
+  expect((await send('/app/index.html')).status).toBe(400)
+})
+
+test('each kind has a form of its settings', async () => {
+  const kinds = await body<LabKind[]>(send('/v2/kinds'))
+  expect(kinds.map(({ name }) => name)).toContain('machine-emulator')
+  expect(kinds.find(({ name }) => name === 'pc')).toMatchObject({
+    can_be_suspended: true,
+    consoles: ['text'],
+    console_types: ['telnet', 'none'],
+    settings: { type: 'object', properties: { startup_script: { anyOf: [{ type: 'string' }, { type: 'null' }] } } },
+  })
+  for (const { settings } of kinds) expect(settings.properties).not.toHaveProperty('name')
+})
+
 test('the reference page and its document are there', async () => {
-  expect((await send('/')).headers.get('location')).toBe('/docs')
   const page = await send('/docs')
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
   expect(await page.text()).toContain('spec-url="/openapi.json"')

@@ -74,7 +74,7 @@ test('patchbay alone shows what it can do, and every command has a --help', asyn
   })
 })
 
-test('the ready lines name the address, the reference, the data directory and what was taken over', async () => {
+test('the ready lines name the address, the page, the reference, the data directory and what was taken over', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   await start(service, await createPc(service, `/v2/compute/projects/${project_id}`, 1))
@@ -91,6 +91,7 @@ test('the ready lines name the address, the reference, the data directory and wh
   }
   const url = /^Patchbay \S+ is ready on (http:\/\/127\.0\.0\.1:\d+)$/.exec(lines[0] ?? '')?.[1]
   expect(lines.slice(1)).toEqual([
+    `  labs        ${url}/`,
     `  reference   ${url}/docs`,
     `  data        ${service.data}`,
     '  taken over  1 project, 1 running node',

@@ -6,9 +6,11 @@ import { endpoints } from '../../src/routes.ts'
 /** What is about the service that is asked, whatever is behind it. */
 const ofService: readonly string[] = [
   '/',
+  '/app/',
   '/docs',
   '/metrics',
   '/openapi.json',
+  '/schemas/',
   '/v1/config/reload',
   '/v1/version',
   '/v2/appliance',
@@ -18,7 +20,9 @@ const ofService: readonly string[] = [
   '/v2/compute/version',
   '/v2/computes/',
   '/v2/default_symbols',
+  '/v2/imports',
   '/v2/jobs',
+  '/v2/kinds',
   '/v2/projects',
   '/v2/session',
   '/v2/statistics',

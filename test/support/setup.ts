@@ -11,10 +11,13 @@ import { assetsWith } from '../../runtime/node/http/assets.ts'
 import { runAs } from '../../runtime/node/http/caller.ts'
 import { json, listen } from '../../runtime/node/http/server.ts'
 import { WebSockets } from '../../runtime/node/http/websocket.ts'
+import { bundleBrowser } from '../../scripts/bundle-browser.js'
+import { browserFiles } from '../../scripts/bundle-worker.ts'
 import { type App, type AppOptions, createApp } from '../../src/app.ts'
 import { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
+import { assetOf } from '../../src/http/assets.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { niceDynamips, shortBounds } from './dynamips.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
@@ -133,6 +136,8 @@ async function serve(
   undo: Undo[],
 ): Promise<{ app: App; url: string }> {
   const webSockets = new WebSockets()
+  const page = await bundleBrowser()
+  const read = assetsWith('')
   const app = createApp({
     ...own,
     within: runAs,
@@ -147,7 +152,11 @@ async function serve(
     aliases: { vpcs: 'pc' },
     json,
     upgrade: webSockets.upgrade,
-    assets: assetsWith(''),
+    // Of the present sources, whatever was built before.
+    async assets(name) {
+      const text = page.get(name)
+      return text === undefined ? read(name) : assetOf(name, text)
+    },
     report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
   })
   const server = await listen({
@@ -190,6 +199,7 @@ async function appInWorkerd(undo: Undo[]): Promise<string> {
     write: false,
     conditions: ['workerd', 'worker', 'import'],
     external: ['node:*', 'cloudflare:*'],
+    plugins: [browserFiles],
   })
   const mf = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]?.text ?? '' }],

@@ -14,7 +14,7 @@ const starting =
  */
 export function unitFiles(except: readonly string[]): string[] {
   const isOut = new Set(globSync([...except], { cwd: root }))
-  return globSync('test/{src,node}/**/*.test.ts', { cwd: root }).filter(
+  return globSync('test/{src,node,browser}/**/*.test.ts', { cwd: root }).filter(
     (file) => !isOut.has(file) && !starts(join(root, file), new Set()),
   )
 }

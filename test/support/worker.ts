@@ -1,3 +1,4 @@
+import { pageFile } from '../../runtime/worker/page-files.ts'
 import { socketTransport, upgrade } from '../../runtime/worker/sockets.ts'
 import { type App, createApp } from '../../src/app.ts'
 import { fetchTransport } from '../../src/client/transport.ts'
@@ -78,7 +79,10 @@ async function open(env: Env): Promise<App> {
     json: (body, status, headers) =>
       new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } }),
     upgrade,
-    assets: (name) => assetOf(name, '// the script of the reference page'),
+    async assets(name) {
+      const text = name === 'rapidoc-min.js' ? '// the script of the reference page' : pageFile(name)
+      return text === undefined ? undefined : assetOf(name, text)
+    },
     // biome-ignore lint/suspicious/noConsole: the only way out of a worker
     report: (error) => console.error(error),
   })

@@ -2,8 +2,10 @@ import { readFile } from 'node:fs/promises'
 import { join, normalize } from 'node:path'
 import { type Assets, assetOf } from '../../../src/http/assets.ts'
 
-/** In a checkout they are in `runtime/vendor`, in a build in `assets` beside the program. */
-const directory = new URL(import.meta.url.endsWith('.ts') ? '../../vendor/' : './assets/', import.meta.url)
+/** In a build they are in `assets` beside the program, in a checkout in `runtime/vendor` and in the last build. */
+const directories = (import.meta.url.endsWith('.ts') ? ['../../vendor/', '../../../dist/assets/'] : ['./assets/']).map(
+  (it) => new URL(it, import.meta.url),
+)
 const ofWebUi = 'web-ui/'
 
 /** The files that browsers load. Below `web-ui/` those of a directory; empty: none. */
@@ -15,7 +17,12 @@ export const assetsWith =
       return path.startsWith('..') ? undefined : read(name, join(webUi, path))
     }
     // A name, not a path.
-    return /^[\w-]+(\.[\w-]+)+$/.test(name) ? read(name, new URL(name, directory)) : undefined
+    if (!/^[\w-]+(\.[\w-]+)+$/.test(name)) return undefined
+    for (const directory of directories) {
+      const asset = await read(name, new URL(name, directory))
+      if (asset !== undefined) return asset
+    }
+    return undefined
   }
 
 async function read(name: string, path: string | URL): ReturnType<Assets> {

@@ -1,0 +1,24 @@
+import { ConsoleScreen, LabScreen } from './lab/lab-screen.tsx'
+import { LabsScreen } from './labs/labs-screen.tsx'
+import { SignIn } from './labs/sign-in.tsx'
+import { Toasts } from './parts/toasts.tsx'
+import { route } from './state/route.ts'
+import { session } from './state/session.ts'
+
+/** The page: the screen of its address, or the question who the user is. */
+export const App = () => (
+  <>
+    <Screen />
+    <Toasts />
+  </>
+)
+
+function Screen() {
+  if (session.value === undefined) return null
+  if (session.value === null) return <SignIn />
+  const wanted = route.value
+  if (wanted.screen === 'labs') return <LabsScreen />
+  if (wanted.console === true && wanted.node !== undefined)
+    return <ConsoleScreen key={`${wanted.lab}/${wanted.node}`} name={wanted.lab} node={wanted.node} />
+  return <LabScreen key={wanted.lab} name={wanted.lab} />
+}

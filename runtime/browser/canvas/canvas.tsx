@@ -1,0 +1,187 @@
+import { useComputed, useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import type { LabTemplate } from '../../../src/client/patchbay.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
+import { centreOf, onMap, type Point, pathOf, tile, zoomed } from '../map/geometry.ts'
+import { strandsOf } from '../map/strands.ts'
+import { mayEdit } from '../state/session.ts'
+import { Gestures } from './gestures.ts'
+import { LinkShape } from './link-shape.tsx'
+import { NodeShape } from './node-shape.tsx'
+
+/** The media type of a template that is dragged from the palette. */
+export const templateMedia = 'application/x-patchbay-template'
+/** Distance of the dots of the background, pixels of the map. */
+const grid = 20
+
+/** The map of a lab. */
+export function Canvas({ window: lab }: { window: LabWindow }) {
+  const { editor, view, size } = lab
+  const { store } = editor
+  const element = useRef<SVGSVGElement>(null)
+  const gestures = useRef<Gestures>(undefined)
+  gestures.current ??= new Gestures(lab)
+  const { marquee, pointer, hovered } = gestures.current
+  const strands = useComputed(() => strandsOf(store.links.values()))
+  const isOver = useSignal(false)
+
+  const inWindow = ({ clientX, clientY }: { clientX: number; clientY: number }): Point => {
+    const box = element.current?.getBoundingClientRect()
+    return { x: clientX - (box?.left ?? 0), y: clientY - (box?.top ?? 0) }
+  }
+
+  useEffect(() => {
+    const svg = element.current
+    if (svg === null) return
+    const measure = new ResizeObserver(() => {
+      const isFirst = svg.clientWidth > 0 && !lab.isMeasured
+      size.value = { width: svg.clientWidth, height: svg.clientHeight }
+      if (isFirst) {
+        lab.isMeasured = true
+        lab.fit()
+      }
+    })
+    measure.observe(svg)
+    // A listener of the element: the wheel must not scroll the page.
+    const onWheel = (event: WheelEvent) => {
+      event.preventDefault()
+      const { at, scale } = view.value
+      if (event.ctrlKey || event.metaKey)
+        view.value = zoomed(view.value, Math.exp(-event.deltaY / 300), inWindow(event))
+      else {
+        const [dx, dy] = event.shiftKey && event.deltaX === 0 ? [event.deltaY, 0] : [event.deltaX, event.deltaY]
+        view.value = { scale, at: { x: at.x + dx / scale, y: at.y + dy / scale } }
+      }
+    }
+    svg.addEventListener('wheel', onWheel, { passive: false })
+    return () => {
+      measure.disconnect()
+      svg.removeEventListener('wheel', onWheel)
+    }
+  }, [])
+
+  const transform = useComputed(() => `scale(${view.value.scale}) translate(${-view.value.at.x} ${-view.value.at.y})`)
+  const background = useComputed(() => {
+    const { at, scale } = view.value
+    return `translate(${-at.x * scale} ${-at.y * scale}) scale(${scale})`
+  })
+  const drop = (event: DragEvent) => {
+    isOver.value = false
+    const id = event.dataTransfer?.getData(templateMedia)
+    const template = editor.templates.value.find((it: LabTemplate) => it.template_id === id)
+    if (template === undefined) return
+    event.preventDefault()
+    void editor.add(template, onMap(view.value, inWindow(event)))
+  }
+  const gesture = gestures.current
+  const isEmpty = store.project.value !== undefined && store.nodes.ids.value.length === 0
+  return (
+    <div class={`canvas${isOver.value ? ' is-over' : ''}${lab.drawing.value === undefined ? '' : ' is-drawing'}`}>
+      <svg
+        ref={element}
+        role="application"
+        aria-label="Map of the lab. Tab goes through nodes and links; ? shows the keys."
+        onPointerDown={(event) => gesture.down(event, inWindow(event))}
+        onPointerMove={(event) => gesture.move(event, inWindow(event))}
+        onPointerUp={(event) => gesture.up(event, inWindow(event))}
+        onPointerCancel={() => gesture.cancel()}
+        onPointerLeave={() => gesture.leave()}
+        onDblClick={(event) => gesture.doubleClick(event)}
+        onFocusIn={(event) => gesture.focus(event)}
+        onContextMenu={(event) => event.preventDefault()}
+        onDragOver={(event) => {
+          if (!mayEdit() || event.dataTransfer?.types.includes(templateMedia) !== true) return
+          event.preventDefault()
+          isOver.value = true
+        }}
+        onDragLeave={() => {
+          isOver.value = false
+        }}
+        onDrop={drop}
+      >
+        <defs>
+          <pattern id="grid" width={grid} height={grid} patternUnits="userSpaceOnUse" patternTransform={background}>
+            <circle class="grid-dot" cx="1" cy="1" r="1" />
+          </pattern>
+        </defs>
+        <rect class="background" width="100%" height="100%" fill="url(#grid)" />
+        <g transform={transform}>
+          <Drawings window={lab} />
+          {store.links.ids.value.map((id) => (
+            <LinkShape key={id} id={id} editor={editor} strands={strands} hasLabels={lab.hasLabels.value} />
+          ))}
+          {store.nodes.ids.value.map((id) => (
+            <NodeShape key={id} id={id} editor={editor} />
+          ))}
+          <Handles window={lab} hovered={hovered.value} />
+          <NewLink window={lab} pointer={pointer.value} />
+          {marquee.value !== undefined && <rect class="marquee" {...marquee.value} />}
+        </g>
+      </svg>
+      {isEmpty && (
+        <div class="empty-map">
+          <h2>An empty lab</h2>
+          <p>
+            {mayEdit()
+              ? 'Drag nodes from the left onto the map, then draw links from the dots at their edges.'
+              : 'There are no nodes in this lab yet.'}
+          </p>
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** The drawings of other programs, as pictures: an SVG of a user never becomes a part of the page. */
+function Drawings({ window: { editor } }: { window: LabWindow }) {
+  return (
+    <>
+      {editor.store.drawings.values().map(({ drawing_id, svg, x, y, rotation }) => {
+        const [, width = '100', height = '100'] =
+          /<svg\b[^>]*?\bwidth="([\d.]+)"[^>]*?\bheight="([\d.]+)"/.exec(svg) ??
+          /<svg\b[^>]*?\bheight="([\d.]+)"[^>]*?\bwidth="([\d.]+)"/.exec(svg)?.toReversed() ??
+          []
+        return (
+          <image
+            key={drawing_id}
+            href={`data:image/svg+xml,${encodeURIComponent(svg)}`}
+            x={x}
+            y={y}
+            width={width}
+            height={height}
+            transform={rotation === 0 ? undefined : `rotate(${rotation} ${x} ${y})`}
+          />
+        )
+      })}
+    </>
+  )
+}
+
+const handlePlaces: readonly Point[] = [
+  { x: tile / 2, y: -2 },
+  { x: tile + 2, y: tile / 2 },
+  { x: tile / 2, y: tile + 2 },
+  { x: -2, y: tile / 2 },
+]
+
+/** The dots at the edges of a node from which links are drawn. */
+function Handles({ window: { editor, drawing }, hovered }: { window: LabWindow; hovered: string | undefined }) {
+  const [selected, ...others] = editor.selectedNodes
+  const id = hovered ?? (others.length === 0 ? selected?.node_id : undefined)
+  if (!mayEdit() || drawing.value !== undefined || id === undefined || !editor.store.nodes.has(id)) return null
+  const { x, y } = editor.placeOf(id).value
+  return (
+    <g class="handles" transform={`translate(${x} ${y})`} data-node={id}>
+      {handlePlaces.map((at) => (
+        <circle key={`${at.x} ${at.y}`} data-handle={id} cx={at.x} cy={at.y} r="6" />
+      ))}
+    </g>
+  )
+}
+
+/** The link that is being drawn. */
+function NewLink({ window: { editor, drawing }, pointer }: { window: LabWindow; pointer: Point | undefined }) {
+  const from = drawing.value?.from
+  if (from === undefined || pointer === undefined) return null
+  return <path class="new-link" d={pathOf({ from: centreOf(editor.placeOf(from).value), to: pointer })} />
+}

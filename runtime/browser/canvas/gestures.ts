@@ -1,0 +1,220 @@
+import { signal } from '@preact/signals'
+import type { LabWindow } from '../editing/lab-window.ts'
+import { type Box, boxBetween, centreOf, onMap, type Point, snapped, touches, zoomed } from '../map/geometry.ts'
+import { mayEdit } from '../state/session.ts'
+
+/** Movement below this is a click, pixels of the window. */
+const clickDistance = 4
+/** Grid on which dragged nodes stay, pixels of the map. */
+const grid = 10
+
+/** What the pointer is doing. Places are of the window, unless they say otherwise. */
+type Gesture =
+  | { readonly kind: 'pan'; last: Point }
+  | { readonly kind: 'marquee'; readonly from: Point; readonly before: ReadonlySet<string> }
+  | {
+      readonly kind: 'move'
+      readonly from: Point
+      readonly places: ReadonlyMap<string, Point>
+      readonly wasSelected: boolean
+      readonly id: string
+      isMoving: boolean
+    }
+  | { readonly kind: 'link'; readonly start: Point }
+  | { readonly kind: 'pinch'; distance: number; middle: Point }
+
+/** Turns what the pointer does on the map into selections and edits. */
+export class Gestures {
+  /** The rectangle that selects, on the map. */
+  readonly marquee = signal<Box | undefined>(undefined)
+  /** Where the pointer is, on the map, while a link is drawn. */
+  readonly pointer = signal<Point | undefined>(undefined)
+  /** The node below the pointer. */
+  readonly hovered = signal<string | undefined>(undefined)
+  readonly #window: LabWindow
+  readonly #touches = new Map<number, Point>()
+  #gesture: Gesture | undefined
+  /** Whether the focus comes by the pointer: it then selects nothing. */
+  #isPressed = false
+
+  constructor(window: LabWindow) {
+    this.#window = window
+  }
+
+  down(event: PointerEvent, at: Point): void {
+    const { editor, view, drawing } = this.#window
+    const { node, link, handle } = targetOf(event)
+    const svg = event.currentTarget as Element
+    this.#isPressed = true
+    if (event.pointerType === 'touch' && this.#touch(event, at)) return
+    const isPan = event.button === 1 || event.button === 2 || (event.button === 0 && event.altKey)
+    // Not for a node or a link: they would get no focus and no double click.
+    if (isPan || handle !== undefined || (node === undefined && link === undefined))
+      svg.setPointerCapture(event.pointerId)
+    if (isPan) this.#gesture = { kind: 'pan', last: at }
+    else if (drawing.value !== undefined) {
+      // A link that the keyboard or a menu began ends at the node that is clicked.
+      if (node === undefined) drawing.value = undefined
+      else this.#connect(node)
+    } else if (handle !== undefined) {
+      this.#window.connectFrom(handle)
+      this.pointer.value = onMap(view.value, at)
+      this.#gesture = { kind: 'link', start: at }
+    } else if (node !== undefined) {
+      const wasSelected = editor.selection.value.has(node)
+      if (event.shiftKey || event.ctrlKey) editor.toggle(node)
+      else if (!wasSelected) editor.select([node])
+      const moved = mayEdit() ? editor.selectedNodes.filter(({ locked }) => !locked) : []
+      const places = new Map(moved.map((it) => [it.node_id, editor.placeOf(it.node_id).value]))
+      this.#gesture = { kind: 'move', from: at, places, wasSelected, id: node, isMoving: false }
+    } else if (link !== undefined) {
+      if (event.shiftKey || event.ctrlKey) editor.toggle(link)
+      else editor.select([link])
+    } else if (event.pointerType === 'touch') this.#gesture = { kind: 'pan', last: at }
+    else {
+      const before = event.shiftKey ? editor.selection.value : new Set<string>()
+      this.#gesture = { kind: 'marquee', from: onMap(view.value, at), before }
+    }
+  }
+
+  move(event: PointerEvent, at: Point): void {
+    const { editor, view, drawing } = this.#window
+    const gesture = this.#gesture
+    if (drawing.value !== undefined) this.pointer.value = onMap(view.value, at)
+    if (event.pointerType === 'mouse' && gesture === undefined) this.hovered.value = targetOf(event).node
+    if (gesture === undefined) return
+    // It was released outside of the map.
+    if (event.pointerType === 'mouse' && event.buttons === 0) return this.up(event, at)
+    switch (gesture.kind) {
+      case 'pan': {
+        const { at: old, scale } = view.value
+        view.value = {
+          scale,
+          at: { x: old.x - (at.x - gesture.last.x) / scale, y: old.y - (at.y - gesture.last.y) / scale },
+        }
+        gesture.last = at
+        return
+      }
+      case 'marquee': {
+        const box = boxBetween(gesture.from, onMap(view.value, at))
+        this.marquee.value = box
+        const inside = editor.store.nodes.values().filter((it) => touches(it, box))
+        editor.select([...gesture.before, ...inside.map((it) => it.node_id)])
+        return
+      }
+      case 'move': {
+        const [dx, dy] = [at.x - gesture.from.x, at.y - gesture.from.y]
+        if (!gesture.isMoving && Math.hypot(dx, dy) < clickDistance) return
+        if (!gesture.isMoving) (event.currentTarget as Element).setPointerCapture(event.pointerId)
+        gesture.isMoving = true
+        this.hovered.value = undefined
+        const { scale } = view.value
+        const places = [...gesture.places].map(([id, { x, y }]) => {
+          const place = { x: x + dx / scale, y: y + dy / scale }
+          return [id, event.altKey ? place : snapped(place, grid)] as const
+        })
+        return editor.drag(new Map(places))
+      }
+      case 'pinch':
+        return this.#pinch(event, at, gesture)
+    }
+  }
+
+  up(event: PointerEvent, at: Point): void {
+    const { editor } = this.#window
+    const gesture = this.#gesture
+    this.#touches.delete(event.pointerId)
+    this.#gesture = undefined
+    this.#isPressed = false
+    this.marquee.value = undefined
+    if (gesture?.kind === 'link') {
+      // The pointer is captured: what is below it is asked of the document.
+      const below = document.elementFromPoint(event.clientX, event.clientY)
+      const node = below?.closest<SVGElement>('[data-node]')?.dataset.node
+      const isClick = Math.hypot(at.x - gesture.start.x, at.y - gesture.start.y) < clickDistance
+      // After a click on a dot the link goes on to the next click.
+      if (isClick) return
+      if (node === undefined) this.#window.drawing.value = undefined
+      else this.#connect(node)
+    } else if (gesture?.kind === 'move') {
+      if (gesture.isMoving) void editor.drop()
+      else if (!event.shiftKey && !event.ctrlKey && gesture.wasSelected) editor.select([gesture.id])
+    } else if (gesture?.kind === 'marquee') {
+      const end = onMap(this.#window.view.value, at)
+      const isClick = Math.hypot(end.x - gesture.from.x, end.y - gesture.from.y) < clickDistance
+      if (isClick && gesture.before.size === 0) editor.select([])
+    }
+  }
+
+  cancel(): void {
+    if (this.#gesture?.kind === 'move') this.#window.editor.drag(new Map())
+    this.#gesture = undefined
+    this.#isPressed = false
+    this.#touches.clear()
+    this.marquee.value = undefined
+  }
+
+  leave(): void {
+    this.hovered.value = undefined
+  }
+
+  doubleClick(event: MouseEvent): void {
+    const { node } = targetOf(event)
+    if (node !== undefined && mayEdit()) this.#window.consoles.open(node)
+  }
+
+  /** The keyboard goes from node to node: what has the focus is selected. */
+  focus(event: FocusEvent): void {
+    if (this.#isPressed) return
+    const { node, link } = targetOf(event)
+    const { editor, drawing } = this.#window
+    const id = node ?? link
+    if (id === undefined) return
+    if (drawing.value === undefined) editor.select([id])
+    else if (node !== undefined) this.pointer.value = centreOf(editor.placeOf(node).value)
+  }
+
+  /** Ends the link that is being drawn at a node. */
+  #connect(node: string): void {
+    this.pointer.value = undefined
+    this.#window.connectTo(node)
+  }
+
+  /** The second finger zooms. */
+  #touch(event: PointerEvent, at: Point): boolean {
+    this.#touches.set(event.pointerId, at)
+    const [a, b, ...more] = [...this.#touches.values()]
+    if (a === undefined || b === undefined || more.length > 0) return false
+    if (this.#gesture?.kind === 'move') this.#window.editor.drag(new Map())
+    this.#gesture = { kind: 'pinch', distance: Math.hypot(a.x - b.x, a.y - b.y), middle: middleOf(a, b) }
+    return true
+  }
+
+  #pinch(event: PointerEvent, at: Point, gesture: Extract<Gesture, { kind: 'pinch' }>): void {
+    this.#touches.set(event.pointerId, at)
+    const [a, b] = [...this.#touches.values()]
+    if (a === undefined || b === undefined) return
+    const [distance, middle] = [Math.hypot(a.x - b.x, a.y - b.y), middleOf(a, b)]
+    const { view } = this.#window
+    const { at: old, scale } = view.value
+    const moved = {
+      x: old.x - (middle.x - gesture.middle.x) / scale,
+      y: old.y - (middle.y - gesture.middle.y) / scale,
+    }
+    view.value = zoomed({ scale, at: moved }, distance / gesture.distance, middle)
+    gesture.distance = distance
+    gesture.middle = middle
+  }
+}
+
+const middleOf = (a: Point, b: Point): Point => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 })
+
+/** What an event on the map is about. */
+function targetOf({ target }: Event): { node?: string; link?: string; handle?: string } {
+  const element = target instanceof Element ? target : null
+  const of = (name: 'node' | 'link' | 'handle') => {
+    const id = element?.closest<SVGElement>(`[data-${name}]`)?.dataset[name]
+    return id === undefined ? {} : { [name]: id }
+  }
+  return { ...of('node'), ...of('link'), ...of('handle') }
+}

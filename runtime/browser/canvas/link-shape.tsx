@@ -1,0 +1,80 @@
+import { type ReadonlySignal, useComputed } from '@preact/signals'
+import type { LabEditor } from '../editing/lab-editor.ts'
+import { shortImpairment } from '../links/impairment.ts'
+import { verdictOf } from '../links/verdict.ts'
+import { along, labelPlaces, lineBetween, pathOf, type Strand } from '../map/geometry.ts'
+import { portName, shortPortName } from '../map/ports.ts'
+
+interface LinkProps {
+  readonly id: string
+  readonly editor: LabEditor
+  readonly strands: ReadonlySignal<ReadonlyMap<string, Strand>>
+  readonly hasLabels: boolean
+}
+
+const alone: Strand = { index: 0, count: 1 }
+
+/** A link on the map: its line by its verdict, the names of its ports, and its impairment. */
+export function LinkShape({ id, editor, strands, hasLabels }: LinkProps) {
+  const { nodes, links } = editor.store
+  const row = links.row(id)
+  const ends = row?.peek().nodes
+  const [from, to] = [ends?.[0]?.node_id ?? '', ends?.[1]?.node_id ?? '']
+  const line = useComputed(() =>
+    lineBetween(editor.placeOf(from).value, editor.placeOf(to).value, strands.value.get(id) ?? alone),
+  )
+  const data = useComputed(() => pathOf(line.value))
+  if (row === undefined || ends?.[0] === undefined || ends[1] === undefined) return null
+  const link = row.value
+  const [a, b] = [nodes.get(from), nodes.get(to)]
+  const { grade, sentence } = verdictOf(link)
+  const isSelected = editor.selection.value.has(id)
+  const impairment = shortImpairment(link)
+  const title = `Link ${a?.name} ${portName(a, ends[0])} to ${b?.name} ${portName(b, ends[1])}: ${sentence}`
+  return (
+    <g
+      class={`link is-${grade}${link.suspend ? ' is-suspended' : ''}${isSelected ? ' is-selected' : ''}`}
+      data-link={id}
+      role="button"
+      tabindex={0}
+      aria-pressed={isSelected}
+      aria-label={title}
+    >
+      <path class="reach" d={data} />
+      <path class="line" d={data} />
+      {(hasLabels || isSelected) && (
+        <>
+          <PortLabel line={line} end={0} text={shortPortName(a, ends[0])} />
+          <PortLabel line={line} end={1} text={shortPortName(b, ends[1])} />
+        </>
+      )}
+      {(impairment !== '' || link.suspend) && <Badge line={line} text={link.suspend ? 'suspended' : impairment} />}
+    </g>
+  )
+}
+
+type LineSignal = ReadonlySignal<ReturnType<typeof lineBetween>>
+
+function PortLabel({ line, end, text }: { line: LineSignal; end: 0 | 1; text: string }) {
+  const x = useComputed(() => labelPlaces(line.value)[end].x)
+  const y = useComputed(() => labelPlaces(line.value)[end].y)
+  return (
+    <text class="port" x={x} y={y}>
+      {text}
+    </text>
+  )
+}
+
+function Badge({ line, text }: { line: LineSignal; text: string }) {
+  const transform = useComputed(() => {
+    const { x, y } = along(line.value, 0.5)
+    return `translate(${x} ${y})`
+  })
+  const width = text.length * 6.4 + 14
+  return (
+    <g class="badge" transform={transform}>
+      <rect x={-width / 2} y={-10} width={width} height={20} rx="10" />
+      <text>{text}</text>
+    </g>
+  )
+}

@@ -1,0 +1,59 @@
+import { useComputed } from '@preact/signals'
+import type { LabNode } from '../../../src/client/patchbay.ts'
+import type { LabEditor } from '../editing/lab-editor.ts'
+import { tile } from '../map/geometry.ts'
+import { isBuiltIn, symbolUrl } from './symbols.tsx'
+
+/** Characters of a name that fit below a tile. */
+const maxName = 22
+
+/** A node on the map: its symbol, its state and its name. */
+export function NodeShape({ id, editor }: { id: string; editor: LabEditor }) {
+  const row = editor.store.nodes.row(id)
+  const place = editor.placeOf(id)
+  // The attribute follows the place by itself: a move draws nothing else again.
+  const transform = useComputed(() => `translate(${place.value.x} ${place.value.y})`)
+  if (row === undefined) return null
+  const node = row.value
+  const isSelected = editor.selection.value.has(id)
+  const others = editor.store.presence.values().filter(({ selection }) => selection.includes(id))
+  return (
+    <g
+      class={`node is-${node.status}${isSelected ? ' is-selected' : ''}${node.status_reason === null ? '' : ' has-trouble'}`}
+      transform={transform}
+      data-node={id}
+      role="button"
+      tabindex={0}
+      aria-pressed={isSelected}
+      aria-label={labelOf(node)}
+    >
+      <rect class="tile" width={tile} height={tile} rx="12" />
+      <NodeSymbol node={node} />
+      <circle class="status" cx={tile - 5} cy={5} r="6.500" />
+      <text class="name" x={tile / 2} y={tile + 19}>
+        {node.name.length > maxName ? `${node.name.slice(0, maxName - 1)}…` : node.name}
+      </text>
+      {others.length > 0 && (
+        <text class="others" x={tile / 2} y={-8}>
+          {others
+            .map(({ name }) => name)
+            .join(', ')
+            .slice(0, maxName)}
+        </text>
+      )}
+    </g>
+  )
+}
+
+function NodeSymbol({ node }: { node: LabNode }) {
+  const name = node.symbol ?? 'computer'
+  const at = { x: 10, y: 10, width: tile - 20, height: tile - 20 }
+  return isBuiltIn(name) ? (
+    <use class="symbol" href={`#symbol-${name}`} {...at} />
+  ) : (
+    <image href={symbolUrl(name)} {...at} />
+  )
+}
+
+const labelOf = ({ name, node_type, status, status_reason }: LabNode): string =>
+  `${name}, ${node_type}, ${status}${status_reason === null ? '' : `: ${status_reason}`}`

@@ -1,0 +1,16 @@
+import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
+
+/** The built-in symbols, for `<use>`: their colours are those of the theme. The shapes are texts of this program, not of users. */
+export const SymbolDefinitions = () => (
+  <svg class="symbol-definitions" aria-hidden="true">
+    {Object.entries(symbolShapes).map(([id, shape]) => (
+      <symbol key={id} id={`symbol-${id}`} viewBox="0 0 60 60" dangerouslySetInnerHTML={{ __html: shape }} />
+    ))}
+  </svg>
+)
+
+/** Whether a symbol is built in; the service has the picture of any other. */
+export const isBuiltIn = (name: string): boolean => Object.hasOwn(symbolShapes, name)
+
+/** The address of the picture of a symbol. */
+export const symbolUrl = (name: string): string => `/v2/symbols/${encodeURIComponent(name)}/raw`

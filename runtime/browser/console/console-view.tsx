@@ -1,0 +1,115 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { pause } from '../../../src/async/pause.ts'
+import type { LabNode } from '../../../src/client/patchbay.ts'
+import { client } from '../state/client.ts'
+import { theme } from '../state/theme.ts'
+import type { OpenTerminal } from './terminal.ts'
+
+/** Time between two tries to connect, ms. */
+const retryMs = 1000
+
+interface ConsoleProps {
+  readonly node: LabNode
+  /** Whether its tab is shown. */
+  readonly isShown: boolean
+  /** Told of output. */
+  readonly onOutput: () => void
+}
+
+/** The console of a node. It connects again, with the scroll-back, when the connection is lost or the node starts again. */
+export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
+  const element = useRef<HTMLDivElement>(null)
+  const terminal = useRef<OpenTerminal>(undefined)
+  const input = useRef<(text: string) => void>(() => {})
+  const state = useSignal<'loading' | 'open' | 'closed'>('loading')
+  const told = useRef(onOutput)
+  told.current = onOutput
+  const { project_id, node_id, name } = node
+  const isRunning = node.status === 'started'
+
+  useEffect(() => {
+    const over = new AbortController()
+    const observer = new ResizeObserver(() => {
+      if (element.current !== null && element.current.clientHeight > 0) terminal.current?.fit()
+    })
+    void (async () => {
+      const { openTerminal } = await import('./terminal.ts')
+      if (over.signal.aborted || element.current === null) return
+      terminal.current = openTerminal(element.current, {
+        isDark: isDarkNow(),
+        label: `Console of ${name}`,
+        onInput: (text) => input.current(text),
+      })
+      observer.observe(element.current)
+      terminal.current.fit()
+      terminal.current.focus()
+      state.value = 'closed'
+    })()
+    return () => {
+      over.abort()
+      observer.disconnect()
+      terminal.current?.close()
+      terminal.current = undefined
+    }
+  }, [node_id])
+
+  const isLoaded = state.value !== 'loading'
+  useEffect(() => {
+    if (!isLoaded || !isRunning) return
+    const over = new AbortController()
+    const connect = async () => {
+      const streams = await client.console({ project: project_id, node: node_id }, { signal: over.signal })
+      const writer = streams.writable.getWriter()
+      input.current = (text) => void writer.write(text).catch(() => {})
+      // The service sends the scroll-back again.
+      terminal.current?.reset()
+      state.value = 'open'
+      const reader = streams.readable.getReader()
+      over.signal.addEventListener('abort', () => streams.close())
+      for (;;) {
+        const { done, value } = await reader.read()
+        if (done) return
+        told.current()
+        await terminal.current?.write(value)
+      }
+    }
+    void (async () => {
+      while (!over.signal.aborted) {
+        await connect().catch(() => {})
+        input.current = () => {}
+        if (over.signal.aborted) return
+        state.value = 'closed'
+        await pause(retryMs, over.signal)
+      }
+    })()
+    return () => {
+      over.abort()
+      input.current = () => {}
+    }
+  }, [isLoaded, isRunning, project_id, node_id])
+
+  useEffect(() => {
+    terminal.current?.setDark(isDarkNow())
+  }, [theme.value])
+  useEffect(() => {
+    if (!isShown) return
+    terminal.current?.fit()
+    terminal.current?.focus()
+  }, [isShown, isLoaded])
+
+  const hint = !isRunning
+    ? `${name} does not run. Start it to use its console.`
+    : state.value === 'closed'
+      ? 'Connecting …'
+      : undefined
+  return (
+    <div class={isShown ? 'console' : 'console is-behind'}>
+      {hint !== undefined && <p class="console-hint">{hint}</p>}
+      <div class="console-screen" ref={element} />
+    </div>
+  )
+}
+
+const isDarkNow = (): boolean =>
+  theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches)

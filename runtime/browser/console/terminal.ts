@@ -1,0 +1,80 @@
+import { FitAddon } from '@xterm/addon-fit'
+import { type ITheme, Terminal } from '@xterm/xterm'
+
+// Loaded when the first console is opened: it is larger than the rest of the page.
+
+const [light, dark]: readonly [ITheme, ITheme] = [
+  { background: '#fbfcfd', foreground: '#1d2329', cursor: '#1d2329', selectionBackground: '#b9d9e4' },
+  { background: '#0f1316', foreground: '#d7dee4', cursor: '#d7dee4', selectionBackground: '#2c5563' },
+]
+/** Bytes that may wait for the terminal before the reader pauses. */
+const maxWaiting = 256 * 1024
+
+export interface OpenTerminal {
+  /** Resolves when the terminal has room for more. */
+  write(data: Uint8Array | string): Promise<void>
+  reset(): void
+  focus(): void
+  setDark(isDark: boolean): void
+  /** Fits the text to the size of the element. */
+  fit(): void
+  /** The text of the whole scroll-back. */
+  text(): string
+  close(): void
+}
+
+/** A terminal in an element. `onInput` gets what the user types and pastes. */
+export function openTerminal(
+  element: HTMLElement,
+  { isDark, label, onInput }: { isDark: boolean; label: string; onInput: (data: string) => void },
+): OpenTerminal {
+  const terminal = new Terminal({
+    fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
+    fontSize: 13,
+    scrollback: 5000,
+    theme: isDark ? dark : light,
+    // Guests may print any escape sequence: none changes the title, or opens a window.
+    windowOptions: {},
+  })
+  const fitter = new FitAddon()
+  terminal.loadAddon(fitter)
+  terminal.open(element)
+  terminal.textarea?.setAttribute('aria-label', label)
+  terminal.onData(onInput)
+  terminal.attachCustomKeyEventHandler((event) => {
+    if (event.type !== 'keydown' || !event.ctrlKey || !event.shiftKey) return true
+    // The browser pastes by Ctrl-Shift-V itself.
+    if (event.code === 'KeyV') return false
+    if (event.code !== 'KeyC') return true
+    event.preventDefault()
+    void navigator.clipboard?.writeText(terminal.getSelection())
+    return false
+  })
+  let waiting = 0
+  return {
+    write(data) {
+      waiting += data.length
+      return new Promise((resolve) => {
+        const hasRoom = waiting < maxWaiting
+        terminal.write(data, () => {
+          waiting -= data.length
+          if (!hasRoom) resolve()
+        })
+        if (hasRoom) resolve()
+      })
+    },
+    reset: () => terminal.reset(),
+    focus: () => terminal.focus(),
+    setDark(isNowDark) {
+      terminal.options.theme = isNowDark ? dark : light
+    },
+    fit: () => fitter.fit(),
+    text() {
+      const { active } = terminal.buffer
+      return Array.from({ length: active.length }, (_, line) => active.getLine(line)?.translateToString(true) ?? '')
+        .join('\n')
+        .trimEnd()
+    },
+    close: () => terminal.dispose(),
+  }
+}

@@ -1,0 +1,121 @@
+import { mayEdit } from '../state/session.ts'
+import type { LabWindow } from './lab-window.ts'
+
+/** Something that a user does by a key, or by the command bar. */
+export interface Command {
+  readonly id: string
+  readonly title: string
+  /** Keys, such as `Ctrl+Z`; on a Mac Ctrl is Cmd. The first is shown. */
+  readonly keys?: readonly string[]
+  /** Whether it changes the lab. */
+  readonly isEdit?: boolean
+  /** Absent: always. */
+  readonly isPossible?: (window: LabWindow) => boolean
+  readonly run: (window: LabWindow) => void
+}
+
+const hasNodes = ({ editor }: LabWindow) => editor.selectedNodes.length > 0
+const hasOneNode = ({ editor }: LabWindow) => editor.selection.value.size === 1 && editor.selectedNodes.length === 1
+const selectedIds = ({ editor }: LabWindow) => editor.selectedNodes.map((it) => it.node_id)
+/** Distance of one press of an arrow key, and with Shift, pixels. */
+const [step, smallStep] = [20, 1]
+const arrows = { Left: [-1, 0], Right: [1, 0], Up: [0, -1], Down: [0, 1] } as const
+
+/** Every command of a lab, in the order of the command bar. */
+export const commands: readonly Command[] = [
+  {
+    ...{ id: 'start', title: 'Start selected nodes', keys: ['S'], isEdit: true, isPossible: hasNodes },
+    run: (window) => void window.editor.act('start', selectedIds(window)),
+  },
+  {
+    ...{ id: 'stop', title: 'Stop selected nodes', keys: ['X'], isEdit: true, isPossible: hasNodes },
+    run: (window) => void window.editor.act('stop', selectedIds(window)),
+  },
+  {
+    ...{ id: 'start-all', title: 'Start all nodes', keys: ['Ctrl+Enter'], isEdit: true },
+    run: ({ editor }) => void editor.act('start'),
+  },
+  {
+    ...{ id: 'stop-all', title: 'Stop all nodes', isEdit: true },
+    run: ({ editor }) => void editor.act('stop'),
+  },
+  {
+    ...{ id: 'console', title: 'Open console', keys: ['Enter', 'O'], isEdit: true, isPossible: hasNodes },
+    run: (window) => {
+      for (const id of selectedIds(window)) window.consoles.open(id)
+    },
+  },
+  {
+    ...{ id: 'connect', title: 'Draw a link from the node', keys: ['C'], isEdit: true, isPossible: hasOneNode },
+    run: (window) => window.connectFrom(selectedIds(window)[0]),
+  },
+  {
+    ...{ id: 'rename', title: 'Rename the node', keys: ['F2'], isEdit: true, isPossible: hasOneNode },
+    run: (window) => window.focusOn('node-name'),
+  },
+  {
+    ...{ id: 'delete', title: 'Delete selected', keys: ['Delete', 'Backspace'], isEdit: true },
+    isPossible: ({ editor }) => editor.selection.value.size > 0,
+    run: ({ editor }) => void editor.removeSelected(),
+  },
+  { ...{ id: 'undo', title: 'Undo', keys: ['Ctrl+Z'], isEdit: true }, run: ({ editor }) => void editor.undo() },
+  {
+    ...{ id: 'redo', title: 'Redo', keys: ['Ctrl+Shift+Z', 'Ctrl+Y'], isEdit: true },
+    run: ({ editor }) => void editor.redo(),
+  },
+  {
+    ...{ id: 'select-all', title: 'Select all nodes', keys: ['Ctrl+A'] },
+    run: ({ editor }) => editor.select(editor.store.nodes.ids.value),
+  },
+  { ...{ id: 'fit', title: 'Show the whole lab', keys: ['F'] }, run: (window) => window.fit() },
+  { ...{ id: 'zoom-in', title: 'Zoom in', keys: ['+', '='] }, run: (window) => window.zoom(1.25) },
+  { ...{ id: 'zoom-out', title: 'Zoom out', keys: ['-'] }, run: (window) => window.zoom(0.8) },
+  {
+    ...{ id: 'labels', title: 'Show or hide names of ports', keys: ['L'] },
+    run: (window) => {
+      window.hasLabels.value = !window.hasLabels.value
+    },
+  },
+  {
+    ...{ id: 'list', title: 'Show the lab as a list, or as a map', keys: ['T'] },
+    run: (window) => {
+      window.isList.value = !window.isList.value
+    },
+  },
+  { ...{ id: 'find', title: 'Find a node or a command', keys: ['Ctrl+K', '/'] }, run: (window) => window.openBar() },
+  { ...{ id: 'keys', title: 'Show all keys', keys: ['?'] }, run: (window) => window.showKeys() },
+  { ...{ id: 'escape', title: 'Cancel, select nothing', keys: ['Escape'] }, run: (window) => window.escape() },
+  ...Object.entries(arrows).flatMap(([arrow, [x, y]]): Command[] => [
+    {
+      ...{ id: `move-${arrow}`, title: `Move selected nodes (${arrow})`, keys: [`Arrow${arrow}`], isEdit: true },
+      isPossible: hasNodes,
+      run: ({ editor }) => editor.nudge(x * step, y * step),
+    },
+    {
+      ...{ id: `nudge-${arrow}`, title: `Move by a pixel (${arrow})`, keys: [`Shift+Arrow${arrow}`], isEdit: true },
+      isPossible: hasNodes,
+      run: ({ editor }) => editor.nudge(x * smallStep, y * smallStep),
+    },
+  ]),
+]
+
+/** Whether the user may do a command now. */
+export const isEnabled = ({ isEdit, isPossible }: Command, window: LabWindow): boolean =>
+  (isEdit !== true || mayEdit()) && (isPossible?.(window) ?? true)
+
+/** The part of a KeyboardEvent that names a key. */
+export type KeyPress = Pick<KeyboardEvent, 'key' | 'ctrlKey' | 'metaKey' | 'shiftKey' | 'altKey'>
+
+/** The name of a pressed key, as commands have it. Shift is named with keys that have no character of their own for it. */
+export function keyOf({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyPress): string {
+  const isLetter = /^[a-z]$/i.test(key)
+  const name = isLetter ? key.toUpperCase() : key
+  const hasShift = shiftKey && (isLetter || key.length > 1)
+  return `${altKey ? 'Alt+' : ''}${ctrlKey || metaKey ? 'Ctrl+' : ''}${hasShift ? 'Shift+' : ''}${name}`
+}
+
+/** The command of a key. */
+export function commandOf(press: KeyPress): Command | undefined {
+  const key = keyOf(press)
+  return commands.find(({ keys }) => keys?.includes(key))
+}

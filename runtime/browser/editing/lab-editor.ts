@@ -1,0 +1,268 @@
+import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import type {
+  LabKind,
+  LabLinkEnd,
+  LabLinkUpdate,
+  LabNode,
+  LabNodeUpdate,
+  LabTemplate,
+  Patchbay,
+} from '../../../src/client/patchbay.ts'
+import { type Point, tile } from '../map/geometry.ts'
+import type { LabStore } from '../state/lab-store.ts'
+import { notify, notifyError } from '../state/notices.ts'
+
+/** Time after the last key at which nodes that keys moved are where they are, ms. */
+const nudgeMs = 400
+
+export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
+
+/** What a user does at a lab. Every change is a request; the feed brings its effect. A refusal is shown, and changes nothing. */
+export class LabEditor {
+  readonly store: LabStore
+  readonly templates = signal<readonly LabTemplate[]>([])
+  readonly kinds = signal<ReadonlyMap<string, LabKind>>(new Map())
+  /** Ids of the selected nodes and links. */
+  readonly selection = signal<ReadonlySet<string>>(new Set())
+  /** Number of requests without an answer. */
+  readonly pending = signal(0)
+  /** Places of nodes that are being moved, until the service has taken them. */
+  readonly #moved = signal<ReadonlyMap<string, Point>>(new Map())
+  readonly #places = new Map<string, ReadonlySignal<Point>>()
+  /** Numbers of requests of the last edits: an undo takes all of one back. */
+  readonly #steps: number[] = []
+  readonly #undone: number[] = []
+  #nudged: ReturnType<typeof setTimeout> | undefined
+  readonly #client: Patchbay
+  readonly #project: () => string
+
+  constructor(client: Patchbay, store: LabStore, project: string) {
+    this.#client = client
+    this.store = store
+    this.#project = () => store.project.value?.project_id ?? project
+  }
+
+  /** Reads what does not belong to the lab: templates and kinds. */
+  async prepare(): Promise<void> {
+    try {
+      const [templates, kinds] = await Promise.all([
+        this.#client.call('GET /v2/templates'),
+        this.#client.call('GET /v2/kinds'),
+      ])
+      this.templates.value = templates
+      this.kinds.value = new Map(kinds.map((it) => [it.name, it]))
+    } catch (error) {
+      notifyError(error)
+    }
+  }
+
+  kindOf(node: LabNode): LabKind | undefined {
+    return this.kinds.value.get(node.node_type)
+  }
+
+  /** The place of a node, also while it is being dragged. */
+  placeOf(id: string): ReadonlySignal<Point> {
+    const known = this.#places.get(id)
+    if (known !== undefined) return known
+    // The node itself stands for its place: what is not moved keeps its identity, so that nothing is drawn again.
+    const place = computed<Point>(() => this.#moved.value.get(id) ?? this.store.nodes.get(id) ?? nowhere)
+    this.#places.set(id, place)
+    return place
+  }
+
+  // Selection
+
+  select(ids: Iterable<string>): void {
+    this.selection.value = new Set(ids)
+  }
+
+  toggle(id: string): void {
+    const next = new Set(this.selection.value)
+    if (!next.delete(id)) next.add(id)
+    this.selection.value = next
+  }
+
+  get selectedNodes(): LabNode[] {
+    return [...this.selection.value].flatMap((id) => this.store.nodes.get(id) ?? [])
+  }
+
+  get selectedLinks(): string[] {
+    return [...this.selection.value].filter((id) => this.store.links.has(id))
+  }
+
+  // Edits
+
+  /** Makes a node with its centre at a place, and selects it. */
+  async add(template: LabTemplate, { x, y }: Point): Promise<void> {
+    const node = await this.#edit(1, () =>
+      this.#client.call('POST /v2/projects/{project_id}/templates/{template_id}', {
+        params: { ...this.#params, template_id: template.template_id },
+        body: { x: Math.round(x - tile / 2), y: Math.round(y - tile / 2) },
+      }),
+    )
+    if (node === undefined) return
+    // The feed may be later.
+    if (!this.store.nodes.has(node.node_id)) this.store.nodes.put(node.node_id, node)
+    this.select([node.node_id])
+  }
+
+  /** Shows nodes at other places, without a request. */
+  drag(places: ReadonlyMap<string, Point>): void {
+    this.#moved.value = places
+  }
+
+  /** Moves the dragged nodes to where they are shown. */
+  async drop(): Promise<void> {
+    const places = [...this.#moved.value].filter(([id, { x, y }]) => {
+      const node = this.store.nodes.get(id)
+      return node !== undefined && (node.x !== x || node.y !== y)
+    })
+    await this.#edit(places.length, () =>
+      Promise.all(
+        places.map(async ([node_id, { x, y }]) => {
+          const body = { x: Math.round(x), y: Math.round(y) }
+          const node = await this.#putNode(node_id, body)
+          this.store.nodes.put(node_id, node)
+        }),
+      ),
+    )
+    this.#moved.value = new Map()
+  }
+
+  /** Moves the selected nodes by steps of the keyboard. */
+  nudge(dx: number, dy: number): void {
+    const nodes = this.selectedNodes.filter(({ locked }) => !locked)
+    const places = nodes.map(({ node_id }) => [node_id, this.placeOf(node_id).value] as const)
+    this.drag(new Map(places.map(([id, { x, y }]) => [id, { x: x + dx, y: y + dy }])))
+    // A key that is held down is one edit.
+    clearTimeout(this.#nudged)
+    this.#nudged = setTimeout(() => void this.drop(), nudgeMs)
+  }
+
+  async link(ends: readonly [LabLinkEnd, LabLinkEnd]): Promise<void> {
+    const link = await this.#edit(1, () =>
+      this.#client.call('POST /v2/projects/{project_id}/links', {
+        params: this.#params,
+        body: { nodes: [ends[0], ends[1]] },
+      }),
+    )
+    if (link !== undefined && !this.store.links.has(link.link_id)) this.store.links.put(link.link_id, link)
+  }
+
+  /** Deletes the selected nodes, with their links, and the selected links. */
+  async removeSelected(): Promise<void> {
+    const nodes = this.selectedNodes
+    const gone = new Set(nodes.map((it) => it.node_id))
+    const links = this.selectedLinks.filter(
+      (id) => !this.store.links.get(id)?.nodes.some((end) => gone.has(end.node_id)),
+    )
+    await this.#edit(nodes.length + links.length, async () => {
+      for (const link_id of links)
+        await this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
+          params: { ...this.#params, link_id },
+        })
+      for (const { node_id } of nodes)
+        await this.#client.call('DELETE /v2/projects/{project_id}/nodes/{node_id}', {
+          params: { ...this.#params, node_id },
+        })
+    })
+    this.select([])
+  }
+
+  /** Changes a node. False when the service refuses. */
+  async change(node_id: string, body: LabNodeUpdate): Promise<boolean> {
+    const node = await this.#edit(1, () => this.#putNode(node_id, body))
+    if (node !== undefined) this.store.nodes.put(node_id, node)
+    return node !== undefined
+  }
+
+  async changeLink(link_id: string, body: LabLinkUpdate): Promise<void> {
+    const link = await this.#edit(1, () =>
+      this.#client.call('PUT /v2/projects/{project_id}/links/{link_id}', {
+        params: { ...this.#params, link_id },
+        body,
+      }),
+    )
+    if (link !== undefined) this.store.links.put(link_id, { ...this.store.links.get(link_id), ...link })
+  }
+
+  async renameLab(name: string): Promise<void> {
+    await this.#edit(1, () =>
+      this.#client.call('PUT /v2/projects/{project_id}', { params: this.#params, body: { name } }),
+    )
+  }
+
+  /** Starts, stops or suspends nodes; without ids all of them. Its job shows how far it is. */
+  async act(action: NodeAction, ids?: readonly string[]): Promise<void> {
+    if (ids !== undefined && ids.length === 0) return
+    await this.#ask(() =>
+      this.#client.call('POST /v2/projects/{project_id}/jobs', {
+        params: this.#params,
+        body: { action, ...(ids !== undefined && { nodes: [...ids] }) },
+      }),
+    )
+  }
+
+  undo(): Promise<void> {
+    return this.#back('undo', this.#steps, this.#undone)
+  }
+
+  redo(): Promise<void> {
+    return this.#back('redo', this.#undone, this.#steps)
+  }
+
+  async #back(way: 'undo' | 'redo', from: number[], to: number[]): Promise<void> {
+    const count = from.pop() ?? 1
+    const isDone = await this.#ask(async () => {
+      for (let left = count; left > 0; left--)
+        await this.#client.call(`POST /v2/projects/{project_id}/${way}`, { params: this.#params })
+      return true
+    })
+    if (isDone === true) to.push(count)
+  }
+
+  get #params(): { project_id: string } {
+    return { project_id: this.#project() }
+  }
+
+  #putNode(node_id: string, body: LabNodeUpdate): Promise<LabNode> {
+    return this.#client.call('PUT /v2/projects/{project_id}/nodes/{node_id}', {
+      params: { ...this.#params, node_id },
+      body,
+    })
+  }
+
+  /** An edit of so many requests, which one undo takes back. */
+  async #edit<T>(count: number, send: () => Promise<T>): Promise<T | undefined> {
+    if (count === 0) return undefined
+    let isDone = false
+    const result = await this.#ask(async () => {
+      const sent = await send()
+      isDone = true
+      return sent
+    })
+    // Of several requests some may have been done.
+    if (isDone || count > 1) {
+      this.#steps.push(count)
+      this.#undone.length = 0
+    }
+    return result
+  }
+
+  async #ask<T>(send: () => Promise<T>): Promise<T | undefined> {
+    this.pending.value += 1
+    try {
+      return await send()
+    } catch (error) {
+      notifyError(error)
+      return undefined
+    } finally {
+      this.pending.value -= 1
+    }
+  }
+}
+
+const nowhere: Point = { x: 0, y: 0 }
+
+/** Says in a word what was refused before a request. */
+export const refuse = (reason: string): void => notify('warning', reason)

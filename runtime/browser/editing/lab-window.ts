@@ -1,0 +1,108 @@
+import { signal } from '@preact/signals'
+import type { LabTemplate } from '../../../src/client/patchbay.ts'
+import type { Consoles } from '../console/consoles.ts'
+import { boxOf, centreOf, fitted, onMap, type Point, tile, type View, zoomed } from '../map/geometry.ts'
+import { endsFor, type Port } from '../map/ports.ts'
+import { type LabEditor, refuse } from './lab-editor.ts'
+
+/** A link that is being drawn: from a node, and maybe from one of its ports. */
+export interface Drawing {
+  readonly from: string
+  readonly port?: Port
+}
+
+/** Distance of nodes that are added one after the other, and their order: the middle, right, left. */
+const besideStep = 120
+const beside = [0, 1, -1, 2, -2] as const
+
+/** What is open and shown on the screen of a lab; nothing of it is stored. */
+export class LabWindow {
+  readonly editor: LabEditor
+  readonly consoles: Consoles
+  readonly view = signal<View>({ at: { x: -400, y: -300 }, scale: 1 })
+  /** Size of the map in the window, pixels. */
+  readonly size = signal({ width: 800, height: 600 })
+  /** Whether the size is that of the map on the screen. */
+  isMeasured = false
+  readonly hasLabels = signal(true)
+  readonly isList = signal(false)
+  /** The dialog that is open. */
+  readonly dialog = signal<'bar' | 'keys' | undefined>(undefined)
+  readonly drawing = signal<Drawing | undefined>(undefined)
+  /** Name of a field that the next render of the inspector focuses. */
+  readonly wanted = signal<string | undefined>(undefined)
+
+  constructor(editor: LabEditor, consoles: Consoles) {
+    this.editor = editor
+    this.consoles = consoles
+  }
+
+  connectFrom(from: string | undefined, port?: Port): void {
+    if (from !== undefined) this.drawing.value = { from, ...(port !== undefined && { port }) }
+  }
+
+  /** Ends the link that is being drawn at a node, by the first free ports of both. */
+  connectTo(to: string): void {
+    const { nodes, links } = this.editor.store
+    const { from = '', port } = this.drawing.value ?? {}
+    this.drawing.value = undefined
+    const [a, b] = [nodes.get(from), nodes.get(to)]
+    if (a === undefined || b === undefined || a === b) return
+    const found = endsFor(a, b, links.values(), port)
+    if ('reason' in found) refuse(found.reason)
+    else void this.editor.link(found.ends)
+  }
+
+  focusOn(field: string): void {
+    this.wanted.value = field
+  }
+
+  openBar(): void {
+    this.dialog.value = 'bar'
+  }
+
+  showKeys(): void {
+    this.dialog.value = 'keys'
+  }
+
+  escape(): void {
+    if (this.dialog.value !== undefined) this.dialog.value = undefined
+    else if (this.drawing.value !== undefined) this.drawing.value = undefined
+    else this.editor.select([])
+  }
+
+  /** Adds a node in the middle of the map, or beside the nodes that are there. */
+  addInMiddle(template: LabTemplate): Promise<void> {
+    const { width, height } = this.size.value
+    const { x, y } = onMap(this.view.value, { x: width / 2, y: height / 2 })
+    const taken = this.editor.store.nodes.values().map(centreOf)
+    const isFree = (place: Point) => taken.every((it) => Math.hypot(it.x - place.x, it.y - place.y) > tile)
+    const places = Array.from({ length: taken.length + 1 }, (_, index) => ({
+      x: x + besideStep * (beside[index % beside.length] ?? 0),
+      y: y + besideStep * Math.floor(index / beside.length),
+    }))
+    return this.editor.add(template, places.find(isFree) ?? { x, y })
+  }
+
+  /** Shows the whole lab; an empty one with its origin in the middle. */
+  fit(): void {
+    const { width, height } = this.size.value
+    const box = boxOf(this.editor.store.nodes.values())
+    this.view.value =
+      box === undefined ? { at: { x: -width / 2, y: -height / 2 }, scale: 1 } : fitted(box, { width, height })
+  }
+
+  zoom(factor: number): void {
+    const { width, height } = this.size.value
+    this.view.value = zoomed(this.view.value, factor, { x: width / 2, y: height / 2 })
+  }
+
+  /** Selects a node, and moves the map so that it is in the middle. */
+  goTo(id: string): void {
+    const { x, y } = this.editor.placeOf(id).value
+    const { scale } = this.view.value
+    const { width, height } = this.size.value
+    this.view.value = { scale, at: { x: x - width / scale / 2, y: y - height / scale / 2 } }
+    this.editor.select([id])
+  }
+}

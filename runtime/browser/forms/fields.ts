@@ -1,0 +1,83 @@
+/** The parts of JSON Schema (2020-12) that the settings of kinds use. */
+export interface Schema {
+  readonly type?: string
+  readonly const?: unknown
+  readonly anyOf?: readonly Schema[]
+  readonly description?: string
+  readonly default?: unknown
+  readonly minimum?: number
+  readonly maximum?: number
+  readonly maxLength?: number
+  readonly pattern?: string
+  readonly expects?: string
+  readonly properties?: Readonly<Record<string, Schema>>
+  readonly items?: Schema
+}
+
+/** A field of a form. */
+export type Field = { readonly name: string; readonly title: string; readonly description: string | undefined } & (
+  | { readonly kind: 'text' | 'lines'; readonly maxLength: number | undefined; readonly pattern: string | undefined }
+  | { readonly kind: 'number'; readonly minimum: number | undefined; readonly maximum: number | undefined }
+  | { readonly kind: 'flag' }
+  | { readonly kind: 'choice'; readonly options: readonly (string | number)[] }
+  /** Lists and objects are edited as JSON. */
+  | { readonly kind: 'json' }
+)
+
+/** A text of this length or more is edited in several lines. */
+const longText = 2000
+
+/** The fields of a form for an object, in the order of its members. */
+export const fieldsOf = ({ properties = {} }: Schema): Field[] =>
+  Object.entries(properties).map(([name, schema]) => fieldOf(name, schema))
+
+function fieldOf(name: string, given: Schema): Field {
+  const members = (given.anyOf ?? [given]).filter(({ type }) => type !== 'null').flatMap((it) => it.anyOf ?? [it])
+  const [first = {}] = members
+  const description = given.description ?? first.description ?? given.anyOf?.find((it) => it.description)?.description
+  const common = { name, title: titleOf(name), description }
+  const options = members.map((it) => it.const)
+  if (options.every((it) => typeof it === 'string' || typeof it === 'number'))
+    return { ...common, kind: 'choice', options }
+  if (members.length > 1) return { ...common, kind: 'json' }
+  const { type, maxLength, pattern, minimum, maximum } = first
+  if (type === 'boolean') return { ...common, kind: 'flag' }
+  if (type === 'integer' || type === 'number') return { ...common, kind: 'number', minimum, maximum }
+  if (type === 'string') return { ...common, kind: (maxLength ?? 0) >= longText ? 'lines' : 'text', maxLength, pattern }
+  return { ...common, kind: 'json' }
+}
+
+/** `mac_address` -> `Mac address`. */
+const titleOf = (name: string): string => {
+  const words = name.replaceAll('_', ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** A value as the text of its field. */
+export function textOf(field: Field, value: unknown): string {
+  if (value === undefined || value === null) return ''
+  return field.kind === 'json' ? JSON.stringify(value, null, 2) : String(value)
+}
+
+/** The value of the text of a field. Throws an Error that says what is wrong. An empty number stands for null: unchanged. */
+export function valueIn(field: Field, text: string): unknown {
+  switch (field.kind) {
+    case 'number': {
+      if (text.trim() === '') return null
+      const value = Number(text)
+      if (!Number.isFinite(value)) throw new Error(`${field.title}: expected a number`)
+      return value
+    }
+    case 'choice':
+      return field.options.find((it) => String(it) === text) ?? null
+    case 'json':
+      if (text.trim() === '') return null
+      try {
+        return JSON.parse(text)
+      } catch {
+        throw new Error(`${field.title}: expected JSON`)
+      }
+    default:
+      return text
+  }
+}

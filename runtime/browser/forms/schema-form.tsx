@@ -1,0 +1,143 @@
+import { useSignal } from '@preact/signals'
+import { notifyError } from '../state/notices.ts'
+import { type Field, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
+
+interface FormProps {
+  readonly schema: Schema
+  readonly values: Readonly<Record<string, unknown>>
+  readonly isDisabled: boolean
+  /** Sends the members that were changed. False: it was refused, and the form keeps them. */
+  readonly onSave: (changes: Record<string, unknown>) => Promise<boolean>
+}
+
+/** A form for the members of an object, from its JSON Schema. */
+export function SchemaForm({ schema, values, isDisabled, onSave }: FormProps) {
+  /** What was typed, by field: everything else follows the values. */
+  const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
+  const isSaving = useSignal(false)
+  const fields = fieldsOf(schema)
+  const isChanged = Object.keys(typed.value).length > 0
+  const type = (name: string, value: string | boolean) => {
+    typed.value = { ...typed.value, [name]: value }
+  }
+  const save = async () => {
+    try {
+      const changes = Object.entries(typed.value).map(([name, text]) => {
+        const field = fields.find((it) => it.name === name)
+        return [name, typeof text === 'boolean' || field === undefined ? text : valueIn(field, text)]
+      })
+      isSaving.value = true
+      if (await onSave(Object.fromEntries(changes))) typed.value = {}
+    } catch (error) {
+      notifyError(error)
+    } finally {
+      isSaving.value = false
+    }
+  }
+  return (
+    <form
+      class="schema-form"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void save()
+      }}
+    >
+      {fields.map((field) => (
+        <FieldView
+          key={field.name}
+          field={field}
+          value={typed.value[field.name] ?? values[field.name]}
+          isDisabled={isDisabled}
+          onType={(value) => type(field.name, value)}
+        />
+      ))}
+      {isChanged && (
+        <div class="row form-actions">
+          <button type="submit" class="is-main" disabled={isSaving.value}>
+            Save
+          </button>
+          <button
+            type="button"
+            onClick={() => {
+              typed.value = {}
+            }}
+          >
+            Discard
+          </button>
+        </div>
+      )}
+    </form>
+  )
+}
+
+interface FieldProps {
+  readonly field: Field
+  readonly value: unknown
+  readonly isDisabled: boolean
+  readonly onType: (value: string | boolean) => void
+}
+
+function FieldView({ field, value, isDisabled, onType }: FieldProps) {
+  const { name, title, description } = field
+  const id = `field-${name}`
+  const common = { id, name, disabled: isDisabled }
+  if (field.kind === 'flag')
+    return (
+      <label class="flag" title={description}>
+        <input
+          {...common}
+          type="checkbox"
+          checked={value === true}
+          onChange={(event) => onType(event.currentTarget.checked)}
+        />
+        {title}
+      </label>
+    )
+  const text = typeof value === 'string' ? value : textOf(field, value)
+  return (
+    <div class="field">
+      <label for={id} title={description}>
+        {title}
+      </label>
+      {field.kind === 'choice' ? (
+        <select {...common} value={text} onChange={(event) => onType(event.currentTarget.value)}>
+          {!field.options.some((it) => String(it) === text) && <option value="" />}
+          {field.options.map((it) => (
+            <option key={it} value={String(it)}>
+              {it === '' ? '(default)' : it}
+            </option>
+          ))}
+        </select>
+      ) : field.kind === 'lines' || field.kind === 'json' ? (
+        <textarea
+          {...common}
+          rows={Math.min(10, Math.max(2, text.split('\n').length))}
+          spellcheck={false}
+          value={text}
+          onInput={(event) => onType(event.currentTarget.value)}
+        />
+      ) : field.kind === 'number' ? (
+        <input
+          {...common}
+          type="number"
+          min={field.minimum}
+          max={field.maximum}
+          step="any"
+          value={text}
+          onInput={(event) => onType(event.currentTarget.value)}
+        />
+      ) : (
+        <input
+          {...common}
+          type="text"
+          maxLength={field.maxLength}
+          spellcheck={false}
+          autocomplete="off"
+          value={text}
+          onInput={(event) => onType(event.currentTarget.value)}
+        />
+      )}
+      {description !== undefined && <p class="help">{description}</p>}
+    </div>
+  )
+}

@@ -1,0 +1,135 @@
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import { commands, isEnabled } from '../editing/commands.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { mayEdit } from '../state/session.ts'
+
+interface Entry {
+  readonly id: string
+  readonly title: string
+  readonly hint: string
+  readonly run: () => void
+}
+
+const maxEntries = 50
+
+/** Finds nodes, commands and templates by words. */
+export function CommandBar({ window: lab }: { window: LabWindow }) {
+  const words = useSignal('')
+  const at = useSignal(0)
+  const list = useRef<HTMLDivElement>(null)
+  const close = () => {
+    lab.dialog.value = undefined
+  }
+  const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean)
+  const found = entriesOf(lab)
+    .filter(({ title, hint }) => wanted.every((word) => `${title} ${hint}`.toLowerCase().includes(word)))
+    .slice(0, maxEntries)
+  const index = Math.min(at.value, found.length - 1)
+  useEffect(() => {
+    list.current?.children[index]?.scrollIntoView({ block: 'nearest' })
+  }, [index])
+  const run = (entry: Entry | undefined) => {
+    close()
+    entry?.run()
+  }
+  return (
+    <Dialog title="Find a node or a command" isPlain onClose={close}>
+      <input
+        class="bar-input"
+        type="text"
+        role="combobox"
+        aria-expanded="true"
+        aria-controls="bar-list"
+        aria-activedescendant={found[index] && `bar-${found[index].id}`}
+        aria-label="Find a node or a command"
+        placeholder="Node, command or template"
+        value={words.value}
+        onInput={(event) => {
+          words.value = event.currentTarget.value
+          at.value = 0
+        }}
+        onKeyDown={(event) => {
+          const step = { ArrowDown: 1, ArrowUp: -1 }[event.key]
+          if (step !== undefined) {
+            event.preventDefault()
+            at.value = (index + step + found.length) % Math.max(1, found.length)
+          } else if (event.key === 'Enter') {
+            event.preventDefault()
+            run(found[index])
+          }
+        }}
+      />
+      <div class="bar-list" id="bar-list" role="listbox" aria-label="Found" ref={list}>
+        {found.map((entry, number) => (
+          // The field above has the focus, and takes the keys for the options.
+          // biome-ignore lint/a11y/useKeyWithClickEvents lint/a11y/useFocusableInteractive: see above
+          <div
+            key={entry.id}
+            id={`bar-${entry.id}`}
+            role="option"
+            aria-selected={number === index}
+            onClick={() => run(entry)}
+            onPointerMove={() => {
+              at.value = number
+            }}
+          >
+            <bdi>{entry.title}</bdi>
+            <span class="muted">{entry.hint}</span>
+          </div>
+        ))}
+      </div>
+      {found.length === 0 && <p class="muted bar-none">Nothing has these words.</p>}
+    </Dialog>
+  )
+}
+
+function entriesOf(lab: LabWindow): Entry[] {
+  const { editor } = lab
+  const nodes = editor.store.nodes.values().map(
+    ({ node_id, name, node_type, status }): Entry => ({
+      ...{ id: node_id, title: name, hint: `${node_type}, ${status}` },
+      run: () => lab.goTo(node_id),
+    }),
+  )
+  const known = commands
+    .filter((it) => it.id !== 'find' && it.id !== 'escape' && !/^(move|nudge)-/.test(it.id) && isEnabled(it, lab))
+    .map(({ id, title, keys, run }): Entry => ({ id, title, hint: keys?.[0] ?? '', run: () => run(lab) }))
+  const templates = mayEdit()
+    ? editor.templates.value.map(
+        (template): Entry => ({
+          ...{ id: template.template_id, title: `Add ${template.name}`, hint: 'template' },
+          run: () => void lab.addInMiddle(template),
+        }),
+      )
+    : []
+  return [...nodes, ...known, ...templates]
+}
+
+/** All keys. */
+export const KeysDialog = ({ onClose }: { onClose: () => void }) => (
+  <Dialog title="Keys" onClose={onClose}>
+    <dl class="keys is-all">
+      {commands
+        .filter(({ keys }) => keys !== undefined)
+        .map(({ id, title, keys }) => [
+          <dt key={`${id} key`}>
+            {keys?.map((key) => (
+              <kbd key={key}>{key}</kbd>
+            ))}
+          </dt>,
+          <dd key={id}>{title}</dd>,
+        ])}
+    </dl>
+    <p class="muted">
+      On the map: the wheel scrolls, with Ctrl it zooms; the right mouse button moves the map; Shift adds to the
+      selection.
+    </p>
+    <div class="row form-actions">
+      <button type="button" class="is-main" onClick={onClose}>
+        Close
+      </button>
+    </div>
+  </Dialog>
+)

@@ -1,0 +1,67 @@
+import type { LabWindow } from '../editing/lab-window.ts'
+import { Icon } from '../parts/icon.tsx'
+import { mayEdit } from '../state/session.ts'
+import { LabPanel } from './lab-panel.tsx'
+import { LinkPanel } from './link-panel.tsx'
+import { NodePanel } from './node-panel.tsx'
+
+/** What is selected: a node, a link, several of them, or the lab itself. */
+export function Inspector({ window: lab }: { window: LabWindow }) {
+  const { editor } = lab
+  const [first, ...others] = editor.selection.value
+  const { nodes, links } = editor.store
+  if (first !== undefined && others.length === 0) {
+    const node = nodes.get(first)
+    if (node !== undefined) return <NodePanel key={first} node={node} window={lab} />
+    const link = links.get(first)
+    if (link !== undefined) return <LinkPanel key={first} link={link} window={lab} />
+  }
+  return editor.selection.value.size > 1 ? <ManyPanel window={lab} /> : <LabPanel window={lab} />
+}
+
+function ManyPanel({ window: { editor, consoles } }: { window: LabWindow }) {
+  const nodes = editor.selectedNodes
+  const links = editor.selectedLinks
+  const ids = nodes.map((it) => it.node_id)
+  return (
+    <aside class="inspector" aria-label="Selection">
+      <h2>
+        {[count(nodes.length, 'node'), count(links.length, 'link')].filter((it) => it !== '').join(', ')} selected
+      </h2>
+      {mayEdit() && (
+        <div class="row">
+          <button type="button" disabled={ids.length === 0} onClick={() => void editor.act('start', ids)}>
+            <Icon name="play" /> Start
+          </button>
+          <button type="button" disabled={ids.length === 0} onClick={() => void editor.act('stop', ids)}>
+            <Icon name="stop" /> Stop
+          </button>
+          <button
+            type="button"
+            disabled={ids.length === 0}
+            onClick={() => {
+              for (const id of ids) consoles.open(id)
+            }}
+          >
+            <Icon name="console" /> Consoles
+          </button>
+          <button type="button" class="is-danger" onClick={() => void editor.removeSelected()}>
+            <Icon name="trash" /> Delete
+          </button>
+        </div>
+      )}
+      <ul class="plain">
+        {nodes.map(({ node_id, name, status }) => (
+          <li key={node_id}>
+            <button type="button" class="is-quiet" onClick={() => editor.select([node_id])}>
+              <span class={`dot is-${status}`} /> <bdi>{name}</bdi>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </aside>
+  )
+}
+
+const count = (number: number, noun: string): string =>
+  number === 0 ? '' : `${number} ${noun}${number === 1 ? '' : 's'}`

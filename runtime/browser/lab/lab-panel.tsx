@@ -1,0 +1,67 @@
+import type { LabJob } from '../../../src/client/patchbay.ts'
+import { commands } from '../editing/commands.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
+import { mayEdit } from '../state/session.ts'
+import { Fact } from './node-panel.tsx'
+
+/** The lab itself: its counts, its jobs, and what to do first. */
+export function LabPanel({ window: { editor } }: { window: LabWindow }) {
+  const { store } = editor
+  const nodes = store.nodes.values()
+  const running = nodes.filter(({ status }) => status === 'started').length
+  const jobs = store.jobs.values().filter(({ status }) => status === 'running' || status === 'failed')
+  return (
+    <aside class="inspector" aria-label="Lab">
+      <h2 dir="auto">{store.project.value?.name}</h2>
+      <dl class="facts">
+        <Fact name="Nodes" value={`${nodes.length}, ${running} running`} />
+        <Fact name="Links" value={String(store.links.ids.value.length)} />
+      </dl>
+      {jobs.length > 0 && (
+        <section>
+          <h3>Jobs</h3>
+          {jobs.map((job) => (
+            <Job key={job.job_id} job={job} />
+          ))}
+        </section>
+      )}
+      {mayEdit() && (
+        <section class="hints">
+          <h3>How to</h3>
+          <ul>
+            <li>Drag nodes from the left onto the map.</li>
+            <li>Draw a link from a dot at the edge of a node to another node.</li>
+            <li>Double-click a node for its console.</li>
+            <li>Click a link to see whether frames pass, and to impair it.</li>
+          </ul>
+          <h3>Keys</h3>
+          <dl class="keys">
+            {commands
+              .filter(({ id }) => ['start', 'connect', 'delete', 'undo', 'find', 'keys'].includes(id))
+              .map(({ id, title, keys }) => [
+                <dt key={`${id} key`}>
+                  <kbd>{keys?.[0]}</kbd>
+                </dt>,
+                <dd key={id}>{title}</dd>,
+              ])}
+          </dl>
+        </section>
+      )}
+    </aside>
+  )
+}
+
+const Job = ({ job: { action, status, done, total, reason, nodes } }: { job: LabJob }) => (
+  <div class={`job is-${status}`}>
+    <p>
+      {action}: {done} of {total} nodes {status === 'failed' && '– failed'}
+    </p>
+    {status === 'running' ? (
+      <progress value={done} max={total} aria-label={`${action}, ${done} of ${total}`} />
+    ) : (
+      <p class="reason" dir="auto">
+        {reason ?? nodes[0]?.reason}
+      </p>
+    )}
+  </div>
+)

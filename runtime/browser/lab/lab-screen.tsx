@@ -1,0 +1,127 @@
+import { useEffect, useMemo } from 'preact/hooks'
+import { Canvas } from '../canvas/canvas.tsx'
+import { SymbolDefinitions } from '../canvas/symbols.tsx'
+import { ConsoleDock } from '../console/console-dock.tsx'
+import { ConsoleView } from '../console/console-view.tsx'
+import { Consoles } from '../console/consoles.ts'
+import { commandOf, isEnabled } from '../editing/commands.ts'
+import { LabEditor } from '../editing/lab-editor.ts'
+import { LabWindow } from '../editing/lab-window.ts'
+import { client } from '../state/client.ts'
+import { LiveLab } from '../state/live-lab.ts'
+import { notify } from '../state/notices.ts'
+import { mayEdit } from '../state/session.ts'
+import { CommandBar, KeysDialog } from './command-bar.tsx'
+import { Inspector } from './inspector.tsx'
+import { ListView } from './list-view.tsx'
+import { Palette } from './palette.tsx'
+import { Tool, Toolbar } from './toolbar.tsx'
+
+/** Follows a lab while the component is shown. */
+function useLab(name: string): { live: LiveLab; window: LabWindow } {
+  const lab = useMemo(() => {
+    const live = new LiveLab(client, name, notify)
+    return { live, window: new LabWindow(new LabEditor(client, live.store, name), new Consoles()) }
+  }, [name])
+  useEffect(() => {
+    void lab.live.follow()
+    void lab.window.editor.prepare()
+    return () => lab.live.close()
+  }, [lab])
+  return lab
+}
+
+/** One lab: the palette, the map, what is selected, and the consoles. */
+export function LabScreen({ name }: { name: string }) {
+  const { live, window: lab } = useLab(name)
+  const { store } = lab.editor
+  const title = store.project.value?.name
+  useEffect(() => {
+    document.title = title === undefined ? 'Patchbay' : `${title} – Patchbay`
+  }, [title])
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent) => press(event, lab)
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [lab])
+  const connection = live.connection.value
+  const end = store.end.value
+  if (connection.state === 'gone') return <Ended text={connection.message} />
+  if (end !== undefined) return <Ended text={`This lab was ${end}.`} />
+  return (
+    <div class="lab">
+      <SymbolDefinitions />
+      <Toolbar window={lab} connection={connection} />
+      <main class={mayEdit() ? 'workspace' : 'workspace is-read-only'}>
+        {mayEdit() && <Palette window={lab} />}
+        <div class="stage">
+          {lab.isList.value ? <ListView window={lab} /> : <Canvas window={lab} />}
+          {!lab.isList.value && (
+            <div class="zoom" role="group" aria-label="Zoom">
+              <Tool id="zoom-out" icon="minus" window={lab} />
+              <Tool id="fit" icon="fit" window={lab} />
+              <Tool id="zoom-in" icon="plus" window={lab} />
+            </div>
+          )}
+          {lab.drawing.value !== undefined && (
+            <p class="drawing-hint" role="status">
+              Link from {store.nodes.get(lab.drawing.value.from)?.name}: click the other node, or press Tab and Enter.
+              Escape cancels.
+            </p>
+          )}
+          <ConsoleDock consoles={lab.consoles} store={store} />
+        </div>
+        <Inspector window={lab} />
+      </main>
+      {lab.dialog.value === 'bar' && <CommandBar window={lab} />}
+      {lab.dialog.value === 'keys' && <KeysDialog onClose={() => lab.escape()} />}
+    </div>
+  )
+}
+
+/** The console of a node in a window of its own. */
+export function ConsoleScreen({ name, node: wanted }: { name: string; node: string }) {
+  const { live } = useLab(name)
+  const node = live.store.nodes.values().find((it) => it.name === wanted || it.node_id === wanted)
+  useEffect(() => {
+    document.title = `${wanted} – ${name}`
+  }, [wanted, name])
+  const connection = live.connection.value
+  if (connection.state === 'gone') return <Ended text={connection.message} />
+  return (
+    <main class="console-window">
+      {node === undefined ? (
+        <p class="console-hint">{connection.state === 'live' ? `There is no node ${wanted}.` : 'Connecting …'}</p>
+      ) : (
+        <ConsoleView node={node} isShown onOutput={() => {}} />
+      )}
+    </main>
+  )
+}
+
+const Ended = ({ text }: { text: string }) => (
+  <main class="ended">
+    <p dir="auto">{text}</p>
+    <a class="button" href="#/">
+      All labs
+    </a>
+  </main>
+)
+
+/** A key that no field and no console takes. */
+function press(event: KeyboardEvent, lab: LabWindow): void {
+  if (event.defaultPrevented || lab.dialog.value !== undefined) return
+  const target = event.target instanceof Element ? event.target : undefined
+  if (target?.closest('input, textarea, select, .console') != null) return
+  const node = target?.closest<SVGElement>('[data-node]')?.dataset.node
+  if (event.key === 'Enter' && lab.drawing.value !== undefined && node !== undefined) {
+    event.preventDefault()
+    return lab.connectTo(node)
+  }
+  // Enter and the space bar press a button that has the focus.
+  if ((event.key === 'Enter' || event.key === ' ') && target?.closest('button, a') != null) return
+  const command = commandOf(event)
+  if (command === undefined || !isEnabled(command, lab)) return
+  event.preventDefault()
+  command.run(lab)
+}

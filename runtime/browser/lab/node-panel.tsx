@@ -1,0 +1,148 @@
+import type { LabNode } from '../../../src/client/patchbay.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
+import type { Schema } from '../forms/fields.ts'
+import { SchemaForm } from '../forms/schema-form.tsx'
+import { shortImpairment } from '../links/impairment.ts'
+import { verdictOf } from '../links/verdict.ts'
+import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
+import { Icon } from '../parts/icon.tsx'
+import { mayEdit } from '../state/session.ts'
+import { EditableName } from './editable-name.tsx'
+
+/** A node: its state, what can be done with it, its ports and its settings. */
+export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWindow }) {
+  const { editor, consoles, wanted } = lab
+  const { node_id, status } = node
+  const kind = editor.kindOf(node)
+  const isLocked = !mayEdit()
+  const act = (action: Parameters<typeof editor.act>[0]) => void editor.act(action, [node_id])
+  const isOn = status === 'started'
+  return (
+    <aside class="inspector" aria-label={`Node ${node.name}`}>
+      <EditableName
+        name={node.name}
+        label="Name of the node"
+        isDisabled={isLocked}
+        isWanted={wanted.value === 'node-name'}
+        onFocused={() => {
+          wanted.value = undefined
+        }}
+        onRename={(name) => void editor.change(node_id, { name })}
+      />
+      <p class="state">
+        <span class={`dot is-${status}`} /> {status}
+        <span class="muted"> · {kind?.noun ?? node.node_type}</span>
+        {node.compute_id !== 'local' && <span class="muted"> · {node.compute_id}</span>}
+      </p>
+      {node.status_reason !== null && (
+        <p class="reason">
+          <Icon name="warning" /> <span dir="auto">{node.status_reason}</span>
+        </p>
+      )}
+      {!isLocked && (
+        <div class="row">
+          {isOn ? (
+            <button type="button" onClick={() => act('stop')}>
+              <Icon name="stop" /> Stop
+            </button>
+          ) : (
+            <button type="button" class="is-main" onClick={() => act(status === 'suspended' ? 'resume' : 'start')}>
+              <Icon name="play" /> {status === 'suspended' ? 'Resume' : 'Start'}
+            </button>
+          )}
+          {isOn && (
+            <button type="button" onClick={() => act('reload')}>
+              <Icon name="reload" /> Reload
+            </button>
+          )}
+          {isOn && kind?.can_be_suspended === true && (
+            <button type="button" onClick={() => act('suspend')}>
+              <Icon name="pause" /> Suspend
+            </button>
+          )}
+          {hasTextConsole(node) && (
+            <button type="button" onClick={() => consoles.open(node_id)}>
+              <Icon name="console" /> Console
+            </button>
+          )}
+          <button type="button" class="is-danger" onClick={() => void editor.removeSelected()}>
+            <Icon name="trash" /> Delete
+          </button>
+        </div>
+      )}
+      <Ports node={node} window={lab} />
+      {kind !== undefined && Object.keys((kind.settings as Schema).properties ?? {}).length > 0 && (
+        <section>
+          <h3>Settings</h3>
+          <SchemaForm
+            schema={kind.settings as Schema}
+            values={node.properties}
+            isDisabled={isLocked}
+            onSave={(properties) => editor.change(node_id, { properties })}
+          />
+        </section>
+      )}
+      <section>
+        <h3>Details</h3>
+        <dl class="facts">
+          {node.console !== null && <Fact name="Console" value={`${node.console_type} port ${node.console}`} />}
+          <Fact name="Place" value={`${node.x}, ${node.y}`} />
+          <Fact name="Id" value={node_id} />
+          {node.node_directory !== null && <Fact name="Directory" value={node.node_directory} />}
+          {node.command_line !== null && node.command_line !== '' && (
+            <Fact name="Command line" value={node.command_line} />
+          )}
+        </dl>
+      </section>
+    </aside>
+  )
+}
+
+export const Fact = ({ name, value }: { name: string; value: string }) => (
+  <>
+    <dt>{name}</dt>
+    <dd dir="auto">{value}</dd>
+  </>
+)
+
+/** Whether a node has a console of text, which the page shows. */
+export const hasTextConsole = ({ console_type }: LabNode): boolean => console_type === 'telnet'
+
+function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
+  const { editor } = lab
+  const { store } = editor
+  const links = linksAt(store.links.values(), node.node_id)
+  if (node.ports.length === 0) return null
+  return (
+    <section>
+      <h3>Ports</h3>
+      <ul class="ports">
+        {node.ports.map((port) => {
+          const link = links.find(({ nodes }) => nodes.some((it) => it.node_id === node.node_id && isPort(port, it)))
+          const end = link && otherEnd(link, node.node_id)
+          const peer = end && store.nodes.get(end.node_id)
+          return (
+            <li key={`${port.adapter_number}/${port.port_number}`}>
+              <span class="port-name">{port.name}</span>
+              {link === undefined || end === undefined ? (
+                mayEdit() && (
+                  <button type="button" class="is-quiet" onClick={() => lab.connectFrom(node.node_id, port)}>
+                    <Icon name="link" /> Connect
+                  </button>
+                )
+              ) : (
+                <button type="button" class="is-quiet peer" onClick={() => editor.select([link.link_id])}>
+                  <span class={`verdict is-${verdictOf(link).grade}`} />
+                  <bdi>
+                    {peer?.name} {portName(peer, end)}
+                  </bdi>
+                  <span class="muted">{shortImpairment(link)}</span>
+                </button>
+              )}
+            </li>
+          )
+        })}
+      </ul>
+    </section>
+  )
+}

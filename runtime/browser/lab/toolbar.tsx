@@ -1,0 +1,88 @@
+import { commands, isEnabled } from '../editing/commands.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
+import type { IconName } from '../parts/icon.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { ThemeButton } from '../parts/theme-button.tsx'
+import type { Connection } from '../state/live-lab.ts'
+import { mayEdit } from '../state/session.ts'
+import { EditableName } from './editable-name.tsx'
+
+const states: Readonly<Record<Connection['state'], string>> = {
+  connecting: 'Connecting …',
+  live: 'Live',
+  lost: 'Connection lost. Trying again …',
+  gone: 'Not there',
+}
+
+/** The head of a lab: its name, what concerns all of it, and the state of the connection. */
+export function Toolbar({ window: lab, connection }: { window: LabWindow; connection: Connection }) {
+  const { editor, isList, hasLabels } = lab
+  const name = editor.store.project.value?.name ?? ''
+  return (
+    <header class="toolbar">
+      <a class="button is-quiet" href="#/" title="All labs">
+        <Icon name="back" />
+        <span class="hidden">All labs</span>
+      </a>
+      <EditableName
+        name={name}
+        label="Name of the lab"
+        isDisabled={!mayEdit()}
+        onRename={(wanted) => void editor.renameLab(wanted)}
+      />
+      {mayEdit() && (
+        <div class="group">
+          <Tool id="undo" icon="undo" window={lab} />
+          <Tool id="redo" icon="redo" window={lab} />
+        </div>
+      )}
+      {mayEdit() && (
+        <div class="group">
+          <Tool id="start-all" icon="play" text="Start all" window={lab} />
+          <Tool id="stop-all" icon="stop" text="Stop all" window={lab} />
+        </div>
+      )}
+      <span class="spacer" />
+      <p class={`connection is-${connection.state}`} role="status">
+        {states[connection.state]}
+      </p>
+      <div class="group">
+        <Tool id="find" icon="search" window={lab} />
+        <Tool id="labels" icon="tag" isOn={hasLabels.value} window={lab} />
+        <Tool id="list" icon={isList.value ? 'map' : 'list'} isOn={isList.value} window={lab} />
+        <Tool id="keys" icon="keys" window={lab} />
+        <ThemeButton />
+      </div>
+    </header>
+  )
+}
+
+interface ToolProps {
+  readonly id: string
+  readonly icon: IconName
+  readonly text?: string
+  /** Of a switch. */
+  readonly isOn?: boolean
+  readonly window: LabWindow
+}
+
+/** A button for a command. */
+export function Tool({ id, icon, text, isOn, window: lab }: ToolProps) {
+  const command = commands.find((it) => it.id === id)
+  if (command === undefined) return null
+  const { title, keys } = command
+  return (
+    <button
+      type="button"
+      class={`tool${text === undefined ? ' is-quiet' : ''}`}
+      title={keys?.[0] === undefined ? title : `${title} (${keys[0]})`}
+      aria-label={title}
+      {...(isOn !== undefined && { 'aria-pressed': isOn })}
+      disabled={!isEnabled(command, lab)}
+      onClick={() => command.run(lab)}
+    >
+      <Icon name={icon} />
+      {text !== undefined && <span class="tool-text">{text}</span>}
+    </button>
+  )
+}

@@ -1,0 +1,115 @@
+import { signal } from '@preact/signals'
+import { pause } from '../../../src/async/pause.ts'
+import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
+import { notifyError } from '../state/notices.ts'
+import { Table } from '../state/table.ts'
+
+/** Time between two tries to read the list, ms. */
+const retryMs = 2000
+
+/** All labs of the service, kept up to date by its feed. */
+export class LabList {
+  readonly labs = new Table<LabProject>()
+  readonly counts = new Table<LabStats>()
+  readonly isLoaded = signal(false)
+  readonly #client: Patchbay
+  readonly #over = new AbortController()
+
+  constructor(client: Patchbay) {
+    this.#client = client
+  }
+
+  close(): void {
+    this.#over.abort()
+  }
+
+  /** Follows the list until `close`. Never rejects. */
+  async follow(): Promise<void> {
+    const { signal: over } = this.#over
+    while (!over.aborted) {
+      try {
+        let isRead = false
+        for await (const line of this.#client.feed({ signal: over })) {
+          if (!isRead || line.action === 'resync') await this.#read()
+          isRead = true
+          this.#apply(line)
+        }
+      } catch (error) {
+        if (!over.aborted) notifyError(error)
+      }
+      await pause(retryMs, over)
+    }
+  }
+
+  async #read(): Promise<void> {
+    const labs = await this.#client.call('GET /v2/projects')
+    this.labs.reset(labs.map((it) => [it.project_id, it]))
+    this.isLoaded.value = true
+  }
+
+  #apply({ action, event }: FeedLine): void {
+    const [resource, change] = action.split('.')
+    const lab = event as LabProject
+    // Projects of computes have events of the same name, and no settings of a map.
+    if (resource !== 'project' || lab.revision === undefined) return
+    if (change === 'deleted') this.labs.delete(lab.project_id)
+    else this.labs.put(lab.project_id, lab)
+  }
+
+  /** Counts the nodes and links of a lab. */
+  async count({ project_id }: LabProject): Promise<void> {
+    const stats = await this.#client
+      .call('GET /v2/projects/{project_id}/stats', { params: { project_id } })
+      .catch(() => {})
+    if (stats) this.counts.put(project_id, stats)
+  }
+
+  create(name: string): Promise<LabProject> {
+    return this.#client.call('POST /v2/projects', { body: { name } })
+  }
+
+  async rename({ project_id }: LabProject, name: string): Promise<void> {
+    this.#put(await this.#client.call('PUT /v2/projects/{project_id}', { params: { project_id }, body: { name } }))
+  }
+
+  async duplicate({ project_id }: LabProject, name: string): Promise<void> {
+    this.#put(
+      await this.#client.call('POST /v2/projects/{project_id}/duplicate', { params: { project_id }, body: { name } }),
+    )
+  }
+
+  async remove({ project_id }: LabProject): Promise<void> {
+    await this.#client.call('DELETE /v2/projects/{project_id}', { params: { project_id } })
+    this.labs.delete(project_id)
+  }
+
+  /** Closes a lab: its nodes are stopped. */
+  async shut({ project_id }: LabProject): Promise<void> {
+    await this.#client.call('POST /v2/projects/{project_id}/close', { params: { project_id } })
+  }
+
+  /** Makes a closed lab of an archive. */
+  async import(file: File): Promise<LabProject> {
+    const name = file.name.replace(/\.\w+$/, '')
+    return this.#client.call('POST /v2/projects/{project_id}/import', {
+      params: { project_id: crypto.randomUUID() },
+      query: { name },
+      body: file,
+    })
+  }
+
+  /** Saves the archive of a lab as a file. */
+  async export({ project_id, name }: LabProject): Promise<void> {
+    const stream = await this.#client.stream('GET /v2/projects/{project_id}/export', { params: { project_id } })
+    const url = URL.createObjectURL(await new Response(stream).blob())
+    const link = document.createElement('a')
+    link.href = url
+    link.download = `${name.replaceAll(/[/\\]/g, '-')}.gns3project`
+    link.click()
+    URL.revokeObjectURL(url)
+  }
+
+  #put(lab: LabProject): void {
+    this.labs.put(lab.project_id, lab)
+  }
+}

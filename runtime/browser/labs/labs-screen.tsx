@@ -1,0 +1,274 @@
+import { useComputed, useSignal } from '@preact/signals'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import type { LabProject } from '../../../src/client/patchbay.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { ThemeButton } from '../parts/theme-button.tsx'
+import { client, logOut } from '../state/client.ts'
+import { notifyError } from '../state/notices.ts'
+import { labPath } from '../state/route.ts'
+import { mayEdit, session } from '../state/session.ts'
+import { LabList } from './lab-list.ts'
+
+type Open = { readonly kind: 'new' } | { readonly kind: 'rename' | 'delete' | 'duplicate'; readonly lab: LabProject }
+
+/** All labs. */
+export function LabsScreen() {
+  const list = useMemo(() => new LabList(client), [])
+  const dialog = useSignal<Open | undefined>(undefined)
+  const words = useSignal('')
+  const file = useRef<HTMLInputElement>(null)
+  useEffect(() => {
+    document.title = 'Patchbay'
+    void list.follow()
+    return () => list.close()
+  }, [])
+  const shown = useComputed(() =>
+    list.labs
+      .values()
+      .filter(({ name }) => name.toLowerCase().includes(words.value.trim().toLowerCase()))
+      .toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
+  )
+  const total = list.labs.ids.value.length
+  const close = () => {
+    dialog.value = undefined
+  }
+  const importFile = async (given: File | undefined) => {
+    if (given === undefined) return
+    const lab = await list.import(given).catch(notifyError)
+    if (lab !== undefined) location.hash = labPath(lab.name)
+  }
+  return (
+    <div class="labs">
+      <header class="toolbar">
+        <h1>
+          <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">
+            <path d="M9 22C9 12 23 20 23 10" />
+            <circle cx="9" cy="22" r="3.500" />
+            <circle cx="23" cy="10" r="3.500" />
+          </svg>
+          Patchbay
+        </h1>
+        <span class="spacer" />
+        <a class="button is-quiet" href="/docs">
+          Reference
+        </a>
+        {session.value?.expires_at != null && (
+          <button type="button" class="is-quiet" onClick={() => void logOut().catch(notifyError)}>
+            Sign out {session.value.name}
+          </button>
+        )}
+        <ThemeButton />
+      </header>
+      <main>
+        <div class="labs-head">
+          <h2>Labs</h2>
+          {total > 5 && (
+            <input
+              type="search"
+              placeholder="Search"
+              aria-label="Search labs"
+              value={words.value}
+              onInput={(event) => {
+                words.value = event.currentTarget.value
+              }}
+            />
+          )}
+          <span class="spacer" />
+          {mayEdit() && (
+            <>
+              <input
+                ref={file}
+                type="file"
+                hidden
+                accept=".gns3project,.zip"
+                onChange={(event) => {
+                  void importFile(event.currentTarget.files?.[0])
+                  event.currentTarget.value = ''
+                }}
+              />
+              <button type="button" onClick={() => file.current?.click()}>
+                Import …
+              </button>
+              <button
+                type="button"
+                class="is-main"
+                onClick={() => {
+                  dialog.value = { kind: 'new' }
+                }}
+              >
+                <Icon name="plus" /> New lab
+              </button>
+            </>
+          )}
+        </div>
+        {list.isLoaded.value && total === 0 && (
+          <div class="empty">
+            <h3>No labs yet</h3>
+            <p>A lab is a set of nodes – simulated PCs, switches, routers, machines – and the links between them.</p>
+            {mayEdit() && (
+              <button
+                type="button"
+                class="is-main"
+                onClick={() => {
+                  dialog.value = { kind: 'new' }
+                }}
+              >
+                <Icon name="plus" /> New lab
+              </button>
+            )}
+          </div>
+        )}
+        <ul class="cards">
+          {shown.value.map((lab) => (
+            <li key={lab.project_id} class="card">
+              <a class="card-name" href={labPath(lab.name)}>
+                <bdi>{lab.name}</bdi>
+              </a>
+              <p class="muted">
+                <span class={`dot is-${lab.status === 'opened' ? 'started' : 'stopped'}`} />{' '}
+                {lab.status === 'opened' ? 'open' : 'closed'}
+                <Counts lab={lab} list={list} />
+              </p>
+              {mayEdit() && (
+                <div class="card-actions">
+                  {lab.status === 'opened' && (
+                    <button type="button" class="is-quiet" onClick={() => void list.shut(lab).catch(notifyError)}>
+                      Close
+                    </button>
+                  )}
+                  {(
+                    [
+                      ['rename', 'pencil', 'Rename'],
+                      ['duplicate', 'copy', 'Duplicate'],
+                      ['delete', 'trash', 'Delete'],
+                    ] as const
+                  ).map(([kind, icon, text]) => (
+                    <button
+                      type="button"
+                      class="is-quiet"
+                      key={kind}
+                      title={text}
+                      aria-label={`${text} ${lab.name}`}
+                      onClick={() => {
+                        dialog.value = { kind, lab }
+                      }}
+                    >
+                      <Icon name={icon} />
+                    </button>
+                  ))}
+                  <button
+                    type="button"
+                    class="is-quiet"
+                    title="Export"
+                    aria-label={`Export ${lab.name}`}
+                    onClick={() => void list.export(lab).catch(notifyError)}
+                  >
+                    <Icon name="download" />
+                  </button>
+                </div>
+              )}
+            </li>
+          ))}
+        </ul>
+      </main>
+      {dialog.value !== undefined && <LabDialog open={dialog.value} list={list} onClose={close} />}
+    </div>
+  )
+}
+
+function Counts({ lab, list }: { lab: LabProject; list: LabList }) {
+  useEffect(() => {
+    void list.count(lab)
+  }, [lab.project_id, lab.revision])
+  const counts = list.counts.get(lab.project_id)
+  if (counts === undefined) return null
+  return (
+    <>
+      {' · '}
+      {counts.nodes} {counts.nodes === 1 ? 'node' : 'nodes'}, {counts.links} {counts.links === 1 ? 'link' : 'links'}
+    </>
+  )
+}
+
+function LabDialog({ open, list, onClose }: { open: Open; list: LabList; onClose: () => void }) {
+  const given = open.kind === 'new' ? '' : open.kind === 'duplicate' ? `${open.lab.name} copy` : open.lab.name
+  const name = useSignal(given)
+  const fault = useSignal('')
+  const isSending = useSignal(false)
+  const send = async () => {
+    isSending.value = true
+    try {
+      if (open.kind === 'new') {
+        const lab = await list.create(name.value.trim())
+        location.hash = labPath(lab.name)
+      } else if (open.kind === 'rename') await list.rename(open.lab, name.value.trim())
+      else if (open.kind === 'duplicate') await list.duplicate(open.lab, name.value.trim())
+      else await list.remove(open.lab)
+      onClose()
+    } catch (error) {
+      fault.value = error instanceof Error ? error.message : String(error)
+    } finally {
+      isSending.value = false
+    }
+  }
+  const words = {
+    new: ['New lab', 'Create'],
+    rename: ['Rename the lab', 'Rename'],
+    duplicate: ['Duplicate the lab', 'Duplicate'],
+    delete: ['Delete the lab?', 'Delete'],
+  } as const
+  const [title, verb] = words[open.kind]
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void send()
+        }}
+      >
+        {open.kind === 'delete' ? (
+          <p>
+            <bdi>
+              <b>{open.lab.name}</b>
+            </bdi>{' '}
+            is deleted with its nodes and files. This cannot be undone.
+          </p>
+        ) : (
+          <div class="field">
+            <label for="lab-name">Name</label>
+            <input
+              id="lab-name"
+              required
+              maxLength={255}
+              autocomplete="off"
+              spellcheck={false}
+              autofocus
+              value={name.value}
+              onInput={(event) => {
+                name.value = event.currentTarget.value
+              }}
+            />
+          </div>
+        )}
+        {fault.value !== '' && (
+          <p class="reason" role="alert" dir="auto">
+            {fault.value}
+          </p>
+        )}
+        <div class="row form-actions">
+          <button
+            type="submit"
+            class={open.kind === 'delete' ? 'is-danger is-main' : 'is-main'}
+            disabled={isSending.value}
+          >
+            {verb}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

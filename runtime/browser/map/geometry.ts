@@ -1,0 +1,120 @@
+/** A place on the map, in its pixels. */
+export interface Point {
+  readonly x: number
+  readonly y: number
+}
+
+/** A rectangle on the map, from its upper left corner. */
+export interface Box extends Point {
+  readonly width: number
+  readonly height: number
+}
+
+/** How the map is seen: `at` is the place at the upper left corner of the window, `scale` 1 is its own size. */
+export interface View {
+  readonly at: Point
+  readonly scale: number
+}
+
+/** Side of the tile of a node. A node's own place is its upper left corner. */
+export const tile = 64
+const gap = 26
+const [minScale, maxScale] = [0.1, 4]
+
+export const centreOf = ({ x, y }: Point): Point => ({ x: x + tile / 2, y: y + tile / 2 })
+
+/** The place on the map below a place in the window. */
+export const onMap = ({ at, scale }: View, { x, y }: Point): Point => ({ x: at.x + x / scale, y: at.y + y / scale })
+
+/** The view after a zoom by `factor`, with the place below `fixed` (of the window) where it was. */
+export function zoomed(view: View, factor: number, fixed: Point): View {
+  const scale = Math.min(maxScale, Math.max(minScale, view.scale * factor))
+  const below = onMap(view, fixed)
+  return { scale, at: { x: below.x - fixed.x / scale, y: below.y - fixed.y / scale } }
+}
+
+/** The view that shows a box in a window of that size, with a margin; never larger than the map itself. */
+export function fitted(box: Box, window: { readonly width: number; readonly height: number }): View {
+  const margin = 60
+  const scale = Math.max(
+    minScale,
+    Math.min(1, (window.width - 2 * margin) / box.width, (window.height - 2 * margin) / box.height),
+  )
+  return {
+    scale,
+    at: {
+      x: box.x + box.width / 2 - window.width / scale / 2,
+      y: box.y + box.height / 2 - window.height / scale / 2,
+    },
+  }
+}
+
+/** The box around nodes at these places, with their names; undefined without nodes. */
+export function boxOf(places: readonly Point[]): Box | undefined {
+  if (places.length === 0) return undefined
+  const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)]
+  const [x, y] = [Math.min(...xs), Math.min(...ys)]
+  return { x, y, width: Math.max(...xs) - x + tile, height: Math.max(...ys) - y + tile + 25 }
+}
+
+/** The box between two corners. */
+export const boxBetween = (a: Point, b: Point): Box => ({
+  x: Math.min(a.x, b.x),
+  y: Math.min(a.y, b.y),
+  width: Math.abs(a.x - b.x),
+  height: Math.abs(a.y - b.y),
+})
+
+/** Whether the tile of a node touches a box. */
+export const touches = ({ x, y }: Point, box: Box): boolean =>
+  x < box.x + box.width && x + tile > box.x && y < box.y + box.height && y + tile > box.y
+
+/** Position of a link among those between the same two nodes. */
+export interface Strand {
+  readonly index: number
+  readonly count: number
+}
+
+/** The line of a link, from the centre of a node to that of another; several links between two nodes are bowed apart. */
+export interface Line {
+  readonly from: Point
+  readonly to: Point
+  /** The control point of its curve (SVG 2, 9.3.7); undefined: it is straight. */
+  readonly bend?: Point
+}
+
+export function lineBetween(a: Point, b: Point, { index, count }: Strand): Line {
+  const [from, to] = [centreOf(a), centreOf(b)]
+  const offset = (index - (count - 1) / 2) * gap * 2
+  if (offset === 0) return { from, to }
+  const [dx, dy] = [to.x - from.x, to.y - from.y]
+  const length = Math.hypot(dx, dy) || 1
+  const middle = { x: (from.x + to.x) / 2, y: (from.y + to.y) / 2 }
+  return { from, to, bend: { x: middle.x - (dy / length) * offset, y: middle.y + (dx / length) * offset } }
+}
+
+/** The line as the data of an SVG path. */
+export const pathOf = ({ from, to, bend }: Line): string =>
+  bend === undefined
+    ? `M${from.x} ${from.y}L${to.x} ${to.y}`
+    : `M${from.x} ${from.y}Q${bend.x} ${bend.y} ${to.x} ${to.y}`
+
+/** The place at a part `t` (0 to 1) of the line. */
+export function along({ from, to, bend }: Line, t: number): Point {
+  if (bend === undefined) return { x: from.x + (to.x - from.x) * t, y: from.y + (to.y - from.y) * t }
+  const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2]
+  return { x: a * from.x + b * bend.x + c * to.x, y: a * from.y + b * bend.y + c * to.y }
+}
+
+/** The places for the names of the two ports: beside the tiles, or closer on a short line. */
+export function labelPlaces(line: Line): readonly [Point, Point] {
+  const length = Math.hypot(line.to.x - line.from.x, line.to.y - line.from.y) || 1
+  const part = Math.min(0.4, (tile * 0.95) / length)
+  return [along(line, part), along(line, 1 - part)]
+}
+
+/** The next point of a grid. */
+export const snapped = ({ x, y }: Point, grid: number): Point => ({
+  x: Math.round(x / grid) * grid,
+  y: Math.round(y / grid) * grid,
+})

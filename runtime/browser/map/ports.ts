@@ -1,0 +1,53 @@
+import type { LabLink, LabLinkEnd, LabNode } from '../../../src/client/patchbay.ts'
+
+/** A port of a node, as the ends of links name it. */
+export type PortRef = Pick<LabLinkEnd, 'adapter_number' | 'port_number'>
+export type Port = LabNode['ports'][number]
+
+export const isPort = (port: PortRef, { adapter_number, port_number }: PortRef): boolean =>
+  port.adapter_number === adapter_number && port.port_number === port_number
+
+/** The name of the port at an end of a link, from its node; its numbers when the node does not say. */
+export function portName(node: LabNode | undefined, end: PortRef): string {
+  return node?.ports.find((it) => isPort(it, end))?.name ?? `${end.adapter_number}/${end.port_number}`
+}
+
+export const shortPortName = (node: LabNode | undefined, end: PortRef): string =>
+  node?.ports.find((it) => isPort(it, end))?.short_name ?? `${end.adapter_number}/${end.port_number}`
+
+/** The links at a node. */
+export const linksAt = (links: readonly LabLink[], nodeId: string): LabLink[] =>
+  links.filter(({ nodes }) => nodes.some((it) => it.node_id === nodeId))
+
+/** The ports of a node without a link, in its own order. */
+export function freePorts(node: LabNode, links: readonly LabLink[]): Port[] {
+  const ends = links.flatMap(({ nodes }) => nodes.filter((it) => it.node_id === node.node_id))
+  return node.ports.filter((port) => !ends.some((end) => isPort(port, end)))
+}
+
+/** The ends of a new link between two nodes: the first free ports of the same line type. Undefined, with why, when there are none. */
+export function endsFor(
+  a: LabNode,
+  b: LabNode,
+  links: readonly LabLink[],
+  wanted?: Port,
+): { readonly ends: readonly [LabLinkEnd, LabLinkEnd] } | { readonly reason: string } {
+  if (a.node_id === b.node_id) return { reason: 'A link has two different nodes.' }
+  const from = wanted === undefined ? freePorts(a, links) : [wanted]
+  const to = freePorts(b, links)
+  for (const [node, free] of [[a, from] as const, [b, to] as const])
+    if (free.length === 0) return { reason: `${node.name} has no free port: delete one of its links first.` }
+  for (const mine of from) {
+    const theirs = to.find((it) => it.link_type === mine.link_type)
+    if (theirs !== undefined) return { ends: [endOf(a, mine), endOf(b, theirs)] }
+  }
+  return { reason: `${a.name} and ${b.name} have no free ports of the same kind of line.` }
+}
+
+export const endOf = ({ node_id }: LabNode, { adapter_number, port_number }: PortRef): LabLinkEnd => ({
+  ...{ node_id, adapter_number, port_number },
+})
+
+/** The end of a link that is not at a node. */
+export const otherEnd = ({ nodes }: LabLink, nodeId: string): LabLinkEnd | undefined =>
+  nodes.find((it) => it.node_id !== nodeId)

@@ -1,0 +1,42 @@
+import type { ComponentChildren } from 'preact'
+import { useLayoutEffect, useRef } from 'preact/hooks'
+
+interface DialogProps {
+  readonly title: string
+  readonly onClose: () => void
+  readonly children: ComponentChildren
+  /** Hides the title, where the content says it. */
+  readonly isPlain?: boolean
+}
+
+/** A modal dialog: Escape and a click beside it close it, and the focus returns to where it was. */
+export function Dialog({ title, onClose, children, isPlain = false }: DialogProps) {
+  const element = useRef<HTMLDialogElement>(null)
+  useLayoutEffect(() => {
+    const before = document.activeElement
+    element.current?.showModal()
+    return () => {
+      if (before instanceof HTMLElement || before instanceof SVGElement) before.focus()
+    }
+  }, [])
+  return (
+    <dialog
+      ref={element}
+      class={isPlain ? 'dialog is-plain' : 'dialog'}
+      aria-label={title}
+      onClose={onClose}
+      onKeyDown={(event) => {
+        event.stopPropagation()
+        if (event.key !== 'Escape') return
+        event.preventDefault()
+        onClose()
+      }}
+      onPointerDown={(event) => {
+        if (event.target === element.current) onClose()
+      }}
+    >
+      {!isPlain && <h2>{title}</h2>}
+      {children}
+    </dialog>
+  )
+}

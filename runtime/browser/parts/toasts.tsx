@@ -1,0 +1,16 @@
+import { dismiss, notices } from '../state/notices.ts'
+import { Icon } from './icon.tsx'
+
+/** The messages at the edge of the page. */
+export const Toasts = () => (
+  <div class="toasts" role="status" aria-live="polite">
+    {notices.value.map(({ id, kind, text }) => (
+      <div class={`toast is-${kind}`} key={id}>
+        <span dir="auto">{text}</span>
+        <button type="button" class="is-quiet" aria-label="Close this message" onClick={() => dismiss(id)}>
+          <Icon name="close" />
+        </button>
+      </div>
+    ))}
+  </div>
+)

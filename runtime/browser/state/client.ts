@@ -1,0 +1,35 @@
+import { Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
+import { notifyError } from './notices.ts'
+import { session } from './session.ts'
+
+/** The service of this page. The cookie of a session goes along by itself. */
+export const client = new Patchbay({
+  server: location.origin,
+  async fetch(url, init) {
+    const response = await fetch(url, init)
+    if (response.status === 401 && !url.endsWith('/v2/session')) session.value = null
+    return response
+  },
+})
+
+/** Asks the service who the user is. */
+export async function recognize(): Promise<void> {
+  try {
+    session.value = await client.call('GET /v2/session')
+  } catch (error) {
+    if (error instanceof PatchbayError && error.status === 401) session.value = null
+    else notifyError(error)
+  }
+}
+
+/** Logs in. Rejects with the reason of a refusal. */
+export async function logIn(
+  given: { readonly token: string } | { readonly user: string; readonly password: string },
+): Promise<void> {
+  session.value = await client.call('POST /v2/session', { body: given })
+}
+
+export async function logOut(): Promise<void> {
+  await client.call('DELETE /v2/session')
+  session.value = null
+}

@@ -1,0 +1,119 @@
+import { batch, signal } from '@preact/signals'
+import type {
+  FeedLine,
+  LabDrawing,
+  LabJob,
+  LabLink,
+  LabNode,
+  LabPresence,
+  LabProject,
+} from '../../../src/client/patchbay.ts'
+import type { LabLinkState } from '../../../src/model/lab/link.ts'
+import { Table } from './table.ts'
+
+/** A lab at one moment, as requests read it. */
+export interface LabSnapshot {
+  readonly project: LabProject
+  readonly nodes: readonly LabNode[]
+  readonly links: readonly LabLink[]
+  readonly drawings: readonly LabDrawing[]
+  readonly jobs: readonly LabJob[]
+}
+
+/** The rates of a link at one reading, frames per second. */
+export interface RateSample {
+  readonly ab: number
+  readonly ba: number
+}
+
+/** Readings that a sparkline shows: about a minute. */
+const maxSamples = 60
+
+/** A lab as the page knows it: a snapshot, and the numbered events since then. */
+export class LabStore {
+  readonly project = signal<LabProject | undefined>(undefined)
+  readonly nodes = new Table<LabNode>()
+  readonly links = new Table<LabLink>()
+  readonly drawings = new Table<LabDrawing>()
+  readonly jobs = new Table<LabJob>()
+  /** The selections of the others at the lab, by client. */
+  readonly presence = new Table<LabPresence>()
+  /** The last rates of each link. */
+  readonly rates = new Table<readonly RateSample[]>()
+  /** Why the lab is not there any more. */
+  readonly end = signal<'closed' | 'deleted' | undefined>(undefined)
+  /** Number of the last event. */
+  seq = 0
+  readonly #notice: (kind: 'warning' | 'error', message: string) => void
+
+  /** `notice` is told of the messages of the service in the feed. */
+  constructor(notice: (kind: 'warning' | 'error', message: string) => void = () => {}) {
+    this.#notice = notice
+  }
+
+  reset({ project, nodes, links, drawings, jobs }: LabSnapshot): void {
+    batch(() => {
+      this.project.value = project
+      this.nodes.reset(nodes.map((it) => [it.node_id, it]))
+      this.links.reset(links.map((it) => [it.link_id, it]))
+      this.drawings.reset(drawings.map((it) => [it.drawing_id, it]))
+      this.jobs.reset(jobs.filter((it) => it.project_id === project.project_id).map((it) => [it.job_id, it]))
+      this.end.value = undefined
+    })
+  }
+
+  /** Applies an event. Events before the snapshot may come again: each has the whole resource. Unknown events are ignored. */
+  apply({ action, event, seq }: FeedLine): void {
+    if (seq !== undefined && seq > this.seq) this.seq = seq
+    const [resource = '', change = ''] = action.split('.')
+    batch(() => {
+      switch (resource) {
+        case 'node':
+          return put(this.nodes, (event as LabNode).node_id, event as LabNode, change)
+        case 'link':
+          if (change === 'state') return this.#linkState(event as LabLinkState)
+          return put(this.links, (event as LabLink).link_id, event as LabLink, change)
+        case 'drawing':
+          return put(this.drawings, (event as LabDrawing).drawing_id, event as LabDrawing, change)
+        case 'job':
+          return put(this.jobs, (event as LabJob).job_id, event as LabJob, change)
+        case 'project':
+          return this.#projectChanged(event as LabProject, change)
+        case 'presence':
+          return this.#presence(event as LabPresence)
+        case 'log':
+          if (change === 'info') return
+          return this.#notice(
+            change === 'error' ? 'error' : 'warning',
+            String((event as { message?: unknown }).message),
+          )
+      }
+    })
+  }
+
+  #projectChanged(project: LabProject, change: string): void {
+    if (change === 'closed' || change === 'deleted') this.end.value = change
+    else this.end.value = undefined
+    if (change !== 'deleted') this.project.value = project
+  }
+
+  #linkState(state: LabLinkState): void {
+    const link = this.links.get(state.link_id)
+    if (link === undefined) return
+    this.links.put(state.link_id, { ...link, ...state })
+    const samples = this.rates.get(state.link_id) ?? []
+    const sample = { ab: state.traffic_ab.frames_per_s, ba: state.traffic_ba.frames_per_s }
+    this.rates.put(state.link_id, [...samples, sample].slice(-maxSamples))
+  }
+
+  #presence(presence: LabPresence): void {
+    const id = `${presence.client}/${presence.name}`
+    if (presence.present) this.presence.put(id, presence)
+    else this.presence.delete(id)
+  }
+}
+
+function put<T>(table: Table<T>, id: string, value: T, change: string): void {
+  if (change === 'deleted') table.delete(id)
+  else table.put(id, value)
+}

@@ -1,0 +1,91 @@
+import { signal } from '@preact/signals'
+import { pause } from '../../../src/async/pause.ts'
+import type { Patchbay } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay.ts'
+import { type LabSnapshot, LabStore } from './lab-store.ts'
+
+/** Time between two tries to read a lab, ms. */
+const retryMs = 1000
+
+/** `gone`: there is no such lab, or it cannot be opened; the message says why. */
+export type Connection =
+  | { readonly state: 'connecting' | 'live' | 'lost' }
+  | { readonly state: 'gone'; readonly message: string }
+
+/** Keeps the store of one lab up to date by its feed, over lost connections. */
+export class LiveLab {
+  readonly store: LabStore
+  readonly connection = signal<Connection>({ state: 'connecting' })
+  readonly #client: Patchbay
+  readonly #project: string
+  readonly #over = new AbortController()
+
+  /** `project` is its id or its name. */
+  constructor(client: Patchbay, project: string, notice: ConstructorParameters<typeof LabStore>[0]) {
+    this.#client = client
+    this.#project = project
+    this.store = new LabStore(notice)
+  }
+
+  close(): void {
+    this.#over.abort()
+  }
+
+  /** Follows the lab until `close`. Never rejects. */
+  async follow(): Promise<void> {
+    const { signal: over } = this.#over
+    while (!over.aborted) {
+      try {
+        await this.#open()
+        await this.#read(over)
+        // The feed of a lab that was closed ends.
+        if (this.store.end.value !== undefined) return
+      } catch (error) {
+        if (over.aborted) return
+        if (error instanceof PatchbayError && error.status !== 0 && error.status < 500) {
+          this.connection.value = { state: 'gone', message: error.message }
+          return
+        }
+        this.connection.value = { state: 'lost' }
+      }
+      await pause(retryMs, over)
+    }
+  }
+
+  /** Opens the lab when it is closed. */
+  async #open(): Promise<void> {
+    const params = { project_id: this.#project }
+    const { status } = await this.#client.call('GET /v2/projects/{project_id}', { params })
+    if (status === 'closed') await this.#client.call('POST /v2/projects/{project_id}/open', { params })
+  }
+
+  async #read(over: AbortSignal): Promise<void> {
+    let isRead = false
+    const onLost = (error: PatchbayError | undefined) => {
+      this.connection.value = { state: error === undefined ? 'live' : 'lost' }
+    }
+    for await (const line of this.#client.feed({ project: this.#project, signal: over, onLost })) {
+      // The first line says that the feed has begun: events from now on wait in it while the snapshot is read.
+      if (!isRead || line.action === 'resync') {
+        this.store.reset(await this.#snapshot())
+        isRead = true
+      }
+      if (this.connection.value.state !== 'live') this.connection.value = { state: 'live' }
+      this.store.apply(line)
+      if (this.store.end.value !== undefined) return
+    }
+  }
+
+  async #snapshot(): Promise<LabSnapshot> {
+    const params = { project_id: this.#project }
+    const client = this.#client
+    const [project, nodes, links, drawings, jobs] = await Promise.all([
+      client.call('GET /v2/projects/{project_id}', { params }),
+      client.call('GET /v2/projects/{project_id}/nodes', { params }),
+      client.call('GET /v2/projects/{project_id}/links', { params }),
+      client.call('GET /v2/projects/{project_id}/drawings', { params }),
+      client.call('GET /v2/jobs'),
+    ])
+    return { project, nodes, links, drawings, jobs }
+  }
+}

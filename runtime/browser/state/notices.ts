@@ -1,0 +1,31 @@
+import { signal } from '@preact/signals'
+
+/** A message to the user. */
+export interface Notice {
+  readonly id: number
+  readonly kind: 'error' | 'warning' | 'done'
+  readonly text: string
+}
+
+/** How long a message stays, ms; errors stay until they are closed. */
+const stayMs = 6000
+const maxNotices = 5
+
+/** The messages on the page, the newest last. */
+export const notices = signal<readonly Notice[]>([])
+let count = 0
+
+/** Shows a message. The same text is not shown twice at a time. */
+export function notify(kind: Notice['kind'], text: string): void {
+  const notice = { id: ++count, kind, text }
+  notices.value = [...notices.value.filter((it) => it.text !== text), notice].slice(-maxNotices)
+  if (kind !== 'error') setTimeout(() => dismiss(notice.id), stayMs)
+}
+
+export function dismiss(id: number): void {
+  notices.value = notices.value.filter((it) => it.id !== id)
+}
+
+/** Shows why something failed. */
+export const notifyError = (error: unknown): void =>
+  notify('error', error instanceof Error ? error.message : String(error))

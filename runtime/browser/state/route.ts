@@ -1,0 +1,34 @@
+import { computed, signal } from '@preact/signals'
+
+/** What the page shows, from the part of its address after `#`. */
+export type Route =
+  | { readonly screen: 'labs' }
+  /** `console`: the console of that node alone, in a window of its own. */
+  | { readonly screen: 'lab'; readonly lab: string; readonly node?: string; readonly console?: boolean }
+
+const hash = signal(location.hash)
+addEventListener('hashchange', () => {
+  hash.value = location.hash
+})
+
+export const route = computed<Route>(() => routeOf(hash.value))
+
+/** `#/labs/NAME`, `#/labs/NAME/nodes/NODE`, `#/labs/NAME/nodes/NODE/console`; everything else is the list of labs. */
+export function routeOf(text: string): Route {
+  const [, first, lab, nodes, node, last] = text.replace(/^#/, '').split('/').map(decoded)
+  if (first !== 'labs' || lab === undefined || lab === '') return { screen: 'labs' }
+  if (nodes !== 'nodes' || node === undefined || node === '') return { screen: 'lab', lab }
+  return { screen: 'lab', lab, node, ...(last === 'console' && { console: true }) }
+}
+
+export const labPath = (lab: string): string => `#/labs/${encodeURIComponent(lab)}`
+export const consolePath = (lab: string, node: string): string =>
+  `${labPath(lab)}/nodes/${encodeURIComponent(node)}/console`
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}

@@ -1,0 +1,61 @@
+import { batch, type ReadonlySignal, type Signal, signal } from '@preact/signals'
+
+/** Resources by id. Each one is a signal: an event renders again what shows that resource, and nothing else. */
+export class Table<T> {
+  /** In the order in which they came. */
+  readonly ids: ReadonlySignal<readonly string[]>
+  readonly #ids = signal<readonly string[]>([])
+  readonly #rows = new Map<string, Signal<T>>()
+
+  constructor() {
+    this.ids = this.#ids
+  }
+
+  /** The signal of a resource; undefined: there is none. */
+  row(id: string): ReadonlySignal<T> | undefined {
+    return this.#rows.get(id)
+  }
+
+  /** A resource; a reader follows it, and learns when it comes. */
+  get(id: string): T | undefined {
+    const row = this.#rows.get(id)
+    return row === undefined ? void this.#ids.value : row.value
+  }
+
+  has(id: string): boolean {
+    return this.#rows.has(id)
+  }
+
+  /** All resources; a reader follows each of them. */
+  values(): T[] {
+    return this.#ids.value.flatMap((id) => this.#rows.get(id)?.value ?? [])
+  }
+
+  put(id: string, value: T): void {
+    const row = this.#rows.get(id)
+    if (row !== undefined) {
+      row.value = value
+      return
+    }
+    this.#rows.set(id, signal(value))
+    this.#ids.value = [...this.#ids.value, id]
+  }
+
+  delete(id: string): void {
+    if (this.#rows.delete(id)) this.#ids.value = this.#ids.value.filter((it) => it !== id)
+  }
+
+  /** Replaces all resources. Those that stay keep their signals. */
+  reset(entries: readonly (readonly [id: string, value: T])[]): void {
+    batch(() => {
+      const next = new Set(entries.map(([id]) => id))
+      for (const id of this.#rows.keys()) if (!next.has(id)) this.#rows.delete(id)
+      for (const [id, value] of entries) {
+        const row = this.#rows.get(id)
+        if (row === undefined) this.#rows.set(id, signal(value))
+        else row.value = value
+      }
+      this.#ids.value = [...next]
+    })
+  }
+}

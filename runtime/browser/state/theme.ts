@@ -1,0 +1,19 @@
+import { effect, signal } from '@preact/signals'
+
+export type Theme = 'system' | 'light' | 'dark'
+const key = 'patchbay.theme'
+const isTheme = (text: string | null): text is Theme => text === 'light' || text === 'dark' || text === 'system'
+
+const stored = localStorage.getItem(key)
+/** The colours of the page; kept in this browser. */
+export const theme = signal<Theme>(isTheme(stored) ? stored : 'system')
+
+effect(() => {
+  localStorage.setItem(key, theme.value)
+  document.documentElement.dataset.theme = theme.value
+})
+
+/** The next theme in the order system, light, dark. */
+export function nextTheme(): void {
+  theme.value = theme.value === 'system' ? 'light' : theme.value === 'light' ? 'dark' : 'system'
+}

@@ -1,0 +1,1 @@
+export declare function bundleBrowser(): Promise<Map<string, string>>

@@ -1,0 +1,19 @@
+import { type Static, Type } from '@sinclair/typebox'
+import { objectSchema } from '../../schema/fields.ts'
+
+/** A kind of node, for a form of its settings. */
+export type LabKind = Static<typeof LabKind>
+export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of its settings', {
+  name: Type.String({ description: 'Its word in `node_type`' }),
+  noun: Type.String({ description: 'The word for a node of the kind, within a sentence' }),
+  is_always_on: Type.Boolean({ description: 'Whether its nodes run from their creation on' }),
+  can_be_suspended: Type.Boolean(),
+  consoles: Type.Array(Type.Union([Type.Literal('text'), Type.Literal('screen')]), {
+    description: 'The possible forms of its console',
+  }),
+  configs: Type.Array(Type.String(), { description: 'Names of its configurations, the default first' }),
+  console_types: Type.Array(Type.String(), { description: 'Possible values of `console_type`' }),
+  settings: Type.Record(Type.String(), Type.Unknown(), {
+    description: 'JSON Schema of the member `properties` of a changed node',
+  }),
+})

@@ -1,0 +1,39 @@
+import { type TObject, Type } from '@sinclair/typebox'
+import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
+import { kinds } from '../kinds/index.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { LabKind } from '../model/lab/kind.ts'
+import { mapFields } from '../model/lab/node.ts'
+
+const list: readonly KindDescriptor[] = kinds
+/** What a node of a lab has beside `properties`. */
+const ofNode = new Set(['name', 'console', 'console_type', ...Object.keys(mapFields)])
+
+export const kindEndpoints: readonly Endpoint[] = [
+  endpoint({
+    ...{ method: 'GET', path: '/v2/kinds', owner: 'self', tag: 'v2 nodes', scope: 'shared' },
+    summary: 'List the kinds of node, with the forms of their settings',
+    replies: { 200: { description: 'The kinds', schema: Type.Array(LabKind) } },
+    handle: () => ok(list.map(shownKind)),
+  }),
+]
+
+const shownKind = ({ name, noun, isAlwaysOn, canBePaused, consoles, configs, update }: KindDescriptor): LabKind => ({
+  ...{ name, noun, consoles: [...consoles], configs: Object.keys(configs ?? {}) },
+  is_always_on: isAlwaysOn === true,
+  can_be_suspended: canBePaused,
+  console_types: wordsOf(update.properties.console_type),
+  settings: settingsOf(update),
+})
+
+function settingsOf({ properties }: TObject): Record<string, unknown> {
+  const own = Object.entries(properties).filter(([key]) => !ofNode.has(key))
+  return { type: 'object', properties: Object.fromEntries(own) }
+}
+
+/** The texts that a schema allows: those of its constants. */
+function wordsOf(schema: unknown): string[] {
+  if (typeof schema !== 'object' || schema === null) return []
+  const { const: word, anyOf = [] } = schema as { const?: unknown; anyOf?: readonly unknown[] }
+  return typeof word === 'string' ? [word] : anyOf.flatMap(wordsOf)
+}

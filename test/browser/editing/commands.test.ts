@@ -1,0 +1,23 @@
+import { expect, test } from 'vitest'
+import { commandOf, commands, keyOf } from '../../../runtime/browser/editing/commands.ts'
+
+const press = (key: string, held: 'ctrl' | 'meta' | 'shift' | 'ctrl shift' | '' = '') => ({
+  ...{ key, altKey: false, ctrlKey: held.includes('ctrl'), metaKey: held === 'meta', shiftKey: held.includes('shift') },
+})
+
+test('no key has two commands', () => {
+  const keys = commands.flatMap((it) => it.keys ?? [])
+  expect(keys.length).toBe(new Set(keys).size)
+})
+
+test('keys are found as people press them', () => {
+  expect(commandOf(press('z', 'ctrl'))?.id).toBe('undo')
+  expect(commandOf(press('z', 'meta'))?.id).toBe('undo')
+  expect(commandOf(press('Z', 'ctrl shift'))?.id).toBe('redo')
+  expect(commandOf(press('s'))?.id).toBe('start')
+  // A question mark needs Shift on most keyboards, and not on all.
+  expect(commandOf(press('?', 'shift'))?.id).toBe('keys')
+  expect(commandOf(press('ArrowLeft', 'shift'))?.id).toBe('nudge-Left')
+  expect(commandOf(press('s', 'ctrl'))).toBe(undefined)
+  expect(keyOf(press('Delete'))).toBe('Delete')
+})

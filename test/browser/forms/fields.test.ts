@@ -1,0 +1,37 @@
+import { Type } from '@sinclair/typebox'
+import { expect, test } from 'vitest'
+import { fieldsOf, type Schema, textOf, valueIn } from '../../../runtime/browser/forms/fields.ts'
+import { kinds } from '../../../src/kinds/index.ts'
+import { maybe, oneOf } from '../../../src/schema/fields.ts'
+
+const fieldOf = (schema: object) => {
+  const [field] = fieldsOf({ properties: { member: JSON.parse(JSON.stringify(schema)) as Schema } })
+  if (field === undefined) throw new Error('no field')
+  return field
+}
+
+test('each type has a field of its own', () => {
+  expect(fieldOf(maybe(Type.String({ maxLength: 100 })))).toMatchObject({ kind: 'text', maxLength: 100 })
+  expect(fieldOf(maybe(Type.String({ maxLength: 65536 })))).toMatchObject({ kind: 'lines' })
+  expect(fieldOf(maybe(Type.Integer({ minimum: 1, maximum: 9 })))).toMatchObject({ kind: 'number', maximum: 9 })
+  expect(fieldOf(maybe(Type.Boolean()))).toMatchObject({ kind: 'flag', title: 'Member' })
+  expect(fieldOf(maybe(oneOf(['a', 'b'])))).toMatchObject({ kind: 'choice', options: ['a', 'b'] })
+  expect(fieldOf(maybe(Type.Array(Type.String())))).toMatchObject({ kind: 'json' })
+})
+
+test('a text becomes a value of the type, and says what is wrong', () => {
+  const number = fieldOf(Type.Integer())
+  expect([valueIn(number, '12'), valueIn(number, ' ')]).toEqual([12, null])
+  expect(() => valueIn(number, '1x')).toThrow('Member: expected a number')
+  const list = fieldOf(Type.Array(Type.Integer()))
+  expect(valueIn(list, textOf(list, [1, 2]))).toEqual([1, 2])
+  expect(() => valueIn(list, '[1')).toThrow('expected JSON')
+  const choice = fieldOf(oneOf([1, 2]))
+  expect(valueIn(choice, '2')).toBe(2)
+})
+
+test.for(kinds.map((it) => [it.name, it.update] as const))('all settings of a %s have fields', ([, update]) => {
+  const fields = fieldsOf(JSON.parse(JSON.stringify(update)) as Schema)
+  expect(fields.length).toBe(Object.keys(update.properties).length)
+  for (const { title } of fields) expect(title).toMatch(/^[A-Z0-9]/)
+})

@@ -1,0 +1,24 @@
+import { gzipSync } from 'node:zlib'
+import { expect, test } from 'vitest'
+import { bundleBrowser } from '../../scripts/bundle-browser.js'
+
+const kb = (texts: readonly (string | undefined)[]) =>
+  texts.reduce((sum, text) => sum + gzipSync(text ?? '', { level: 9 }).length, 0) / 1024
+
+test('the first load is at most 60 KB compressed, and all parts together 260 KB', async () => {
+  const files = await bundleBrowser()
+  const page = files.get('index.html') ?? ''
+  const named = [...page.matchAll(/"\/app\/([^"]+)"/g)].map(([, name = '']) => name)
+  expect(named.length).toBeGreaterThanOrEqual(2)
+  expect(kb([page, ...named.map((name) => files.get(name))])).toBeLessThan(60)
+  expect(kb([...files.values()])).toBeLessThan(260)
+  // A console is loaded when it is opened.
+  const terminal = [...files.keys()].find((name) => name.startsWith('terminal-'))
+  expect(terminal).toBeDefined()
+  expect(named).not.toContain(terminal)
+})
+
+test('the page has no script and no style of its own that the policy would refuse', async () => {
+  const page = (await bundleBrowser()).get('index.html') ?? ''
+  expect(page).not.toMatch(/<script(?![^>]*\bsrc=)|\son\w+=|https?:\/\/(?!www\.w3\.org)/)
+})

@@ -1,0 +1,74 @@
+import { expect, test } from 'vitest'
+import { type LabSnapshot, LabStore } from '../../../runtime/browser/state/lab-store.ts'
+import type { LabLink, LabNode, LabProject } from '../../../src/client/patchbay.ts'
+
+const node = (node_id: string, more: Partial<LabNode> = {}) => ({ node_id, name: node_id, ...more }) as LabNode
+const link = (link_id: string) => ({ link_id, nodes: [], verdict: null, filters: { delay: [5] } }) as unknown as LabLink
+const project = { project_id: 'p', name: 'lab', status: 'opened' } as LabProject
+const snapshot = (more: Partial<LabSnapshot> = {}): LabSnapshot => ({
+  ...{ project, nodes: [], links: [], drawings: [], jobs: [] },
+  ...more,
+})
+const traffic = (frames_per_s: number) => ({ frames: 1, bytes: 60, dropped: 0, frames_per_s, bits_per_s: 0 })
+
+test('events after a snapshot change it', () => {
+  const store = new LabStore()
+  store.reset(snapshot({ nodes: [node('a'), node('b')] }))
+  store.apply({ action: 'node.updated', event: node('a', { status: 'started' }), seq: 4 })
+  store.apply({ action: 'node.created', event: node('c'), seq: 5 })
+  store.apply({ action: 'node.deleted', event: node('b'), seq: 6 })
+  expect(store.nodes.values().map(({ node_id, status }) => [node_id, status])).toEqual([
+    ['a', 'started'],
+    ['c', undefined],
+  ])
+  expect(store.seq).toBe(6)
+})
+
+test('events that the snapshot has already do no harm', () => {
+  const store = new LabStore()
+  store.reset(snapshot({ nodes: [node('a')] }))
+  store.apply({ action: 'node.created', event: node('a'), seq: 1 })
+  store.apply({ action: 'node.deleted', event: node('gone'), seq: 2 })
+  store.apply({ action: 'link.state', event: { link_id: 'gone' }, seq: 3 })
+  expect(store.nodes.ids.value).toEqual(['a'])
+})
+
+test('the state of a link leaves its settings, and its rates are kept for a minute', () => {
+  const store = new LabStore()
+  store.reset(snapshot({ links: [link('l')] }))
+  for (let second = 0; second < 100; second++) {
+    const event = {
+      link_id: 'l',
+      verdict: 'ok',
+      verdict_reason: null,
+      traffic_ab: traffic(second),
+      traffic_ba: traffic(0),
+    }
+    store.apply({ action: 'link.state', event, seq: second })
+  }
+  expect(store.links.get('l')).toMatchObject({ verdict: 'ok', filters: { delay: [5] } })
+  const rates = store.rates.get('l') ?? []
+  expect([rates.length, rates.at(-1)]).toEqual([60, { ab: 99, ba: 0 }])
+})
+
+test('the end of a lab is known, and that it was opened again', () => {
+  const store = new LabStore()
+  store.reset(snapshot())
+  store.apply({ action: 'project.closed', event: { ...project, status: 'closed' } })
+  expect(store.end.value).toBe('closed')
+  store.apply({ action: 'project.opened', event: project })
+  expect(store.end.value).toBe(undefined)
+})
+
+test('selections of others come and go, and messages of the service are shown', () => {
+  const said: string[] = []
+  const store = new LabStore((kind, message) => said.push(`${kind}: ${message}`))
+  const presence = { name: 'anna', client: 'left', selection: ['a'], present: true }
+  store.apply({ action: 'presence', event: presence })
+  expect(store.presence.values()).toEqual([presence])
+  store.apply({ action: 'presence', event: { ...presence, present: false } })
+  expect(store.presence.values()).toEqual([])
+  store.apply({ action: 'log.warning', event: { message: 'the disk is nearly full' } })
+  store.apply({ action: 'something.new', event: {} })
+  expect(said).toEqual(['warning: the disk is nearly full'])
+})

@@ -1,0 +1,49 @@
+import { effect } from '@preact/signals'
+import { expect, test } from 'vitest'
+import { Table } from '../../../runtime/browser/state/table.ts'
+
+test('who shows one resource is not told of the others', () => {
+  const table = new Table<string>()
+  table.put('a', 'one')
+  table.put('b', 'two')
+  const seen: (string | undefined)[] = []
+  effect(() => {
+    seen.push(table.get('a'))
+  })
+  table.put('b', 'three')
+  table.put('c', 'four')
+  expect(seen).toEqual(['one'])
+  table.put('a', 'five')
+  expect(seen).toEqual(['one', 'five'])
+})
+
+test('who shows a resource that is not there learns when it comes', () => {
+  const table = new Table<string>()
+  const seen: (string | undefined)[] = []
+  effect(() => {
+    seen.push(table.get('a'))
+  })
+  table.put('a', 'here')
+  expect(seen).toEqual([undefined, 'here'])
+})
+
+test('a reset keeps the signals of what stays, and tells of it once', () => {
+  const table = new Table<number>()
+  table.put('a', 1)
+  table.put('b', 2)
+  const row = table.row('a')
+  const lists: string[][] = []
+  effect(() => {
+    lists.push([...table.ids.value])
+  })
+  table.reset([
+    ['c', 3],
+    ['a', 4],
+  ])
+  expect(lists).toEqual([
+    ['a', 'b'],
+    ['c', 'a'],
+  ])
+  expect(table.row('a')).toBe(row)
+  expect([row?.value, table.has('b')]).toEqual([4, false])
+})

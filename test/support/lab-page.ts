@@ -1,0 +1,92 @@
+import type { Locator, Page } from 'playwright-core'
+import { expect } from 'vitest'
+import { startChromium } from './chromium.ts'
+import { hangMs } from './limits.ts'
+
+/** The page of the labs in a browser, as a person uses it. */
+export class LabPage {
+  readonly page: Page
+  /** Requests to other services, errors of scripts, and messages of the browser about its policy. */
+  readonly faults: string[] = []
+
+  private constructor(page: Page) {
+    this.page = page
+  }
+
+  static async open(url: string, path = '/'): Promise<LabPage> {
+    const browser = await startChromium()
+    const page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
+    page.setDefaultTimeout(hangMs)
+    const lab = new LabPage(page)
+    page.on('request', (request) => {
+      const isOwn = [url, 'data:', 'blob:'].some((it) => request.url().startsWith(it))
+      if (!isOwn) lab.faults.push(request.url())
+    })
+    page.on('pageerror', (error) => lab.faults.push(String(error)))
+    page.on('console', (message) => {
+      if (message.type() === 'error') lab.faults.push(message.text())
+    })
+    await page.goto(url + path)
+    return lab
+  }
+
+  /** A node on the map; `more` follows its name in the label, such as `, pc, started`. */
+  node(name: string, more = ', '): Locator {
+    return this.page.getByRole('button', { name: new RegExp(`^${name}${more}`) })
+  }
+
+  link(from: string, to: string): Locator {
+    return this.page.getByRole('button', { name: new RegExp(`^Link (${from} .* to ${to}|${to} .* to ${from}) `) })
+  }
+
+  async newLab(name: string): Promise<void> {
+    await this.page.getByRole('button', { name: 'New lab' }).first().click()
+    await this.page.getByLabel('Name').fill(name)
+    await this.page.getByRole('button', { name: 'Create' }).click()
+    await this.page.getByText('An empty lab').waitFor()
+  }
+
+  /** Drags a template onto the map, and waits for the node of that name. */
+  async place(template: string, at: { x: number; y: number }, name: string): Promise<void> {
+    await this.page
+      .getByRole('button', { name: template, exact: true })
+      .dragTo(this.page.getByRole('application'), { targetPosition: at })
+    await this.node(name).waitFor()
+  }
+
+  /** Draws a link by the mouse, from the dot at the right edge of a node. */
+  async draw(from: string, to: string): Promise<void> {
+    const { mouse } = this.page
+    const [a, b] = [await this.#box(from), await this.#box(to)]
+    await mouse.move(a.x + a.width / 2, a.y + a.height / 2)
+    await mouse.move(a.x + a.width + 1, a.y + a.height / 2)
+    await mouse.down()
+    await mouse.move(a.x + a.width + 30, a.y, { steps: 3 })
+    await mouse.move(b.x + b.width / 2, b.y + b.height / 2, { steps: 3 })
+    await mouse.up()
+    await this.link(from, to).waitFor()
+  }
+
+  /** Opens the console of a node by a double click. */
+  async openConsole(name: string): Promise<Locator> {
+    await this.node(name).dblclick()
+    const input = this.page.getByRole('textbox', { name: `Console of ${name}` })
+    await input.waitFor()
+    return input
+  }
+
+  /** What the console that is shown has on its screen. */
+  screen(): Promise<string> {
+    return this.page.locator('.console:not(.is-behind) .xterm-rows').innerText()
+  }
+
+  async shows(text: string | RegExp): Promise<void> {
+    await expect.poll(() => this.screen(), { timeout: hangMs }).toMatch(text)
+  }
+
+  async #box(name: string): Promise<{ x: number; y: number; width: number; height: number }> {
+    const box = await this.node(name).locator('.tile').boundingBox()
+    if (box === null) throw new Error(`${name} is not on the map`)
+    return box
+  }
+}
