@@ -1,8 +1,8 @@
-import colors from 'picocolors'
 import { escaped } from '../../../src/packets/addresses.ts'
 import type { CapturedFrame } from '../../../src/packets/capture-reader.ts'
 import { summarize } from '../../../src/packets/decode.ts'
 import type { Sink } from './capture-sinks.ts'
+import { colours } from './colours.ts'
 import type { RowOutput } from './row-output.ts'
 
 /** Widths of the columns, in characters; those of addresses grow to the longest one. */
@@ -42,7 +42,7 @@ export function rows(output: RowOutput, { isTerminal, json }: { isTerminal: bool
 }
 
 const leftOut = (count: number): string =>
-  colors.yellow(`... ${count} frame${count === 1 ? '' : 's'} not shown: the terminal is slower than the link`)
+  colours.yellow(`... ${count} frame${count === 1 ? '' : 's'} not shown: the terminal is slower than the link`)
 
 function jsonLine(frame: CapturedFrame): string {
   const { source, destination, protocol, info } = summarize(frame)
@@ -66,7 +66,7 @@ function columns(isTerminal: boolean): (frame: CapturedFrame) => string {
     if (!isTerminal) return `${head}${name}  ${text}`
     const room = (process.stdout.columns || usualColumns) - head.length - name.length - 2
     const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text
-    const colour = info.includes('[Malformed') || info.startsWith('Bogus') ? colors.red : (it: string) => it
-    return `${colors.dim(head.slice(0, widths.time))}${head.slice(widths.time)}${colors.cyan(name)}  ${colour(shown)}`
+    const colour = info.includes('[Malformed') || info.startsWith('Bogus') ? colours.red : (it: string) => it
+    return `${colours.dim(head.slice(0, widths.time))}${head.slice(widths.time)}${colours.cyan(name)}  ${colour(shown)}`
   }
 }

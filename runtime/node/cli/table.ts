@@ -1,10 +1,10 @@
 import Table from 'cli-table3'
-import colors from 'picocolors'
+import { colours } from './colours.ts'
 
 /** Rows of text below a head, in columns as wide as they need to be. */
 export function tableOf(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
   const table = new Table({
-    head: head.map((it) => colors.dim(it)),
+    head: head.map((it) => colours.dim(it)),
     chars: Object.fromEntries(borders.map((it) => [it, ''])),
     style: { head: [], 'padding-left': 0, 'padding-right': 2 },
   })
