@@ -1,9 +1,11 @@
-import { type ChildProcess, spawn } from 'node:child_process'
+import type { ChildProcess } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readFileSync, renameSync, statSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { selected } from '../programs/environment.ts'
+import { startProgram } from '../programs/start.ts'
 import { isRunning, runningService, type ServiceFile } from '../storage/service-file.ts'
 import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits } from './exits.ts'
@@ -48,10 +50,10 @@ async function start(data: string, env: NodeJS.ProcessEnv, flags: readonly strin
     begin = size > maxLogBytes ? 0 : size
     const log = openSync(path, 'a', 0o600)
     const [program = ''] = process.argv.slice(1)
-    child = spawn(
+    child = startProgram(
       process.execPath,
       [...process.execArgv, program, 'serve', '--data', data, '--on-exit', 'keep', ...flags],
-      { detached: true, stdio: ['ignore', 'pipe', log], env: inherited },
+      { detached: true, stdio: ['ignore', 'pipe', log], set: selected(['*'], inherited) },
     )
     closeSync(log)
   } catch (error) {

@@ -67,6 +67,8 @@ test('endpoints that are not what their method says have a role of their own', (
     [
       ...['/v1/version', '/v2/version', '/v2/compute/version'].map((path) => `read POST ${path}`),
       'read POST /v2/projects/{project_id}/presence',
+      // Answers with a lab file, and changes nothing.
+      'read POST /v2/imports',
       ...[
         'v1/projects/{project_id}/dynamips/vms/{vm_id}',
         'v2/compute/projects/{project_id}/dynamips/nodes/{node_id}',
