@@ -60,10 +60,13 @@ async function readDirect(lab: Lab, computeId: string, ask: AskCompute): Promise
   for (;;) {
     const { states, next, more } = await ask(computeId).linkChanges(lab.id, lab.linkCursors.get(computeId))
     lab.linkCursors.set(computeId, next)
-    for (const state of states) keep(lab, stateOf(state))
+    for (const state of states) keepState(lab, state)
     if (!more) break
   }
 }
+
+/** Keeps the state that a compute told of a link of its own. */
+export const keepState = (lab: Lab, state: DirectLinkState): void => keep(lab, stateOf(state))
 
 /** Keeps the state of a link, and tells a change to those who listen. */
 function keep(lab: Lab, state: LabLinkState): void {

@@ -9,6 +9,7 @@ import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
+import { keepState } from './link-states.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
 
@@ -252,7 +253,7 @@ export async function wire(
   ask: AskCompute,
 ): Promise<void> {
   if (record.wiring.type === 'direct') {
-    await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
+    keepState(lab, await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record)))
     return
   }
   const undo: (() => Promise<void>)[] = []
@@ -288,7 +289,7 @@ export async function wire(
 export async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
   if (record.wiring.type === 'none') return
   if (record.wiring.type === 'direct') {
-    await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
+    keepState(lab, await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record)))
     return
   }
   for (const [index, end] of record.nodes.entries()) {
