@@ -207,6 +207,27 @@ next one takes them over; "patchbay down" stops them.`,
     flags: logging,
     run: async (input) => (await import('./cli/service.ts')).serviceLogs(input),
   }),
+  login: command({
+    group: 'service',
+    summary: 'keep a service elsewhere and its token for all commands',
+    text: `Lets all commands ask the service at URL, with a token that is typed, or read from standard input:
+patchbay login https://labs.example.org < token. The token is no argument, as other users see these ("ps"). It is
+checked, then kept in a file that only this user can read; it goes to this service alone. --server, PATCHBAY_SERVER
+and PATCHBAY_TOKEN win over what is kept.`,
+    args: [
+      { name: 'URL', about: 'the service; default: PATCHBAY_SERVER, else that of the last login', optional: true },
+    ],
+    flags: showing,
+    run: async (input) => (await import('./cli/login.ts')).login(input),
+  }),
+  logout: command({
+    group: 'service',
+    summary: 'forget the service and the token of "patchbay login"',
+    text: `Removes what "patchbay login" has kept; commands then ask the service of this user again. The token stays valid:
+"patchbay tokens rm" revokes it.`,
+    flags: showing,
+    run: async (input) => (await import('./cli/login.ts')).logout(input),
+  }),
   doctor: command({
     group: 'service',
     summary: 'check what labs need on this machine',

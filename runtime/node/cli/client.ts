@@ -1,13 +1,17 @@
 import { Patchbay, type PatchbayOptions } from '../../../src/client/patchbay.ts'
+import { type Login, loginPath, readLogin } from '../storage/login-file.ts'
 import { runningService } from '../storage/service-file.ts'
+import { reasonOf } from '../system/error-reason.ts'
 import type { Asking } from './command.ts'
-import { dataDirectory } from './data-directory.ts'
+import { configurationDirectory, dataDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 
 /** Where a command sends its calls. */
 interface Service {
   readonly url: string
   readonly token: string | undefined
+  /** Whether it is the running one of this user, and none was named. */
+  readonly isOwn?: boolean
 }
 
 /** The client of the service that a command asks. CommandError 5 when none is named and none runs. */
@@ -26,22 +30,46 @@ export async function clientOf(
 export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'WebSocket'> = {}): Patchbay =>
   new Patchbay({ server: url, token, ...more })
 
-/** The service that a command asks: the named one, else the running one of this user. Undefined when none is named and none runs. */
+/**
+ * The service that a command asks: the named one, else that of `patchbay login`, else the running one of this user. Undefined when none
+ * is named and none runs. A kept token goes to its own service alone.
+ */
 export async function serviceOf({ server }: Pick<Asking, 'server'>, env = process.env): Promise<Service | undefined> {
   const named = server ?? (env.PATCHBAY_SERVER || undefined)
   const token = env.PATCHBAY_TOKEN || undefined
+  const login = loginOf(env)
   if (named !== undefined) {
     const url = originOf(named)
-    return { url, token }
+    return { url, token: token ?? (login?.server === url ? login.token : undefined) }
   }
+  if (login !== undefined) return { url: login.server, token: token ?? login.token }
   const own = runningService(await dataDirectory(env))
-  return own && { url: own.url, token: token ?? own.token }
+  return own && { url: own.url, token: token ?? own.token, isOwn: true }
+}
+
+/** What `patchbay login` has kept. CommandError 1 for a file that cannot be used. */
+export function loginOf(env: NodeJS.ProcessEnv): Login | undefined {
+  const configuration = configurationDirectory(env)
+  try {
+    return readLogin(configuration)
+  } catch (error) {
+    throw new CommandError(
+      exits.failed,
+      [
+        {
+          message: `${loginPath(configuration)} cannot be used: ${reasonOf(error)}`,
+          hint: '"patchbay logout" removes it, "patchbay login URL" writes it anew',
+        },
+      ],
+      { cause: error },
+    )
+  }
 }
 
 /** 64 unless the text is the address of a service. */
-export function originOf(text: string): string {
+export function originOf(text: string, from = '--server'): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.username !== '')
-    throw wrongArguments(`--server: expected an address such as http://127.0.0.1:3080, got ${JSON.stringify(text)}`)
+    throw wrongArguments(`${from}: expected an address such as http://127.0.0.1:3080, got ${JSON.stringify(text)}`)
   return url.origin
 }

@@ -83,7 +83,10 @@ export const showing = {
 
 /** The flags of every command that asks a service. */
 export const asking = {
-  server: { value: 'URL', about: 'the service; default: PATCHBAY_SERVER, else the service of this user' },
+  server: {
+    value: 'URL',
+    about: 'the service; default: PATCHBAY_SERVER, else that of "patchbay login", else that of this user',
+  },
   ...showing,
 } as const satisfies Readonly<Record<string, Flag>>
 /** The flags of every command that shows lines of a log. */

@@ -59,10 +59,10 @@ export async function apply({ args: [word], flags, signal }: CommandInput<typeof
 export async function up({ args: [word], flags, signal }: CommandInput<typeof upping>): Promise<Outcome> {
   const source = await readLab(word, flags)
   const named = await serviceOf(flags)
-  const own = flags.server === undefined && !process.env.PATCHBAY_SERVER
   const service = named ?? (await ownService()).service
   const client = clientAt({ url: service.url, token: service.token ?? (process.env.PATCHBAY_TOKEN || undefined) })
-  const lastLine = own ? `The service on ${client.server} runs on; "patchbay service stop" ends it` : ''
+  const isOwn = named === undefined || named.isOwn === true
+  const lastLine = isOwn ? `The service on ${client.server} runs on; "patchbay service stop" ends it` : ''
   return converge(source, { client, signal }, { flags, starts: true, lastLine })
 }
 

@@ -1,0 +1,104 @@
+import { isLoopbackHost } from '../../../src/client/address.ts'
+import type { Patchbay } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { loginPath, removeLogin, writeLogin } from '../storage/login-file.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import { clientAt, loginOf, originOf } from './client.ts'
+import type { CommandInput, showing } from './command.ts'
+import { configurationDirectory } from './data-directory.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+
+const maxTokenCharacters = 4096
+
+/** `patchbay login [URL]`: keeps a service and its token for all commands, after the service has let the token in. */
+export async function login({ args: [word], signal }: CommandInput<typeof showing>): Promise<Outcome> {
+  const { env } = process
+  const configuration = configurationDirectory(env)
+  const named = word ?? (env.PATCHBAY_SERVER || undefined) ?? loginOf(env)?.server
+  if (named === undefined)
+    throw wrongArguments('expected URL: the address of the service, such as https://labs.example.org')
+  const server = originOf(named, word === undefined ? 'PATCHBAY_SERVER' : 'URL')
+  // Before a token is typed: the address may be wrong, and a service may want none.
+  const isFree = await letsIn(clientAt({ url: server, token: undefined }), signal)
+  if (!isFree && server.startsWith('http:') && !isLoopbackHost(new URL(server).hostname.replace(/^\[|\]$/g, '')))
+    process.stderr.write(`patchbay: ${server} is not encrypted: others on the way can read the token\n`)
+  const token = isFree ? undefined : await tokenFor(server)
+  if (token !== undefined && !(await letsIn(clientAt({ url: server, token }), signal)))
+    throw new CommandError(exits.noService, [
+      { message: `${server} does not let this token in; nothing was kept`, hint: '"patchbay tokens create" makes one' },
+    ])
+  try {
+    writeLogin(configuration, { server, token })
+  } catch (error) {
+    throw new CommandError(exits.failed, `${loginPath(configuration)} cannot be written: ${reasonOf(error)}`)
+  }
+  return {
+    json: { server, has_token: token !== undefined, file: loginPath(configuration) },
+    text: () =>
+      token === undefined
+        ? `Commands now ask ${server}, which wants no token; "patchbay logout" ends this`
+        : `Logged in at ${server}; "patchbay logout" ends this`,
+  }
+}
+
+/** `patchbay logout`: forgets the service and its token. */
+export async function logout(_: CommandInput<typeof showing>): Promise<Outcome> {
+  const configuration = configurationDirectory(process.env)
+  let server: string | undefined
+  try {
+    server = loginOf(process.env)?.server
+  } catch {
+    // A damaged file is removed, too.
+  }
+  let isGone: boolean
+  try {
+    isGone = removeLogin(configuration)
+  } catch (error) {
+    throw new CommandError(exits.failed, `${loginPath(configuration)} cannot be removed: ${reasonOf(error)}`)
+  }
+  return {
+    json: { logged_out: isGone, server },
+    text: () => (isGone ? `Logged out${server === undefined ? '' : ` of ${server}`}` : 'Not logged in; nothing to do'),
+  }
+}
+
+/** Whether a service answers with the credentials that a client has. */
+async function letsIn(client: Patchbay, signal: AbortSignal): Promise<boolean> {
+  try {
+    await client.call('GET /v2/version', { signal })
+    return true
+  } catch (error) {
+    if (error instanceof PatchbayError && (error.status === 401 || error.status === 403)) return false
+    throw error
+  }
+}
+
+/** The token that the user types, or that comes on standard input. An argument would be shown by `ps`. */
+async function tokenFor(server: string): Promise<string> {
+  const given = process.stdin.isTTY === true ? await typed(server) : await firstLine()
+  const token = given.trim()
+  if (token === '') throw wrongArguments('expected a token on standard input, got none')
+  // RFC 6750 2.1: the characters of a Bearer token.
+  if (token.length > maxTokenCharacters || !/^[\w.~+/-]+=*$/.test(token))
+    throw wrongArguments(
+      `expected a token on standard input: up to ${maxTokenCharacters} letters, digits and -._~+/, then =; nothing was sent`,
+    )
+  return token
+}
+
+async function typed(server: string): Promise<string> {
+  const { isCancel, password } = await import('@clack/prompts')
+  const answer = await password({ message: `Token of ${server}`, output: process.stderr })
+  if (isCancel(answer)) throw new CommandError(exits.interrupted, 'nothing was kept')
+  return answer
+}
+
+async function firstLine(): Promise<string> {
+  let text = ''
+  for await (const piece of process.stdin.setEncoding('utf8')) {
+    text += piece
+    if (text.includes('\n') || text.length > maxTokenCharacters) break
+  }
+  return text.split('\n', 1)[0] ?? ''
+}
