@@ -68,10 +68,24 @@ async function helpOf(name: string, command: Command): Promise<string> {
     ),
   ]
   const width = Math.max(0, ...rows.map(([left]) => left.length))
-  const list = rows.map(([left, right]) => `  ${left.padEnd(width)}  ${right}\n`).join('')
+  const list = rows.map(([left, right]) => `  ${left.padEnd(width)}  ${wrapped(right, width + 4)}\n`).join('')
   const isSetting = command.settings === 'list'
   const settings = isSetting ? `\n${await (await import('./setting-flags.ts')).settingFlags()}` : ''
-  return `${usageOf(name, command)}\n\n${command.text}\n${list === '' ? '' : `\n${list}`}${settings}`
+  return `${usageOf(name, command)}\n\n${wrapped(command.text.replaceAll('\n', ' '))}\n${list === '' ? '' : `\n${list}`}${settings}`
+}
+
+const longestLine = 100
+
+/** A text in lines that fit the terminal; those after the first one begin with blanks. */
+function wrapped(text: string, indent = 0): string {
+  const width = Math.max(20, Math.min(longestLine, process.stdout.columns ?? longestLine) - indent)
+  const lines = ['']
+  for (const word of text.split(' ')) {
+    const last = lines.at(-1) ?? ''
+    if (last !== '' && last.length + 1 + word.length > width) lines.push(word)
+    else lines[lines.length - 1] = last === '' ? word : `${last} ${word}`
+  }
+  return lines.join(`\n${' '.repeat(indent)}`)
 }
 
 type Row = readonly [string, string]
