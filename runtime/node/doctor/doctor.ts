@@ -121,7 +121,12 @@ function ffi(): Check {
     createRequire(import.meta.url)('koffi')
     return ok('FFI', 'koffi loads: programs that need a terminal can run')
   } catch (reason) {
-    return warning('FFI', `koffi does not load: ${(reason as Error).message.split('\n')[0]}`, 'npm rebuild koffi')
+    const found = `koffi does not load: ${(reason as Error).message.split('\n')[0]}`
+    return warning(
+      'FFI',
+      found,
+      'install Patchbay again on this machine, with the Node that runs it; in a checkout: npm ci',
+    )
   }
 }
 
