@@ -9,6 +9,7 @@ import {
   importing,
   linking,
   nodeLogging,
+  testing,
   upping,
   validating,
 } from './cli/command-flags.ts'
@@ -64,6 +65,16 @@ running node or lose a disk are not taken without their flags; the exit code is 
     args: [labFile],
     flags: validating,
     run: async (input) => (await import('./cli/topology.ts')).validate(input),
+  }),
+  test: command({
+    group: 'labs',
+    summary: 'make labs, run the checks of their files, and take them away',
+    text: `Makes the lab of each file under a name of its own, starts it, waits until it is ready, runs the checks of the file,
+and takes the lab away again, also after Ctrl-C. A lab of the same name that runs is left alone; --running checks it as
+it is instead. The exit code is 1 when a lab does not start or a check fails: patchbay test labs/*.lab.yaml --junit out.xml`,
+    args: [{ ...labFile, many: true }],
+    flags: testing,
+    run: async (input) => (await import('./cli/lab-test.ts')).test(input),
   }),
   ls: command({
     group: 'labs',

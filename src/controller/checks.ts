@@ -11,9 +11,12 @@ import { nodePathOf } from './nodes.ts'
 
 /** Time after which a line is typed again, s, and between two looks at a link, ms. */
 const againS = 5
+/** A line is not typed for less than this, s. */
+const leastS = 0.05
 const lookMs = 500
-/** Characters of the output that a failed check shows. */
-const maxSaw = 500
+/** Characters of what a failed check shows, and of the output of a console in it. */
+const maxSaw = 1000
+const maxOutput = 500
 /** Characters of a typed line by which its echo is found. */
 const maxEcho = 60
 
@@ -49,7 +52,7 @@ export function runChecks(
             throw signal.reason
           }
           if (!(error instanceof NotTrue || error instanceof ApiError)) throw error
-          show({ state: 'failed', saw: error.message.slice(-maxSaw) })
+          show({ state: 'failed', saw: error.message.slice(0, maxSaw) })
         }
       }
     },
@@ -78,8 +81,14 @@ async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, ask: AskC
   if (check.check === 'link') return linkIs(lab, check, { until, signal }, ask)
   const typed =
     check.check === 'ping'
-      ? { node: check.from, line: pingOf(check.address), expect: 'bytes from|icmp_seq=\\d+ ttl=' }
-      : { node: check.on, line: check.type, expect: check.expect }
+      ? {
+          ...{ node: check.from, line: pingOf(check.address), expect: 'bytes from|icmp_seq=\\d+ ttl=' },
+          missed: `${check.address} did not answer within ${check.within_s} s`,
+        }
+      : {
+          ...{ node: check.on, line: check.type, expect: check.expect },
+          missed: `Nothing after "${check.type}" matched ${check.expect} within ${check.within_s} s`,
+        }
   return typeUntil(lab, typed, { until, signal }, ask)
 }
 
@@ -111,22 +120,24 @@ interface Deadline {
 /** Types a line on a console, and again every `againS`, until the output after its echo matches. */
 async function typeUntil(
   lab: Lab,
-  { node, line, expect }: { node: string; line: string; expect: string },
+  { node, line, expect, missed }: { node: string; line: string; expect: string; missed: string },
   { until, signal }: Deadline,
   ask: AskCompute,
 ): Promise<void> {
   const record = lab.node(node)
   const client = ask(record.compute_id)
+  let output = ''
   for (;;) {
     const left = (until - Date.now()) / 1000
-    if (left <= 0) throw new NotTrue('Nothing was shown in time')
+    if (left <= leastS) throw new NotTrue(output === '' ? missed : `${missed}; the last output was:\n${output}`)
     try {
       const input = { send: `${line}\r`, expect: afterEcho(line, expect), within_s: Math.min(againS, left) }
       await client.expect(nodePathOf(lab, record), input, signal)
       return
     } catch (error) {
       if (!(error instanceof ApiError) || error.word !== 'not-in-time') throw error
-      if (Date.now() >= until) throw new NotTrue(error.message)
+      // The first line of the message is about the expression of the wait, the others are the output.
+      output = error.message.split('\n').slice(1).join('\n').slice(-maxOutput)
     }
   }
 }

@@ -76,6 +76,15 @@ export const applying = {
 
 export const upping = { ...applying } as const satisfies Readonly<Record<string, Flag>>
 
+export const testing = {
+  ...labFiling,
+  running: { about: 'check the lab that is there, as it is; nothing is made, and nothing taken away' },
+  keep: { about: 'let the lab run on afterwards' },
+  junit: { value: 'FILE', about: 'write the results as JUnit XML, for CI', complete: 'file' },
+  jobs: { value: 'NUMBER', about: 'how many labs at once; default 1' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const diffing = {
   ...labFiling,
   ...options,

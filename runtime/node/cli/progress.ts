@@ -3,9 +3,12 @@ import type { Options, SingleBar } from 'cli-progress'
 /** Shows how far long work is: on a terminal as a line that changes, else as a line for each change. */
 export interface Progress {
   at(done: number, total: number, what?: string): void
-  /** Removes the changing line. */
+  /** Removes the changing line; a later `at` shows it again. */
   end(): void
 }
+
+/** Shows nothing. */
+export const noProgress: Progress = { at() {}, end() {} }
 
 /** Work that is over before this shows nothing on a terminal, ms. */
 const silentMs = 150
@@ -28,7 +31,10 @@ export async function progressOf(title: string, { json }: { readonly json: boole
       bar.setTotal(total)
       bar.update(done, { what })
     },
-    end: () => bar?.stop(),
+    end() {
+      bar?.stop()
+      bar = undefined
+    },
   }
 }
 

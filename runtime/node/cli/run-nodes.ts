@@ -12,17 +12,28 @@ import { labOf, nodeOf } from './targets.ts'
 const [firstPollMs, longestPollMs] = [20, 500]
 const cancelMs = 5000
 
+interface JobWatch {
+  readonly client: Patchbay
+  readonly signal: AbortSignal
+  readonly progress: Progress
+  /** Called with every state of the job that was read. */
+  readonly onState?: (job: LabJob) => void
+  /** Default: when the job has ended. */
+  readonly isOver?: (job: LabJob) => boolean
+}
+
 /** Waits for the end of a job, and shows its progress. When the signal aborts, the job is cancelled; rejects with its reason then. */
 export async function jobEnd(
   jobId: string,
-  { client, signal, progress }: { client: Patchbay; signal: AbortSignal; progress: Progress },
+  { client, signal, progress, onState = () => {}, isOver = hasEnded }: JobWatch,
 ): Promise<LabJob> {
   const params = { job_id: jobId }
   try {
     for (let pollMs = firstPollMs; ; pollMs = Math.min(pollMs * 1.5, longestPollMs)) {
       const job = await client.call('GET /v2/jobs/{job_id}', { params, signal })
+      onState(job)
       progress.at(job.done + job.failed + job.skipped, job.total, currentOf(job))
-      if (job.status !== 'running') return job
+      if (isOver(job)) return job
       await sleep(pollMs, undefined, { signal })
     }
   } catch (error) {
@@ -34,8 +45,12 @@ export async function jobEnd(
   }
 }
 
+const hasEnded = ({ status }: LabJob): boolean => status !== 'running'
+
 /** What a job waits for now. */
-function currentOf({ nodes }: LabJob): string {
+function currentOf({ nodes, checks = [] }: LabJob): string {
+  const check = checks.find(({ state }) => state === 'running')
+  if (check !== undefined) return check.name
   const unready = nodes.filter(({ state }) => state === 'unready' || state === 'asked')
   if (unready.length === 0) return ''
   const names = unready.slice(0, 3).map(({ name }) => name)

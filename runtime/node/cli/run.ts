@@ -105,7 +105,7 @@ function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJson: b
 }
 
 /** What an error says to the user; undefined for a defect. */
-function faultOf(error: unknown): { exit: CommandError['exit']; faults: readonly CommandFault[] } | undefined {
+export function faultOf(error: unknown): { exit: CommandError['exit']; faults: readonly CommandFault[] } | undefined {
   if (error instanceof CommandError) return error
   if (interrupt.signal.aborted) return { exit: exits.interrupted, faults: [{ message: 'interrupted' }] }
   const { name, message } = error as Error

@@ -8,11 +8,11 @@ import { count, linkJson } from './inspect.ts'
 import { inFile, isLabFile, type LabSource, onlyLabFile, readLab, readText } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { ownService } from './own-service.ts'
-import { progressOf } from './progress.ts'
+import { noProgress, progressOf } from './progress.ts'
 import { jobEnd } from './run-nodes.ts'
 import { stateOf } from './targets.ts'
 
-type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
+export type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
 type Step = LabPlan['steps'][number]
 type Query = NonNullable<Calls['PUT /v2/projects/{project_id}/topology']['query']>
 
@@ -58,12 +58,20 @@ export async function apply({ args: [word], flags, signal }: CommandInput<typeof
 /** `patchbay up FILE`: the same, starts the nodes and waits until they are ready; starts a service where none is named or runs. */
 export async function up({ args: [word], flags, signal }: CommandInput<typeof upping>): Promise<Outcome> {
   const source = await readLab(word, flags)
+  const { client, lastLine } = await serviceOrOwn(flags)
+  return converge(source, { client, signal }, { flags, starts: true, lastLine })
+}
+
+/** The service that a command names, or that of this user, which is started when it does not run; a line then says that it runs on. */
+export async function serviceOrOwn(flags: {
+  readonly server: string | undefined
+}): Promise<{ client: Patchbay; lastLine: string }> {
   const named = await serviceOf(flags)
   const service = named ?? (await ownService()).service
   const client = clientAt({ url: service.url, token: service.token ?? (process.env.PATCHBAY_TOKEN || undefined) })
   const isOwn = named === undefined || named.isOwn === true
   const lastLine = isOwn ? `The service on ${client.server} runs on; "patchbay service stop" ends it` : ''
-  return converge(source, { client, signal }, { flags, starts: true, lastLine })
+  return { client, lastLine }
 }
 
 interface Convergence {
@@ -89,8 +97,16 @@ async function converge(source: LabSource, asked: Asked, { flags, starts, lastLi
       text: async () => (differs ? planText(plan, source.name) : `${plan.lab} is as ${source.name} says`),
     }
   }
-  const jobs = plan.job_id === undefined ? [] : await jobsOf(plan, source, asked, flags)
-  const failed = jobs.find(({ status }) => status !== 'done')
+  const jobs = await jobsOf(plan, asked, flags).catch((error) => {
+    if (!asked.signal.aborted) throw error
+    throw new CommandError(exits.interrupted, [
+      {
+        message: `interrupted: the steps that were taken are taken back, and nodes that were started run on`,
+        hint: `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`,
+      },
+    ])
+  })
+  const failed = jobs.findLast(({ status }) => status !== 'done')
   const exit: Exit = failed !== undefined ? exits.failed : plan.withheld.length > 0 ? exits.withheld : exits.done
   const params = { project_id: plan.project_id }
   const topology = await asked.client
@@ -139,28 +155,24 @@ async function converge(source: LabSource, asked: Asked, { flags, starts, lastLi
 }
 
 /** The jobs of an apply at their end: that of the steps, and that of the starts. */
-async function jobsOf(
+export async function jobsOf(
   plan: LabPlan,
-  source: LabSource,
   asked: Asked,
-  flags: { readonly json: boolean },
+  { json, title = plan.lab }: { readonly json: boolean; readonly title?: string },
 ): Promise<LabJob[]> {
-  const end = async (title: string, id: string) =>
-    jobEnd(id, { ...asked, progress: await progressOf(title, flags) }).catch((error) => {
-      if (!asked.signal.aborted) throw error
-      throw new CommandError(exits.interrupted, [
-        {
-          message: `interrupted: the steps that were taken are taken back, and nodes that were started run on`,
-          hint: `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`,
-        },
-      ])
-    })
-  const applied = await end(`Making ${plan.lab}`, plan.job_id ?? '')
+  if (plan.job_id === undefined) return []
+  const end = async (doing: string, id: string, more: Pick<Parameters<typeof jobEnd>[1], 'isOver'> = {}) =>
+    jobEnd(id, { ...asked, ...more, progress: await progressOf(`${doing} ${title}`, { json }) })
+  // The job of the steps runs until that of the starts has ended.
+  const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
+  const applied = await end('Making', plan.job_id, { isOver })
   if (applied.start_job_id === undefined) return [applied]
-  return [applied, await end(`Starting ${plan.lab}`, applied.start_job_id)]
+  const started = await end('Starting', applied.start_job_id)
+  return [await jobEnd(plan.job_id, { ...asked, progress: noProgress }), started]
 }
 
-function faultsOf(job: LabJob): string[] {
+/** What has failed in a job. */
+export function faultsOf(job: LabJob): string[] {
   const nodes = job.nodes.filter(({ state }) => state === 'failed' || state === 'skipped')
   const steps = (job.steps ?? []).filter(({ state }) => state === 'failed')
   const parts = [
@@ -181,7 +193,7 @@ const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({
 })
 
 /** Sends a lab file, and gets the plan. CommandError 3 for a file that the service refuses, and for a lab that was made otherwise. */
-async function put(source: LabSource, { client, signal }: Asked, query: Query): Promise<{ plan: LabPlan }> {
+export async function put(source: LabSource, { client, signal }: Asked, query: Query): Promise<{ plan: LabPlan }> {
   const { document, files, vars, desired } = source
   const plan = await client
     .call('PUT /v2/projects/{project_id}/topology', {

@@ -1,0 +1,235 @@
+import { randomUUID } from 'node:crypto'
+import { mapLimit } from '../../../src/async/map-limit.ts'
+import type { LabJob } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { clientOf } from './client.ts'
+import type { CommandInput } from './command.ts'
+import type { testing } from './command-flags.ts'
+import { CommandError, type CommandFault, type Exit, exits, wrongArguments } from './exits.ts'
+import { count } from './inspect.ts'
+import { junitFile } from './junit.ts'
+import { type LabSource, onlyLabFile, readLab } from './lab-file.ts'
+import type { Outcome } from './outcome.ts'
+import { noProgress, progressOf } from './progress.ts'
+import { faultOf } from './run.ts'
+import { jobEnd } from './run-nodes.ts'
+import { labOf } from './targets.ts'
+import { linesOf, type TestLines } from './test-lines.ts'
+import { type Asked, faultsOf, jobsOf, put, serviceOrOwn } from './topology.ts'
+
+/** What a part of a test has come to: that the lab starts, or a check of its file. */
+export interface TestPart {
+  readonly name: string
+  readonly state: 'ok' | 'failed' | 'not run'
+  readonly seconds: number
+  /** What was there instead. */
+  readonly saw: string | null
+}
+
+/** The test of one lab file. */
+export interface LabTestResult {
+  readonly file: string
+  /** The name in the file. */
+  readonly lab: string
+  /** The name of the lab that was made or checked. */
+  readonly name: string
+  readonly exit: Exit
+  readonly began: Date
+  readonly seconds: number
+  readonly parts: readonly TestPart[]
+  /** What ended the test before its end. */
+  readonly errors: readonly CommandFault[]
+}
+
+type Flags = CommandInput<typeof testing>['flags']
+
+const maxJobs = 16
+/** Longest wait for a lab to be taken away, ms. */
+const takeAwayMs = 120_000
+const maxNameLength = 63
+
+/** `patchbay test FILE...`: makes labs, runs the checks of their files, and takes the labs away. */
+export async function test({ args, flags, signal }: CommandInput<typeof testing>): Promise<Outcome> {
+  const words = args.length > 0 ? args : [onlyLabFile()]
+  const atOnce = jobsIn(flags.jobs)
+  if (flags.name !== undefined && words.length > 1) throw wrongArguments('--name is for one file')
+  if (flags.running && flags.keep) throw wrongArguments('--keep is for labs that the command makes, not for --running')
+  const sources = await readAll(words, flags)
+  const junit = flags.junit === undefined ? undefined : await junitFile(flags.junit)
+  const began = Date.now()
+  const { client, lastLine } = flags.running
+    ? { client: await clientOf(flags), lastLine: '' }
+    : await serviceOrOwn(flags)
+  const lines = (source: LabSource) => linesOf(source, { json: flags.json, atOnce })
+  const results = await mapLimit(sources, (source) => testOne(source, { client, signal }, flags, lines(source)), atOnce)
+  const seconds = (Date.now() - began) / 1000
+  await junit?.write(results, seconds)
+  return {
+    exit: worstOf(results),
+    json: { seconds: rounded(seconds), labs: results.map(resultJson) },
+    text: () => [...summaryOf(results, seconds), ...(lastLine === '' ? [] : ['', lastLine])].join('\n'),
+  }
+}
+
+function jobsIn(text: string | undefined): number {
+  if (text === undefined) return 1
+  const number = Number(text)
+  if (/^\d+$/.test(text) && number >= 1 && number <= maxJobs) return number
+  throw wrongArguments(`--jobs: expected a number from 1 to ${maxJobs}, got ${JSON.stringify(text)}`)
+}
+
+/** Reads all files before the first lab is made. CommandError 3 with all that is wrong in any. */
+async function readAll(words: readonly string[], flags: Flags): Promise<LabSource[]> {
+  const sources: LabSource[] = []
+  const faults: CommandFault[] = []
+  for (const word of words) {
+    try {
+      sources.push(await readLab(word, flags))
+    } catch (error) {
+      if (!(error instanceof CommandError) || error.exit !== exits.wrong) throw error
+      faults.push(...error.faults)
+    }
+  }
+  if (faults.length > 0) throw new CommandError(exits.wrong, faults)
+  return sources
+}
+
+/** Tests one file. Rejects only for a defect, and takes the lab away then, too. */
+async function testOne(source: LabSource, asked: Asked, flags: Flags, lines: TestLines): Promise<LabTestResult> {
+  const { lab, checks } = source.desired
+  const name = flags.running ? lab : nameFor(lab)
+  const began = new Date()
+  const parts: TestPart[] = []
+  const show = (part: TestPart) => {
+    parts.push(part)
+    lines.part(part)
+  }
+  const errors: CommandFault[] = []
+  let exit: Exit = exits.done
+  const note = (error: unknown) => {
+    const fault = faultOf(error)
+    if (fault === undefined) throw error
+    exit = fault.exit
+    errors.push(...fault.faults)
+  }
+  const isKept = () => flags.running || (flags.keep && !asked.signal.aborted)
+  try {
+    const isReady = flags.running ? await isThere(lab, asked) : await starts(source, name, { asked, flags, show })
+    if (isReady && checks.length > 0) await check(source, name, { asked, flags, show })
+  } catch (error) {
+    note(error)
+  } finally {
+    if (!isKept()) await takeAway(name, asked).catch(note)
+  }
+  const reached = parts.filter((it) => it.name !== startsPart).length
+  for (const { name } of checks.slice(reached)) show({ name, state: 'not run', seconds: 0, saw: null })
+  if (exit === exits.done && parts.some(({ state }) => state !== 'ok')) exit = exits.failed
+  lines.end(exit === exits.interrupted ? [] : errors, !flags.running && isKept() && parts.length > 0 ? name : undefined)
+  const seconds = (Date.now() - began.getTime()) / 1000
+  return { file: source.name, lab, name, exit, began, seconds, parts, errors }
+}
+
+/** A name that no other lab has: the lab may run already, and several tests of it. */
+function nameFor(lab: string): string {
+  const mark = `-test-${randomUUID().slice(0, 6)}`
+  return lab.slice(0, maxNameLength - mark.length) + mark
+}
+
+interface Run {
+  readonly asked: Asked
+  readonly flags: Flags
+  readonly show: (part: TestPart) => void
+}
+
+async function isThere(lab: string, asked: Asked): Promise<boolean> {
+  const { status } = await labOf(lab, asked)
+  if (status === 'closed')
+    throw new CommandError(exits.failed, [
+      { message: `the lab ${lab} is closed`, hint: `"patchbay start ${lab}" opens it` },
+    ])
+  return true
+}
+
+const startsPart = 'starts'
+
+/** Makes and starts a lab; whether it is ready. */
+async function starts(source: LabSource, name: string, { asked, flags, show }: Run): Promise<boolean> {
+  const began = Date.now()
+  const { desired } = source
+  // Not broken off by Ctrl-C: then it would not be known whether there is a lab to take away.
+  const unbroken = { ...asked, signal: new AbortController().signal }
+  const { plan } = await put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true' })
+  const jobs = await jobsOf(plan, asked, { json: flags.json, title: desired.lab })
+  const failed = jobs.findLast(({ status }) => status !== 'done')
+  const saw = failed === undefined ? null : faultsOf(failed).join('\n')
+  show({ name: startsPart, state: failed === undefined ? 'ok' : 'failed', seconds: (Date.now() - began) / 1000, saw })
+  return failed === undefined
+}
+
+/** Runs the checks of a file on a lab, and shows each when it is over. */
+async function check(
+  { document, files, vars, desired }: LabSource,
+  name: string,
+  { asked, flags, show }: Run,
+): Promise<void> {
+  const params = { project_id: name }
+  const body = { document, files, vars }
+  const { job_id } = await asked.client.call('POST /v2/projects/{project_id}/checks', {
+    params,
+    body,
+    signal: asked.signal,
+  })
+  const progress = flags.json || process.stderr.isTTY ? await progressOf(`Checking ${desired.lab}`, flags) : noProgress
+  let shown = 0
+  const onState = ({ checks = [] }: LabJob) => {
+    for (const { name, state, seconds, saw } of checks.slice(shown)) {
+      if (state !== 'ok' && state !== 'failed') return
+      progress.end()
+      show({ name, state, seconds, saw })
+      shown += 1
+    }
+  }
+  const { status, reason } = await jobEnd(job_id, { ...asked, progress, onState })
+  if (shown < desired.checks.length)
+    throw new CommandError(exits.failed, `the checks were ${status}: ${reason ?? 'no reason was given'}`)
+}
+
+/** Deletes a lab with its disks; there may be none. CommandError 1. */
+async function takeAway(name: string, { client, signal }: Asked): Promise<void> {
+  if (signal.aborted) process.stderr.write(`Interrupted: the lab ${name} is taken away\n`)
+  const params = { project_id: name }
+  await client.call('DELETE /v2/projects/{project_id}', { params, timeoutMs: takeAwayMs }).catch((error: unknown) => {
+    if (!(error instanceof PatchbayError)) throw error
+    if (error.status === 404) return
+    const hint = `"patchbay down ${name} --delete" takes it away`
+    const exit = error.status === 0 ? exits.noService : exits.failed
+    throw new CommandError(exit, [{ message: `the lab ${name} could not be taken away: ${error.message}`, hint }])
+  })
+}
+
+const rank: readonly Exit[] = [exits.interrupted, exits.noService, exits.failed, exits.wrong]
+const worstOf = (results: readonly LabTestResult[]): Exit =>
+  rank.find((it) => results.some(({ exit }) => exit === it)) ?? exits.done
+
+const rounded = (seconds: number): number => Math.round(seconds * 10) / 10
+
+const resultJson = ({ file, lab, name, exit, seconds, parts, errors }: LabTestResult) => ({
+  ...{ file, lab, name, ok: exit === exits.done, seconds: rounded(seconds) },
+  checks: parts.map(({ name, state, seconds, saw }) => ({
+    ...{ name, ok: state === 'ok', state, seconds: rounded(seconds) },
+    ...(saw !== null && { saw }),
+  })),
+  errors,
+})
+
+/** `2 labs, 5 checks: all ok in 3.1 s` */
+function summaryOf(results: readonly LabTestResult[], seconds: number): string[] {
+  const parts = results.flatMap((it) => it.parts.filter(({ name }) => name !== startsPart))
+  const bad = results.filter(({ exit }) => exit !== exits.done)
+  const word = bad.some(({ exit }) => exit === exits.interrupted)
+    ? 'interrupted'
+    : `${bad.map(({ lab }) => lab).join(', ')} failed`
+  const verdict = bad.length === 0 ? 'all ok' : word
+  const line = `${count(results.length, 'lab')}, ${count(parts.length, 'check')}: ${verdict} in ${seconds.toFixed(1)} s`
+  return results.length > 1 ? ['', line] : [line]
+}

@@ -1,0 +1,54 @@
+import colors from 'picocolors'
+import type { CommandFault } from './exits.ts'
+import type { LabSource } from './lab-file.ts'
+import type { TestPart } from './lab-test.ts'
+import { shown } from './table.ts'
+
+/** Shows the test of one lab as it goes. */
+export interface TestLines {
+  part(part: TestPart): void
+  /** `kept`: the name of the lab that runs on. */
+  end(errors: readonly CommandFault[], kept: string | undefined): void
+}
+
+/** Lines of output that a failed check shows. */
+const maxLines = 12
+
+/** A line for each part on standard output, at once; of labs that are tested at the same time at the end of each. With `--json` none. */
+export function linesOf(
+  { name, desired }: LabSource,
+  { json, atOnce }: { readonly json: boolean; readonly atOnce: number },
+): TestLines {
+  if (json) return { part() {}, end() {} }
+  const waiting: string[] = []
+  const write = (line: string) => {
+    if (atOnce === 1) process.stdout.write(`${line}\n`)
+    else waiting.push(line)
+  }
+  write(`${colors.bold(shown(desired.lab))}  ${colors.dim(shown(name))}`)
+  return {
+    part(part) {
+      for (const line of partLines(part)) write(line)
+    },
+    end(errors, kept) {
+      for (const { message, hint } of errors)
+        write(colors.red(shown(`  ${message}${hint === undefined ? '' : ` (${hint})`}`)))
+      if (kept !== undefined) write(`  runs on: patchbay inspect ${kept}; patchbay down ${kept} --delete`)
+      if (waiting.length > 0) process.stdout.write(`${waiting.join('\n')}\n`)
+    },
+  }
+}
+
+const words = { ok: 'ok', failed: 'FAILED', 'not run': 'not run' } as const
+const colorOf = { ok: colors.green, failed: colors.red, 'not run': colors.yellow } as const
+const [wordWidth, secondsWidth] = [8, 7]
+
+/** `  ok        0.3 s  PC1 pings PC2`, and below it what a failed check saw. */
+function partLines({ name, state, seconds, saw }: TestPart): string[] {
+  const time = state === 'not run' ? '' : `${seconds.toFixed(1)} s`
+  const line = `  ${colorOf[state](words[state].padEnd(wordWidth))}${time.padStart(secondsWidth)}  ${shown(name)}`
+  if (saw === null) return [line]
+  const indent = ' '.repeat(2 + wordWidth + secondsWidth + 2)
+  const rows = saw.trim().split(/\r?\n/)
+  return [line, ...rows.slice(-maxLines).map((row) => colors.dim(indent + shown(row.trimEnd())))]
+}

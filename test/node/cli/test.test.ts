@@ -1,0 +1,165 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { DOMParser, type Element } from '@xmldom/xmldom'
+import { beforeAll, expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await TestService.startForAll({ 'pc.engine': 'embedded' })
+  return () => service.close()
+})
+
+const labNames = async (): Promise<string[]> =>
+  (await service.call<{ name: string }[]>('GET', '/v2/projects')).map(({ name }) => name)
+
+/** A lab of two pcs on a cable, whose checks are given. */
+const cable = (name: string, checks: string, address = '10.0.0.2/24'): string => `lab: ${name}
+nodes:
+  PC1: { kind: pc, config: { text: ip 10.0.0.1/24 } }
+  PC2: { kind: pc, config: { text: ip ${address} } }
+links: [{ name: cable, ends: [PC1, PC2] }]
+checks:
+${checks}`
+
+const pings = '  - { from: PC1, ping: PC2 }\n'
+
+test('a lab is made under a name of its own, its checks run, and it is taken away', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('cable.lab.yaml', cable('alone', `${pings}  - { link: cable, verdict: ok }\n`))
+  await patchbay.run(['up'])
+  const tested = await patchbay.run(['test'])
+  expect(tested).toMatchObject({ code: 0, err: expect.stringContaining('Starting alone: 2 of 2') })
+  expect(tested.out).toMatch(
+    /^alone {2}cable\.lab\.yaml\n {2}ok .* starts\n {2}ok .* PC1 pings PC2\n {2}ok .* cable is ok\n1 lab, 2 checks: all ok in/,
+  )
+  // The lab that ran before was not touched, and no other is left.
+  expect((await labNames()).filter((it) => it.startsWith('alone'))).toEqual(['alone'])
+
+  const { labs } = await patchbay.json<{ labs: { name: string }[] }>(['test', '--keep'])
+  const [{ name } = { name: '' }] = labs
+  expect(labs).toMatchObject([
+    {
+      lab: 'alone',
+      file: 'cable.lab.yaml',
+      ok: true,
+      checks: [{ name: 'starts' }, { name: 'PC1 pings PC2', ok: true }, {}],
+    },
+  ])
+  expect((await patchbay.run(['inspect', name])).out).toContain('2 of 2 nodes running')
+})
+
+test('a check that fails shows what was there; the exit code is 1, and the other files are tested', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const checks =
+    '  - { from: PC1, ping: PC2, within: 1s }\n  - { on: PC1, type: show ip, expect: 10\\.7\\.0, within: 1s }\n'
+  await patchbay.file('wrong.lab.yaml', cable('wrong', checks, '10.9.0.2/24'))
+  await patchbay.file('right.lab.yaml', cable('right', pings))
+  const { code, out } = await patchbay.run(['test', 'wrong.lab.yaml', 'right.lab.yaml', '--junit', 'reports/out.xml'])
+  expect(code).toBe(1)
+  expect(out).toMatch(/FAILED .* PC1 pings PC2\n +10\.9\.0\.2 did not answer within 1 s; the last output was:\n/)
+  expect(out).toContain('Nothing after "show ip" matched 10\\.7\\.0 within 1 s')
+  expect(out).toContain('2 labs, 3 checks: wrong failed in')
+
+  const root = await xml(join(patchbay.home, 'reports/out.xml'))
+  expect(attributes(root)).toMatchObject({ tests: '5', failures: '2', errors: '0', skipped: '0' })
+  const suites = [...root.getElementsByTagName('testsuite')]
+  expect(suites.map(attributes)).toMatchObject([
+    { name: 'wrong', tests: '3', failures: '2', file: 'wrong.lab.yaml' },
+    { name: 'right', tests: '2', failures: '0', timestamp: expect.stringMatching(/^[\d-]+T[\d:]+$/) },
+  ])
+  const [failure] = [...root.getElementsByTagName('failure')]
+  expect(failure?.getAttribute('message')).toBe('10.9.0.2 did not answer within 1 s; the last output was:')
+  expect(failure?.textContent).toContain('No gateway found')
+  expect(await labNames()).not.toContainEqual(expect.stringMatching(/^(wrong|right)/))
+})
+
+test('a lab that does not start fails its test, and its checks are not run', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file(
+    'stuck.lab.yaml',
+    cable('stuck', pings).replace('kind: pc,', 'kind: pc, ready: { console: "a < b", within: 1s },'),
+  )
+  const { code, out } = await patchbay.run(['test', '--junit', 'out.xml'])
+  expect(code).toBe(1)
+  expect(out).toMatch(/FAILED .* starts\n +PC1: The node was not ready within 1 s/)
+  expect(out).toContain('not run          PC1 pings PC2')
+  const root = await xml(join(patchbay.home, 'out.xml'))
+  expect(attributes(root)).toMatchObject({ tests: '2', failures: '1', skipped: '1' })
+  expect(root.getElementsByTagName('failure')[0]?.textContent).toContain('a < b')
+  expect(await labNames()).not.toContainEqual(expect.stringMatching(/^stuck/))
+})
+
+test('--running checks a lab as it is', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('exercise.lab.yaml', cable('exercise', '  - { link: cable, verdict: ok, within: 1s }\n'))
+  expect(await patchbay.run(['test', '--running'])).toMatchObject({
+    code: 1,
+    out: expect.stringContaining('there is no lab "exercise"'),
+  })
+  await patchbay.run(['up', '--name', 'exercise-of-anna'])
+  const anna = ['test', '--running', '--name', 'exercise-of-anna']
+  expect(await patchbay.run(anna)).toMatchObject({ code: 0 })
+  await patchbay.run(['link', 'exercise-of-anna/cable', '--suspend'])
+  expect(await patchbay.run(anna)).toMatchObject({ code: 1, out: expect.stringContaining('Its verdict is suspended') })
+  expect(await labNames()).toContain('exercise-of-anna')
+})
+
+test('labs are tested at the same time with --jobs', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  for (const name of ['one', 'two', 'three']) await patchbay.file(`${name}.lab.yaml`, cable(name, pings))
+  const { code, out } = await patchbay.run(['test', 'one.lab.yaml', 'two.lab.yaml', 'three.lab.yaml', '--jobs', '3'])
+  expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('3 labs, 3 checks: all ok') })
+  for (const name of ['one', 'two', 'three'])
+    expect(out).toMatch(new RegExp(`${name} {2}${name}.lab.yaml\n {2}ok .* starts\n {2}ok .* PC1 pings PC2\n`))
+})
+
+test.each(['SIGINT', 'SIGTERM'] as const)('%s takes the lab away', async (signal) => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const name = `ended-by-${signal.toLowerCase()}`
+  const never = '  - { name: never, on: PC1, type: show ip, expect: never, within: 5m }\n'
+  await patchbay.file('ended.lab.yaml', cable(name, pings + never))
+  const begun = patchbay.start(['test', '--junit', 'out.xml'])
+  let out = ''
+  await new Promise<void>((resolve) => {
+    begun.stdout.on('data', (it) => {
+      out += it
+      if (out.includes('PC1 pings PC2')) resolve()
+    })
+  })
+  begun.kill(signal)
+  expect(await new Promise((resolve) => begun.once('exit', resolve))).toBe(130)
+  expect(await labNames()).not.toContainEqual(expect.stringContaining(name))
+  const root = await xml(join(patchbay.home, 'out.xml'))
+  expect(attributes(root)).toMatchObject({ errors: '1', skipped: '1' })
+})
+
+test('what is wrong is told before a lab is made', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('good.lab.yaml', cable('good', pings))
+  await patchbay.file('bad.lab.yaml', cable('bad', '  - { from: PC9, ping: PC2 }\n'))
+  await patchbay.file('file', '')
+  const wrong = [
+    [['good.lab.yaml', 'bad.lab.yaml'], 3, 'bad.lab.yaml:7:13: checks[0].from: there is no node "PC9"'],
+    [['good.lab.yaml', 'nowhere.lab.yaml'], 3, 'nowhere.lab.yaml: there is no such file'],
+    [['good.lab.yaml', '--junit', 'file/out.xml'], 64, '--junit: file/out.xml'],
+    [['good.lab.yaml', '--jobs', '0'], 64, '--jobs: expected a number from 1 to 16'],
+    [['good.lab.yaml', 'bad.lab.yaml', '--name', 'x'], 64, '--name is for one file'],
+    [['good.lab.yaml', '--running', '--keep'], 64, '--keep'],
+  ] as const
+  for (const [argv, code, message] of wrong)
+    expect(await patchbay.run(['test', ...argv])).toMatchObject({
+      code,
+      out: '',
+      err: expect.stringContaining(message),
+    })
+  expect(await labNames()).not.toContainEqual(expect.stringMatching(/^good/))
+})
+
+const xml = async (path: string): Promise<Element> =>
+  new DOMParser().parseFromString(await readFile(path, 'utf8'), 'text/xml').documentElement as Element
+
+const attributes = (element: Element): Record<string, string> =>
+  Object.fromEntries([...element.attributes].map(({ name, value }) => [name, value]))
