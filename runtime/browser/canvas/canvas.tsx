@@ -16,7 +16,7 @@ const grid = 20
 
 /** The map of a lab. */
 export function Canvas({ window: lab }: { window: LabWindow }) {
-  const { editor, view, size } = lab
+  const { editor, view } = lab
   const { store } = editor
   const element = useRef<SVGSVGElement>(null)
   const gestures = useRef<Gestures>(undefined)
@@ -30,18 +30,19 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
     return { x: clientX - (box?.left ?? 0), y: clientY - (box?.top ?? 0) }
   }
 
+  const isRead = store.project.value !== undefined
+  useEffect(() => {
+    const svg = element.current
+    if (svg === null || !isRead) return
+    const measure = new ResizeObserver(() => {
+      if (svg.clientWidth > 0) lab.resize(svg.clientWidth, svg.clientHeight)
+    })
+    measure.observe(svg)
+    return () => measure.disconnect()
+  }, [isRead])
   useEffect(() => {
     const svg = element.current
     if (svg === null) return
-    const measure = new ResizeObserver(() => {
-      const isFirst = svg.clientWidth > 0 && !lab.isMeasured
-      size.value = { width: svg.clientWidth, height: svg.clientHeight }
-      if (isFirst) {
-        lab.isMeasured = true
-        lab.fit()
-      }
-    })
-    measure.observe(svg)
     // A listener of the element: the wheel must not scroll the page.
     const onWheel = (event: WheelEvent) => {
       event.preventDefault()
@@ -54,10 +55,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
       }
     }
     svg.addEventListener('wheel', onWheel, { passive: false })
-    return () => {
-      measure.disconnect()
-      svg.removeEventListener('wheel', onWheel)
-    }
+    return () => svg.removeEventListener('wheel', onWheel)
   }, [])
 
   const transform = useComputed(() => `scale(${view.value.scale}) translate(${-view.value.at.x} ${-view.value.at.y})`)
@@ -74,7 +72,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
     void editor.add(template, onMap(view.value, inWindow(event)))
   }
   const gesture = gestures.current
-  const isEmpty = store.project.value !== undefined && store.nodes.ids.value.length === 0
+  const isEmpty = isRead && store.nodes.ids.value.length === 0
   return (
     <div class={`canvas${isOver.value ? ' is-over' : ''}${lab.drawing.value === undefined ? '' : ' is-drawing'}`}>
       <svg

@@ -30,26 +30,30 @@ export function LinkShape({ id, editor, strands, hasLabels }: LinkProps) {
   const { grade, sentence } = verdictOf(link)
   const isSelected = editor.selection.value.has(id)
   const impairment = shortImpairment(link)
-  const title = `Link ${a?.name} ${portName(a, ends[0])} to ${b?.name} ${portName(b, ends[1])}: ${sentence}`
+  const state = link.suspend ? 'suspended' : impairment
+  const title =
+    `Link ${a?.name} ${portName(a, ends[0])} to ${b?.name} ${portName(b, ends[1])}: ${sentence} ${state}`.trimEnd()
   return (
-    <g
-      class={`link is-${grade}${link.suspend ? ' is-suspended' : ''}${isSelected ? ' is-selected' : ''}`}
-      data-link={id}
-      role="button"
-      tabindex={0}
-      aria-pressed={isSelected}
-      aria-label={title}
-    >
-      <path class="reach" d={data} />
-      <path class="line" d={data} />
+    <>
+      <g
+        class={`link is-${grade}${link.suspend ? ' is-suspended' : ''}${isSelected ? ' is-selected' : ''}`}
+        data-link={id}
+        role="button"
+        tabindex={0}
+        aria-pressed={isSelected}
+        aria-label={title}
+      >
+        <path class="reach" d={data} />
+        <path class="line" d={data} />
+        {state !== '' && <Badge line={line} text={state} />}
+      </g>
       {(hasLabels || isSelected) && (
-        <>
+        <g class="port-names">
           <PortLabel line={line} end={0} text={shortPortName(a, ends[0])} />
           <PortLabel line={line} end={1} text={shortPortName(b, ends[1])} />
-        </>
+        </g>
       )}
-      {(impairment !== '' || link.suspend) && <Badge line={line} text={link.suspend ? 'suspended' : impairment} />}
-    </g>
+    </>
   )
 }
 

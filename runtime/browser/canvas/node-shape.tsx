@@ -2,6 +2,7 @@ import { useComputed } from '@preact/signals'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import type { LabEditor } from '../editing/lab-editor.ts'
 import { tile } from '../map/geometry.ts'
+import { shortened } from '../map/labels.ts'
 import { isBuiltIn, symbolUrl } from './symbols.tsx'
 
 /** Characters of a name that fit below a tile. */
@@ -28,25 +29,21 @@ export function NodeShape({ id, editor }: { id: string; editor: LabEditor }) {
       aria-label={labelOf(node)}
     >
       <rect class="tile" width={tile} height={tile} rx="12" />
-      <NodeSymbol node={node} />
+      <NodeSymbol name={editor.symbolOf(node)} />
       <circle class="status" cx={tile - 5} cy={5} r="6.500" />
       <text class="name" x={tile / 2} y={tile + 19}>
-        {node.name.length > maxName ? `${node.name.slice(0, maxName - 1)}…` : node.name}
+        {shortened(node.name, maxName)}
       </text>
       {others.length > 0 && (
         <text class="others" x={tile / 2} y={-8}>
-          {others
-            .map(({ name }) => name)
-            .join(', ')
-            .slice(0, maxName)}
+          {shortened(others.map(({ name }) => name).join(', '), maxName)}
         </text>
       )}
     </g>
   )
 }
 
-function NodeSymbol({ node }: { node: LabNode }) {
-  const name = node.symbol ?? 'computer'
+function NodeSymbol({ name }: { name: string }) {
   const at = { x: 10, y: 10, width: tile - 20, height: tile - 20 }
   return isBuiltIn(name) ? (
     <use class="symbol" href={`#symbol-${name}`} {...at} />

@@ -21,13 +21,13 @@ export function ConsoleDock({ consoles, store }: { consoles: Consoles; store: La
   return (
     <section class="dock" aria-label="Consoles" style={{ height: `${height.value}px` }}>
       <Divider onMove={resize} value={height.value} />
-      <div class="tabs" role="tablist" aria-label="Consoles">
+      <div class="tabs" role="group" aria-label="Consoles">
         {tabs.map((id) => {
           const node = store.nodes.get(id)
           const isActive = active.value === id
           return (
             <div class={`tab ${isActive ? 'is-active' : ''}`} key={id}>
-              <button type="button" role="tab" aria-selected={isActive} onClick={() => consoles.show(id)}>
+              <button type="button" aria-pressed={isActive} onClick={() => consoles.show(id)}>
                 <span class={`dot is-${node?.status}`} />
                 <bdi>{node?.name}</bdi>
                 {news.value.has(id) && <span class="news" title="New output" />}

@@ -8,6 +8,8 @@ import type { OpenTerminal } from './terminal.ts'
 
 /** Time between two tries to connect, ms. */
 const retryMs = 1000
+/** Characters typed during a connect that are kept for it. */
+const maxEarly = 4096
 
 interface ConsoleProps {
   readonly node: LabNode
@@ -21,7 +23,9 @@ interface ConsoleProps {
 export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
   const element = useRef<HTMLDivElement>(null)
   const terminal = useRef<OpenTerminal>(undefined)
-  const input = useRef<(text: string) => void>(() => {})
+  const input = useRef<((text: string) => void) | undefined>(undefined)
+  /** What was typed before the first connection was there. */
+  const early = useRef('')
   const state = useSignal<'loading' | 'open' | 'closed'>('loading')
   const told = useRef(onOutput)
   told.current = onOutput
@@ -39,7 +43,10 @@ export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
       terminal.current = openTerminal(element.current, {
         isDark: isDarkNow(),
         label: `Console of ${name}`,
-        onInput: (text) => input.current(text),
+        onInput(text) {
+          if (input.current !== undefined) input.current(text)
+          else if (early.current.length + text.length <= maxEarly) early.current += text
+        },
       })
       observer.observe(element.current)
       terminal.current.fit()
@@ -61,7 +68,10 @@ export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
     const connect = async () => {
       const streams = await client.console({ project: project_id, node: node_id }, { signal: over.signal })
       const writer = streams.writable.getWriter()
-      input.current = (text) => void writer.write(text).catch(() => {})
+      const send = (text: string) => void writer.write(text).catch(() => {})
+      input.current = send
+      if (early.current !== '') send(early.current)
+      early.current = ''
       // The service sends the scroll-back again.
       terminal.current?.reset()
       state.value = 'open'
@@ -77,7 +87,7 @@ export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
     void (async () => {
       while (!over.signal.aborted) {
         await connect().catch(() => {})
-        input.current = () => {}
+        input.current = undefined
         if (over.signal.aborted) return
         state.value = 'closed'
         await pause(retryMs, over.signal)
@@ -85,7 +95,7 @@ export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
     })()
     return () => {
       over.abort()
-      input.current = () => {}
+      input.current = undefined
     }
   }, [isLoaded, isRunning, project_id, node_id])
 

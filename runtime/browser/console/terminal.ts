@@ -32,6 +32,8 @@ export function openTerminal(
     fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
     fontSize: 13,
     scrollback: 5000,
+    // Guests choose colours for a ground that they do not know.
+    minimumContrastRatio: 4.5,
     theme: isDark ? dark : light,
     // Guests may print any escape sequence: none changes the title, or opens a window.
     windowOptions: {},
@@ -47,7 +49,8 @@ export function openTerminal(
     if (event.code === 'KeyV') return false
     if (event.code !== 'KeyC') return true
     event.preventDefault()
-    void navigator.clipboard?.writeText(terminal.getSelection())
+    // The terminal answers the event `copy` with its selection; the clipboard of scripts needs https.
+    document.execCommand('copy')
     return false
   })
   let waiting = 0

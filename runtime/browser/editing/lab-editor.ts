@@ -22,6 +22,8 @@ export class LabEditor {
   readonly store: LabStore
   readonly templates = signal<readonly LabTemplate[]>([])
   readonly kinds = signal<ReadonlyMap<string, LabKind>>(new Map())
+  /** The symbol of each kind, for nodes without one of their own. */
+  readonly #symbols = signal<Readonly<Record<string, string>>>({})
   /** Ids of the selected nodes and links. */
   readonly selection = signal<ReadonlySet<string>>(new Set())
   /** Number of requests without an answer. */
@@ -45,10 +47,12 @@ export class LabEditor {
   /** Reads what does not belong to the lab: templates and kinds. */
   async prepare(): Promise<void> {
     try {
-      const [templates, kinds] = await Promise.all([
+      const [templates, kinds, symbols] = await Promise.all([
         this.#client.call('GET /v2/templates'),
         this.#client.call('GET /v2/kinds'),
+        this.#client.call('GET /v2/default_symbols'),
       ])
+      this.#symbols.value = symbols
       this.templates.value = templates
       this.kinds.value = new Map(kinds.map((it) => [it.name, it]))
     } catch (error) {
@@ -58,6 +62,11 @@ export class LabEditor {
 
   kindOf(node: LabNode): LabKind | undefined {
     return this.kinds.value.get(node.node_type)
+  }
+
+  /** The name of the symbol of a node. */
+  symbolOf({ symbol, node_type }: LabNode): string {
+    return symbol ?? this.#symbols.value[node_type] ?? 'computer'
   }
 
   /** The place of a node, also while it is being dragged. */

@@ -22,8 +22,7 @@ export class LabWindow {
   readonly view = signal<View>({ at: { x: -400, y: -300 }, scale: 1 })
   /** Size of the map in the window, pixels. */
   readonly size = signal({ width: 800, height: 600 })
-  /** Whether the size is that of the map on the screen. */
-  isMeasured = false
+  #isShown = false
   readonly hasLabels = signal(true)
   readonly isList = signal(false)
   /** The dialog that is open. */
@@ -82,6 +81,14 @@ export class LabWindow {
       y: y + besideStep * Math.floor(index / beside.length),
     }))
     return this.editor.add(template, places.find(isFree) ?? { x, y })
+  }
+
+  /** Takes the size of the map on the screen, and shows the whole lab the first time. */
+  resize(width: number, height: number): void {
+    this.size.value = { width, height }
+    if (this.#isShown || this.editor.store.project.value === undefined) return
+    this.#isShown = true
+    this.fit()
   }
 
   /** Shows the whole lab; an empty one with its origin in the middle. */

@@ -7,6 +7,7 @@ import { Consoles } from '../console/consoles.ts'
 import { commandOf, isEnabled } from '../editing/commands.ts'
 import { LabEditor } from '../editing/lab-editor.ts'
 import { LabWindow } from '../editing/lab-window.ts'
+import { showSelection } from '../editing/own-presence.ts'
 import { client } from '../state/client.ts'
 import { LiveLab } from '../state/live-lab.ts'
 import { notify } from '../state/notices.ts'
@@ -26,7 +27,11 @@ function useLab(name: string): { live: LiveLab; window: LabWindow } {
   useEffect(() => {
     void lab.live.follow()
     void lab.window.editor.prepare()
-    return () => lab.live.close()
+    const endPresence = showSelection(client, lab.window.editor)
+    return () => {
+      endPresence()
+      lab.live.close()
+    }
   }, [lab])
   return lab
 }

@@ -101,8 +101,8 @@ function Impairment({ link, names: [a, b], onChange }: ImpairmentProps) {
   const filters = link[way.value]
   const ways: readonly (readonly [Way, string])[] = [
     ['filters', 'Both ways'],
-    ['filters_ab', `${a} → ${b}`],
-    ['filters_ba', `${b} → ${a}`],
+    ['filters_ab', `to ${b}`],
+    ['filters_ba', `to ${a}`],
   ]
   return (
     <section class="impairment">

@@ -43,7 +43,7 @@ export function ListView({ window: { editor, consoles } }: { window: LabWindow }
                 </td>
                 <td>{node_type}</td>
                 <td>{linksAt(links, node_id).length}</td>
-                <td>
+                <td class="actions">
                   {mayEdit() && (
                     <button
                       type="button"
@@ -78,19 +78,21 @@ export function ListView({ window: { editor, consoles } }: { window: LabWindow }
           {links.map((link) => {
             const [a, b] = link.nodes.map((end) => {
               const node = store.nodes.get(end.node_id)
-              return `${node?.name} ${portName(node, end)}`
+              return (
+                <span key={end.node_id}>
+                  <bdi>{node?.name}</bdi> {portName(node, end)}
+                </span>
+              )
             })
             const { grade, sentence } = verdictOf(link)
             return (
               <tr key={link.link_id} class={selection.value.has(link.link_id) ? 'is-selected' : ''}>
                 <td>
                   <button type="button" class="is-quiet" onClick={() => editor.select([link.link_id])}>
-                    <bdi>{a}</bdi>
+                    {a}
                   </button>
                 </td>
-                <td>
-                  <bdi>{b}</bdi>
-                </td>
+                <td>{b}</td>
                 <td>
                   <span class={`verdict is-${grade}`} /> {sentence}
                 </td>

@@ -19,6 +19,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
   const isOn = status === 'started'
   return (
     <aside class="inspector" aria-label={`Node ${node.name}`}>
+      <h2 class="hidden">{node.name}</h2>
       <EditableName
         name={node.name}
         label="Name of the node"
@@ -82,8 +83,8 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
           />
         </section>
       )}
-      <section>
-        <h3>Details</h3>
+      <details>
+        <summary>Details</summary>
         <dl class="facts">
           {node.console !== null && <Fact name="Console" value={`${node.console_type} port ${node.console}`} />}
           <Fact name="Place" value={`${node.x}, ${node.y}`} />
@@ -93,7 +94,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
             <Fact name="Command line" value={node.command_line} />
           )}
         </dl>
-      </section>
+      </details>
     </aside>
   )
 }
@@ -133,9 +134,9 @@ function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
               ) : (
                 <button type="button" class="is-quiet peer" onClick={() => editor.select([link.link_id])}>
                   <span class={`verdict is-${verdictOf(link).grade}`} />
-                  <bdi>
-                    {peer?.name} {portName(peer, end)}
-                  </bdi>
+                  <span class="peer-name">
+                    <bdi>{peer?.name}</bdi> {portName(peer, end)}
+                  </span>
                   <span class="muted">{shortImpairment(link)}</span>
                 </button>
               )}

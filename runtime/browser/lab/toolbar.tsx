@@ -24,6 +24,7 @@ export function Toolbar({ window: lab, connection }: { window: LabWindow; connec
         <Icon name="back" />
         <span class="hidden">All labs</span>
       </a>
+      <h1 class="hidden">{name}</h1>
       <EditableName
         name={name}
         label="Name of the lab"

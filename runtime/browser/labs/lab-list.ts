@@ -1,4 +1,5 @@
 import { signal } from '@preact/signals'
+import { v4 } from 'uuid'
 import { pause } from '../../../src/async/pause.ts'
 import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
 import { notifyError } from '../state/notices.ts'
@@ -92,7 +93,7 @@ export class LabList {
   async import(file: File): Promise<LabProject> {
     const name = file.name.replace(/\.\w+$/, '')
     return this.#client.call('POST /v2/projects/{project_id}/import', {
-      params: { project_id: crypto.randomUUID() },
+      params: { project_id: v4() },
       query: { name },
       body: file,
     })

@@ -106,11 +106,20 @@ export function along({ from, to, bend }: Line, t: number): Point {
   return { x: a * from.x + b * bend.x + c * to.x, y: a * from.y + b * bend.y + c * to.y }
 }
 
-/** The places for the names of the two ports: beside the tiles, or closer on a short line. */
+/** Space around a tile that names of ports leave free: half of its width, above it, and below it with its name. */
+const reserved = { side: tile / 2 + 14, above: tile / 2 + 12, below: tile / 2 + 38 }
+
+/** The places for the names of the two ports: beside the tiles and the names below them, or closer on a short line. */
 export function labelPlaces(line: Line): readonly [Point, Point] {
-  const length = Math.hypot(line.to.x - line.from.x, line.to.y - line.from.y) || 1
-  const part = Math.min(0.4, (tile * 0.95) / length)
-  return [along(line, part), along(line, 1 - part)]
+  const { from, to, bend } = line
+  const part = (end: Point, other: Point) => {
+    const [dx, dy] = [other.x - end.x, other.y - end.y]
+    const across = reserved.side / (Math.abs(dx) || 1)
+    const down = (dy > 0 ? reserved.below : reserved.above) / (Math.abs(dy) || 1)
+    // A bowed line begins twice as steep as it goes on (the derivative of the curve at its end).
+    return Math.min(0.4, bend === undefined ? Math.min(across, down) : Math.min(across, down) / 2)
+  }
+  return [along(line, part(from, bend ?? to)), along(line, 1 - part(to, bend ?? from))]
 }
 
 /** The next point of a grid. */

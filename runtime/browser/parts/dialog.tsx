@@ -7,10 +7,11 @@ interface DialogProps {
   readonly children: ComponentChildren
   /** Hides the title, where the content says it. */
   readonly isPlain?: boolean
+  readonly isWide?: boolean
 }
 
 /** A modal dialog: Escape and a click beside it close it, and the focus returns to where it was. */
-export function Dialog({ title, onClose, children, isPlain = false }: DialogProps) {
+export function Dialog({ title, onClose, children, isPlain = false, isWide = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => {
     const before = document.activeElement
@@ -22,7 +23,7 @@ export function Dialog({ title, onClose, children, isPlain = false }: DialogProp
   return (
     <dialog
       ref={element}
-      class={isPlain ? 'dialog is-plain' : 'dialog'}
+      class={`dialog${isPlain ? ' is-plain' : ''}${isWide ? ' is-wide' : ''}`}
       aria-label={title}
       onClose={onClose}
       onKeyDown={(event) => {

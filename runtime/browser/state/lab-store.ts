@@ -10,6 +10,7 @@ import type {
 } from '../../../src/client/patchbay.ts'
 import type { LabLinkState } from '../../../src/model/lab/link.ts'
 import { Table } from './table.ts'
+import { windowId } from './window-id.ts'
 
 /** A lab at one moment, as requests read it. */
 export interface LabSnapshot {
@@ -80,7 +81,7 @@ export class LabStore {
         case 'project':
           return this.#projectChanged(event as LabProject, change)
         case 'presence':
-          return this.#presence(event as LabPresence)
+          return this.meet(event as LabPresence)
         case 'log':
           if (change === 'info') return
           return this.#notice(
@@ -106,7 +107,9 @@ export class LabStore {
     this.rates.put(state.link_id, [...samples, sample].slice(-maxSamples))
   }
 
-  #presence(presence: LabPresence): void {
+  /** Takes the selection of another window at the lab. */
+  meet(presence: LabPresence): void {
+    if (presence.client === windowId) return
     const id = `${presence.client}/${presence.name}`
     if (presence.present) this.presence.put(id, presence)
     else this.presence.delete(id)
