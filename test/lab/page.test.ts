@@ -69,7 +69,7 @@ testWith(browser)(
     await keyboard.press('c')
     await lab.node('PC2').focus()
     await keyboard.press('Enter')
-    await other.link('PC1', 'PC2').waitFor()
+    await other.link('PC1', 'PC2').waitFor({ state: 'attached' })
 
     await lab.node('PC1').focus()
     const before = await other.node('PC1').getAttribute('transform')
@@ -89,7 +89,7 @@ testWith(browser)(
     await lab.page.locator('header').click()
     await keyboard.press('Control+z')
     await other.node('PC2').waitFor()
-    await other.link('PC1', 'PC2').waitFor()
+    await other.link('PC1', 'PC2').waitFor({ state: 'attached' })
     expect([...lab.faults, ...other.faults]).toEqual([])
   },
   120_000,

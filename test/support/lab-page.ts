@@ -35,6 +35,7 @@ export class LabPage {
     return this.page.getByRole('button', { name: new RegExp(`^${name}${more}`) })
   }
 
+  /** A link on the map. One that is level has no height, so that it counts as hidden. */
   link(from: string, to: string): Locator {
     return this.page.getByRole('button', { name: new RegExp(`^Link (${from} .* to ${to}|${to} .* to ${from}) `) })
   }
@@ -64,7 +65,7 @@ export class LabPage {
     await mouse.move(a.x + a.width + 30, a.y, { steps: 3 })
     await mouse.move(b.x + b.width / 2, b.y + b.height / 2, { steps: 3 })
     await mouse.up()
-    await this.link(from, to).waitFor()
+    await this.link(from, to).waitFor({ state: 'attached' })
   }
 
   /** Opens the console of a node by a double click. */

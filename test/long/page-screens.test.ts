@@ -1,0 +1,89 @@
+import { expect } from 'vitest'
+import { accessibilityFaults } from '../support/accessibility.ts'
+import { LabPage } from '../support/lab-page.ts'
+import { requireProgram } from '../support/require.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+const browser = requireProgram('chromium')
+
+const markup = '<img src=x onerror="alert(1)"><script>alert(2)</script>'
+const hostile = [markup, 'שלום‮evil', '🦊👨‍👩‍👧'.repeat(12), 'x'.repeat(255)]
+const drawing = `<svg xmlns="http://www.w3.org/2000/svg" width="80" height="40"><script>alert(3)</script><rect width="80" height="40" fill="none" stroke="#888"/></svg>`
+
+/** A lab whose names, notes and console are what an attacker would choose. */
+async function hostileLab(service: TestService, name: string): Promise<void> {
+  const { project_id } = (await service.call('POST', '/v2/projects', { name })) as { project_id: string }
+  const lab = `/v2/projects/${project_id}`
+  const startup_script = 'echo \x1b]0;title\x07\x1b[31m<b>red</b>\x1b[0m'
+  const ids: string[] = []
+  for (const [index, name] of ['PC1', ...hostile].entries()) {
+    const properties = index === 0 ? { startup_script } : {}
+    const place = { compute_id: 'local', x: index * 180, y: 160 }
+    const body = { name, node_type: 'pc', ...place, properties }
+    ids.push(((await service.call('POST', `${lab}/nodes`, body)) as { node_id: string }).node_id)
+  }
+  const hub = (await service.call('POST', `${lab}/nodes`, {
+    ...{ name: 'Switch1', node_type: 'switch', compute_id: 'local', x: 360, y: 0, properties: {} },
+  })) as { node_id: string }
+  for (const [port_number, node_id] of ids.entries()) {
+    const nodes = [
+      { node_id, adapter_number: 0, port_number: 0 },
+      { node_id: hub.node_id, adapter_number: 0, port_number },
+    ]
+    await service.call('POST', `${lab}/links`, { nodes })
+  }
+  await service.call('POST', `${lab}/drawings`, { svg: drawing, x: 0, y: -40 })
+  await service.call('POST', `${lab}/nodes/start`)
+}
+
+testWith(browser)(
+  'each screen is without faults of accessibility in both themes, and hostile names do nothing',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    await hostileLab(service, markup)
+    const lab = await LabPage.open(service.url)
+    const { page } = lab
+    const found: string[] = []
+    page.on('dialog', (dialog) => {
+      found.push(`dialog ${dialog.message()}`)
+      void dialog.dismiss()
+    })
+    const check = async (screen: string) => {
+      for (const colorScheme of ['light', 'dark'] as const) {
+        await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+        for (const fault of await accessibilityFaults(page)) found.push(`${screen}, ${colorScheme}: ${fault}`)
+      }
+    }
+    await page.getByText('6 nodes, 5 links').waitFor()
+    await check('labs')
+    await page.getByRole('link', { name: markup }).click()
+    await lab.node('PC1', ', pc, started').waitFor()
+    await check('map')
+    await page.getByRole('button', { name: `${markup}, pc, started` }).focus()
+    await page.getByRole('complementary', { name: `Node ${markup}` }).waitFor()
+    await check('node')
+    await page.getByRole('button', { name: /^Switch1, / }).focus()
+    await check('switch')
+    await lab.link('PC1', 'Switch1').focus()
+    await page.getByText('Impairment').waitFor()
+    await check('link')
+    await lab.openConsole('PC1')
+    await lab.shows('<b>red</b>')
+    await check('console')
+    await page.getByRole('button', { name: 'Show the lab as a list, or as a map' }).click()
+    await page.getByRole('table', { name: 'Nodes' }).getByText('שלום').waitFor()
+    await check('list')
+    await page.locator('header').click()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await check('keys')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Control+k')
+    await page.getByRole('option', { name: markup }).waitFor()
+    await check('command bar')
+    expect(await page.title()).toBe(`${markup} – Patchbay`)
+    expect([...found, ...lab.faults]).toEqual([])
+  },
+  120_000,
+)

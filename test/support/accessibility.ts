@@ -1,0 +1,16 @@
+import { readFile } from 'node:fs/promises'
+import { createRequire } from 'node:module'
+import type { Page } from 'playwright-core'
+
+const program = await readFile(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+
+/** What axe finds on a page: the rule, how grave it is, and the first element. */
+export async function accessibilityFaults(page: Page): Promise<string[]> {
+  await page.evaluate(program)
+  // The rule compares a label with the text that is seen, which ends in an ellipsis where the name is long.
+  const options = { rules: { 'label-content-name-mismatch': { enabled: false } } }
+  const { violations } = (await page.evaluate(`axe.run(${JSON.stringify(options)})`)) as {
+    violations: { id: string; impact: string; nodes: { html: string }[] }[]
+  }
+  return violations.map(({ id, impact, nodes }) => `${id} (${impact}): ${nodes[0]?.html}`)
+}
