@@ -19,6 +19,7 @@ import { type Asked, faultsOf, jobsOf, put, serviceOrOwn } from './topology.ts'
 
 /** What a part of a test has come to: that the lab starts, or a check of its file. */
 export interface TestPart {
+  readonly kind: 'start' | 'check'
   readonly name: string
   readonly state: 'ok' | 'failed' | 'not run'
   readonly seconds: number
@@ -105,11 +106,11 @@ async function testOne(source: LabSource, asked: Asked, flags: Flags, lines: Tes
     lines.part(part)
   }
   const errors: CommandFault[] = []
-  let exit: Exit = exits.done
+  const ended: { exit: Exit } = { exit: exits.done }
   const note = (error: unknown) => {
     const fault = faultOf(error)
     if (fault === undefined) throw error
-    exit = fault.exit
+    ended.exit = fault.exit
     errors.push(...fault.faults)
   }
   const isKept = () => flags.running || (flags.keep && !asked.signal.aborted)
@@ -121,9 +122,10 @@ async function testOne(source: LabSource, asked: Asked, flags: Flags, lines: Tes
   } finally {
     if (!isKept()) await takeAway(name, asked).catch(note)
   }
-  const reached = parts.filter((it) => it.name !== startsPart).length
-  for (const { name } of checks.slice(reached)) show({ name, state: 'not run', seconds: 0, saw: null })
-  if (exit === exits.done && parts.some(({ state }) => state !== 'ok')) exit = exits.failed
+  const reached = parts.filter(({ kind }) => kind === 'check').length
+  for (const { name } of checks.slice(reached)) show({ kind: 'check', name, state: 'not run', seconds: 0, saw: null })
+  const { exit } =
+    ended.exit === exits.done && parts.some(({ state }) => state !== 'ok') ? { exit: exits.failed } : ended
   lines.end(exit === exits.interrupted ? [] : errors, !flags.running && isKept() && parts.length > 0 ? name : undefined)
   const seconds = (Date.now() - began.getTime()) / 1000
   return { file: source.name, lab, name, exit, began, seconds, parts, errors }
@@ -150,8 +152,6 @@ async function isThere(lab: string, asked: Asked): Promise<boolean> {
   return true
 }
 
-const startsPart = 'starts'
-
 /** Makes and starts a lab; whether it is ready. */
 async function starts(source: LabSource, name: string, { asked, flags, show }: Run): Promise<boolean> {
   const began = Date.now()
@@ -162,7 +162,13 @@ async function starts(source: LabSource, name: string, { asked, flags, show }: R
   const jobs = await jobsOf(plan, asked, { json: flags.json, title: desired.lab })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const saw = failed === undefined ? null : faultsOf(failed).join('\n')
-  show({ name: startsPart, state: failed === undefined ? 'ok' : 'failed', seconds: (Date.now() - began) / 1000, saw })
+  show({
+    kind: 'start',
+    name: 'starts',
+    state: failed === undefined ? 'ok' : 'failed',
+    seconds: (Date.now() - began) / 1000,
+    saw,
+  })
   return failed === undefined
 }
 
@@ -185,7 +191,7 @@ async function check(
     for (const { name, state, seconds, saw } of checks.slice(shown)) {
       if (state !== 'ok' && state !== 'failed') return
       progress.end()
-      show({ name, state, seconds, saw })
+      show({ kind: 'check', name, state, seconds, saw })
       shown += 1
     }
   }
@@ -224,7 +230,7 @@ const resultJson = ({ file, lab, name, exit, seconds, parts, errors }: LabTestRe
 
 /** `2 labs, 5 checks: all ok in 3.1 s` */
 function summaryOf(results: readonly LabTestResult[], seconds: number): string[] {
-  const parts = results.flatMap((it) => it.parts.filter(({ name }) => name !== startsPart))
+  const parts = results.flatMap((it) => it.parts.filter(({ kind }) => kind === 'check'))
   const bad = results.filter(({ exit }) => exit !== exits.done)
   const word = bad.some(({ exit }) => exit === exits.interrupted)
     ? 'interrupted'
