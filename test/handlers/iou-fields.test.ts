@@ -56,7 +56,8 @@ test('v1 shows a router with the fields and types of the specification', async (
 test('a configuration that is not there is null in every form', async () => {
   const { v1, v2, view } = await newRouter(await newProject())
   await rm(join(view.node_directory, 'startup-config.cfg'))
-  expect(await body(send(v1))).toMatchObject({ startup_config: null, initial_config: null })
+  // The service hears of the file from the kernel.
+  await expect.poll(() => body(send(v1))).toMatchObject({ startup_config: null, initial_config: null })
   expect(await body(send(v2))).toMatchObject({ startup_config: null, private_config: 'private-config.cfg' })
   expect(await body(send(`${v1}/initial_config`))).toEqual({ content: null })
 })

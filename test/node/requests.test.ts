@@ -63,14 +63,16 @@ test('no request that can be made from the declarations, valid or spoiled, is an
         answer.status < 500 &&
         (declared.has(answer.status) || undeclared.has(answer.status) || method !== endpoint.method || isResolved(path))
       const isFault = answer.status >= 400 && method !== 'HEAD'
-      const { image, exception, ...fault } = isFault
-        ? ((await answer.json()) as { image?: string; exception?: string })
+      const { image, exception, errors, ...fault } = isFault
+        ? ((await answer.json()) as { image?: string; exception?: string; errors?: object[] })
         : {}
       over.abort()
       expect({ answer: answer.status, isExpected }).toMatchObject({ isExpected: true })
       // What an error may have beside its message: the name of an image that is missing, and a word for that.
       expect(exception).toBe(image === undefined ? undefined : 'ImageMissingError')
       if (image !== undefined) expect(answer.status).toBe(409)
+      // What is wrong in a file that the request has, by its place.
+      for (const it of errors ?? []) expect(it).toMatchObject({ line: expect.any(Number), column: expect.any(Number) })
       if (isFault) expect(fault).toEqual({ message: expect.stringMatching(/./), status: answer.status })
     }),
     { numRuns: 1500, endOnFailure: true },

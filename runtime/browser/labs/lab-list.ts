@@ -1,5 +1,6 @@
 import { signal } from '@preact/signals'
 import { v4 } from 'uuid'
+import { ignore } from '../../../src/async/ignore.ts'
 import { pause } from '../../../src/async/pause.ts'
 import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
 import { notifyError } from '../state/notices.ts'
@@ -61,7 +62,7 @@ export class LabList {
   async count({ project_id }: LabProject): Promise<void> {
     const stats = await this.#client
       .call('GET /v2/projects/{project_id}/stats', { params: { project_id } })
-      .catch(() => {})
+      .catch(ignore('the lab is shown without counts'))
     if (stats) this.counts.put(project_id, stats)
   }
 
