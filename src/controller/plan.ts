@@ -2,6 +2,7 @@ import type { KindDescriptor } from '../kinds/kind.ts'
 import { isAlwaysOn, kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredLink, DesiredNode, SegmentPort } from '../labfile/desired.ts'
 import { linkIdOf } from '../labfile/ids.ts'
+import { placesOf } from '../labfile/places.ts'
 import type { LabLinkEnd } from '../model/lab/link.ts'
 import { isKnownKind, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
@@ -925,22 +926,6 @@ export function markOf(
     ...(want.day0 !== undefined && { day0: want.day0.digest }),
   }
 }
-
-/** Places for the nodes without one: a grid below those that have one, in the order of the file. */
-function placesOf({ nodes }: Desired): Map<string, { x: number; y: number }> {
-  const without = nodes.filter(({ settings }) => settings.x === undefined && settings.y === undefined)
-  const columns = Math.max(1, Math.ceil(Math.sqrt(without.length)))
-  const below = nodes.filter(({ settings }) => settings.y !== undefined).map(({ settings }) => settings.y as number)
-  const top = below.length === 0 ? 0 : Math.max(...below) + gridStep
-  return new Map(
-    without.map(({ name }, index) => [
-      nameKey(name),
-      { x: gridStep * (index % columns), y: top + gridStep * Math.floor(index / columns) },
-    ]),
-  )
-}
-/** Distance of nodes that are placed on a grid, pixels. */
-const gridStep = 120
 
 /** Whether a link was made from the file. */
 const isLinkMade = ({ file }: LinkRecord): boolean => file?.made === true

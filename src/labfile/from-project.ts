@@ -120,7 +120,7 @@ interface NodeInputs {
 }
 
 /** Values that a compute gives each node, older forms of other settings, and settings that are ignored. */
-const ofCompute: ReadonlySet<string> = new Set([
+export const ofCompute: ReadonlySet<string> = new Set([
   ...[
     'mac_address',
     'mac_addr',

@@ -92,6 +92,14 @@ export const diffing = {
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
+export const saving = {
+  ...labFiling,
+  configs: { about: 'save configurations, too: in the file, in the files that it names, or as configs/NODE.cfg' },
+  all: { about: 'add the nodes and links that the file lacks' },
+  check: { about: 'write nothing; exit code 2 when there is something to save' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const downing = {
   name: labFiling.name,
   delete: { about: 'delete the lab with its disks and configurations' },

@@ -6,7 +6,7 @@ import { importLabFile } from '../../../src/importers/formats.ts'
 import type { LeftOut } from '../../../src/importers/source.ts'
 import { LabFileError } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
-import { writeDurable } from '../storage/durable-file.ts'
+import { replaceFiles } from '../storage/user-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { clientOf } from './client.ts'
 import type { Asking, CommandInput } from './command.ts'
@@ -47,7 +47,7 @@ async function importLab(file: string, text: string, { flags }: Input): Promise<
     throw new CommandError(exits.wrong, [
       { message: `${to} is there already`, hint: '--force replaces it, --to FILE writes another one' },
     ])
-  if (!isPrinted) await writeDurable(to, lab)
+  if (!isPrinted) await replaceFiles([{ path: to, text: lab }])
   const counted = [
     [Object.keys(data.nodes).length, 'node'],
     [Object.keys(data.segments ?? {}).length, 'segment'],

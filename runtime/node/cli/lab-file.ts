@@ -50,13 +50,18 @@ export const inFile =
 
 /** The lab file of the working directory, when there is only one. CommandError 64. */
 export function onlyLabFile(): string {
-  const found = readdirSync('.').filter((it) => /^(?:lab|.+\.lab)\.(?:ya?ml|json)$/.test(it))
+  const found = labFilesHere()
   const [one, ...others] = found
   if (one === undefined) throw wrongArguments('expected FILE: there is no *.lab.yaml here')
-  if (others.length > 0)
-    throw wrongArguments(`expected FILE: there are several lab files here: ${found.sort().join(', ')}`)
+  if (others.length > 0) throw wrongArguments(`expected FILE: there are several lab files here: ${found.join(', ')}`)
   return one
 }
+
+/** The lab files of the working directory. */
+export const labFilesHere = (): string[] =>
+  readdirSync('.')
+    .filter((it) => /^(?:lab|.+\.lab)\.(?:ya?ml|json)$/.test(it))
+    .sort()
 
 /** Whether a word names a lab file, and not a lab. */
 export const isLabFile = (word: string): boolean => word === '-' || /\.(?:ya?ml|json)$/.test(word) || existsSync(word)

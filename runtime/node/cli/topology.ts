@@ -235,7 +235,7 @@ const planJson = (plan: LabPlan, undone: ReadonlySet<Step>) => ({
 })
 
 const signs = { create: '+', update: '~', delete: '-', start: '>' } as const
-const stepText = ({ do: does, what, name, how, because }: Step): string => {
+export const stepText = ({ do: does, what, name, how, because }: Step): string => {
   const means = { live: '', restart: ' (restart)', recreate: ' (recreate: its disk is lost)' }[how]
   return `  ${signs[does]} ${what} ${name}${means}${because === undefined ? '' : `: ${because}`}`
 }
@@ -330,7 +330,10 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
 }
 
 /** The name of the lab of a file. A file that is not right otherwise has a lab that can be taken down, too. */
-async function labNameIn(path: string, flags: Partial<CommandInput<typeof labFiling>['flags']>): Promise<string> {
+export async function labNameIn(
+  path: string,
+  flags: Partial<CommandInput<typeof labFiling>['flags']>,
+): Promise<string> {
   const [, name] =
     /^\s*[{]?\s*"?lab"?\s*:\s*"?'?([a-z0-9][a-z0-9-]{0,62})\b/m.exec(path === '-' ? '' : await readText(path)) ?? []
   if (name !== undefined) return name

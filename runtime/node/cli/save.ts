@@ -1,0 +1,143 @@
+import { existsSync } from 'node:fs'
+import { dirname, join, normalize } from 'node:path'
+import type { LabPlan } from '../../../src/client/patchbay.ts'
+import { readLabFile } from '../../../src/labfile/read.ts'
+import { type SavedChange, savedLab } from '../../../src/labfile/save.ts'
+import { replaceFiles } from '../storage/user-file.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import { clientOf } from './client.ts'
+import type { CommandInput } from './command.ts'
+import type { saving } from './command-flags.ts'
+import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
+import { count } from './inspect.ts'
+import { isLabFile, type LabSource, labFilesHere, onlyLabFile, readLab, readText } from './lab-file.ts'
+import type { Outcome } from './outcome.ts'
+import { labOf } from './targets.ts'
+import { type Asked, labNameIn, put, stepText } from './topology.ts'
+
+type Flags = CommandInput<typeof saving>['flags']
+
+/** `patchbay save FILE|LAB`: brings what was changed in a lab back into its file. */
+export async function save({ args: [word], flags, signal }: CommandInput<typeof saving>): Promise<Outcome> {
+  const path = await fileOf(word, flags)
+  const source = await readLab(path, flags)
+  const asked = { client: await clientOf(flags), signal }
+  const lab = await labOf(source.desired.lab, asked, { opens: true })
+  const params = { project_id: lab.project_id }
+  const [{ plan }, topology, actual] = await Promise.all([
+    put(source, asked, { dry_run: 'true' }),
+    asked.client.call('GET /v2/projects/{project_id}/topology', { params, signal }),
+    actualOf(params, asked),
+  ])
+  const namesById = new Map([...topology.nodes, ...topology.segments].map(({ node_id, name }) => [node_id, name]))
+  const renamed = source.desired.nodes.flatMap(({ node_id, name }): [string, string][] => {
+    const other = namesById.get(node_id)
+    return other === undefined || other === name ? [] : [[other, name]]
+  })
+  const steps = [...plan.steps, ...plan.withheld]
+  const configured = [
+    ...plan.extra.filter(({ what }) => what === 'config'),
+    ...plan.withheld.filter(({ flag }) => flag === 'config_from_file'),
+  ]
+  const saved = savedLab({
+    text: source.document,
+    ...{ desired: source.desired, actual },
+    renamed: new Map(renamed),
+    changed: new Set(steps.filter((it) => it.do === 'update' && it.what !== 'link').map(({ name }) => name)),
+    configured: new Set(configured.map(({ name }) => name)),
+    ...{ configs: flags.configs, all: flags.all },
+  })
+  const files = Object.entries(saved.files)
+  const isChanged = saved.text !== source.document || files.length > 0
+  // The service says what the new file does not.
+  const after: LabSource = { ...source, document: saved.text, files: { ...source.files, ...saved.files } }
+  const left = leftIn(isChanged ? (await put(after, asked, { dry_run: 'true' })).plan : plan)
+  if (isChanged && !flags.check) await write(path, source, saved)
+  const exit: Exit = flags.check && isChanged ? exits.differs : left.length > 0 ? exits.withheld : exits.done
+  return {
+    exit,
+    json: {
+      ...{ file: path, lab: lab.name, project_id: lab.project_id, saved: isChanged && !flags.check },
+      changes: saved.changes,
+      files: files.map(([name]) => join(dirname(path), name)),
+      left: left.map(({ text: _, ...it }) => it),
+    },
+    async text() {
+      const { shown } = await import('./table.ts')
+      const changes = [...saved.changes.map(changeText), ...files.map(([name]) => `  ~ file ${name}`)]
+      const number = count(changes.length, 'change')
+      const head =
+        changes.length > 0
+          ? `${path}: ${flags.check ? `${number} to save` : `saved ${number}`}`
+          : left.length > 0
+            ? `${path}: nothing to save`
+            : `${path} says what ${lab.name} is; nothing to save`
+      const rest = left.length === 0 ? [] : ['Not in the file:', ...left.map(({ text }) => text)]
+      return [head, ...changes, ...rest].map(shown).join('\n')
+    },
+  }
+}
+
+const signs = { create: '+', update: '~' } as const
+const changeText = ({ do: does, what, name, keys }: SavedChange): string =>
+  `  ${signs[does]} ${what} ${name}${keys.length === 0 ? '' : `: ${keys.join(', ')}`}`
+
+/** The lab file that a word names: the file itself, or the one here whose lab has that name. CommandError 64. */
+async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
+  if (word === '-') throw wrongArguments('expected a lab file or a lab: standard input cannot be saved')
+  if (word === undefined) return onlyLabFile()
+  if (isLabFile(word)) return word
+  const files = labFilesHere()
+  const names = await Promise.all(files.map((file) => labNameIn(file, flags).catch(() => undefined)))
+  const found = files.filter((_, index) => names[index] === word)
+  const [one, ...others] = found
+  if (one === undefined)
+    throw wrongArguments(`there is no file of a lab ${word} here`, `"patchbay export ${word} FILE" writes one`)
+  if (others.length > 0) throw wrongArguments(`several files here are of the lab ${word}: ${found.join(', ')}`)
+  return one
+}
+
+/** The lab as a lab file of it says. */
+async function actualOf(params: { project_id: string }, { client, signal }: Asked) {
+  const name = 'GET /v2/projects/{project_id}/topology'
+  const answer = await client.answer(name, { params, query: { format: 'yaml' }, signal })
+  return readLabFile(await answer.text())
+}
+
+/** What a lab file still does not say of its lab, with the flag that saves it. */
+function leftIn({ steps, withheld, extra }: LabPlan) {
+  return [
+    ...[...steps, ...withheld].map((it) => {
+      const { flag: _, ...step } = { flag: undefined, ...it }
+      const isConfig = 'flag' in it && it.flag === 'config_from_file'
+      const flag = isConfig ? 'configs' : step.do === 'delete' ? 'all' : undefined
+      return { ...step, ...(flag !== undefined && { flag }), text: withFlag(stepText(step), flag) }
+    }),
+    ...extra.map((it) => {
+      const flag = it.what === 'config' ? 'configs' : 'all'
+      const because = it.because === undefined ? '' : `: ${it.because}`
+      return { ...it, flag, text: withFlag(`  ${it.what} ${it.name}${because}`, flag) }
+    }),
+  ]
+}
+
+const withFlag = (text: string, flag: string | undefined): string => (flag === undefined ? text : `${text} (--${flag})`)
+
+/** Writes the lab file and the configurations. CommandError 1, with nothing written. */
+async function write(path: string, source: LabSource, saved: ReturnType<typeof savedLab>): Promise<void> {
+  const base = dirname(path)
+  const files = Object.entries(saved.files).map(([name, text]) => ({ name, path: join(base, normalize(name)), text }))
+  const taken = files.find((it) => !Object.hasOwn(source.files, it.name) && existsSync(it.path))
+  if (taken !== undefined)
+    throw new CommandError(exits.failed, [
+      { message: `${taken.path} is there, and ${path} does not name it`, hint: 'move it away; nothing was saved' },
+    ])
+  if ((await readText(path)) !== source.document)
+    throw new CommandError(exits.failed, `${path} was changed meanwhile; nothing was saved`)
+  const all = saved.text === source.document ? files : [...files, { path, text: saved.text }]
+  try {
+    await replaceFiles(all)
+  } catch (error) {
+    throw new CommandError(exits.failed, `${path} cannot be saved: ${reasonOf(error)}`, { cause: error })
+  }
+}

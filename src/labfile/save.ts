@@ -1,0 +1,345 @@
+import { Equal } from '@sinclair/typebox/value'
+import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode } from './desired.ts'
+import { documentOf } from './document.ts'
+import { editedLabFile, type LabFileEdit, plainOf } from './edit.ts'
+import { Faults } from './faults.ts'
+import { ofCompute } from './from-project.ts'
+import { defaultOf } from './nodes.ts'
+import { placesOf } from './places.ts'
+import { fieldsOf, impairmentKeys, isSegmentKind } from './schema.ts'
+import type { Fields, LabFileData } from './text.ts'
+import { treeOf } from './tree.ts'
+
+/** A lab file, and the lab that was made from it and changed since. */
+export interface SaveInputs {
+  readonly text: string
+  /** What the file says. */
+  readonly desired: Desired
+  /** What the lab is, as a lab file of it says; `desiredOfProject` leaves defaults out. */
+  readonly actual: Desired
+  /** Names of nodes in the file, by those that they have in the lab; for nodes whose names differ. */
+  readonly renamed: ReadonlyMap<string, string>
+  /** Names of nodes that an apply of the file would change. Settings of others are as the file says, in whatever words. */
+  readonly changed: ReadonlySet<string>
+  /** Names of nodes whose configuration was changed on the node. */
+  readonly configured: ReadonlySet<string>
+  /** Save configurations. */
+  readonly configs?: boolean
+  /** Add nodes, segments and links that the file lacks. */
+  readonly all?: boolean
+}
+
+/** A change of a lab file, in its words. */
+export interface SavedChange {
+  readonly do: 'create' | 'update'
+  readonly what: 'node' | 'segment' | 'link'
+  readonly name: string
+  /** Keys that change. */
+  readonly keys: readonly string[]
+}
+
+/** A lab file that says what a lab is. */
+export interface SavedLab {
+  /** Comments and spelling stay; equal to the given one when nothing is to be saved. */
+  readonly text: string
+  readonly changes: readonly SavedChange[]
+  /** Configurations as files, by their paths as the lab file writes them. */
+  readonly files: Readonly<Record<string, string>>
+}
+
+/**
+ * Brings what was changed in a lab back into its file: places, labels, settings, and names and impairment of links; with `configs`
+ * configurations, with `all` what the file lacks. A value of a template, a variable or an alias is written at its node. What a lab
+ * file cannot say stays as it is there: a plan of the new file shows it.
+ */
+export function savedLab(inputs: SaveInputs): SavedLab {
+  const before = documentOf(inputs.desired)
+  const save = new Save(inputs)
+  const after = documentOf(save.desired)
+  const edits = new Edits(before, after, rawOf(inputs.text)).all(inputs.desired, save.desired)
+  const list = edits.filter(({ edits }) => edits.length > 0)
+  return {
+    text: editedLabFile(
+      inputs.text,
+      list.flatMap(({ edits }) => edits),
+    ),
+    changes: list.map(({ edits: _, ...change }) => change),
+    files: save.files,
+  }
+}
+
+/** The file as it is written: with templates and variables. */
+function rawOf(text: string): unknown {
+  const root = treeOf(text, new Faults())
+  return root && plainOf(root)
+}
+
+const keyOf = (name: string): string => name.toLowerCase()
+
+/** The normal form of the file with what the lab says. */
+class Save {
+  readonly desired: Desired
+  readonly files: Record<string, string> = {}
+  readonly #inputs: SaveInputs
+  readonly #raw: Readonly<Record<string, unknown>>
+  readonly #actual: Desired
+  /** How many configurations and parts of CDs come from a file. */
+  readonly #uses = new Map<string, number>()
+
+  constructor(inputs: SaveInputs) {
+    this.#inputs = inputs
+    const { desired, all = false } = inputs
+    this.#raw = { ...member(rawOf(inputs.text), 'segments'), ...member(rawOf(inputs.text), 'nodes') }
+    this.#actual = withNames(inputs.actual, inputs.renamed)
+    for (const { configs, day0 } of desired.nodes)
+      for (const { file } of [...Object.values(configs), ...Object.values(day0?.files ?? {})])
+        if (file !== undefined) this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1)
+    const there = new Map(this.#actual.nodes.map((node) => [keyOf(node.name), node]))
+    const places = this.#movedPlaces(there)
+    const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name)), places.get(node)))
+    const known = new Set(nodes.map(({ name }) => keyOf(name)))
+    const added = all ? this.#actual.nodes.filter(({ name }) => !known.has(keyOf(name))) : []
+    this.desired = { ...desired, nodes: [...nodes, ...added], links: this.#links([...nodes, ...added]) }
+  }
+
+  /** Places that are written: of nodes that the file places, and of all others when one of these is not where an apply puts it. */
+  #movedPlaces(there: ReadonlyMap<string, DesiredNode>): Map<DesiredNode, Pick<DesiredNode['settings'], 'x' | 'y'>> {
+    const grid = placesOf(this.#inputs.desired)
+    const found = this.#inputs.desired.nodes.flatMap((node) => {
+      const { x, y } = there.get(keyOf(node.name))?.settings ?? {}
+      return x === undefined || y === undefined ? [] : [{ node, place: { x, y }, usual: grid.get(keyOf(node.name)) }]
+    })
+    const isMoved = found.some(({ place, usual }) => usual !== undefined && !Equal(place, usual))
+    return new Map(
+      found.flatMap(({ node, place, usual }) => (usual !== undefined && !isMoved ? [] : [[node, place] as const])),
+    )
+  }
+
+  #node(node: DesiredNode, actual: DesiredNode | undefined, place: object | undefined): DesiredNode {
+    if (actual === undefined || actual.kind !== node.kind) return node
+    const placed = { ...node, settings: { ...node.settings, ...place }, labels: actual.labels }
+    const saved = this.#inputs.changed.has(node.name) ? withSettings(placed, actual) : placed
+    return this.#inputs.configs === true ? { ...saved, configs: this.#configs(node, actual) } : saved
+  }
+
+  #configs(node: DesiredNode, actual: DesiredNode): DesiredNode['configs'] {
+    const configs: Record<string, DesiredConfig> = { ...node.configs }
+    for (const [name, now] of Object.entries(actual.configs)) {
+      const config = configs[name]
+      if (config !== undefined && !this.#inputs.configured.has(node.name)) continue
+      if (config?.digest === now.digest) continue
+      const isOwn = isMap(this.#raw[node.name]) && 'config' in (this.#raw[node.name] as object)
+      if (config !== undefined && config.file === undefined) {
+        configs[name] = now
+        continue
+      }
+      const isSole = isOwn && config?.file !== undefined && this.#uses.get(config.file) === 1
+      const file = isSole ? config.file : this.#newFile(node.name, name)
+      this.files[file] = now.text
+      configs[name] = { ...now, file }
+    }
+    return configs
+  }
+
+  /** `./configs/R1.cfg`: a path that the file does not name yet. */
+  #newFile(node: string, config: string): string {
+    const plain = node.replaceAll(/[^\p{L}\p{N}._-]/gu, '-').replace(/^\./, '_')
+    const stem = `./configs/${plain}${config === 'startup' ? '' : `-${config}`}`
+    const isTaken = (path: string) => this.#uses.has(path) || path in this.files
+    let path = `${stem}.cfg`
+    for (let number = 2; isTaken(path); number++) path = `${stem}-${number}.cfg`
+    return path
+  }
+
+  #links(nodes: readonly DesiredNode[]): DesiredLink[] {
+    const { desired, all = false } = this.#inputs
+    const left = new Set(this.#actual.links)
+    const links = desired.links.map((link) => {
+      const found = [...left].find((it) => isSameLink(link, it))
+      if (found === undefined) return link
+      left.delete(found)
+      return withImpairment(link, found)
+    })
+    if (!all) return links
+    const names = new Set(nodes.map(({ name }) => keyOf(name)))
+    return [...links, ...[...left].filter(({ ends }) => ends.every(({ node }) => names.has(keyOf(node))))]
+  }
+}
+
+/** The normal form of a lab with the names of the file. */
+function withNames(actual: Desired, renamed: ReadonlyMap<string, string>): Desired {
+  const of = (name: string): string => renamed.get(name) ?? name
+  const end = (it: DesiredEnd): DesiredEnd => ({ ...it, node: of(it.node) })
+  return {
+    ...actual,
+    nodes: actual.nodes.map((node) => ({ ...node, name: of(node.name), after: node.after.map(of) })),
+    links: actual.links.map((link) => ({
+      ...link,
+      ends: [end(link.ends[0]), end(link.ends[1])],
+      ...(link.memberOf !== undefined && { memberOf: of(link.memberOf) }),
+    })),
+  }
+}
+
+/** A node of the file with the settings that it has in the lab. */
+function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {
+  const fields = fieldsOf(node.kind)
+  const gone = Object.entries(node.properties).flatMap(([key, value]) => {
+    if (key in actual.properties || ofCompute.has(key)) return [[key, value] as const]
+    // It has its default, which is written: a template may say something else.
+    const usual = fields[key] && defaultOf(fields[key])
+    return [[key, usual ?? value] as const]
+  })
+  const { symbol, console_type, port_name_format, custom_adapters } = actual.settings
+  const { console, x, y } = node.settings
+  const { ready: _, ...others } = node
+  return {
+    ...others,
+    properties: { ...Object.fromEntries(gone), ...actual.properties },
+    settings: {
+      ...(console !== undefined && { console }),
+      ...(x !== undefined && { x }),
+      ...(y !== undefined && { y }),
+      ...(symbol !== undefined && { symbol }),
+      ...(console_type !== undefined && { console_type }),
+      ...(port_name_format !== undefined && { port_name_format }),
+      ...(custom_adapters !== undefined && { custom_adapters }),
+    },
+    after: isSameSet(node.after, actual.after) ? node.after : actual.after,
+    ...(actual.ready !== undefined && { ready: actual.ready }),
+  }
+}
+
+const isSameSet = (a: readonly string[], b: readonly string[]): boolean =>
+  Equal(a.map(keyOf).sort(), b.map(keyOf).sort())
+
+/** A link of the file with the name and the impairment that it has in the lab. */
+function withImpairment(link: DesiredLink, actual: DesiredLink): DesiredLink {
+  const isTurned = !isSameEnd(link.ends[0], actual.ends[0]) || !isSameEnd(link.ends[1], actual.ends[1])
+  const { name: _, ...others } = link
+  return {
+    ...others,
+    ...(actual.name !== undefined && { name: actual.name }),
+    filters_ab: isTurned ? actual.filters_ba : actual.filters_ab,
+    filters_ba: isTurned ? actual.filters_ab : actual.filters_ba,
+    suspend: actual.suspend,
+  }
+}
+
+/** Whether an end of the file may be one of the lab: a port of a segment may be open in both. */
+const isSameEnd = (a: DesiredEnd, b: DesiredEnd): boolean =>
+  keyOf(a.node) === keyOf(b.node) &&
+  a.adapter_number === b.adapter_number &&
+  (a.port_number === undefined || b.port_number === undefined || a.port_number === b.port_number)
+
+const isSameLink = ({ ends: [a, b] }: DesiredLink, { ends: [c, d] }: DesiredLink): boolean =>
+  (isSameEnd(a, c) && isSameEnd(b, d)) || (isSameEnd(a, d) && isSameEnd(b, c))
+
+interface EditedObject extends SavedChange {
+  readonly edits: readonly LabFileEdit[]
+}
+
+/** The edits of a file from one normal form to the next, by object. */
+class Edits {
+  readonly #before: LabFileData
+  readonly #after: LabFileData
+  readonly #raw: unknown
+
+  constructor(before: LabFileData, after: LabFileData, raw: unknown) {
+    this.#before = before
+    this.#after = after
+    this.#raw = raw
+  }
+
+  all(before: Desired, after: Desired): EditedObject[] {
+    const numbers = new Map<string | undefined, number>()
+    return [
+      ...after.nodes.map((node) => this.#node(node)),
+      ...after.links.map((link, index) => {
+        const number = numbers.get(link.memberOf) ?? 0
+        numbers.set(link.memberOf, number + 1)
+        const isOfNew = link.memberOf !== undefined && this.#before.segments?.[link.memberOf] === undefined
+        return this.#link(link, number, index >= before.links.length, isOfNew)
+      }),
+    ]
+  }
+
+  #node({ name, kind }: DesiredNode): EditedObject {
+    const section = isSegmentKind(kind) ? 'segments' : 'nodes'
+    const what = isSegmentKind(kind) ? 'segment' : 'node'
+    const [before, after] = [this.#before[section]?.[name], this.#after[section]?.[name]]
+    if (before === undefined)
+      return { do: 'create', what, name, keys: [], edits: [{ path: [section, name], value: after }] }
+    const raw = member(this.#raw, section)[name]
+    const edits = differences(without(before), without(after ?? {}), raw, [section, name])
+    return { do: 'update', what, name, keys: [...new Set(edits.map(({ path }) => String(path[2])))], edits }
+  }
+
+  #link(link: DesiredLink, index: number, isNew: boolean, isOfNew: boolean): EditedObject {
+    const { memberOf } = link
+    const path = memberOf === undefined ? ['links', index] : ['segments', memberOf, 'members', index]
+    const [before, after] = [this.#before, this.#after].map((file): unknown =>
+      memberOf === undefined ? file.links?.[index] : (file.segments?.[memberOf]?.members as unknown[])?.[index],
+    )
+    const name = link.name ?? endsIn(after, memberOf).join(' -- ')
+    // A new segment is written with its members.
+    if (isNew) return { do: 'create', what: 'link', name, keys: [], edits: isOfNew ? [] : [{ path, value: after }] }
+    const edits = linkEdits(optionsIn(before), optionsIn(after), valueAt(this.#raw, path), path)
+    return { do: 'update', what: 'link', name, keys: edits.map((it) => String(it.path.at(-1))), edits }
+  }
+}
+
+/** The keys of a node that are compared one by one: the members of a segment are links. */
+const without = ({ members: _, ...fields }: Fields): Fields => fields
+
+const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const member = (value: unknown, key: string): Readonly<Record<string, unknown>> => {
+  const found = isMap(value) ? value[key] : undefined
+  return isMap(found) ? found : {}
+}
+
+const valueAt = (value: unknown, path: readonly (string | number)[]): unknown =>
+  path.reduce((it: unknown, key) => (typeof it === 'object' ? (it as never)?.[key] : undefined), value)
+
+/** The keys of a link that has some: `[A, B]` and an end alone have none. */
+const optionsIn = (value: unknown): Fields => (isMap(value) ? value : {})
+
+/** The ends of a link as the file writes them. */
+function endsIn(value: unknown, memberOf: string | undefined): unknown[] {
+  if (memberOf !== undefined) return [memberOf, isMap(value) ? value.end : value]
+  return (isMap(value) ? value.ends : value) as unknown[]
+}
+
+/** The edits from one value to the next. A map that the file itself does not have is written whole, but for labels, which merge. */
+function differences(before: Fields, after: Fields, raw: unknown, path: readonly string[]): LabFileEdit[] {
+  const isWritten = (key: string) => isMap(raw) && key in raw
+  return [...new Set([...Object.keys(before), ...Object.keys(after)])].flatMap((key): LabFileEdit[] => {
+    const [old, now] = [before[key], after[key]]
+    const inner = [...path, key]
+    if (Equal(old, now)) return []
+    if (now === undefined) return isWritten(key) ? [{ path: inner, value: undefined }] : []
+    const canMerge = isWritten(key) || key === 'labels'
+    if (canMerge && isMap(old ?? {}) && isMap(now))
+      return differences((old ?? {}) as Fields, now, isMap(raw) ? raw[key] : undefined, inner)
+    return [{ path: inner, value: now }]
+  })
+}
+
+const linkKeys: readonly string[] = [...impairmentKeys, 'there', 'back']
+
+/** The edits of a link. Its impairment is written anew when it differs: the same one can be written in several ways. */
+function linkEdits(before: Fields, after: Fields, raw: unknown, path: readonly (string | number)[]): LabFileEdit[] {
+  const impairmentOf = (fields: Fields) =>
+    Object.fromEntries(Object.entries(fields).filter(([key]) => linkKeys.includes(key)))
+  const isImpaired = !Equal(impairmentOf(before), impairmentOf(after))
+  const keys = [...(isImpaired ? linkKeys : []), 'name', 'down']
+  return keys.flatMap((key): LabFileEdit[] => {
+    const isWritten = isMap(raw) && key in raw
+    if (!linkKeys.includes(key) && Equal(before[key], after[key])) return []
+    if (after[key] === undefined) return isWritten ? [{ path: [...path, key], value: undefined }] : []
+    if (isWritten && Equal(raw[key], after[key])) return []
+    return [{ path: [...path, key], value: after[key] }]
+  })
+}

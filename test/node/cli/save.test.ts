@@ -1,0 +1,141 @@
+import { chmod, readFile, stat, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await TestService.startForAll({ 'pc.engine': 'embedded' })
+  return () => service.close()
+})
+
+/** A lab of a file with comments and a template. */
+const file = (lab: string): string => `# The LAN of the course
+lab: ${lab}
+templates:
+  pc: { kind: pc, labels: { room: a } }
+nodes:
+  PC1: { is: pc, at: [0, 0],   config: { text: "ip 10.0.1.1/24" } }   # the teacher's
+  PC2: { is: pc, at: [200, 0], config: ./pc2.cfg }
+  PC3:
+    kind: pc
+    at: [100, 200] # below
+segments:
+  lan1: { kind: switch, at: [100, 100], members: [PC1, PC2] }
+links:
+  - [lan1:7, PC3]
+`
+
+async function labOf(name: string) {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('lan.lab.yaml', file(name))
+  await patchbay.file('pc2.cfg', 'ip 10.0.1.2/24')
+  expect(await patchbay.run(['apply'])).toMatchObject({ code: 0, err: expect.any(String) })
+  const base = `/v2/projects/${name}`
+  return {
+    patchbay,
+    read: (path = 'lan.lab.yaml') => readFile(join(patchbay.home, path), 'utf8'),
+    change: (path: string, body: object, method = 'PUT') => service.call(method, `${base}${path}`, body),
+  }
+}
+
+test('what was changed in a lab is saved where it stands in the file, and diff is empty then', async () => {
+  const { patchbay, read, change } = await labOf('saved')
+  await patchbay.run(['link', 'saved/PC3--lan1', '--delay', '20ms', '--loss', '1%', '--there'])
+  await change('/nodes/PC1', { x: 40, y: -20 })
+  await change('/nodes/PC2', { labels: { room: 'b', seat: '2' } })
+  await change('/nodes/PC3', { x: 120, y: 200 })
+  await chmod(join(patchbay.home, 'lan.lab.yaml'), 0o640)
+
+  const check = await patchbay.run(['save', '--check'])
+  expect(check).toMatchObject({ code: 2, err: '' })
+  expect(check.out.split('\n')).toEqual([
+    'lan.lab.yaml: 4 changes to save',
+    '  ~ node PC1: at',
+    '  ~ node PC2: labels',
+    '  ~ node PC3: at',
+    '  ~ link lan1:7 -- PC3: there',
+    '',
+  ])
+  expect(await read()).toBe(file('saved'))
+
+  expect(await patchbay.json(['save', 'saved'])).toMatchObject({ exit: 0, saved: true, file: 'lan.lab.yaml', left: [] })
+  expect(await read()).toBe(
+    file('saved')
+      .replace('at: [0, 0],   config', 'at: [40, -20],   config')
+      .replace('config: ./pc2.cfg }', 'config: ./pc2.cfg, labels: { room: b, seat: "2" } }')
+      .replace('[100, 200] # below', '[120, 200] # below')
+      .replace('- [lan1:7, PC3]', '- { ends: [lan1:7, PC3], there: { loss: 1%, delay: 20ms } }'),
+  )
+  expect((await stat(join(patchbay.home, 'lan.lab.yaml'))).mode & 0o777).toBe(0o640)
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+  expect((await patchbay.run(['save'])).out).toBe('lan.lab.yaml says what saved is; nothing to save\n')
+
+  // Back again: the link needs no keys any more.
+  await patchbay.run(['link', 'saved/PC3--lan1', '--clear'])
+  await patchbay.run(['save'])
+  expect(await read()).toContain('- { ends: [lan1:7, PC3] }\n')
+})
+
+test('configurations are saved with --configs: in the file, in the file that it names, or as configs/NODE.cfg', async () => {
+  const { patchbay, read } = await labOf('configured')
+  await patchbay.run(['start', 'configured'])
+  for (const [pc, address] of [
+    ['PC1', '10.0.1.11'],
+    ['PC2', '10.0.1.12'],
+    ['PC3', '10.0.1.13'],
+  ])
+    for (const line of [`ip ${address}/24`, 'save'])
+      await patchbay.run(['exec', `configured/${pc}`, line, '--expect', '(?:PC\\d :|done)'])
+  const without = await patchbay.run(['save'])
+  expect(without).toMatchObject({ code: 4, out: expect.stringMatching(/PC1: its config .*\(--configs\)\n/) })
+  expect(await read()).toBe(file('configured'))
+
+  const saved = await patchbay.run(['save', '--configs'])
+  expect(saved).toMatchObject({ code: 0, out: expect.stringContaining('  ~ file ./configs/PC3.cfg\n') })
+  expect(await read()).toMatch(/PC1: .*10\.0\.1\.11/)
+  expect(await read()).toContain('config: ./pc2.cfg }')
+  expect(await read('pc2.cfg')).toContain('10.0.1.12')
+  expect(await read()).toContain('    at: [100, 200] # below\n    config: ./configs/PC3.cfg\n')
+  expect(await read('configs/PC3.cfg')).toContain('10.0.1.13')
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+})
+
+test('what the file lacks is listed, and added with --all', async () => {
+  const { patchbay, read, change } = await labOf('grown')
+  await change('/nodes', { name: 'PC9', node_type: 'pc', x: 300, y: 300 }, 'POST')
+  await change('/nodes', { name: 'hub1', node_type: 'hub', x: 400, y: 300 }, 'POST')
+  await change('/links', { nodes: ['PC9:Ethernet0', 'hub1:Ethernet0'] }, 'POST')
+  expect(await patchbay.run(['save'])).toMatchObject({ code: 4, out: expect.stringContaining('  node PC9 (--all)\n') })
+  expect(await patchbay.run(['save', '--all'])).toMatchObject({ code: 0 })
+  expect(await read()).toContain('  PC9: { kind: pc, at: [300, 300] }\n')
+  expect(await read()).toContain('  hub1: { kind: hub, at: [400, 300], members: [PC9] }\n')
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+})
+
+test('what a lab file cannot say is refused and told, and the rest is saved', async () => {
+  const { patchbay, read, change } = await labOf('renamed')
+  await change('/nodes/PC1', { name: 'Teacher', x: 7, y: 8 })
+  const saved = await patchbay.run(['save', '--all'])
+  expect(saved).toMatchObject({ code: 4, out: expect.stringContaining('its name was Teacher') })
+  expect(await read()).toContain('PC1: { is: pc, at: [7, 8],')
+  expect(await read()).not.toContain('Teacher')
+})
+
+test('a file that cannot be saved is an error, and nothing is written', async () => {
+  const { patchbay, read, change } = await labOf('refused')
+  await change('/nodes/PC1', { x: 1, y: 1 })
+  const wrong = [
+    [['save', '-'], 64, 'standard input cannot be saved'],
+    [['save', 'other'], 64, '"patchbay export other FILE" writes one'],
+    [['save', 'missing.lab.yaml'], 3, 'missing.lab.yaml'],
+    [['save', '--name', 'nowhere'], 1, 'there is no lab "nowhere"'],
+  ] as const
+  for (const [argv, code, message] of wrong)
+    expect(await patchbay.run(argv)).toMatchObject({ code, err: expect.stringContaining(message) })
+  await writeFile(join(patchbay.home, 'lan.lab.yaml'), 'lab: refused\nnodes: { PC1: { kind: pcc } }\n')
+  expect(await patchbay.run(['save'])).toMatchObject({ code: 3, err: expect.stringContaining('pcc') })
+  expect(await read()).toBe('lab: refused\nnodes: { PC1: { kind: pcc } }\n')
+})
