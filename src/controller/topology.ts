@@ -159,13 +159,18 @@ export async function configTexts(lab: Lab, record: NodeRecord, ask: AskCompute)
     : {}
   const client = ask(record.compute_id)
   const node = nodePathOf(lab, record)
+  const known = lab.shown.get(record.node_id)
+  // The guest of a running node may have saved a configuration since.
+  const isCurrent = known?.status === 'stopped'
   const read = new Map<string | undefined, Promise<Readonly<Record<string, unknown>>>>()
   const texts: Record<string, string> = {}
   for (const [name, { field, action }] of Object.entries(configs)) {
     const shown =
       read.get(action) ??
       (action === undefined
-        ? Promise.resolve(lab.shown.get(record.node_id) ?? client.node(node))
+        ? isCurrent
+          ? Promise.resolve(known)
+          : client.node(node)
         : client.nodeAction(node, action))
     read.set(action, shown)
     const value = (await shown)[field as never] as unknown
