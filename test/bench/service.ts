@@ -16,6 +16,9 @@ export function measure(directory: string): void {
   build = directory
 }
 
+/** The program of the build that is measured. */
+export const programOf = (): string => join(build, 'patchbay.js')
+
 /** The built program, running on a data directory of its own. */
 export interface Service {
   readonly url: string
@@ -47,7 +50,7 @@ export async function startServiceWith(env: Record<string, string>, ...flags: st
   const began = performance.now()
   const child = spawn(
     process.execPath,
-    [join(build, 'patchbay.js'), 'serve', '--port', '0', '--data', data, '--log-level', 'error', ...flags],
+    [programOf(), 'serve', '--port', '0', '--data', data, '--log-level', 'error', ...flags],
     {
       stdio: ['ignore', 'pipe', 'inherit'],
       env: { ...process.env, ...env },

@@ -1,7 +1,7 @@
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { leasePorts } from '../../support/port-leases.ts'
-import type { Done, Netio, Task } from './generator.ts'
+import type { Done, Netio, Open, Task, Throughput } from './generator.ts'
 import type { Order, Reply, Setup } from './relay.ts'
 
 const rounds = 3
@@ -11,6 +11,26 @@ const ms = 1000
 
 /** What a bed is asked for: it chooses the ports. */
 export type BedSetup = Omit<Setup, 'ports' | 'sinks'>
+
+/** A generator of frames alone, in a process of its own. */
+export class Generator {
+  readonly #process = fork(new URL('./generator.ts', import.meta.url))
+
+  static async open(open: Open): Promise<Generator> {
+    const generator = new Generator()
+    await ask(generator.#process, { open } satisfies Task)
+    return generator
+  }
+
+  /** Frames that came back, and in how many seconds. */
+  async throughput(throughput: Throughput): Promise<{ frames: number; seconds: number }> {
+    return (await ask(this.#process, { throughput } satisfies Task)) as { frames: number; seconds: number }
+  }
+
+  async close(): Promise<void> {
+    await end(this.#process)
+  }
+}
 
 /** One relay and one generator, each a process of its own. */
 export class Bed {
