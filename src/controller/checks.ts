@@ -17,8 +17,9 @@ const lookMs = 500
 /** Characters of what a failed check shows, and of the output of a console in it. */
 const maxSaw = 1000
 const maxOutput = 500
-/** Characters of a typed line by which its echo is found. */
-const maxEcho = 60
+/** Characters of a typed line by which its echo is found. An editor of lines that scrolls shows at least so many of the end. */
+const leastEcho = 16
+const mostEcho = 40
 
 /** A check that did not come true. */
 class NotTrue extends Error {}
@@ -142,9 +143,23 @@ async function typeUntil(
   }
 }
 
-/** The expression, for output that follows the echo of the line: the line itself is no answer. */
-const afterEcho = (line: string, expect: string): string =>
-  `${line.slice(-maxEcho).replace(/[\\^$.*+?()[\]{}|]/g, '\\$&')}[^\\n]*\\n(?s:.*?)(?:${expect})`
+/**
+ * The expression, for output that follows the echo of the line: the line itself is no answer. Shells break a long echo where their screen ends, by
+ * blanks (readline) or a line end (busybox); others show its end alone (readline with TERM=dumb, IOS). So blanks and backspaces do not count.
+ */
+export function afterEcho(line: string, expect: string): string {
+  const characters = Array.from(line.replace(/\s/g, ''))
+  const whole = characters.join('')
+  // The end that is nowhere else in the line, so that it cannot be found before the echo has ended.
+  let count = leastEcho
+  while (count < Math.min(mostEcho, characters.length)) {
+    const end = characters.slice(-count).join('')
+    if (whole.indexOf(end) === whole.length - end.length) break
+    count += 1
+  }
+  const echo = characters.slice(-count).map((it) => it.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
+  return `${echo.join('[ \n\b]*')}[^\\n]*\\n(?s:.*?)(?:${expect})`
+}
 
 async function linkIs(
   lab: Lab,

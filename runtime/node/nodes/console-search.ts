@@ -1,3 +1,4 @@
+import { stripVTControlCharacters } from 'node:util'
 import { badRequest } from '../../../src/errors/api-error.ts'
 import type { ConsoleMatch } from '../../../src/model/console.ts'
 
@@ -43,11 +44,16 @@ export async function compiled(field: string, source: string): Promise<Expressio
 
 const tooLarge = (field: string) => badRequest(`${field}: the expression is too large: use smaller repetitions`)
 
-/** The output of a console as text without CR and NUL, and the search for an expression in it. */
+/** Most characters of an escape sequence that waits for its end. */
+const longestEscape = 64
+
+/** The output of a console as text without escape sequences, CR and NUL, and the search for an expression in it. */
 export class ConsoleSearch {
   readonly #expression: Expression
   readonly #decoder = new TextDecoder()
   #text = ''
+  /** An escape sequence whose end is still to come. */
+  #begun = ''
   /** Where the output begins that was not searched yet. */
   #searched = 0
 
@@ -56,7 +62,10 @@ export class ConsoleSearch {
   }
 
   push(bytes: Uint8Array): void {
-    this.#text += plain(this.#decoder.decode(bytes, { stream: true }))
+    const text = this.#begun + plain(this.#decoder.decode(bytes, { stream: true }))
+    const cut = unfinishedAt(text)
+    this.#begun = text.slice(cut)
+    this.#text += stripVTControlCharacters(text.slice(0, cut))
     const surplus = this.#text.length - keptSize
     if (surplus <= 0) return
     this.#text = this.#text.slice(surplus)
@@ -91,3 +100,11 @@ export class ConsoleSearch {
 
 /** Text of a terminal without what programs that read lines stumble over. */
 export const plain = (text: string): string => text.replaceAll('\r', '').replaceAll('\0', '')
+
+/** Where an escape sequence begins whose end is still to come (ECMA-48: parameters, then one final character); else the end of the text. */
+function unfinishedAt(text: string): number {
+  const at = text.lastIndexOf('\u001b')
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: an escape sequence begins by one
+  const isOpen = at >= 0 && text.length - at <= longestEscape && /^\u001b[[\]()#;?\d]*$/.test(text.slice(at))
+  return isOpen ? at : text.length
+}

@@ -1,0 +1,99 @@
+import { spawn } from 'node:child_process'
+import { closeSync, writeSync } from 'node:fs'
+import { ReadStream } from 'node:tty'
+import { expect, it, onTestFinished } from 'vitest'
+import { ConsoleSearch, compiled } from '../../../runtime/node/nodes/console-search.ts'
+import { openPty } from '../../../runtime/node/system/pty.ts'
+import { afterEcho } from '../../../src/controller/checks.ts'
+import { hangMs } from '../../support/limits.ts'
+import { requireProgram } from '../../support/require.ts'
+import { testWith } from '../../support/test-with.ts'
+
+const columns = 80
+const prompt = 'host# '
+
+/** A shell on a terminal of 80 columns. */
+async function shellOn(term: string, command: string) {
+  const { master, slave } = openPty()
+  const terminal = new ReadStream(master)
+  const shell = spawn('setsid', ['-c', 'sh', '-c', `stty sane cols ${columns}; PS1='${prompt}' exec ${command}`], {
+    env: { PATH: process.env.PATH, TERM: term, HOME: '/' },
+    stdio: [slave, slave, slave],
+    detached: true,
+  })
+  closeSync(slave)
+  onTestFinished(() => {
+    shell.kill('SIGKILL')
+    terminal.destroy()
+  })
+  let output = ''
+  let wake = () => {}
+  terminal.on('error', () => {})
+  terminal.on('data', (bytes) => {
+    output += bytes.toString('latin1')
+    wake()
+  })
+  const until = async (isThere: () => boolean) => {
+    const late = AbortSignal.timeout(hangMs)
+    while (!isThere()) {
+      if (late.aborted) throw new Error(`the terminal showed ${JSON.stringify(output)}`)
+      await new Promise<void>((resolve) => {
+        wake = resolve
+        late.onabort = () => resolve()
+      })
+    }
+  }
+  const isAtPrompt = () => /host# (?:.\[6n)?$/.test(output)
+  await until(isAtPrompt)
+  /** Types a line, in one piece or by characters, and gives what the terminal shows up to the next prompt. */
+  return async (line: string, isSlow: boolean): Promise<string> => {
+    output = ''
+    for (const piece of isSlow ? line : [line]) {
+      const before = output.length
+      writeSync(master, piece)
+      if (isSlow) await until(() => output.length > before)
+    }
+    writeSync(master, '\r')
+    await until(isAtPrompt)
+    return output
+  }
+}
+
+/** What an expression finds in output, behind the echo of a line. */
+async function found(line: string, wanted: string, output: string): Promise<boolean> {
+  const search = new ConsoleSearch(await compiled('expect', afterEcho(line, wanted)))
+  // Escape sequences and characters may be cut anywhere.
+  for (const byte of new TextEncoder().encode(output)) search.push(Uint8Array.of(byte))
+  while (!search.isSearched) if (search.next() !== undefined) return true
+  return false
+}
+
+/** Lines that end before, at and behind the end of the screen, and one of three rows. */
+const lines = [10, columns - 1, columns, columns + 1, columns + 30, 3 * columns - 5].map((end) => {
+  const rest = ' | sed s/no/ANSWER/ # 10.0.0.1 a|b'
+  const length = Math.max(1, end - prompt.length - 'echo no '.length - rest.length)
+  return `echo no ${'word '.repeat(60).slice(0, length - 1)}x${rest}`
+})
+
+for (const [name, term, program, command] of [
+  ['bash at a terminal', 'xterm', 'bash', 'bash --norc --noprofile -i'],
+  ['bash at a dumb terminal', 'dumb', 'bash', 'bash --norc --noprofile -i'],
+  ['busybox', 'vt100', 'busybox', 'busybox sh'],
+] as const)
+  testWith(requireProgram(program))(`a check finds the echo of ${name}, wherever it is broken`, async () => {
+    const typed = await shellOn(term, command)
+    for (const line of lines)
+      for (const isSlow of [false, true]) {
+        const output = await typed(line, isSlow)
+        expect(await found(line, '^ANSWER ', output), JSON.stringify(output)).toBe(true)
+        // The line itself, which is an echo in several pieces, is no answer.
+        expect(await found(line, 'echo no|10\\.0\\.0\\.1 a', output), JSON.stringify(output)).toBe(false)
+      }
+  })
+
+it('a check takes nothing of a line for its echo that is also earlier in it', async () => {
+  const line = 'ping 10.0.0.1 -c 1; ping 10.0.0.1 -c 1'
+  const [half, rest] = [line.slice(0, 19), line.slice(19)]
+  expect(await found(line, 'ping', `${half}\r\n${rest}\r\nno answer\r\n`)).toBe(false)
+  expect(await found(line, 'no', `${half}\r\n${rest}\r\nno answer\r\n`)).toBe(true)
+})
