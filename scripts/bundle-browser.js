@@ -1,5 +1,7 @@
+import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { licencesOf, packageOf } from './licences.js'
 
 // JavaScript, as bundle.js, which uses it.
 
@@ -7,8 +9,8 @@ const root = join(import.meta.dirname, '..')
 const page = 'runtime/browser/index.html'
 
 /**
- * The files of the page for browsers, by name: scripts and style sheets, whose names have the digests of their contents, and
- * `index.html`, which names those of the first load.
+ * The files of the page for browsers, by name: scripts and style sheets, whose names have the digests of their contents, the licences of
+ * the packages in them, and `index.html`, which names those of the first load.
  */
 export async function bundleBrowser() {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
@@ -42,10 +44,17 @@ export async function bundleBrowser() {
   const preloaded = outputs[`browser/${script}`].imports
     .filter(({ kind }) => kind === 'import-statement')
     .map(({ path }) => `<link rel="modulepreload" href="/app/${path.slice('browser/'.length)}">`)
+  const licences = await licencesOf(
+    Object.keys(metafile.inputs)
+      .map(packageOf)
+      .filter((it) => it !== undefined),
+  )
+  const notice = `licences-${createHash('sha256').update(licences).digest('hex').slice(0, 8).toUpperCase()}.txt`
   const html = await readFile(join(root, page), 'utf8')
   const filled = html
     .replace('{{style}}', `/app/${nameOf('runtime/browser/style/style.css')}`)
     .replace('{{preloaded}}', preloaded.join('\n    '))
     .replace('{{script}}', `/app/${script}`)
-  return new Map([...files, ['index.html', filled]])
+    .replace('{{licences}}', `/app/${notice}`)
+  return new Map([...files, [notice, licences], ['index.html', filled]])
 }

@@ -251,6 +251,7 @@ export async function isFresh(outdir) {
     'package-lock.json',
     'scripts/bundle.js',
     'scripts/bundle-browser.js',
+    'scripts/licences.js',
   ]) {
     if ((await lastChange(join(root, place))) > built) return false
   }

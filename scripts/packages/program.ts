@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { promisify } from 'node:util'
 import { bundle } from '../bundle.js'
+import { licence, licencesOf, packageOf } from '../licences.js'
 
 export const root = join(import.meta.dirname, '../..')
 export const run = promisify(execFile)
@@ -102,29 +103,22 @@ async function nativeLibrary(processor: Processor): Promise<Buffer> {
   }
 }
 
-/** The licences of what is bundled or loaded, one after the other. Most of them demand that their text goes along. */
+/** The licences of what is bundled or loaded. */
 async function licences(packages: Lock['packages']): Promise<string> {
-  const texts: string[] = []
-  const add = (what: string, text: string) => texts.push(`${'='.repeat(80)}\n${what}\n\n${text.trim()}\n`)
-  for (const [path, { version, dev, optional }] of Object.entries(packages)) {
-    const name = path.replace(/^.*node_modules\//, '')
-    // Its output is not part of the bundler.
-    if (path === '' || dev === true || optional === true || name === 'esbuild') continue
-    const directory = join(root, path)
-    const file = (await readdir(directory)).find((it) => /^licen[cs]e/i.test(it))
-    const text = file === undefined ? await statedLicence(directory) : await readFile(join(directory, file), 'utf8')
-    add(`${name} ${version}`, text)
-  }
+  // The bundler's output is not part of the bundler.
+  const isIn = ([path, { dev, optional }]: [string, Locked]) =>
+    path !== '' && dev !== true && optional !== true && packageOf(path) !== 'node_modules/esbuild'
+  const texts = [
+    await licencesOf(
+      Object.entries(packages)
+        .filter(isIn)
+        .map(([path]) => path),
+    ),
+  ]
   const vendor = join(root, 'runtime/vendor')
   for (const file of (await readdir(vendor)).filter((it) => /LICENSE/.test(it)).sort())
-    add(`The reference page (${file})`, await readFile(join(vendor, file), 'utf8'))
+    texts.push(licence(`The reference page (${file})`, await readFile(join(vendor, file), 'utf8')))
   return texts.join('\n')
-}
-
-async function statedLicence(directory: string): Promise<string> {
-  const { license } = JSON.parse(await readFile(join(directory, 'package.json'), 'utf8')) as { license?: string }
-  if (license === undefined) throw new Error(`${directory} has no licence`)
-  return `Licence: ${license}`
 }
 
 /** Copies a file, or a directory without its hidden files. */

@@ -12,9 +12,9 @@ const policy =
 
 const self = { owner: 'self', tag: 'reference', scope: 'shared', public: true } as const
 
-/** A script or a style sheet of the page. Its name has the digest of its content, so that it never changes. */
+/** A script, a style sheet or the licences of the page. Its name has the digest of its content, so that it never changes. */
 const file = Type.String({
-  pattern: '^[a-z-]+-[A-Z0-9]{8}\\.(js|css)$',
+  pattern: '^[a-z-]+-[A-Z0-9]{8}\\.(js|css|txt)$',
   expects: 'the name of a file of the page',
   description: 'Name of the file',
 })
@@ -35,7 +35,7 @@ export const uiEndpoints: readonly Endpoint[] = [
     method: 'GET',
     path: '/app/{file}',
     ...self,
-    summary: 'A script or a style sheet of the page',
+    summary: 'A script, a style sheet or the licences of the page',
     params: Type.Object({ file }),
     replies: { 200: { description: 'The file', media: 'text/javascript' } },
     errors: { 404: 'There is no such file: the page is of another version' },

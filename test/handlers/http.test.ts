@@ -149,13 +149,20 @@ test('the page of the labs is asked for again each time, and its files are kept 
   const page = await send('/')
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self';")
   expect(page.headers.get('cache-control')).toBe('no-cache')
-  const [path = ''] = /\/app\/app-[A-Z0-9]{8}\.js/.exec(await page.text()) ?? []
+  const html = await page.text()
+  const [path = ''] = /\/app\/app-[A-Z0-9]{8}\.js/.exec(html) ?? []
   const script = await send(path)
   expect(script.headers.get('content-type')).toBe('text/javascript; charset=utf-8')
   expect(script.headers.get('cache-control')).toContain('immutable')
   expect(await script.text()).not.toBe('')
   expect((await send('/app/app-00000000.js')).status).toBe(404)
   expect((await send('/app/index.html')).status).toBe(400)
+  // The licences of what is in the scripts go along with them.
+  const [licences = ''] = /\/app\/licences-[A-F0-9]{8}\.txt/.exec(html) ?? []
+  const text = await (await send(licences)).text()
+  for (const name of ['preact', '@preact/signals', '@xterm/xterm'])
+    expect(text).toMatch(new RegExp(`^${name} \\d`, 'm'))
+  expect(text).toContain('Permission is hereby granted')
 })
 
 test('each kind has a form of its settings', async () => {

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { chmod, chown, cp, mkdtemp, readdir, rm, writeFile } from 'node:fs/promises'
+import { chmod, chown, cp, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { delimiter, join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -96,6 +96,12 @@ async function serves(cwd: string, user: User | undefined, command: string, ...a
   }
   expect(await call('GET', '/v2/compute/version')).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })
   expect((await fetch(`${url}/docs/rapidoc.js`)).headers.get('content-type')).toContain('text/javascript')
+  const html = await (await fetch(`${url}/`)).text()
+  const files = html.match(/\/app\/[\w.-]+/g) ?? []
+  expect(files.map((it) => it.slice(it.lastIndexOf('.'))).sort()).toEqual(
+    expect.arrayContaining(['.css', '.js', '.txt']),
+  )
+  for (const file of files) expect((await fetch(url + file)).status).toBe(200)
   expect(await call('GET', '/v2/compute/capabilities')).toMatchObject({ packet_path: 'fast' })
   const lab = await createLab({ call })
   await start({ call }, lab.pc1, lab.pc2)
@@ -168,6 +174,10 @@ test('the package is small, and another user installs it without a registry and 
   expect(files.filter((it) => it.endsWith('.node')).sort()).toEqual(
     ['arm64', 'x64'].map((cpu) => `node_modules/koffi/build/koffi/linux_${cpu}/koffi.node`),
   )
+  const licences = await readFile(join(home, 'lib/node_modules/patchbay/THIRD-PARTY-LICENSES.txt'), 'utf8')
+  // One that is loaded, one that is bundled, one of the page, and one of the reference page.
+  for (const name of ['koffi', 'ws', '@xterm/xterm', 'The reference page'])
+    expect(licences).toMatch(new RegExp(`^${name} [(\\d]`, 'm'))
   expect(await run('npx', ['--yes', '--package', file, 'patchbay', 'version'], options)).toMatchObject({
     stdout: expect.stringMatching(/^\d+\.\d+\.\d+/),
   })
