@@ -17,7 +17,8 @@ export async function help(words: readonly string[], commands: Table): Promise<n
   return 0
 }
 
-const titles: Readonly<Record<(typeof groups)[number], string>> = {
+/** The headings of the groups. */
+export const titles: Readonly<Record<(typeof groups)[number], string>> = {
   labs: 'Labs',
   nodes: 'Nodes',
   links: 'Links',
@@ -89,5 +90,5 @@ function wrapped(text: string, indent = 0): string {
 }
 
 type Row = readonly [string, string]
-const withChoices = (about: string, choices: readonly string[] | undefined): string =>
+export const withChoices = (about: string, choices: readonly string[] | undefined): string =>
   choices === undefined ? about : `${about} (${choices.join(', ')})`

@@ -1,0 +1,9 @@
+import { readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { commandsPage } from '../../scripts/commands-page.ts'
+
+test('docs/commands.md is what scripts/commands-page.ts makes of the table of commands', async () => {
+  const text = await readFile(join(import.meta.dirname, '../../docs/commands.md'), 'utf8')
+  expect(text).toBe(await commandsPage())
+})
