@@ -2,10 +2,12 @@ import { asking, type Command, command, logging, showing } from './cli/command.t
 import {
   applying,
   capturing,
+  confirming,
   consoling,
   diffing,
   downing,
   executing,
+  exporting,
   importing,
   linking,
   nodeLogging,
@@ -103,6 +105,63 @@ service, an appliance (*.gns3a) a template.`,
     args: [{ name: 'FILE', about: 'the file; - reads standard input', complete: 'file' }],
     flags: importing,
     run: async (input) => (await import('./cli/import.ts')).importCommand(input),
+  }),
+  export: command({
+    group: 'files',
+    summary: 'a lab as a lab file, or as an archive with its disks',
+    text: `Writes a lab as a lab file (LAB.lab.yaml), or as an archive (*.gns3project) with disks and files, for which its nodes
+must be stopped. What a lab file does not have is listed.`,
+    args: [
+      { name: 'LAB', about: 'a lab', complete: 'lab' },
+      { name: 'FILE', about: 'the file; - is standard output', optional: true, complete: 'file' },
+    ],
+    flags: exporting,
+    run: async (input) => (await import('./cli/export.ts')).exportCommand(input),
+  }),
+  schema: command({
+    group: 'files',
+    summary: 'the JSON Schema of lab files, for editors',
+    text: `Prints the JSON Schema of lab files. Editors check and complete a file whose first line names it:
+# yaml-language-server: $schema=lab-1.json`,
+    flags: showing,
+    run: async (input) => (await import('./cli/schema.ts')).schema(input),
+  }),
+  'snapshot ls': command({
+    group: 'labs',
+    summary: 'list the snapshots of a lab',
+    text: 'Lists the snapshots of a lab, with the number of nodes that ran.',
+    args: [{ name: 'LAB', about: 'a lab', complete: 'lab' }],
+    flags: asking,
+    run: async (input) => (await import('./cli/snapshots.ts')).snapshotLs(input),
+  }),
+  'snapshot create': command({
+    group: 'labs',
+    summary: 'take a snapshot of a lab',
+    text: `Takes a snapshot of a lab: nodes, links, disks, configurations, and the memory of running machines. Nodes that run
+go on. Without NAME the time is its name.`,
+    args: [
+      { name: 'LAB', about: 'a lab', complete: 'lab' },
+      { name: 'NAME', about: 'name of the snapshot', optional: true },
+    ],
+    flags: asking,
+    run: async (input) => (await import('./cli/snapshots.ts')).snapshotCreate(input),
+  }),
+  'snapshot restore': command({
+    group: 'labs',
+    summary: 'make a lab what it was when a snapshot was taken',
+    text: `Stops the nodes of a lab, makes it what it was when the snapshot was taken, and starts the nodes that ran then.
+What was changed since is lost, so the command asks; --yes answers.`,
+    args: [{ name: 'LAB/SNAPSHOT', about: 'a snapshot', complete: 'snapshot' }],
+    flags: confirming,
+    run: async (input) => (await import('./cli/snapshots.ts')).snapshotRestore(input),
+  }),
+  'snapshot rm': command({
+    group: 'labs',
+    summary: 'delete snapshots',
+    text: 'Deletes snapshots. The lab stays as it is.',
+    args: [{ name: 'LAB/SNAPSHOT', about: 'a snapshot', many: true, complete: 'snapshot' }],
+    flags: asking,
+    run: async (input) => (await import('./cli/snapshots.ts')).snapshotRm(input),
   }),
   inspect: command({
     group: 'labs',

@@ -92,6 +92,24 @@ export const diffing = {
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
+/** Of commands that ask before they destroy something. */
+export const confirming = {
+  yes: { short: 'y', about: 'do not ask' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const exporting = {
+  format: {
+    value: 'FORMAT',
+    about: 'a lab file, or an archive with disks and files; default: by the name of FILE',
+    choices: ['lab', 'gns3project'],
+  },
+  images: { about: 'of an archive: with the images of its nodes' },
+  snapshots: { about: 'of an archive: with the snapshots' },
+  force: { about: 'replace a file that is there' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const saving = {
   ...labFiling,
   configs: { about: 'save configurations, too: in the file, in the files that it names, or as configs/NODE.cfg' },
@@ -103,8 +121,7 @@ export const saving = {
 export const downing = {
   name: labFiling.name,
   delete: { about: 'delete the lab with its disks and configurations' },
-  yes: { short: 'y', about: 'do not ask' },
-  ...asking,
+  ...confirming,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const capturing = {

@@ -3,7 +3,8 @@ import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
-import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
+import { requireYes } from './confirm.ts'
+import { CommandError, type Exit, exits } from './exits.ts'
 import { count, linkJson } from './inspect.ts'
 import { inFile, isLabFile, type LabSource, onlyLabFile, readLab, readText } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
@@ -296,7 +297,7 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
   if (found === undefined)
     return { json: { lab, stopped: 0, deleted: false }, text: () => `There is no lab ${lab}; nothing to do` }
   if (flags.delete) {
-    await requireYes(`Delete the lab ${found.name} with its disks and configurations?`, flags)
+    await requireYes(`Delete the lab ${found.name} with its disks and configurations?`, flags, 'deleted')
     await client.call('DELETE /v2/projects/{project_id}', { params: { project_id: found.project_id }, signal })
     return {
       json: { lab: found.name, project_id: found.project_id, deleted: true },
@@ -339,17 +340,4 @@ export async function labNameIn(
   if (name !== undefined) return name
   const given = { name: undefined, var: [], 'allow-outside': false, ...flags }
   return (await readLab(path, given)).desired.lab
-}
-
-/** Asks the user; CommandError 64 without a terminal and without `--yes`, 130 for "no". */
-export async function requireYes(
-  question: string,
-  { yes, json }: { readonly yes: boolean; readonly json: boolean },
-): Promise<void> {
-  if (yes) return
-  if (process.stdin.isTTY !== true || process.stderr.isTTY !== true || json)
-    throw wrongArguments('there is no terminal to ask on, and nothing was deleted', '--yes answers')
-  const { confirm, isCancel } = await import('@clack/prompts')
-  const answer = await confirm({ message: question, initialValue: false, output: process.stderr })
-  if (isCancel(answer) || !answer) throw new CommandError(exits.interrupted, 'nothing was deleted')
 }

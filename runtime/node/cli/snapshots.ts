@@ -1,0 +1,119 @@
+import type { LabProject, LabSnapshot } from '../../../src/client/patchbay.ts'
+import { nearest } from '../../../src/http/nearest-word.ts'
+import { bytesText } from './bytes.ts'
+import { clientOf } from './client.ts'
+import type { asking, CommandInput } from './command.ts'
+import type { confirming } from './command-flags.ts'
+import { requireYes } from './confirm.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import { count } from './inspect.ts'
+import type { Outcome } from './outcome.ts'
+import { labOf } from './targets.ts'
+import { timeText } from './times.ts'
+
+type Asked = Parameters<typeof labOf>[1]
+const list = 'GET /v2/projects/{project_id}/snapshots'
+
+/** `patchbay snapshot ls LAB`: the snapshots of a lab. */
+export async function snapshotLs({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const lab = await labOf(word, asked)
+  const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal })
+  return {
+    json: { lab: lab.name, snapshots },
+    async text() {
+      const { shown, tableOf } = await import('./table.ts')
+      if (snapshots.length === 0)
+        return `${shown(lab.name)} has no snapshots; "patchbay snapshot create ${shown(lab.name)}" takes one`
+      const rows = snapshots.map((it) => [it.name, timeText(it.created_at), it.running, bytesText(it.size)])
+      return tableOf(['SNAPSHOT', 'TAKEN', 'RUNNING', 'SIZE'], rows)
+    },
+  }
+}
+
+/** `patchbay snapshot create LAB [NAME]`: takes a snapshot. */
+export async function snapshotCreate({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const [word = '', name = timeText(Date.now() / 1000)] = args
+  const asked = { client: await clientOf(flags), signal }
+  const lab = await labOf(word, asked, { opens: true })
+  const params = { project_id: lab.project_id }
+  const snapshot = await asked.client.call('POST /v2/projects/{project_id}/snapshots', {
+    params,
+    body: { name },
+    signal,
+  })
+  return {
+    json: { lab: lab.name, snapshot },
+    async text() {
+      const { shown } = await import('./table.ts')
+      const running = snapshot.running === 0 ? '' : `, with the memory of ${count(snapshot.running, 'running node')}`
+      return shown(`Took ${lab.name}/${snapshot.name}: ${bytesText(snapshot.size)}${running}`)
+    },
+  }
+}
+
+/** `patchbay snapshot restore LAB/SNAPSHOT`: makes a lab what it was. */
+export async function snapshotRestore({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof confirming>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const { lab, snapshot } = await snapshotOf(word, asked)
+  await requireYes(`Restore ${lab.name} to ${snapshot.name}? What was changed since is lost.`, flags, 'restored')
+  const params = { project_id: lab.project_id, snapshot_id: snapshot.snapshot_id }
+  await asked.client.call('POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore', { params, signal })
+  return {
+    json: { lab: lab.name, snapshot },
+    async text() {
+      const { shown } = await import('./table.ts')
+      const running = snapshot.running === 0 ? '' : `; ${count(snapshot.running, 'node')} that ran then started again`
+      return shown(`${lab.name} is what it was at ${timeText(snapshot.created_at)}${running}`)
+    },
+  }
+}
+
+/** `patchbay snapshot rm LAB/SNAPSHOT...`: deletes snapshots. */
+export async function snapshotRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  // All are found before one is deleted.
+  const found = []
+  for (const word of args) found.push(await snapshotOf(word, asked))
+  for (const { lab, snapshot } of found) {
+    const params = { project_id: lab.project_id, snapshot_id: snapshot.snapshot_id }
+    await asked.client.call('DELETE /v2/projects/{project_id}/snapshots/{snapshot_id}', { params, signal })
+  }
+  const names = found.map(({ lab, snapshot }) => `${lab.name}/${snapshot.name}`)
+  return {
+    json: { deleted: found.map(({ lab, snapshot }) => ({ lab: lab.name, snapshot })) },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`Deleted ${names.join(', ')}`)
+    },
+  }
+}
+
+/** The snapshot that `LAB/SNAPSHOT` names, by its name or id. CommandError 1 and 64. */
+async function snapshotOf(word: string, asked: Asked): Promise<{ lab: LabProject; snapshot: LabSnapshot }> {
+  const slash = word.indexOf('/')
+  if (slash === -1)
+    throw wrongArguments(
+      `expected LAB/SNAPSHOT, got ${JSON.stringify(word)}`,
+      `"patchbay snapshot ls ${word}" lists those of a lab`,
+    )
+  const lab = await labOf(word.slice(0, slash), asked)
+  const name = word.slice(slash + 1)
+  const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal: asked.signal })
+  const snapshot = snapshots.find((it) => it.name === name || it.snapshot_id === name)
+  if (snapshot !== undefined) return { lab, snapshot }
+  const guess = nearest(
+    name,
+    snapshots.map((it) => it.name),
+  )
+  throw new CommandError(exits.failed, [
+    {
+      message: `the lab ${lab.name} has no snapshot ${JSON.stringify(name)}`,
+      hint: guess === undefined ? `"patchbay snapshot ls ${lab.name}" lists them` : `did you mean ${guess}?`,
+    },
+  ])
+}

@@ -1,0 +1,73 @@
+import { access, readdir, readFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { beforeAll, expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await TestService.startForAll({ 'pc.engine': 'embedded' })
+  return () => service.close()
+})
+
+async function labOf(name: string): Promise<CommandLine> {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('two.yaml', `lab: ${name}\nnodes: { A: { kind: pc }, B: { kind: pc } }\nlinks: [[A, B]]\n`)
+  expect(await patchbay.run(['up', 'two.yaml'])).toMatchObject({ code: 0 })
+  return patchbay
+}
+
+test('a lab is exported as a lab file that makes an equal one', async () => {
+  const patchbay = await labOf('exported')
+  expect((await patchbay.run(['export', 'exported'])).out).toBe('exported.lab.yaml: the lab exported\n')
+  expect((await patchbay.run(['diff', 'exported.lab.yaml', '--exit-code'])).code).toBe(0)
+  const { out } = await patchbay.run(['export', 'exported', '-'])
+  expect(out).toBe(await readFile(join(patchbay.home, 'exported.lab.yaml'), 'utf8'))
+  expect(await patchbay.run(['apply', '-', '--name', 'again'], { input: out })).toMatchObject({ code: 0 })
+  expect(await patchbay.run(['export', 'exported'])).toMatchObject({ code: 1, err: expect.stringContaining('--force') })
+  expect(await patchbay.json(['export', 'exported', '--force'])).toMatchObject({ ok: true, left_out: [] })
+})
+
+test('a stopped lab is exported as an archive, which is imported as another lab', async () => {
+  const patchbay = await labOf('archived')
+  const running = await patchbay.run(['export', 'archived', 'a.gns3project'])
+  expect(running).toMatchObject({ code: 1, err: expect.stringContaining('runs: stop the nodes') })
+  await patchbay.run(['stop', 'archived'])
+  expect((await patchbay.run(['export', 'archived', 'a.gns3project'])).out).toMatch(
+    /^a\.gns3project: the lab archived, [\d.]+ k?B\n$/,
+  )
+  expect(await patchbay.run(['import', 'a.gns3project', '--name', 'copy'])).toMatchObject({ code: 0 })
+  expect((await patchbay.run(['ls'])).out).toMatch(/copy +closed +2/)
+  expect(await patchbay.json(['export', 'archived', '--format', 'gns3project'])).toMatchObject({
+    file: 'archived.gns3project',
+    format: 'gns3project',
+  })
+  expect((await readdir(patchbay.home)).filter((it) => it.startsWith('.a'))).toEqual([])
+})
+
+test('what cannot be exported is told, and no file is left', async () => {
+  const patchbay = await labOf('refused')
+  const wrong = [
+    [['export', 'refusde'], 1, 'did you mean refused?'],
+    [['export', 'refused', 'x.yaml', '--images'], 64, '--images and --snapshots are of archives'],
+    [['export', 'refused', '--format', 'zip'], 64, 'expected one of lab, gns3project'],
+    [['export', 'refused', '-', '--format', 'gns3project', '--json'], 64, 'an archive is not text'],
+  ] as const
+  for (const [argv, code, message] of wrong)
+    expect(await patchbay.run(argv)).toMatchObject({ code, err: expect.stringContaining(message) })
+  await patchbay.run(['stop', 'refused'])
+  expect(await patchbay.run(['export', 'refused', 'nowhere/x.gns3project'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('nowhere/x.gns3project cannot be written'),
+  })
+  await expect(access(join(patchbay.home, 'nowhere'))).rejects.toThrow('ENOENT')
+})
+
+test('the schema of lab files is printed as the service has it', async () => {
+  const patchbay = await CommandLine.of({ server: 'http://127.0.0.1:1' })
+  const { out } = await patchbay.run(['schema'])
+  const served = (await (await fetch(`${service.url}/schemas/lab-1.json`)).json()) as object
+  // It is larger than a pipe takes at once.
+  expect(JSON.parse(out)).toEqual(served)
+})
