@@ -111,7 +111,7 @@ export function faultOf(error: unknown): { exit: CommandError['exit']; faults: r
   const { name, message } = error as Error
   if (error instanceof PatchbayError) {
     const isRefused = error.status === 0 || error.status === 401 || error.status === 403
-    const hint = error.status === 401 ? { hint: '"patchbay login URL" keeps a token; PATCHBAY_TOKEN is one' } : {}
+    const hint = error.status === 401 ? { hint: 'PATCHBAY_TOKEN lets you in, or "patchbay login URL"' } : {}
     return { exit: isRefused ? exits.noService : exits.failed, faults: [{ message, ...hint }] }
   }
   if (name === 'ConfigError') return { exit: exits.arguments, faults: [{ message }] }

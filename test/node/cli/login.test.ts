@@ -52,7 +52,7 @@ test('flags and variables win over what is kept, and a token goes to its own ser
   const other = await TestService.start({ token: 'another-token' })
   expect(await patchbay.run(['ls', '--server', other.url])).toMatchObject({
     code: 5,
-    err: expect.stringContaining('"patchbay login URL" keeps a token'),
+    err: expect.stringContaining('or "patchbay login URL"'),
   })
   const env = { PATCHBAY_SERVER: other.url, PATCHBAY_TOKEN: 'another-token' }
   expect((await patchbay.run(['ls'], { env })).out).toBe(`No labs on ${other.url}\n`)
