@@ -21,12 +21,22 @@ export function pcapng(options: PcapngOptions): TransformStream<Uint8Array, Uint
       const packets = reader.push(piece).map(packet)
       if (!isBegun && reader.linkType !== undefined) {
         isBegun = true
-        packets.unshift(concat([section(options.comment), description(reader.linkType, options.interfaceName)]))
+        packets.unshift(head(reader.linkType, options))
       }
       if (packets.length > 0) controller.enqueue(concat(packets))
     },
   })
 }
+
+/** Frames of one link type as a whole capture. */
+export const pcapngOf = (
+  frames: readonly CapturedFrame[],
+  linkType: number,
+  options: PcapngOptions,
+): Uint8Array<ArrayBuffer> => concat([head(linkType, options), ...frames.map(packet)])
+
+const head = (linkType: number, { comment, interfaceName }: PcapngOptions): Uint8Array =>
+  concat([section(comment), description(linkType, interfaceName)])
 
 function section(comment: string): Uint8Array {
   const body = new DataView(new ArrayBuffer(16))
@@ -88,7 +98,7 @@ function padded(bytes: Uint8Array): Uint8Array {
   return all
 }
 
-function concat(parts: readonly Uint8Array[]): Uint8Array {
+function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
   let place = 0
   for (const part of parts) {

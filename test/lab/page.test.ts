@@ -42,6 +42,16 @@ testWith(browser)(
     await one.pressSequentially('clear\rping 10.0.0.2 -c 1\r')
     await lab.shows(/icmp_seq=1 ttl=64 time=2\d\d\.\d+ ms/)
 
+    await page.getByRole('button', { name: 'Packets' }).click()
+    const packets = page.getByRole('region', { name: 'Packets of PC1 – Switch1' })
+    await packets.getByText('No frames yet').waitFor()
+    await page.getByRole('button', { name: 'PC1', exact: true }).first().click()
+    await one.pressSequentially('ping 10.0.0.2 -c 1\r')
+    await page.getByRole('button', { name: 'PC1 – Switch1', exact: true }).click()
+    await packets.getByLabel('Filter').fill('icmp reply')
+    await packets.getByRole('option').first().click()
+    await packets.getByText('Internet Protocol Version 4', { exact: false }).first().waitFor()
+
     await lab.node('PC1').focus()
     await page.keyboard.press('Control+z')
     await page.locator('.badge').waitFor({ state: 'detached' })

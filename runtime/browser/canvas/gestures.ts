@@ -159,8 +159,9 @@ export class Gestures {
   }
 
   doubleClick(event: MouseEvent): void {
-    const { node } = targetOf(event)
-    if (node !== undefined && mayEdit()) this.#window.consoles.open(node)
+    const { node, link } = targetOf(event)
+    const id = node ?? link
+    if (id !== undefined && mayEdit()) this.#window.dock.open(id)
   }
 
   /** The keyboard goes from node to node: what has the focus is selected. */

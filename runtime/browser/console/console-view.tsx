@@ -4,6 +4,7 @@ import { pause } from '../../../src/async/pause.ts'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { client } from '../state/client.ts'
 import { theme } from '../state/theme.ts'
+import type { Dock } from './dock.ts'
 import type { OpenTerminal } from './terminal.ts'
 
 /** Time between two tries to connect, ms. */
@@ -13,22 +14,19 @@ const maxEarly = 4096
 
 interface ConsoleProps {
   readonly node: LabNode
+  readonly dock: Dock
   /** Whether its tab is shown. */
   readonly isShown: boolean
-  /** Told of output. */
-  readonly onOutput: () => void
 }
 
 /** The console of a node. It connects again, with the scroll-back, when the connection is lost or the node starts again. */
-export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
+export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
   const element = useRef<HTMLDivElement>(null)
   const terminal = useRef<OpenTerminal>(undefined)
   const input = useRef<((text: string) => void) | undefined>(undefined)
   /** What was typed before the first connection was there. */
   const early = useRef('')
   const state = useSignal<'loading' | 'open' | 'closed'>('loading')
-  const told = useRef(onOutput)
-  told.current = onOutput
   const { project_id, node_id, name } = node
   const isRunning = node.status === 'started'
 
@@ -43,9 +41,9 @@ export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
       terminal.current = openTerminal(element.current, {
         isDark: isDarkNow(),
         label: `Console of ${name}`,
-        onInput(text) {
-          if (input.current !== undefined) input.current(text)
-          else if (early.current.length + text.length <= maxEarly) early.current += text
+        onInput: (text) => dock.type(node_id, text),
+        onSearch() {
+          dock.isSearching.value = true
         },
       })
       observer.observe(element.current)
@@ -53,7 +51,17 @@ export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
       terminal.current.focus()
       state.value = 'closed'
     })()
+    const remove = dock.add(node_id, {
+      send(text) {
+        if (input.current !== undefined) input.current(text)
+        else if (early.current.length + text.length <= maxEarly) early.current += text
+      },
+      focus: () => terminal.current?.focus(),
+      find: (text, isBack) => terminal.current?.find(text, isBack) === true,
+      text: () => terminal.current?.text() ?? '',
+    })
     return () => {
+      remove()
       over.abort()
       observer.disconnect()
       terminal.current?.close()
@@ -80,7 +88,7 @@ export function ConsoleView({ node, isShown, onOutput }: ConsoleProps) {
       for (;;) {
         const { done, value } = await reader.read()
         if (done) return
-        told.current()
+        dock.hasOutput(node_id)
         await terminal.current?.write(value)
       }
     }

@@ -1,4 +1,5 @@
 import { FitAddon } from '@xterm/addon-fit'
+import { SearchAddon } from '@xterm/addon-search'
 import { type ITheme, Terminal } from '@xterm/xterm'
 
 // Loaded when the first console is opened: it is larger than the rest of the page.
@@ -18,15 +19,26 @@ export interface OpenTerminal {
   setDark(isDark: boolean): void
   /** Fits the text to the size of the element. */
   fit(): void
+  /** Selects the next place of a text, or the one before. False: there is none. */
+  find(text: string, isBack: boolean): boolean
   /** The text of the whole scroll-back. */
   text(): string
   close(): void
 }
 
-/** A terminal in an element. `onInput` gets what the user types and pastes. */
+interface TerminalOptions {
+  readonly isDark: boolean
+  readonly label: string
+  /** Gets what the user types and pastes. */
+  readonly onInput: (data: string) => void
+  /** Ctrl-Shift-F was pressed. */
+  readonly onSearch: () => void
+}
+
+/** A terminal in an element. */
 export function openTerminal(
   element: HTMLElement,
-  { isDark, label, onInput }: { isDark: boolean; label: string; onInput: (data: string) => void },
+  { isDark, label, onInput, onSearch }: TerminalOptions,
 ): OpenTerminal {
   const terminal = new Terminal({
     fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
@@ -39,7 +51,9 @@ export function openTerminal(
     windowOptions: {},
   })
   const fitter = new FitAddon()
+  const searcher = new SearchAddon()
   terminal.loadAddon(fitter)
+  terminal.loadAddon(searcher)
   terminal.open(element)
   terminal.textarea?.setAttribute('aria-label', label)
   terminal.onData(onInput)
@@ -47,6 +61,11 @@ export function openTerminal(
     if (event.type !== 'keydown' || !event.ctrlKey || !event.shiftKey) return true
     // The browser pastes by Ctrl-Shift-V itself.
     if (event.code === 'KeyV') return false
+    if (event.code === 'KeyF') {
+      event.preventDefault()
+      onSearch()
+      return false
+    }
     if (event.code !== 'KeyC') return true
     event.preventDefault()
     // The terminal answers the event `copy` with its selection; the clipboard of scripts needs https.
@@ -72,6 +91,7 @@ export function openTerminal(
       terminal.options.theme = isNowDark ? dark : light
     },
     fit: () => fitter.fit(),
+    find: (text, isBack) => (isBack ? searcher.findPrevious(text) : searcher.findNext(text)),
     text() {
       const { active } = terminal.buffer
       return Array.from({ length: active.length }, (_, line) => active.getLine(line)?.translateToString(true) ?? '')

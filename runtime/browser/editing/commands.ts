@@ -42,7 +42,14 @@ export const commands: readonly Command[] = [
   {
     ...{ id: 'console', title: 'Open console', keys: ['Enter', 'O'], isEdit: true, isPossible: hasNodes },
     run: (window) => {
-      for (const id of selectedIds(window)) window.consoles.open(id)
+      for (const id of selectedIds(window)) window.dock.open(id)
+    },
+  },
+  {
+    ...{ id: 'packets', title: 'Watch the packets of the link', keys: ['P'], isEdit: true },
+    isPossible: ({ editor }) => editor.selectedLinks.length > 0,
+    run({ editor, dock }) {
+      for (const id of editor.selectedLinks) dock.open(id)
     },
   },
   {

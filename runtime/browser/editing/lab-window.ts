@@ -1,6 +1,6 @@
 import { signal } from '@preact/signals'
 import type { LabTemplate } from '../../../src/client/patchbay.ts'
-import type { Consoles } from '../console/consoles.ts'
+import type { Dock } from '../console/dock.ts'
 import { boxOf, centreOf, fitted, onMap, type Point, tile, type View, zoomed } from '../map/geometry.ts'
 import { endsFor, type Port } from '../map/ports.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
@@ -18,11 +18,12 @@ const beside = [0, 1, -1, 2, -2] as const
 /** What is open and shown on the screen of a lab; nothing of it is stored. */
 export class LabWindow {
   readonly editor: LabEditor
-  readonly consoles: Consoles
+  readonly dock: Dock
   readonly view = signal<View>({ at: { x: -400, y: -300 }, scale: 1 })
   /** Size of the map in the window, pixels. */
   readonly size = signal({ width: 800, height: 600 })
-  #isShown = false
+  /** The view that shows the whole lab, as long as the user has chosen no other. */
+  #whole: View | undefined
   readonly hasLabels = signal(true)
   readonly isList = signal(false)
   /** The dialog that is open. */
@@ -31,9 +32,9 @@ export class LabWindow {
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)
 
-  constructor(editor: LabEditor, consoles: Consoles) {
+  constructor(editor: LabEditor, dock: Dock) {
     this.editor = editor
-    this.consoles = consoles
+    this.dock = dock
   }
 
   connectFrom(from: string | undefined, port?: Port): void {
@@ -83,20 +84,20 @@ export class LabWindow {
     return this.editor.add(template, places.find(isFree) ?? { x, y })
   }
 
-  /** Takes the size of the map on the screen, and shows the whole lab the first time. */
+  /** Takes the size of the map on the screen. A lab that was shown as a whole still is. */
   resize(width: number, height: number): void {
+    const isWhole = this.#whole === undefined || this.view.value === this.#whole
     this.size.value = { width, height }
-    if (this.#isShown || this.editor.store.project.value === undefined) return
-    this.#isShown = true
-    this.fit()
+    if (isWhole) this.fit()
   }
 
   /** Shows the whole lab; an empty one with its origin in the middle. */
   fit(): void {
     const { width, height } = this.size.value
     const box = boxOf(this.editor.store.nodes.values())
-    this.view.value =
+    this.#whole =
       box === undefined ? { at: { x: -width / 2, y: -height / 2 }, scale: 1 } : fitted(box, { width, height })
+    this.view.value = this.#whole
   }
 
   zoom(factor: number): void {

@@ -19,7 +19,7 @@ export function Inspector({ window: lab }: { window: LabWindow }) {
   return editor.selection.value.size > 1 ? <ManyPanel window={lab} /> : <LabPanel window={lab} />
 }
 
-function ManyPanel({ window: { editor, consoles } }: { window: LabWindow }) {
+function ManyPanel({ window: { editor, dock } }: { window: LabWindow }) {
   const nodes = editor.selectedNodes
   const links = editor.selectedLinks
   const ids = nodes.map((it) => it.node_id)
@@ -40,7 +40,7 @@ function ManyPanel({ window: { editor, consoles } }: { window: LabWindow }) {
             type="button"
             disabled={ids.length === 0}
             onClick={() => {
-              for (const id of ids) consoles.open(id)
+              for (const id of ids) dock.open(id)
             }}
           >
             <Icon name="console" /> Consoles

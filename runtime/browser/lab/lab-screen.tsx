@@ -1,9 +1,9 @@
 import { useEffect, useMemo } from 'preact/hooks'
 import { Canvas } from '../canvas/canvas.tsx'
 import { SymbolDefinitions } from '../canvas/symbols.tsx'
-import { ConsoleDock } from '../console/console-dock.tsx'
 import { ConsoleView } from '../console/console-view.tsx'
-import { Consoles } from '../console/consoles.ts'
+import { Dock } from '../console/dock.ts'
+import { DockView } from '../console/dock-view.tsx'
 import { commandOf, isEnabled } from '../editing/commands.ts'
 import { LabEditor } from '../editing/lab-editor.ts'
 import { LabWindow } from '../editing/lab-window.ts'
@@ -22,7 +22,7 @@ import { Tool, Toolbar } from './toolbar.tsx'
 function useLab(name: string): { live: LiveLab; window: LabWindow } {
   const lab = useMemo(() => {
     const live = new LiveLab(client, name, notify)
-    return { live, window: new LabWindow(new LabEditor(client, live.store, name), new Consoles()) }
+    return { live, window: new LabWindow(new LabEditor(client, live.store, name), new Dock()) }
   }, [name])
   useEffect(() => {
     void lab.live.follow()
@@ -74,7 +74,7 @@ export function LabScreen({ name }: { name: string }) {
               Escape cancels.
             </p>
           )}
-          <ConsoleDock consoles={lab.consoles} store={store} />
+          <DockView dock={lab.dock} store={store} />
         </div>
         <Inspector window={lab} />
       </main>
@@ -86,7 +86,7 @@ export function LabScreen({ name }: { name: string }) {
 
 /** The console of a node in a window of its own. */
 export function ConsoleScreen({ name, node: wanted }: { name: string; node: string }) {
-  const { live } = useLab(name)
+  const { live, window: lab } = useLab(name)
   const node = live.store.nodes.values().find((it) => it.name === wanted || it.node_id === wanted)
   useEffect(() => {
     document.title = `${wanted} – ${name}`
@@ -98,7 +98,7 @@ export function ConsoleScreen({ name, node: wanted }: { name: string; node: stri
       {node === undefined ? (
         <p class="console-hint">{connection.state === 'live' ? `There is no node ${wanted}.` : 'Connecting …'}</p>
       ) : (
-        <ConsoleView node={node} isShown onOutput={() => {}} />
+        <ConsoleView node={node} dock={lab.dock} isShown />
       )}
     </main>
   )
@@ -117,7 +117,7 @@ const Ended = ({ text }: { text: string }) => (
 function press(event: KeyboardEvent, lab: LabWindow): void {
   if (event.defaultPrevented || lab.dialog.value !== undefined) return
   const target = event.target instanceof Element ? event.target : undefined
-  if (target?.closest('input, textarea, select, .console') != null) return
+  if (target?.closest('input, textarea, select, .console, .packets') != null) return
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node
   if (event.key === 'Enter' && lab.drawing.value !== undefined && node !== undefined) {
     event.preventDefault()

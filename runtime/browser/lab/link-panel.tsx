@@ -20,7 +20,7 @@ import { Icon } from '../parts/icon.tsx'
 import { mayEdit } from '../state/session.ts'
 
 /** A link: whether frames pass, how many, and its impairment. */
-export function LinkPanel({ link, window: { editor } }: { link: LabLink; window: LabWindow }) {
+export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; window: LabWindow }) {
   const { nodes, rates } = editor.store
   const [first, second] = link.nodes
   const [a, b] = [nodes.get(first?.node_id ?? ''), nodes.get(second?.node_id ?? '')]
@@ -43,6 +43,9 @@ export function LinkPanel({ link, window: { editor } }: { link: LabLink; window:
       </p>
       {mayEdit() && (
         <div class="row">
+          <button type="button" class="is-main" onClick={() => dock.open(link.link_id)}>
+            <Icon name="packets" /> Packets
+          </button>
           <button type="button" onClick={() => void editor.changeLink(link.link_id, { suspend: !link.suspend })}>
             <Icon name={link.suspend ? 'play' : 'pause'} /> {link.suspend ? 'Resume' : 'Suspend'}
           </button>

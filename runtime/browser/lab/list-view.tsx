@@ -7,7 +7,7 @@ import { mayEdit } from '../state/session.ts'
 import { hasTextConsole } from './node-panel.tsx'
 
 /** The lab as tables: the same as the map, for small screens and for screen readers. */
-export function ListView({ window: { editor, consoles } }: { window: LabWindow }) {
+export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
   const { store, selection } = editor
   const nodes = store.nodes.values().toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
   const links = store.links.values()
@@ -54,7 +54,7 @@ export function ListView({ window: { editor, consoles } }: { window: LabWindow }
                     </button>
                   )}
                   {mayEdit() && hasTextConsole(node) && (
-                    <button type="button" aria-label={`Console of ${name}`} onClick={() => consoles.open(node_id)}>
+                    <button type="button" aria-label={`Console of ${name}`} onClick={() => dock.open(node_id)}>
                       <Icon name="console" />
                     </button>
                   )}

@@ -11,7 +11,7 @@ import { EditableName } from './editable-name.tsx'
 
 /** A node: its state, what can be done with it, its ports and its settings. */
 export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWindow }) {
-  const { editor, consoles, wanted } = lab
+  const { editor, dock, wanted } = lab
   const { node_id, status } = node
   const kind = editor.kindOf(node)
   const isLocked = !mayEdit()
@@ -62,7 +62,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
             </button>
           )}
           {hasTextConsole(node) && (
-            <button type="button" onClick={() => consoles.open(node_id)}>
+            <button type="button" onClick={() => dock.open(node_id)}>
               <Icon name="console" /> Console
             </button>
           )}

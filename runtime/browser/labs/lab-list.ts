@@ -3,6 +3,7 @@ import { v4 } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
 import { pause } from '../../../src/async/pause.ts'
 import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
+import { saveFile } from '../parts/downloads.ts'
 import { notifyError } from '../state/notices.ts'
 import { Table } from '../state/table.ts'
 
@@ -103,12 +104,7 @@ export class LabList {
   /** Saves the archive of a lab as a file. */
   async export({ project_id, name }: LabProject): Promise<void> {
     const stream = await this.#client.stream('GET /v2/projects/{project_id}/export', { params: { project_id } })
-    const url = URL.createObjectURL(await new Response(stream).blob())
-    const link = document.createElement('a')
-    link.href = url
-    link.download = `${name.replaceAll(/[/\\]/g, '-')}.gns3project`
-    link.click()
-    URL.revokeObjectURL(url)
+    saveFile(`${name}.gns3project`, await new Response(stream).blob())
   }
 
   #put(lab: LabProject): void {

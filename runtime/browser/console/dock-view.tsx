@@ -1,0 +1,242 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentType, TargetedPointerEvent } from 'preact'
+import { useEffect, useState } from 'preact/hooks'
+import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import { saveFile } from '../parts/downloads.ts'
+import { Icon } from '../parts/icon.tsx'
+import type { LabStore } from '../state/lab-store.ts'
+import { notifyError } from '../state/notices.ts'
+import { consolePath } from '../state/route.ts'
+import { ConsoleView } from './console-view.tsx'
+import type { Dock } from './dock.ts'
+
+const [leastHeight, usualHeight] = [120, 300]
+
+/** The open consoles and captures below the map. */
+export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
+  const height = useSignal(usualHeight)
+  const { active, panes, news } = dock
+  const tabs = dock.tabs.value.filter((id) => store.nodes.has(id) || store.links.has(id))
+  // Of a deleted node or link nothing stays.
+  useEffect(() => {
+    if (store.project.value === undefined) return
+    for (const id of dock.tabs.value) if (!store.nodes.has(id) && !store.links.has(id)) dock.close(id)
+  }, [store.nodes.ids.value, store.links.ids.value])
+  if (tabs.length === 0) return null
+  const resize = (by: number) => {
+    height.value = Math.min(innerHeight - 160, Math.max(leastHeight, height.value + by))
+  }
+  return (
+    <section class="dock" aria-label="Consoles" style={{ height: `${height.value}px` }}>
+      <Divider onMove={resize} value={height.value} />
+      <div class="tabs" role="group" aria-label="Consoles">
+        {tabs.map((id) => {
+          const node = store.nodes.get(id)
+          const name = titleOf(id, store)
+          const isShown = panes.value.includes(id)
+          return (
+            <div class={`tab${isShown ? ' is-shown' : ''}${active.value === id ? ' is-active' : ''}`} key={id}>
+              <button
+                type="button"
+                aria-pressed={isShown}
+                title="With Ctrl beside the others"
+                onClick={(event) => (event.ctrlKey || event.metaKey ? dock.toggle(id) : dock.show(id))}
+              >
+                {node === undefined ? <Icon name="packets" /> : <span class={`dot is-${node.status}`} />}
+                <bdi>{name}</bdi>
+                {news.value.has(id) && <span class="news" title="New output" />}
+              </button>
+              <button
+                type="button"
+                class="tab-close"
+                aria-label={`Close the ${node === undefined ? 'packets' : 'console'} of ${name}`}
+                onClick={() => dock.close(id)}
+              >
+                <Icon name="close" />
+              </button>
+            </div>
+          )
+        })}
+        <span class="spacer" />
+        <Tools dock={dock} store={store} count={tabs.length} />
+      </div>
+      {dock.isSearching.value && dock.console(active.value) !== undefined && <SearchBar dock={dock} />}
+      <div class="panes">
+        {tabs.map((id) => {
+          const [node, link] = [store.nodes.get(id), store.links.get(id)]
+          const at = panes.value.indexOf(id)
+          return (
+            <div
+              key={id}
+              class={`pane${at < 0 ? ' is-behind' : ''}${panes.value.length > 1 && active.value === id ? ' is-active' : ''}`}
+              style={{ order: at }}
+              onFocusIn={() => dock.activate(id)}
+            >
+              {node !== undefined && <ConsoleView node={node} dock={dock} isShown={at >= 0} />}
+              {link !== undefined && <Packets link={link} title={titleOf(id, store)} isShown={at >= 0} />}
+            </div>
+          )
+        })}
+      </div>
+    </section>
+  )
+}
+
+/** The name of a tab: that of a node, or those of the ends of a link. */
+function titleOf(id: string, { nodes, links }: LabStore): string {
+  const ends = links.get(id)?.nodes.map(({ node_id }) => nodes.get(node_id)?.name ?? '?')
+  return nodes.get(id)?.name ?? ends?.join(' – ') ?? ''
+}
+
+/** What can be done with the tab that is active, and with all. */
+function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: number }) {
+  const { active, panes, isShared, isSearching } = dock
+  const node = store.nodes.get(active.value ?? '')
+  const consoles = panes.value.filter((id) => store.nodes.has(id))
+  return (
+    <>
+      {consoles.length > 1 && (
+        <button
+          type="button"
+          class="tool is-quiet"
+          aria-pressed={isShared.value}
+          title="What is typed goes to all consoles that are shown"
+          onClick={() => {
+            isShared.value = !isShared.value
+          }}
+        >
+          <Icon name="keys" /> Type to all
+        </button>
+      )}
+      {count > 1 && (
+        <DockTool icon="columns" title="Side by side" isOn={panes.value.length > 1} onClick={() => dock.spread()} />
+      )}
+      {node !== undefined && (
+        <>
+          <DockTool
+            icon="search"
+            title="Search the console"
+            isOn={isSearching.value}
+            onClick={() => {
+              isSearching.value = !isSearching.value
+            }}
+          />
+          <DockTool icon="download" title="Save what the console shows" onClick={() => save(dock, node)} />
+          <a
+            class="button is-quiet"
+            target="_blank"
+            rel="noreferrer"
+            href={consolePath(store.project.value?.name ?? '', node.name)}
+            title="Open in a window of its own"
+          >
+            <Icon name="external" />
+            <span class="hidden">Open in a window of its own</span>
+          </a>
+        </>
+      )}
+    </>
+  )
+}
+
+function save(dock: Dock, { node_id, name }: LabNode): void {
+  saveFile(`${name}.log`, new Blob([dock.console(node_id)?.text() ?? '', '\n'], { type: 'text/plain' }))
+}
+
+interface DockToolProps {
+  readonly icon: Parameters<typeof Icon>[0]['name']
+  readonly title: string
+  readonly isOn?: boolean
+  readonly onClick: () => void
+}
+
+const DockTool = ({ icon, title, isOn, onClick }: DockToolProps) => (
+  <button type="button" class="tool is-quiet" title={title} aria-label={title} aria-pressed={isOn} onClick={onClick}>
+    <Icon name={icon} />
+  </button>
+)
+
+/** Finds a text in the console that is active. */
+function SearchBar({ dock }: { dock: Dock }) {
+  const words = useSignal('')
+  const isFound = useSignal(true)
+  const find = (isBack: boolean) => {
+    isFound.value = words.value === '' || dock.console(dock.active.value)?.find(words.value, isBack) === true
+  }
+  const close = () => {
+    dock.isSearching.value = false
+    dock.console(dock.active.value)?.focus()
+  }
+  return (
+    <div class="search-bar">
+      <input
+        type="search"
+        autofocus
+        ref={(input) => input?.focus()}
+        aria-label="Search the console"
+        placeholder="Search"
+        spellcheck={false}
+        aria-invalid={!isFound.value}
+        onInput={(event) => {
+          words.value = event.currentTarget.value
+          find(true)
+        }}
+        onKeyDown={(event) => {
+          event.stopPropagation()
+          if (event.key === 'Escape') close()
+          if (event.key === 'Enter') find(!event.shiftKey)
+        }}
+      />
+      <button type="button" onClick={() => find(true)}>
+        Before
+      </button>
+      <button type="button" onClick={() => find(false)}>
+        Next
+      </button>
+      <span class="muted" role="status">
+        {isFound.value ? '' : 'Not found'}
+      </span>
+    </div>
+  )
+}
+
+interface PacketsProps {
+  readonly link: LabLink
+  readonly title: string
+  readonly isShown: boolean
+}
+
+/** The packets of a link; their part of the page is loaded with the first of them. */
+function Packets(props: PacketsProps) {
+  const [View, setView] = useState<ComponentType<PacketsProps>>()
+  useEffect(() => {
+    import('../packets/packet-view.tsx').then(({ PacketView }) => setView(() => PacketView)).catch(notifyError)
+  }, [])
+  return View === undefined ? null : <View {...props} />
+}
+
+/** The upper edge of the dock, which is dragged, or moved by the arrow keys. */
+function Divider({ onMove, value }: { onMove: (by: number) => void; value: number }) {
+  const move = (event: TargetedPointerEvent<HTMLDivElement>) => {
+    if (event.currentTarget.hasPointerCapture(event.pointerId)) onMove(-event.movementY)
+  }
+  return (
+    <div
+      class="divider"
+      role="separator"
+      aria-orientation="horizontal"
+      aria-label="Height of the consoles"
+      aria-valuenow={value}
+      aria-valuemin={leastHeight}
+      tabIndex={0}
+      onPointerDown={(event) => event.currentTarget.setPointerCapture(event.pointerId)}
+      onPointerMove={move}
+      onKeyDown={(event) => {
+        const by = { ArrowUp: 20, ArrowDown: -20 }[event.key]
+        if (by === undefined) return
+        event.preventDefault()
+        event.stopPropagation()
+        onMove(by)
+      }}
+    />
+  )
+}

@@ -1,0 +1,55 @@
+import { expect, test } from 'vitest'
+import { Dock } from '../../../runtime/browser/console/dock.ts'
+
+function dockWith(...ids: string[]): { dock: Dock; typed: string[] } {
+  const dock = new Dock()
+  const typed: string[] = []
+  for (const id of ids) {
+    dock.open(id)
+    dock.add(id, { send: (text) => typed.push(`${id} ${text}`), focus() {}, find: () => false, text: () => '' })
+  }
+  return { dock, typed }
+}
+
+test('a tab takes the place of the active one, and side by side all are shown', () => {
+  const { dock } = dockWith('a', 'b', 'c')
+  expect([dock.panes.value, dock.active.value]).toEqual([['c'], 'c'])
+  dock.spread()
+  expect([dock.panes.value, dock.active.value]).toEqual([['a', 'b', 'c'], 'c'])
+  dock.spread()
+  expect(dock.panes.value).toEqual(['c'])
+  dock.toggle('a')
+  expect([dock.panes.value, dock.active.value]).toEqual([['c', 'a'], 'a'])
+})
+
+test('the tab beside a closed one is shown, and of the last nothing stays', () => {
+  const { dock } = dockWith('a', 'b', 'c')
+  dock.show('b')
+  dock.close('b')
+  expect([dock.tabs.value, dock.panes.value, dock.active.value]).toEqual([['a', 'c'], ['a'], 'a'])
+  dock.close('a')
+  dock.close('c')
+  expect([dock.tabs.value, dock.panes.value, dock.active.value]).toEqual([[], [], undefined])
+})
+
+test('what is typed goes to one console, or to all that are shown', () => {
+  const { dock, typed } = dockWith('a', 'b', 'c')
+  dock.type('c', '1')
+  dock.toggle('a')
+  dock.isShared.value = true
+  dock.type('a', '2')
+  expect(typed).toEqual(['c 1', 'c 2', 'a 2'])
+  dock.toggle('c')
+  dock.type('a', '3')
+  expect(typed.slice(3)).toEqual(['a 3'])
+  expect(dock.isShared.value).toBe(false)
+})
+
+test('a tab that is not shown tells of output until it is', () => {
+  const { dock } = dockWith('a', 'b')
+  dock.hasOutput('a')
+  dock.hasOutput('b')
+  expect([...dock.news.value]).toEqual(['a'])
+  dock.show('a')
+  expect([...dock.news.value]).toEqual([])
+})
