@@ -1,5 +1,5 @@
 import type { ApplianceImage } from '../importers/appliance.ts'
-import { type Image, type ImageKindName, imageKinds } from '../model/image.ts'
+import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import type { ApplianceImport } from '../model/lab/appliance.ts'
 import type { AskCompute, Labs } from './labs.ts'
 
@@ -9,7 +9,6 @@ export async function applianceImages(
   kind: string,
   { labs, ask }: { labs: Labs; ask: AskCompute },
 ): Promise<ApplianceImport['images']> {
-  const isImageKind = (word: string): word is ImageKindName => (imageKinds as readonly string[]).includes(word)
   const computes = images.length > 0 && isImageKind(kind) ? await labs.computes.all() : []
   const lists = await Promise.all(computes.map((id) => ask(id).images.list(kind as ImageKindName)))
   const there: readonly Image[] = lists.flat()

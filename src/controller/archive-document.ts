@@ -39,7 +39,7 @@ export const kindOfDirectory = (directory: string): string | undefined =>
 export const imageProperties = ({ node_type, properties }: Pick<NodeRecord, 'node_type' | 'properties'>): string[] =>
   Object.keys(properties).filter(
     (key) =>
-      (/image$/.test(key) || (node_type === 'iou' && key === 'path')) &&
+      (/^initrd$|image$/.test(key) || (node_type === 'iou' && key === 'path')) &&
       typeof properties[key] === 'string' &&
       properties[key] !== '',
   )

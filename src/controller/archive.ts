@@ -2,7 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
-import { type ImageKindName, imageKinds } from '../model/image.ts'
+import { type ImageKindName, isImageKind } from '../model/image.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { isUuid } from '../schema/fields.ts'
@@ -187,8 +187,6 @@ interface FoundImage {
   readonly path: string
   readonly sha256?: string | undefined
 }
-
-const isImageKind = (kind: string): kind is ImageKindName => (imageKinds as readonly string[]).includes(kind)
 
 /** The images of nodes, where their computes have them, by `{directory}/{name}`. */
 async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<Map<string, FoundImage>> {

@@ -14,6 +14,7 @@ import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { JobState, StartedJob } from './jobs.ts'
 import type { Lab, LabNews } from './lab.ts'
+import { requireImages } from './lab-images.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { createLink, removeLink, unwire, updateLink } from './links.ts'
 import { nameKey } from './names.ts'
@@ -84,7 +85,7 @@ export interface PreparedPlan {
   readonly actual: Actual
 }
 
-/** Compares an open lab with a lab file. 404 for a compute that is not there. */
+/** Compares an open lab with a lab file. 404 for a compute that is not there, 400 for images that are missing. */
 export async function prepare(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -95,7 +96,14 @@ export async function prepare(
   const actual = await actualOf(lab, desired, ask)
   const computes = await computesOf(labs, desired)
   const complete = { ...options, computes }
-  return { desired, options: complete, actual, plan: planOf(desired, actual, complete) }
+  const plan = planOf(desired, actual, complete)
+  const byName = new Map([...actual.nodes.values()].map((node) => [nameKey(node.name), node]))
+  const computeOf = ({ compute_id, name, was = name }: DesiredNode) =>
+    compute_id === undefined
+      ? (byName.get(nameKey(name)) ?? byName.get(nameKey(was)))?.compute_id
+      : computes.get(compute_id)
+  await requireImages(labs, { plan, nodes: desired.nodes }, { ask, computeOf, project_id: lab.id })
+  return { desired, options: complete, actual, plan }
 }
 
 /** The ids of the computes that a file names. */
@@ -104,11 +112,19 @@ async function computesOf({ computes }: Pick<Labs, 'computes'>, { nodes }: Desir
   return new Map(await mapLimit(words, async (word) => [word, await computes.choose(word)] as const))
 }
 
-/** The plan of a lab that is not there yet. */
-export async function planNew(labs: Pick<Labs, 'computes'>, desired: Desired, options: PlanOptions): Promise<Plan> {
+/** The plan of a lab that is not there yet. Fails as `prepare`. */
+export async function planNew(
+  labs: Pick<Labs, 'computes'>,
+  desired: Desired,
+  options: PlanOptions,
+  ask: AskCompute,
+): Promise<Plan> {
   const project = { name: desired.lab, revision: 0 } as ProjectRecord
   const nothing = { nodes: new Map(), links: new Map(), running: new Set<string>(), configs: new Map() }
-  const plan = planOf(desired, { project, ...nothing }, { ...options, computes: await computesOf(labs, desired) })
+  const computes = await computesOf(labs, desired)
+  const plan = planOf(desired, { project, ...nothing }, { ...options, computes })
+  const computeOf = ({ compute_id }: DesiredNode) => compute_id && computes.get(compute_id)
+  await requireImages(labs, { plan, nodes: desired.nodes }, { ask, computeOf })
   const step = { do: 'create', what: 'project', name: desired.lab, how: 'live' } as const
   return { ...plan, steps: [{ ...step, task: { type: 'project', name: desired.lab } }, ...plan.steps] }
 }

@@ -6,6 +6,8 @@ import { closedSchema, maybe, objectSchema, oneOf } from '../schema/fields.ts'
 export type ImageKindName = Extract<(typeof kinds)[number], { image: object }>['name']
 export const imageKinds: readonly ImageKindName[] = kinds.flatMap((it) => ('image' in it ? it.name : []))
 
+export const isImageKind = (word: string): word is ImageKindName => (imageKinds as readonly string[]).includes(word)
+
 export type Image = Static<typeof Image>
 export const Image = objectSchema('Image', 'An image that nodes of a kind can be given', {
   filename: Type.String({ description: 'Name of the file, without directories' }),

@@ -178,15 +178,49 @@ test('If-Match refuses a project that was changed meanwhile', async () => {
   await del(`${projects}/${lab}`)
 })
 
+test('an image that is missing, or is another one, is told with its place before anything is made', async () => {
+  const lab = newName()
+  const image = `small-${lab}.img`
+  const uploaded = await send(`/v2/compute/machine-emulator/images/${image}`, { method: 'POST', body: 'content' })
+  expect(uploaded.ok).toBe(true)
+  const sha256 = 'ed7002b439e9ac845f22357d822bac1444730fbdb6016d3ec9432297b9ec9f73'
+  const file = (digest: string, initrd = image) => `
+lab: ${lab}
+templates:
+  machine: { kind: machine, platform: x86_64, image: "${image}${digest}" }
+nodes:
+  R1: { is: machine }
+  R2: { is: machine, initrd: ${initrd} }
+`
+  const refused = async (text: string, query = '') => {
+    const answer = await apply(text, lab, query)
+    return [answer.status, (await body<{ errors: object[] }>(answer)).errors]
+  }
+  for (const query of ['', '?dry_run=true']) {
+    expect(await refused(file('', `Small-${lab}.img`), query)).toMatchObject([
+      400,
+      [{ line: 7, column: 30, path: 'nodes.R2.initrd', message: expect.stringContaining('there is no image') }],
+    ])
+    expect(await refused(file(`@sha256:${'0'.repeat(64)}`), query)).toMatchObject([
+      400,
+      [{ line: 4, column: 54, message: expect.stringContaining(`its sha256 digest is ${sha256}`) }],
+    ])
+  }
+  expect((await send(`${projects}/${lab}`)).status).toBe(404)
+  const right = await planned(apply(file(`@sha256:${sha256}`), lab, '?dry_run=true'), 200)
+  expect(right.steps).toHaveLength(3)
+  await del(`/v2/compute/machine-emulator/images/${image}`)
+})
+
 test('an apply that fails leaves nothing of it, and tells which step it was', async () => {
   const lab = newName()
   await applied(fileOf(lab), lab)
   const before = (await nodesOf(lab)).map(({ name }) => name).sort()
   const feed = await openFeed(`${projects}/${lab}/notifications`)
   await feed.line()
-  const third = '  PC4: { kind: pc }\n  R1: { kind: machine-emulator, platform: x86_64, image: there-is-none.qcow2 }\n'
+  const third = '  PC4: { kind: pc }\n  R1: { kind: hypervisor, vmname: there-is-none }\n'
   const job = await applied(fileOf(lab, { third }), lab)
-  expect(job).toMatchObject({ status: 'failed', reason: expect.stringContaining('there-is-none') })
+  expect(job).toMatchObject({ status: 'failed', reason: expect.stringMatching(/^R1: /) })
   expect((await nodesOf(lab)).map(({ name }) => name).sort()).toEqual(before)
   for (;;) {
     const { action, event } = await feed.next()

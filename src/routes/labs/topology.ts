@@ -46,7 +46,8 @@ const query = Type.Object({
   ),
   ...flags,
 })
-const wrongFile = 'The body or the lab file is not valid: `errors` has all that is wrong with the file'
+const wrongFile =
+  'The body or the lab file is not valid, or an image is missing: `errors` has all that is wrong with the file'
 
 /** A lab file in a body: alone as YAML, or in JSON with the files that it names. */
 async function readBody<T extends typeof LabApply | typeof LabCheckRun>(
@@ -147,9 +148,11 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const desired = await readLabFile(document, { files, vars, ...(name !== undefined && { name }) })
       const ifMatch = request.headers.get('if-match')
       if (found === undefined && ifMatch !== null) throw new ApiError(412, `If-Match: there is no project ${word}`)
-      if (found === undefined && isDry) {
+      // Also when it is applied: nothing is made of a file that is wrong.
+      const plannedNew = found === undefined ? await planNew(labs, desired, options, ask) : undefined
+      if (plannedNew !== undefined && isDry) {
         const project_id = isUuid(word) ? word : projectIdOf(desired.lab)
-        return answer(200, shownPlan(await planNew(labs, desired, options), desired, { project_id, revision: 0 }), {})
+        return answer(200, shownPlan(plannedNew, desired, { project_id, revision: 0 }), {})
       }
       const lab = found ?? (await newLab(word, desired, context))
       requireOwn(lab, by, options)
