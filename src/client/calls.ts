@@ -1684,6 +1684,8 @@ export type LabCaptureStart = {
 /** A capture without a file */
 export type CaptureStream = {
   data_link_type?: DataLinkType
+  /** Tell frames that the client lost, as it was too slow: by records without bytes, whose original length is the number of frames lost there. pcapng always has them in interface statistics (isb_ifdrop) */
+  losses?: boolean
 }
 
 /** The type of the frames: DLT_EN10MB (the default) on an Ethernet port, another one on a serial port (default: DLT_C_HDLC) */

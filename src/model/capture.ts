@@ -44,4 +44,12 @@ export const CaptureStarted = objectSchema('CaptureStarted', 'Where the capture 
 export type CaptureStream = Static<typeof CaptureStream>
 export const CaptureStream = closedSchema('CaptureStream', 'A capture without a file', {
   data_link_type: Type.Optional(LinkType),
+  losses: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'Tell frames that the client lost, as it was too slow: by records without bytes, whose original length is the number of ' +
+        'frames lost there. pcapng always has them in interface statistics (isb_ifdrop)',
+    }),
+  ),
 })

@@ -29,6 +29,10 @@ interface Interface {
 export class CaptureReader {
   /** The link type, once the header of the capture has come; of the first interface in pcapng. */
   linkType: number | undefined
+  /** Frames that were lost on the way here: a stream of classic pcap tells them by records without bytes (`losses` of a capture). */
+  lost = 0
+  /** The bytes that the last `push` has read: the header and whole records, with those that were kept before. */
+  whole: Uint8Array = new Uint8Array(0)
   #pending: Uint8Array = new Uint8Array(0)
   #read: ((view: DataView, bytes: Uint8Array, at: number, frames: CapturedFrame[]) => number) | undefined
   #isLittle = true
@@ -51,13 +55,9 @@ export class CaptureReader {
       if (next === at) break
       at = next
     }
+    this.whole = bytes.subarray(0, at)
     this.#pending = bytes.slice(at)
     return frames
-  }
-
-  /** Bytes of a record that has not come whole; 0 at the end of a capture that is complete. */
-  get pendingBytes(): number {
-    return this.#pending.length
   }
 
   /** Reads the header; these functions give the place up to which they have read. */
@@ -84,10 +84,15 @@ export class CaptureReader {
     if (size > longestRecord) throw new TypeError('the capture holds a record that is too long')
     const from = at + recordHeader
     if (from + size > bytes.length) return at
+    const length = view.getUint32(at + 12, isLittle)
+    if (size === 0 && length > 0) {
+      this.lost += length
+      return from
+    }
     frames.push({
       seconds: view.getUint32(at, isLittle),
       nanos: view.getUint32(at + 4, isLittle) * this.#nanosPerUnit,
-      length: view.getUint32(at + 12, isLittle),
+      length,
       linkType: this.linkType as number,
       bytes: bytes.subarray(from, from + size),
     })

@@ -6,22 +6,28 @@ export interface PcapngOptions {
   readonly comment: string
 }
 
-const option = { end: 0, comment: 1, ifName: 2, userApplication: 4 } as const
-const block = { section: 0x0a0d0d0a, interface: 1, packet: 6 } as const
+const option = { end: 0, comment: 1, ifName: 2, userApplication: 4, interfaceDrops: 5 } as const
+const block = { section: 0x0a0d0d0a, interface: 1, statistics: 5, packet: 6 } as const
 
 /**
- * Turns a stream of classic pcap into pcapng (draft-ietf-opsawg-pcapng) with times in microseconds: one section, one interface.
+ * Turns a stream of classic pcap into pcapng (draft-ietf-opsawg-pcapng) with times in microseconds: one section, one interface, and
+ * statistics of it (isb_ifdrop) after frames that were lost.
  * Chunks may end anywhere. Throws TypeError for a stream that is no capture.
  */
 export function pcapng(options: PcapngOptions): TransformStream<Uint8Array, Uint8Array> {
   const reader = new CaptureReader()
   let isBegun = false
+  let lost = 0
   return new TransformStream({
     transform(piece, controller) {
       const packets = reader.push(piece).map(packet)
       if (!isBegun && reader.linkType !== undefined) {
         isBegun = true
         packets.unshift(head(reader.linkType, options))
+      }
+      if (reader.lost > lost) {
+        lost = reader.lost
+        packets.push(statistics(lost))
       }
       if (packets.length > 0) controller.enqueue(concat(packets))
     },
@@ -56,6 +62,18 @@ function description(linkType: number, name: string): Uint8Array {
   const body = new DataView(new ArrayBuffer(8))
   body.setUint16(0, linkType, true)
   return makeBlock(block.interface, [new Uint8Array(body.buffer), text(option.ifName, name), endOfOptions])
+}
+
+/** Draft, 4.6: counts from the beginning of the capture, and when they were taken. */
+function statistics(lost: number): Uint8Array {
+  const body = new DataView(new ArrayBuffer(24))
+  const micros = BigInt(Date.now()) * 1000n
+  body.setUint32(4, Number(micros >> 32n), true)
+  body.setUint32(8, Number(micros & 0xffffffffn), true)
+  body.setUint16(12, option.interfaceDrops, true)
+  body.setUint16(14, 8, true)
+  body.setBigUint64(16, BigInt(lost), true)
+  return makeBlock(block.statistics, [new Uint8Array(body.buffer), endOfOptions])
 }
 
 function packet({ seconds, nanos, length, bytes }: CapturedFrame): Uint8Array {

@@ -68,14 +68,15 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       path: `${port}/capture/stream`,
       ...all,
       summary: 'Watch the frames of a port, without a file',
-      description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. ${named}`,
+      description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. A client that is slow loses frames beyond 4 MiB. ${named}`,
       query: captureFormat,
       body: CaptureStream,
       replies: { 200: { description: 'The frames, as they pass', media: media.pcap } },
       errors: { 404: noSuchPort, 409: notAttached },
       async handle({ params, query, body, request }, { agent }) {
-        const { signal } = request
-        return stream(await agent.nodes.streamCapture(nodeOf(params), portRefOf(params), body, signal), query.format)
+        const wanted = query.format === 'pcapng' ? { ...body, losses: true } : body
+        const source = await agent.nodes.streamCapture(nodeOf(params), portRefOf(params), wanted, request.signal)
+        return stream(source, query.format)
       },
     }),
   ]

@@ -11,11 +11,12 @@ const stdoutFd = 1
 
 /** A piece of a capture. */
 export interface Piece {
+  /** Whole records of the stream. */
   readonly bytes: Uint8Array
   /** The frames that are to be kept of those that it made whole. */
   readonly frames: readonly CapturedFrame[]
-  /** Bytes of the stream at its end that are of a record which is not whole. */
-  readonly unfinished: number
+  /** Records of the stream tell losses, and are none of frames. */
+  readonly hasLosses: boolean
 }
 
 /** Where frames go: to a file, a pipe or a terminal. */
@@ -27,42 +28,34 @@ export interface Sink {
   end(): Promise<void>
 }
 
-/** The sink that the flags name. `isWhole`: all frames are kept, so that the bytes of the stream are those of the file. */
+/** The sink that the flags name. `isWhole`: all frames are kept, so that the bytes of the stream are those of the file unless it tells losses. */
 export async function sinkOf(
   { write, json }: Pick<FlagValues<typeof capturing>, 'write' | 'json'>,
   isWhole: boolean,
   linkType: number,
 ): Promise<Sink> {
-  const bytesOf = isWhole ? ({ bytes }: Piece) => bytes : records(linkType)
+  const bytesOf = records(linkType, isWhole)
   if (write === '-') return pipe(bytesOf)
-  if (write !== undefined) return file(write, bytesOf, isWhole)
+  if (write !== undefined) return file(write, bytesOf)
   const { rows } = await import('./capture-rows.ts')
   return rows(new RowOutput(stdoutFd), { isTerminal: process.stdout.isTTY === true, json })
 }
 
 type BytesOf = (piece: Piece) => Uint8Array
 
-/** Pcap into a file, which ends with a whole record. */
-async function file(path: string, bytesOf: BytesOf, isWhole: boolean): Promise<Sink> {
+/** Pcap into a file. */
+async function file(path: string, bytesOf: BytesOf): Promise<Sink> {
   const refused = (error: unknown): never => {
     throw new CommandError(exits.failed, `${path}: ${reasonOf(error)}`)
   }
   const handle = await open(path, 'w').catch(refused)
-  let length = 0
-  let unfinished = 0
   return {
     skipped: 0,
     async take(piece) {
       const bytes = bytesOf(piece)
-      if (isWhole) ({ unfinished } = piece)
       if (bytes.length > 0) await handle.writeFile(bytes).catch(refused)
-      length += bytes.length
     },
-    async end() {
-      // A pipe or a device cannot be made shorter.
-      if (unfinished > 0 && (await handle.stat()).isFile()) await handle.truncate(length - unfinished)
-      await handle.close()
-    },
+    end: () => handle.close(),
   }
 }
 
@@ -80,10 +73,14 @@ function pipe(bytesOf: BytesOf): Sink {
   }
 }
 
-/** Chosen frames as pcap: the header first. */
-function records(linkType: number): BytesOf {
+/** Frames as pcap, the header first. `isWhole`: as they came, where nothing else came with them. */
+function records(linkType: number, isWhole: boolean): BytesOf {
   let header: Uint8Array | undefined = pcapHeader(linkType)
-  return ({ frames }) => {
+  return ({ bytes, frames, hasLosses }) => {
+    if (isWhole && !hasLosses) {
+      if (bytes.length > 0) header = undefined
+      return bytes
+    }
     const parts = frames.flatMap(({ seconds, nanos, length, bytes }) => {
       const head = new DataView(new ArrayBuffer(16))
       head.setUint32(0, seconds, true)

@@ -26,7 +26,7 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
   const linkType = linkTypeOf(found, flags['link-type'])
   const matches = flags.filter === undefined ? undefined : await filterOf(flags.filter, linkType)
   const params = { project_id: found.project_id, link_id: found.link_id }
-  const body = { data_link_type: linkType }
+  const body = { data_link_type: linkType, losses: true }
   const pcap = await client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
     ...{ params, body, signal },
   })
@@ -40,11 +40,12 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
   let exit: Exit = exits.done
   try {
     for await (const bytes of pcap) {
+      const { lost } = reader
       const read = reader.push(bytes)
       const wanted = matches === undefined ? read : read.filter((it) => matches(it.bytes, 0, it.bytes.length))
       const frames = wanted.slice(0, count - total)
       total += frames.length
-      await sink.take({ bytes, frames, unfinished: reader.pendingBytes })
+      await sink.take({ bytes: reader.whole, frames, hasLosses: reader.lost > lost })
       if (total >= count) break
     }
   } catch (error) {
@@ -62,11 +63,13 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
       link: name,
       link_id: found.link_id,
       frames: total,
+      lost: reader.lost,
       ...(write === undefined ? { skipped } : { file: write }),
     },
     text() {
       const hidden = skipped === 0 ? '' : `, ${skipped} of them not shown`
-      if (!isPiped) process.stderr.write(`${total} frame${total === 1 ? '' : 's'}${hidden}\n`)
+      const lost = reader.lost === 0 ? '' : `; ${reader.lost} more were lost, as this end was too slow`
+      if (!isPiped || lost !== '') process.stderr.write(`${total} frame${total === 1 ? '' : 's'}${hidden}${lost}\n`)
       return ''
     },
   }

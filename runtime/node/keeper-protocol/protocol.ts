@@ -365,7 +365,13 @@ export const operationInputs = {
   'capture.stop': Type.Object({ key: Key }),
   'capture.attach': Type.Union([
     Type.Object({ key: Key, from: Type.Literal('file') }),
-    Type.Object({ key: Key, from: Type.Literal('now'), link_type: Type.Integer({ minimum: 0, maximum: 0xffff_ffff }) }),
+    Type.Object({
+      key: Key,
+      from: Type.Literal('now'),
+      link_type: Type.Integer({ minimum: 0, maximum: 0xffff_ffff }),
+      /** Records without bytes tell how many frames the reader lost; a keeper of before this member tells nothing. */
+      losses: Type.Optional(Type.Boolean()),
+    }),
   ]),
   shutdown: Type.Object({ grace_ms: Milliseconds }),
 } as const

@@ -166,7 +166,7 @@ export class KeeperServer {
       const wanted = checked('capture.attach', input)
       const recorder = lan.captured(wanted.key)
       if (wanted.from === 'file') recorder.follow(socket, begin)
-      else await recorder.stream(socket, wanted.link_type, begin)
+      else await recorder.stream(socket, wanted.link_type, begin, wanted.losses)
       // Reads and discards input, so that the end of the connection is noticed.
       socket.resume()
     } catch (error) {

@@ -55,7 +55,7 @@ export class Captures {
   async stream(node: LabNode, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource> {
     const link_type = numberOf(node, port, wanted)
     const key = portKey(node, await this.#links.requireLinked(node, port))
-    return this.#attach(node, port, { key, from: 'now', link_type }, signal)
+    return this.#attach(node, port, { key, from: 'now', link_type, losses: wanted.losses === true }, signal)
   }
 
   async #attach(

@@ -6,7 +6,9 @@ import { text } from 'node:stream/consumers'
 import { promisify } from 'node:util'
 import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { rows } from '../../../runtime/node/cli/capture-rows.ts'
+import { sinkOf } from '../../../runtime/node/cli/capture-sinks.ts'
 import { RowOutput } from '../../../runtime/node/cli/row-output.ts'
+import { lossRecord, pcapHeader } from '../../../runtime/node/switch/capture/pcap-file.ts'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { summarize } from '../../../src/packets/decode.ts'
@@ -14,7 +16,7 @@ import { CommandLine } from '../../support/command-line.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { hangMs } from '../../support/limits.ts'
 import { samples } from '../../support/packet-samples.ts'
-import { pcapOf, readWhole } from '../../support/pcap.ts'
+import { pcapOf, readWhole, textsOf } from '../../support/pcap.ts'
 import { requireProgram } from '../../support/require.ts'
 import { bundledProgram, TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -127,6 +129,30 @@ test('a pipe whose reader has enough ends the capture, and so does the end of th
   expect(await once(child, 'exit')).toEqual([0, null])
 })
 
+test('a file has the frames of a stream that tells losses, and nothing of what tells them', async () => {
+  const path = join(await freshDirectory(), 'lossy.pcap')
+  const sink = await sinkOf({ write: path, json: false }, true, 1)
+  const reader = new CaptureReader()
+  const frames = ['one', 'two', 'three', 'four'].map((it) => pcapOf(1, [Buffer.from(it)]).subarray(24))
+  const stream = Buffer.concat([
+    pcapHeader(1),
+    frames[0],
+    lossRecord(7),
+    frames[1],
+    frames[2],
+    lossRecord(5),
+    frames[3],
+  ] as Buffer[])
+  for (const at of [0, 50, 100, 150]) {
+    const { lost } = reader
+    const read = reader.push(stream.subarray(at, at === 150 ? undefined : at + 50))
+    await sink.take({ bytes: reader.whole, frames: read, hasLosses: reader.lost > lost })
+  }
+  await sink.end()
+  expect(textsOf(await readWhole(path))).toEqual(['one', 'two', 'three', 'four'])
+  expect(reader.lost).toBe(12)
+})
+
 test('what is wrong is said before a file is touched', async () => {
   const { patchbay } = await lab('wrong')
   const file = await patchbay.file('kept.pcap', 'kept')
@@ -163,7 +189,7 @@ test('a terminal that is slow gets fewer rows, and is told how many are missing'
   const frames = new CaptureReader().push(
     pcapOf(1, new Array(20_000).fill((samples[0] as (typeof samples)[number]).frame)),
   )
-  await sink.take({ bytes: new Uint8Array(0), frames, unfinished: 0 })
+  await sink.take({ bytes: new Uint8Array(0), frames, hasLosses: false })
   expect(sink.skipped).toBeGreaterThan(10_000)
   const ended = sink.end()
   let shown = ''

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync, rmSync, writeFileSync } from 'node:fs'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
+import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { ethernet, linked, sendAll } from '../../support/captured-link.ts'
 import { packetPaths } from '../../support/lan.ts'
 import { hangMs } from '../../support/limits.ts'
@@ -53,17 +54,21 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
 
   test('a slow reader of a stream misses whole records; the link, the file and other streams do not wait for it', async () => {
     const { recorder, file, guest, remote, counted } = await linked(path, base + 90)
-    const [slow, quick] = [await openReader(), await openReader()]
+    const [slow, told, quick] = [await openReader(), await openReader(), await openReader()]
     await recorder.start(file, ethernet, 0)
     for (const { socket } of [slow, quick]) await recorder.stream(socket, ethernet, () => {})
+    await recorder.stream(told.socket, ethernet, () => {}, true)
     slow.far.pause()
+    told.far.pause()
     const count = 2000
     await sendAll(guest, remote, count, 8000)
     await counted(({ out_frames }) => expect(out_frames).toBe(count))
     await holds(file, count)
     await quick.holds(count)
     slow.far.resume()
-    await vi.waitFor(() => expect(slow.socket.writableLength).toBe(0), { timeout: hangMs })
+    told.far.resume()
+    for (const { socket } of [slow, told])
+      await vi.waitFor(() => expect(socket.writableLength).toBe(0), { timeout: hangMs })
     await guest.send('at last')
     const { records } = await vi.waitFor(
       () => {
@@ -76,6 +81,18 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     expect(records.length).toBeLessThan(count)
     const numbers = records.slice(0, -1).map(({ frame }) => frame.readUInt32LE(0))
     expect(numbers).toEqual([...new Set(numbers)].sort((a, b) => a - b))
+    // Who asked for it is told how many are missing, where they are.
+    const { lost, frames } = await vi.waitFor(
+      () => {
+        const reader = new CaptureReader()
+        const frames = reader.push(told.bytes())
+        expect(Buffer.from(frames.at(-1)?.bytes ?? []).toString()).toBe('at last')
+        return { lost: reader.lost, frames: frames.length }
+      },
+      { timeout: hangMs, interval: 20 },
+    )
+    expect(lost).toBeGreaterThan(0)
+    expect(frames + lost).toBe(count + 1)
     await recorder.stop()
     const whole = await readWhole(file)
     expect(whole.records.map(({ frame }) => frame.length)).toEqual([...Array(count).fill(8000), 7])

@@ -19,10 +19,11 @@ testWith(requireProgram('editcap')).for(['pcap', 'nsecpcap', 'pcapng'])(
     writeFileSync(from, pcapOf(1, frames))
     execFileSync('editcap', ['-F', format, from, to], { stdio: 'ignore' })
     const reader = new CaptureReader()
-    const read = reader.push(readFileSync(to))
+    const file = readFileSync(to)
+    const read = reader.push(file)
     expect(read.map(({ bytes }) => Buffer.from(bytes))).toEqual(frames)
     expect(read.map(({ seconds, nanos }) => [seconds, nanos])).toEqual(frames.map((_, index) => [index, 0]))
-    expect([reader.linkType, reader.pendingBytes]).toEqual([1, 0])
+    expect([reader.linkType, reader.whole.length]).toEqual([1, file.length])
   },
 )
 

@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { pcapHeader } from '../../../runtime/node/switch/capture/pcap-file.ts'
+import { lossRecord, pcapHeader } from '../../../runtime/node/switch/capture/pcap-file.ts'
 import { pcapng } from '../../../src/packets/pcapng.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { recordHead } from '../../support/pcap.ts'
@@ -34,6 +34,21 @@ test('pieces may be cut anywhere: the frames come out with their times, and noth
     }),
     { numRuns: 300 },
   )
+})
+
+test('frames that were lost are in statistics of the interface, and no frames', async () => {
+  const made = [record(12, 1, Buffer.from('one')), lossRecord(40), record(13, 1, Buffer.from('two')), lossRecord(2)]
+  const whole = Buffer.concat(await through([pcapHeader(1), ...made], names))
+  const found = blocks(whole).slice(2)
+  expect(found.map(({ type }) => type)).toEqual([6, 5, 6, 5])
+  // The option isb_ifdrop, 8 bytes, counts from the beginning.
+  const drops = found
+    .filter(({ type }) => type === 5)
+    .map(({ body }) => [body.readUInt16LE(12), body.readBigUInt64LE(16)])
+  expect(drops).toEqual([
+    [5, 40n],
+    [5, 42n],
+  ])
 })
 
 test('a frame that has not come whole yet waits; what came before it does not', async () => {

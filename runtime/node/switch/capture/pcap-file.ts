@@ -21,6 +21,18 @@ export function pcapHeader(linkType: number): Uint8Array {
   return new Uint8Array(header.buffer)
 }
 
+/**
+ * A record without bytes: its original length is the number of frames that a reader lost. No frame is cut to nothing, so that a
+ * `CaptureReader` knows it.
+ */
+export function lossRecord(lost: number, now = Date.now()): Uint8Array {
+  const record = new DataView(new ArrayBuffer(16))
+  record.setUint32(0, Math.trunc(now / 1000), true)
+  record.setUint32(4, (now % 1000) * 1000, true)
+  record.setUint32(12, lost, true)
+  return new Uint8Array(record.buffer)
+}
+
 /** A pcap file that is being written. It always ends with a complete record. */
 export class PcapFile {
   readonly path: string

@@ -6,10 +6,20 @@ import type { CaptureState } from '../../keeper-protocol/protocol.ts'
 import { CaptureSlots } from '../core/capture-slots.ts'
 import { at, type Counters } from '../core/counters.ts'
 import type { PacketPath } from '../core/path.ts'
-import { PcapFile, pcapHeader } from './pcap-file.ts'
+import { lossRecord, PcapFile, pcapHeader } from './pcap-file.ts'
 
 /** Maximum backlog of a live stream before it loses frames, bytes. */
 const maxLag = 4 << 20
+
+/** The losses of a live stream. */
+interface Losses {
+  /** Whether its reader is told. */
+  readonly areTold: boolean
+  /** Frames that it lost since it was told. */
+  untold: number
+  /** The counter of frames that the path could not deliver, as far as `untold` has it. */
+  missed: number
+}
 
 /** The captures of one port: a file, and streams. The path delivers frames while there is at least one of them. */
 export class Recorder {
@@ -17,7 +27,7 @@ export class Recorder {
   readonly #counters: Counters
   readonly #row: number
   readonly #failed: (file: string, message: string) => void
-  readonly #streams = new Set<Socket>()
+  readonly #streams = new Map<Socket, Losses>()
   /** Set while the path delivers frames. All stored frames are in these slots. */
   #slots: CaptureSlots | null = null
   readonly #serial = new KeyedMutex()
@@ -86,11 +96,19 @@ export class Recorder {
     })().catch(() => socket.destroy())
   }
 
-  /** Writes frames from now on to a socket. A slow reader loses frames and delays nothing. */
-  async stream(socket: Socket, linkType: number, begin: () => void): Promise<void> {
+  /**
+   * Writes frames from now on to a socket. A slow reader loses frames and delays nothing; `tellsLosses`: records without bytes tell it
+   * how many.
+   */
+  async stream(socket: Socket, linkType: number, begin: () => void, tellsLosses = false): Promise<void> {
     begin()
     socket.write(pcapHeader(linkType))
-    this.#streams.add(socket)
+    const losses = { areTold: tellsLosses, untold: 0, missed: this.#count().missed }
+    this.#streams.set(socket, losses)
+    // It has caught up: more frames may not come for long.
+    socket.on('drain', () => {
+      if (this.#streams.has(socket)) this.#tell(socket, losses)
+    })
     socket.on('close', () => {
       this.#streams.delete(socket)
       void this.#adjust()
@@ -102,7 +120,10 @@ export class Recorder {
   async close(): Promise<void> {
     await this.#settle()
     await this.stop()
-    for (const socket of this.#streams) socket.end()
+    for (const [socket, losses] of this.#streams) {
+      this.#tell(socket, losses)
+      socket.end()
+    }
     this.#streams.clear()
     await this.#adjust()
   }
@@ -127,13 +148,29 @@ export class Recorder {
 
   async #storeBatch(slots: CaptureSlots, taken: readonly { slot: number; length: number }[]): Promise<void> {
     const pieces = taken.map(({ slot, length }) => slots.read(slot, length))
-    for (const socket of this.#streams) {
+    let dropped: number | undefined
+    for (const [socket, losses] of this.#streams) {
       // Complete records or none, so that the stream stays valid.
-      if (socket.writableLength <= maxLag) for (const piece of pieces) socket.write(Uint8Array.from(piece))
+      if (socket.writableLength > maxLag) {
+        losses.untold += dropped ??= pieces.reduce((sum, piece) => sum + recordsIn(piece), 0)
+        continue
+      }
+      this.#tell(socket, losses)
+      for (const piece of pieces) socket.write(Uint8Array.from(piece))
     }
     await this.#store(pieces)
     for (const { slot } of taken) slots.free(slot)
     this.#storedCount += taken.length
+  }
+
+  #tell(socket: Socket, losses: Losses): void {
+    if (!losses.areTold) return
+    const { missed } = this.#count()
+    const lost = losses.untold + missed - losses.missed
+    if (lost === 0) return
+    socket.write(lossRecord(lost))
+    losses.untold = 0
+    losses.missed = missed
   }
 
   async #store(pieces: readonly Uint8Array[]): Promise<void> {
@@ -185,6 +222,14 @@ export class Recorder {
     const get = (place: number) => this.#counters.get(this.#row, place)
     return { frames: get(at.captured), missed: get(at.captureMissed) }
   }
+}
+
+/** How many records are in a piece of pcap. */
+function recordsIn(piece: Uint8Array): number {
+  const view = new DataView(piece.buffer, piece.byteOffset, piece.byteLength)
+  let count = 0
+  for (let at = 0; at < piece.length; at += 16 + view.getUint32(at + 8, true)) count += 1
+  return count
 }
 
 /** Resolves when the socket is writable again or closed. */
