@@ -334,6 +334,22 @@ default. Secrets are masked. It takes the flags of "patchbay serve", and shows t
     flags: asking,
     run: async (input) => (await import('./cli/version.ts')).versionCommand(input),
   }),
+  completion: command({
+    group: 'program',
+    summary: 'the completion of commands and names for a shell',
+    text: `Prints a script for a shell, which then completes commands, flags, files, and the names of labs, nodes and links of the
+service. In bash: source <(patchbay completion bash)`,
+    args: [{ name: 'SHELL', about: 'the shell', choices: ['bash', 'zsh', 'fish'] }],
+    run: async ({ args: [shell = ''] }) => (await import('./cli/completion.ts')).completion(shell),
+  }),
+  complete: command({
+    group: 'program',
+    hidden: true,
+    summary: 'what may stand in the place of the last word',
+    text: 'Prints what a shell may offer for the last word, one a line. The scripts of "patchbay completion" ask it.',
+    args: [{ name: 'WORD', about: 'the words after patchbay', optional: true, many: true }],
+    run: async ({ args }) => (await import('./cli/completion.ts')).complete(args, commands),
+  }),
   help: command({
     group: 'program',
     summary: 'the same as COMMAND --help',

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -74,6 +74,20 @@ export class CommandLine {
         (_, out, err) => resolve({ code: child.exitCode, out, err }),
       )
       child.stdin?.end(input)
+    })
+  }
+
+  /** Runs a script by a shell that has `patchbay` as a command. */
+  async inShell(shell: string, script: string): Promise<Printed> {
+    const bin = join(this.home, 'bin')
+    await mkdir(bin, { recursive: true })
+    const program = `#!/bin/sh\nexec "${process.execPath}" "${bundledProgram()}" "$@"\n`
+    await writeFile(join(bin, 'patchbay'), program, { mode: 0o755 })
+    const env = { ...this.#env, PATH: `${bin}:${this.#env.PATH}` }
+    return new Promise((resolve) => {
+      const child = execFile(shell, ['-c', script], { env, cwd: this.home, timeout: hangMs }, (_, out, err) =>
+        resolve({ code: child.exitCode, out, err }),
+      )
     })
   }
 

@@ -16,6 +16,10 @@ export function settingFlags(): string {
   return `${flagsIntro}\n${rows.map(([left, right]) => `  ${left}\n        ${right}\n`).join('')}`
 }
 
+/** The flags as words that a shell may offer. */
+export const settingWords = (): { word: string; about: string }[] =>
+  settingKeys.map((key) => ({ word: `--${flagOf(key)}`, about: String(key.schema.description) }))
+
 function usage(key: SettingKey): string {
   const flag = flagOf(key)
   switch (key.schema[Kind]) {

@@ -1,0 +1,81 @@
+import type { LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import { clientOf } from './client.ts'
+import type { Completion } from './command.ts'
+import type { Candidate, Names } from './completion.ts'
+import { endsText, linksOf, nodesOf, stateOf } from './targets.ts'
+
+/** A person waits at a key: a service that has not answered by then offers nothing, ms. */
+const waitMs = 1000
+const maxNames = 2000
+
+/** The names of the service that the command would ask; none when there is none, or when it does not answer in time. */
+export const namesOfService: Names = async (what, word, server) => {
+  const signal = AbortSignal.timeout(waitMs)
+  try {
+    const client = await clientOf({ server })
+    const found = await lists[what]?.(client, word, signal)
+    // A name with a line break or a tab would be several words to a shell.
+    return (found ?? []).filter((it) => !/\p{Cc}/u.test(it.word)).slice(0, maxNames)
+  } catch {
+    return []
+  }
+}
+
+type List = (client: Patchbay, word: string, signal: AbortSignal) => Promise<readonly Candidate[]>
+
+const labs: List = async (client, _, signal) =>
+  (await client.call('GET /v2/projects', { signal })).map(({ name, status }) => ({
+    word: name,
+    about: status === 'closed' ? 'closed' : 'lab',
+  }))
+
+/** Labs until the word has a slash, then what is in that lab. */
+const inLab =
+  (list: (lab: LabProject, asked: { client: Patchbay; signal: AbortSignal }) => Promise<readonly Candidate[]>): List =>
+  async (client, word, signal) => {
+    const slash = word.indexOf('/')
+    if (slash === -1) return (await labs(client, word, signal)).map((it) => ({ ...it, word: `${it.word}/` }))
+    const name = word.slice(0, slash)
+    const lab = await client.call('GET /v2/projects/{project_id}', { params: { project_id: name }, signal })
+    return (await list(lab, { client, signal })).map((it) => ({ ...it, word: `${name}/${it.word}` }))
+  }
+
+const emulators = ['iou', 'dynamips', 'machine-emulator'] as const
+
+const lists: Partial<Readonly<Record<Completion, List>>> = {
+  lab: labs,
+  node: inLab(async (lab, asked) =>
+    (await nodesOf(lab, asked)).map((node) => ({ word: node.name, about: `${node.node_type}, ${stateOf(node)}` })),
+  ),
+  link: inLab(async (lab, asked) => {
+    const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+    return links.flatMap((link) => {
+      const ends = endsText(link, nodes)
+      const words = link.name == null ? ends.split(' -- ') : [link.name]
+      return words.map((word) => ({ word, about: `${ends}, ${link.suspend ? 'suspended' : (link.verdict ?? 'link')}` }))
+    })
+  }),
+  snapshot: inLab(async ({ project_id }, { client, signal }) =>
+    (await client.call('GET /v2/projects/{project_id}/snapshots', { params: { project_id }, signal })).map(
+      ({ name }) => ({ word: name, about: 'snapshot' }),
+    ),
+  ),
+  compute: async (client, _, signal) =>
+    (await client.call('GET /v2/computes', { signal })).map(({ compute_id, name }) => ({
+      word: compute_id,
+      about: name,
+    })),
+  image: async (client, _, signal) =>
+    (
+      await Promise.all(
+        emulators.map(async (emulator) =>
+          (
+            await client.call(`GET /v2/compute/${emulator}/images`, { signal })
+          ).map(({ filename }) => ({
+            word: filename,
+            about: emulator,
+          })),
+        ),
+      )
+    ).flat(),
+}

@@ -1,0 +1,116 @@
+import { beforeAll, expect, test } from 'vitest'
+import { candidatesFor } from '../../../runtime/node/cli/completion.ts'
+import { commands } from '../../../runtime/node/commands.ts'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+/** What is offered for the last word, where the service has a lab of two nodes. */
+async function offered(line: string): Promise<string[]> {
+  const words = line.split(' ')
+  const { words: found, files } = await candidatesFor(words, commands, async (what, word, server) => {
+    const names = { lab: ['wan'], node: word.includes('/') ? ['wan/R1', 'wan/R2'] : ['wan/'], link: ['wan/'] }
+    if (server === 'http://away') return [{ word: 'away', about: '' }]
+    return (names[what as keyof typeof names] ?? []).map((it) => ({ word: it, about: '' }))
+  })
+  return [...found.map(({ word }) => word), ...(files ? [':files'] : [])]
+}
+
+test.each([
+  ['in', ['inspect']],
+  ['service st', ['status', 'start', 'stop']],
+  ['inspect w', ['wan']],
+  ['inspect wan/', ['wan/R1', 'wan/R2']],
+  ['console w', ['wan/']],
+  ['start wan/R1 wan/R', ['wan/R1', 'wan/R2']],
+  ['exec wan/R1 ', []],
+  ['up ', [':files']],
+  ['down ', ['wan', ':files']],
+  ['up --dr', ['--dry-run']],
+  ['up --dry-run --dr', []],
+  ['up --var a=1 --va', ['--var']],
+  ['capture -w ', [':files']],
+  ['capture -w out.pcap w', ['wan/']],
+  ['capture --link-type ', ['hdlc', 'ppp']],
+  ['capture --link-type=p', ['--link-type=ppp']],
+  ['inspect --server http://away a', ['away']],
+  ['inspect --json -- w', ['wan']],
+  ['help conf', ['config']],
+  ['serve --conso', expect.arrayContaining(['--console-host'])],
+  ['nonsense ', []],
+  ['nonsense x ', []],
+])('after "patchbay %s" a shell offers %j', async (line, words) => {
+  expect(await offered(line)).toEqual(words)
+})
+
+test('the first word is any command that is listed', async () => {
+  const words = await offered('')
+  expect(words).toEqual(expect.arrayContaining(['up', 'service', 'completion', '--help']))
+  expect(words).not.toContain('complete')
+  expect(new Set(words).size).toBe(words.length)
+})
+
+let service: TestService
+
+beforeAll(async () => {
+  service = await TestService.startForAll({ 'pc.engine': 'embedded' })
+  return () => service.close()
+})
+
+/** What bash offers at the end of a line. */
+async function byBash(patchbay: CommandLine, line: string): Promise<string[]> {
+  const { code, out, err } = await patchbay.inShell(
+    'bash',
+    `source <(patchbay completion bash)
+     COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
+     COMP_LINE='${line}' COMP_POINT=${line.length}
+     _patchbay
+     printf '%s\\n' "\${COMPREPLY[@]}"`,
+  )
+  expect({ code, err }).toEqual({ code: 0, err: '' })
+  return out.trimEnd().split('\n')
+}
+
+test('bash completes names of the service, files and flags', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file(
+    'named.lab.yaml',
+    `lab: named
+nodes: { R1: { kind: pc }, R2: { kind: pc }, "R 3": { kind: pc }, R4: { kind: pc } }
+links: [{ name: core, ends: [R1, R2] }, [R 3, R4]]`,
+  )
+  await patchbay.run(['apply'])
+  expect(await byBash(patchbay, 'patchbay insp')).toEqual(['inspect'])
+  expect(await byBash(patchbay, 'patchbay console na')).toEqual(['named/'])
+  expect(await byBash(patchbay, 'patchbay console named/R')).toEqual(
+    expect.arrayContaining(['named/R1', 'named/R2', String.raw`named/R\ 3`, 'named/R4']),
+  )
+  expect(await byBash(patchbay, 'patchbay link named/')).toEqual([
+    'named/core',
+    String.raw`named/R\ 3:e0`,
+    'named/R4:e0',
+  ])
+  // Bash replaces what follows the colon alone.
+  expect(await byBash(patchbay, 'patchbay link named/R4:')).toEqual(['e0'])
+  expect(await byBash(patchbay, 'patchbay up nam')).toEqual(['named.lab.yaml'])
+  expect(await byBash(patchbay, 'patchbay up --dry')).toEqual(['--dry-run'])
+})
+
+test('without a service, or with one that does not answer, no names are offered and nothing is said', async () => {
+  const alone = await CommandLine.of()
+  expect(await byBash(alone, 'patchbay inspect ')).toEqual([''])
+  const away = await CommandLine.of({ server: 'http://127.0.0.1:9' })
+  expect(await byBash(away, 'patchbay inspect ')).toEqual([''])
+  expect(await byBash(away, 'patchbay down na')).toEqual([''])
+})
+
+test.each(['bash', 'zsh', 'fish'])('there is a script for %s', async (shell) => {
+  const patchbay = await CommandLine.of()
+  const { code, out } = await patchbay.run(['completion', shell])
+  expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('complete -- ') })
+  // Where the shell is there, it checks its script.
+  const checked = await patchbay.inShell(
+    'bash',
+    `command -v ${shell} > /dev/null || exit 0; patchbay completion ${shell} | ${shell} -n`,
+  )
+  expect(checked).toMatchObject({ code: 0, err: '' })
+})
