@@ -110,6 +110,38 @@ export const exporting = {
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
+export const imagePushing = {
+  kind: { value: 'KIND', about: 'the kind of node that it is for; default: by its content' },
+  name: { value: 'NAME', about: 'its name on the service; default: that of FILE' },
+  force: { about: 'replace an image of this name that has another content' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const imageRemoving = {
+  kind: { value: 'KIND', about: 'only images of this kind of node' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const computeAdding = {
+  name: { value: 'NAME', about: 'its name; default: its address' },
+  id: { value: 'ID', about: 'its id; default: a new one' },
+  user: { value: 'USER', about: 'the user there; the password is asked for, or read from standard input' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const tokenCreating = {
+  role: {
+    value: 'ROLE',
+    about: 'read: view; operate (default): run labs; admin: also computes and tokens',
+    choices: ['read', 'operate', 'admin'],
+  },
+  lab: { value: 'LAB', about: 'only for this lab, its id, or a prefix such as "class-*"', many: true, complete: 'lab' },
+  expires: { value: 'TIME', about: 'how long it is valid, such as 8h or 30d; default: without end' },
+  join: { about: 'a token with which a compute joins the fleet, in place of one for a client' },
+  compute: { value: 'ID', about: 'with --join: the only compute that may use it' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const saving = {
   ...labFiling,
   configs: { about: 'save configurations, too: in the file, in the files that it names, or as configs/NODE.cfg' },

@@ -8,8 +8,7 @@ import type { CommandInput, showing } from './command.ts'
 import { configurationDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
-
-const maxTokenCharacters = 4096
+import { secretInput } from './secret-input.ts'
 
 /** `patchbay login [URL]`: keeps a service and its token for all commands, after the service has let the token in. */
 export async function login({ args: [word], signal }: CommandInput<typeof showing>): Promise<Outcome> {
@@ -74,31 +73,10 @@ async function letsIn(client: Patchbay, signal: AbortSignal): Promise<boolean> {
   }
 }
 
-/** The token that the user types, or that comes on standard input. An argument would be shown by `ps`. */
 async function tokenFor(server: string): Promise<string> {
-  const given = process.stdin.isTTY === true ? await typed(server) : await firstLine()
-  const token = given.trim()
-  if (token === '') throw wrongArguments('expected a token on standard input, got none')
+  const token = await secretInput(`Token of ${server}`, 'a token')
   // RFC 6750 2.1: the characters of a Bearer token.
-  if (token.length > maxTokenCharacters || !/^[\w.~+/-]+=*$/.test(token))
-    throw wrongArguments(
-      `expected a token on standard input: up to ${maxTokenCharacters} letters, digits and -._~+/, then =; nothing was sent`,
-    )
+  if (!/^[\w.~+/-]+=*$/.test(token))
+    throw wrongArguments('expected a token on standard input: letters, digits and -._~+/, then =; nothing was sent')
   return token
-}
-
-async function typed(server: string): Promise<string> {
-  const { isCancel, password } = await import('@clack/prompts')
-  const answer = await password({ message: `Token of ${server}`, output: process.stderr })
-  if (isCancel(answer)) throw new CommandError(exits.interrupted, 'nothing was kept')
-  return answer
-}
-
-async function firstLine(): Promise<string> {
-  let text = ''
-  for await (const piece of process.stdin.setEncoding('utf8')) {
-    text += piece
-    if (text.includes('\n') || text.length > maxTokenCharacters) break
-  }
-  return text.split('\n', 1)[0] ?? ''
 }

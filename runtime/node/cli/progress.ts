@@ -1,4 +1,5 @@
 import type { Options, SingleBar } from 'cli-progress'
+import { bytesText } from './bytes.ts'
 
 /** Shows how far long work is: on a terminal as a line that changes, else as a line for each change. */
 export interface Progress {
@@ -13,11 +14,22 @@ export const noProgress: Progress = { at() {}, end() {} }
 /** Work that is over before this shows nothing on a terminal, ms. */
 const silentMs = 150
 
-/** The progress of some work, such as `Starting wan-edge`. With `--json` it is shown as JSON lines on standard error. */
-export async function progressOf(title: string, { json }: { readonly json: boolean }): Promise<Progress> {
-  if (json) return lines((done, total, what) => JSON.stringify({ progress: title, done, total, what }))
-  if (process.stderr.isTTY !== true)
-    return lines((done, total, what) => `${title}: ${done} of ${total} ${what}`.trimEnd())
+/**
+ * The progress of some work, such as `Starting wan-edge`. With `--json` it is shown as JSON lines on standard error. `unit`: what is
+ * counted; of bytes, lines are for each tenth.
+ */
+export async function progressOf(
+  title: string,
+  { json, unit }: { readonly json: boolean; readonly unit?: 'bytes' },
+): Promise<Progress> {
+  const isBytes = unit === 'bytes'
+  if (json || process.stderr.isTTY !== true) {
+    const text = (done: number, total: number, what: string) => {
+      if (json) return JSON.stringify({ progress: title, done, total, what })
+      return `${title}: ${isBytes ? `${bytesText(done)} of ${bytesText(total)}` : `${done} of ${total} ${what}`}`.trimEnd()
+    }
+    return isBytes ? tenths(lines(text)) : lines(text)
+  }
   const began = Date.now()
   let bar: SingleBar | undefined
   const { SingleBar: Bar } = (await import('cli-progress')).default
@@ -25,11 +37,11 @@ export async function progressOf(title: string, { json }: { readonly json: boole
     at(done, total, what = '') {
       if (bar === undefined) {
         if (Date.now() - began < silentMs) return
-        bar = new Bar(options)
-        bar.start(total, done, { title, what })
+        bar = new Bar({ ...options, ...(isBytes && byteOptions) })
+        bar.start(total, done, { title, what, part: '' })
       }
       bar.setTotal(total)
-      bar.update(done, { what })
+      bar.update(done, { what, part: isBytes ? `${bytesText(done)} of ${bytesText(total)}` : '' })
     },
     end() {
       bar?.stop()
@@ -48,6 +60,21 @@ const options: Options = {
   stopOnComplete: false,
   // A signal ends the command in its own way.
   gracefulExit: false,
+}
+
+const byteOptions: Options = { format: '{title} {bar} {percentage}% {part} {eta_formatted}' }
+
+/** Passes on the first progress of each tenth of the work. */
+function tenths(progress: Progress): Progress {
+  let last = -1
+  return {
+    at(done, total, what) {
+      const tenth = Math.floor((10 * done) / total)
+      if (tenth > last) progress.at(done, total, what)
+      last = Math.max(last, tenth)
+    },
+    end: () => progress.end(),
+  }
 }
 
 function lines(text: (done: number, total: number, what: string) => string): Progress {

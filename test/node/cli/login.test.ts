@@ -36,7 +36,7 @@ test('a token that is not let in is not kept, and what was kept before stays', a
   const wrong = [
     [['login', service.url], 'another-token', 5, 'does not let this token in; nothing was kept'],
     [['login', service.url], '', 64, 'expected a token on standard input, got none'],
-    [['login', service.url], 'a token', 64, 'expected a token on standard input: '],
+    [['login', service.url], 'a token', 64, 'expected a token on standard input: letters'],
     [['login', 'http://127.0.0.1:1'], token, 5, 'cannot be reached'],
     [['login', 'ftp://127.0.0.1'], token, 64, 'URL: expected an address such as'],
     [['login', service.url, '--token', token], '', 64, 'unknown flag --token'],

@@ -1,0 +1,107 @@
+import type { Compute, Patchbay } from '../../../src/client/patchbay.ts'
+import { nearest } from '../../../src/http/nearest-word.ts'
+import { clientOf } from './client.ts'
+import type { asking, CommandInput } from './command.ts'
+import type { computeAdding } from './command-flags.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+import { secretInput } from './secret-input.ts'
+
+type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
+
+/** `patchbay computes ls`: the machines of the fleet. */
+export async function computesLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const client = await clientOf(flags)
+  const computes = await client.call('GET /v2/computes', { signal })
+  return {
+    json: { server: client.server, computes },
+    async text() {
+      const { shown, tableOf } = await import('./table.ts')
+      const rows = computes.map((it) => [
+        it.name,
+        it.compute_id,
+        it.connected ? (it.accepts_projects ? 'ready' : 'takes no labs') : 'not connected',
+        percentText(it.cpu_usage_percent),
+        percentText(it.memory_usage_percent),
+        it.capabilities.version ?? '-',
+      ])
+      const errors = computes.filter((it) => it.last_error !== null).map((it) => `${it.name}: ${it.last_error}`)
+      const table = tableOf(['COMPUTE', 'ID', 'STATE', 'CPU', 'MEMORY', 'VERSION'], rows)
+      return [table, ...(errors.length > 0 ? ['', ...errors.map(shown)] : [])].join('\n')
+    },
+  }
+}
+
+const percentText = (percent: number | null): string => (percent === null ? '-' : `${Math.round(percent)}%`)
+
+/** `patchbay computes add URL`: registers a compute. */
+export async function computesAdd({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof computeAdding>): Promise<Outcome> {
+  const url = URL.canParse(word) ? new URL(word) : undefined
+  if (url === undefined || !/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.username !== '')
+    throw wrongArguments(
+      `URL: expected an address such as http://10.0.0.7:3080, got ${JSON.stringify(word)}`,
+      'a user is named by --user, and the password is asked for',
+    )
+  const protocol = url.protocol === 'https:' ? 'https' : 'http'
+  const client = await clientOf(flags)
+  const password =
+    flags.user === undefined ? undefined : await secretInput(`Password of ${flags.user} at ${url.origin}`, 'a password')
+  const compute = await client.call('POST /v2/computes', {
+    body: {
+      ...{ protocol, host: url.hostname, port: Number(url.port || (protocol === 'https' ? 443 : 80)) },
+      ...(flags.id !== undefined && { compute_id: flags.id }),
+      ...(flags.name !== undefined && { name: flags.name }),
+      ...(flags.user !== undefined && { user: flags.user, password: password ?? null }),
+    },
+    signal,
+  })
+  return {
+    json: { compute },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(
+        compute.connected
+          ? `Added ${compute.name}, which is connected (version ${compute.capabilities.version})`
+          : `Added ${compute.name}, which is not connected yet: ${compute.last_error ?? 'it was not tried'}`,
+      )
+    },
+  }
+}
+
+/** `patchbay computes rm COMPUTE...`: removes computes from the fleet. */
+export async function computesRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const found = await computesNamed(args, asked)
+  for (const { compute_id } of found)
+    await asked.client.call('DELETE /v2/computes/{compute_id}', { params: { compute_id }, signal })
+  return {
+    json: { removed: found.map(({ compute_id, name }) => ({ compute_id, name })) },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`Removed ${found.map(({ name }) => name).join(', ')}; the nodes there run on`)
+    },
+  }
+}
+
+/** The computes that words name, by id or name. CommandError 1. */
+async function computesNamed(words: readonly string[], { client, signal }: Asked): Promise<Compute[]> {
+  const all = await client.call('GET /v2/computes', { signal })
+  return words.map((word) => {
+    const found = all.find((it) => it.compute_id === word) ?? all.find((it) => it.name === word)
+    if (found !== undefined) return found
+    const guess = nearest(
+      word,
+      all.flatMap(({ compute_id, name }) => [compute_id, name]),
+    )
+    throw new CommandError(exits.failed, [
+      {
+        message: `there is no compute ${JSON.stringify(word)} on ${client.server}`,
+        hint: guess === undefined ? '"patchbay computes ls" lists them' : `did you mean ${guess}?`,
+      },
+    ])
+  })
+}

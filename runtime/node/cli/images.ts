@@ -1,0 +1,262 @@
+import { createHash } from 'node:crypto'
+import { createReadStream, openAsBlob } from 'node:fs'
+import { stat } from 'node:fs/promises'
+import { basename } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Image, Patchbay } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { nearest } from '../../../src/http/nearest-word.ts'
+import { type ImageKindName, imageKinds } from '../../../src/model/image.ts'
+import { hostKinds } from '../kinds/index.ts'
+import { begins } from '../storage/file-head.ts'
+import { reasonOf } from '../system/error-reason.ts'
+import { bytesText } from './bytes.ts'
+import { clientOf } from './client.ts'
+import type { asking, CommandInput } from './command.ts'
+import type { imagePushing, imageRemoving } from './command-flags.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+import { type Progress, progressOf } from './progress.ts'
+
+type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
+interface KindImage extends Image {
+  readonly kind: ImageKindName
+}
+
+/** A part of an upload, bytes: also what a gateway on a Worker takes in one request. */
+const partBytes = 16 << 20
+/** Times between tries after a lost connection, ms. */
+const pausesMs = [500, 1000, 2000, 5000, 10_000]
+
+/** `patchbay images ls`: the images of a service. */
+export async function imagesLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const images = await imagesOf(asked)
+  return {
+    json: { server: asked.client.server, images },
+    async text() {
+      if (images.length === 0) return `No images on ${asked.client.server}; "patchbay images push FILE" brings one`
+      const { tableOf } = await import('./table.ts')
+      const rows = images.map((it) => [it.path, it.kind, bytesText(it.filesize), (it.sha256 ?? '-').slice(0, 12)])
+      return tableOf(['IMAGE', 'KIND', 'SIZE', 'SHA256'], rows)
+    },
+  }
+}
+
+/** `patchbay images push FILE...`: brings images to a service; goes on where an earlier push ended. */
+export async function imagesPush({ args, flags, signal }: CommandInput<typeof imagePushing>): Promise<Outcome> {
+  if (flags.name !== undefined && args.length > 1) throw wrongArguments('--name is for one FILE')
+  const asked = { client: await clientOf(flags), signal }
+  // All files are looked at before one is sent.
+  const files = []
+  for (const file of args) files.push(await fileOf(file, flags))
+  const known = await imagesOf(asked)
+  const pushed: Pushed[] = []
+  for (const file of files) pushed.push(await push(file, { ...asked, flags, known }))
+  return {
+    json: { images: pushed },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return pushed
+        .map(({ image, kind, bytes, sent }) =>
+          shown(
+            sent === 0
+              ? `${image}: the service has it already`
+              : `${image}: pushed ${bytesText(bytes)} for nodes of the kind ${kind}`,
+          ),
+        )
+        .join('\n')
+    },
+  }
+}
+
+/** `patchbay images rm IMAGE...`: deletes images. */
+export async function imagesRm({ args, flags, signal }: CommandInput<typeof imageRemoving>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const kind = kindNamed(flags.kind)
+  const images = (await imagesOf(asked)).filter((it) => kind === undefined || it.kind === kind)
+  const found = args.map((word) => {
+    const fits = images.filter(({ path }) => path === word)
+    const [one, ...others] = fits
+    if (others.length > 0)
+      throw wrongArguments(
+        `${word}: there are images of this name of the kinds ${fits.map((it) => it.kind).join(', ')}`,
+        '--kind names one',
+      )
+    if (one !== undefined) return one
+    const guess = nearest(
+      word,
+      images.map(({ path }) => path),
+    )
+    throw new CommandError(exits.failed, [
+      {
+        message: `there is no image ${JSON.stringify(word)} on ${asked.client.server}`,
+        hint: guess === undefined ? '"patchbay images ls" lists them' : `did you mean ${guess}?`,
+      },
+    ])
+  })
+  for (const { kind, path } of found)
+    await asked.client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, signal })
+  return {
+    json: { deleted: found },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`Deleted ${found.map(({ path }) => path).join(', ')}`)
+    },
+  }
+}
+
+/** The images of all kinds, by name. */
+async function imagesOf({ client, signal }: Asked): Promise<KindImage[]> {
+  const lists = await Promise.all(
+    imageKinds.map(async (kind) =>
+      (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((it): KindImage => ({ ...it, kind })),
+    ),
+  )
+  return lists.flat().sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+interface Pushed {
+  readonly image: string
+  readonly kind: ImageKindName
+  /** Bytes. */
+  readonly bytes: number
+  readonly sha256: string
+  /** Bytes that were sent now; 0: the service had the image. */
+  readonly sent: number
+}
+
+interface ImageFile {
+  readonly file: string
+  readonly name: string
+  readonly kind: ImageKindName
+  readonly size: number
+}
+
+/** A file that is to be pushed. CommandError 3 for what is no image, 64 without its kind. */
+async function fileOf(
+  file: string,
+  { kind, name = basename(file) }: { readonly kind: string | undefined; readonly name: string | undefined },
+): Promise<ImageFile> {
+  const refused = (reason: string) => new CommandError(exits.wrong, `${file}: ${reason}`)
+  const found = await stat(file).catch((error) => {
+    throw refused(reasonOf(error))
+  })
+  if (!found.isFile()) throw refused(found.isDirectory() ? 'it is a directory, not a file' : 'it is no regular file')
+  if (found.size === 0) throw refused('it is empty')
+  const guess = kindNamed(kind) ?? (await kindOf(file))
+  if (guess === undefined)
+    throw wrongArguments(
+      `${file}: its kind is not known by its name and its content`,
+      `--kind names it: ${imageKinds.join(', ')}`,
+    )
+  return { file, name, kind: guess, size: found.size }
+}
+
+/** The kind that a user names. CommandError 64. */
+function kindNamed(word: string | undefined): ImageKindName | undefined {
+  const kind = imageKinds.find((it) => it === word)
+  if (word !== undefined && kind === undefined)
+    throw wrongArguments(`--kind: expected one of ${imageKinds.join(', ')}, got ${JSON.stringify(word)}`)
+  return kind
+}
+
+/** Names of disks and CDs whose first bytes say nothing. */
+const diskNames = /\.(qcow2?|img|iso|vmdk|vdi|raw|vhdx?|fd)$/i
+/** The first bytes of qcow2, VMDK and VDI. */
+const diskMagics = ['QFI\xfb', 'KDMV', '<<< ']
+
+/** The kind of which the service would list an image; undefined: not known. */
+async function kindOf(file: string): Promise<ImageKindName | undefined> {
+  const isOf = async (kind: ImageKindName): Promise<boolean> =>
+    (await hostKinds.find(({ descriptor }) => descriptor.name === kind)?.isImage?.(file)) === true
+  if (await isOf('dynamips')) return 'dynamips'
+  if (await isOf('iou')) return 'iou'
+  const isDisk = await begins(file, (head) => diskMagics.includes(head.toString('latin1', 0, 4)))
+  return (isDisk || diskNames.test(file)) && (await isOf('machine-emulator')) ? 'machine-emulator' : undefined
+}
+
+async function push(
+  { file, name, kind, size }: ImageFile,
+  {
+    client,
+    signal,
+    flags,
+    known,
+  }: Asked & { readonly flags: { readonly json: boolean; readonly force: boolean }; readonly known: KindImage[] },
+): Promise<Pushed> {
+  const reading = await progressOf(`Reading ${name}`, { ...flags, unit: 'bytes' })
+  const digest = await digestOf(file, size, reading, signal)
+  const sha256 = digest.toString('hex')
+  const done = { image: name, kind, bytes: size, sha256 }
+  const there = known.find((it) => it.kind === kind && it.path === name)
+  if (there?.sha256 === sha256) return { ...done, sent: 0 }
+  if (there !== undefined && !flags.force)
+    throw new CommandError(exits.failed, [
+      {
+        message: `${name} is there already, with another content; nodes may need it`,
+        hint: '--force replaces it, --name NAME pushes it beside',
+      },
+    ])
+  const progress = await progressOf(`Pushing ${name}`, { ...flags, unit: 'bytes' })
+  const part = `POST /v2/compute/${kind}/images/{filename}` as const
+  const params = { filename: name }
+  const content = await openAsBlob(file)
+  /** Sends a part, or asks what is there; resolves with the number of bytes that are stored. */
+  const send = async (first: number | undefined): Promise<number> => {
+    const last = first === undefined ? undefined : Math.min(first + partBytes, size) - 1
+    const range = first === undefined ? '*' : `${first}-${last}`
+    const answer = await client.answer(part, {
+      ...{ params, signal, accepts: [308] },
+      body: first === undefined || last === undefined ? new Blob([]) : content.slice(first, last + 1),
+      headers: {
+        'content-range': `bytes ${range}/${size}`,
+        'repr-digest': `sha-256=:${digest.toString('base64')}:`,
+      },
+    })
+    await answer.body?.cancel()
+    if (answer.status !== 308) return size
+    return Number(/^bytes=0-(\d+)$/.exec(answer.headers.get('range') ?? '')?.[1] ?? -1) + 1
+  }
+  try {
+    const begin = await send(undefined)
+    for (let stored = begin; stored < size; ) {
+      progress.at(stored, size)
+      const first = stored
+      stored = await lasting((isAgain) => (isAgain ? send(undefined) : send(first)), signal)
+    }
+    return { ...done, sent: size - begin }
+  } finally {
+    progress.end()
+  }
+}
+
+/** Repeats an operation after a lost connection. */
+async function lasting(run: (isAgain: boolean) => Promise<number>, signal: AbortSignal): Promise<number> {
+  for (const [index, pauseMs] of [...pausesMs, undefined].entries())
+    try {
+      return await run(index > 0)
+    } catch (error) {
+      if (!(error instanceof PatchbayError) || error.status !== 0 || pauseMs === undefined) throw error
+      await sleep(pauseMs, undefined, { signal })
+    }
+  throw new Error('unreachable')
+}
+
+async function digestOf(file: string, size: number, progress: Progress, signal: AbortSignal): Promise<Buffer> {
+  const hash = createHash('sha256')
+  let read = 0
+  try {
+    for await (const piece of createReadStream(file, { highWaterMark: 1 << 20, signal })) {
+      hash.update(piece as Buffer)
+      read += (piece as Buffer).length
+      progress.at(read, size)
+    }
+  } catch (error) {
+    signal.throwIfAborted()
+    throw new CommandError(exits.wrong, `${file}: ${reasonOf(error)}`, { cause: error })
+  } finally {
+    progress.end()
+  }
+  return hash.digest()
+}

@@ -1,0 +1,105 @@
+import type { AccessToken } from '../../../src/client/patchbay.ts'
+import { nearest } from '../../../src/http/nearest-word.ts'
+import { clientOf } from './client.ts'
+import type { asking, CommandInput } from './command.ts'
+import type { tokenCreating } from './command-flags.ts'
+import { secondsOf } from './counts.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
+import type { Outcome } from './outcome.ts'
+import { timeText } from './times.ts'
+
+/** `patchbay tokens ls`: the tokens of a service, without their secrets. */
+export async function tokensLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const client = await clientOf(flags)
+  const tokens = await client.call('GET /v2/tokens', { signal })
+  return {
+    json: { server: client.server, tokens },
+    async text() {
+      if (tokens.length === 0) return `No tokens on ${client.server}; "patchbay tokens create NAME" makes one`
+      const { tableOf } = await import('./table.ts')
+      const rows = tokens.map((it) => [it.name, it.token_id, rightsOf(it), endOf(it), `...${it.last_characters}`])
+      return tableOf(['TOKEN', 'ID', 'RIGHTS', 'ENDS', 'SECRET'], rows)
+    },
+  }
+}
+
+const rightsOf = ({ purpose, role, projects, compute_id }: AccessToken): string => {
+  if (purpose === 'join') return `join${compute_id === undefined ? '' : ` as ${compute_id}`}`
+  return projects === undefined ? role : `${role} of ${projects.join(', ')}`
+}
+
+const endOf = ({ expires_at }: AccessToken): string => (expires_at === null ? 'never' : timeText(expires_at))
+
+/** `patchbay tokens create NAME`: makes a token; standard output has the token alone. */
+export async function tokensCreate({
+  args: [name = ''],
+  flags,
+  signal,
+}: CommandInput<typeof tokenCreating>): Promise<Outcome> {
+  if (flags.join && (flags.role !== undefined || flags.lab.length > 0))
+    throw wrongArguments('a token to join has no role and no labs', 'leave --join out for a token of a client')
+  if (!flags.join && flags.compute !== undefined) throw wrongArguments('--compute is for --join')
+  const seconds = flags.expires === undefined ? undefined : secondsOf('--expires', flags.expires, 0)
+  const client = await clientOf(flags)
+  const { token, ...made } = await client.call('POST /v2/tokens', {
+    body: {
+      name,
+      ...(flags.join ? { purpose: 'join' } : { role: roleOf(flags.role) }),
+      ...(flags.compute !== undefined && { compute_id: flags.compute }),
+      ...(flags.lab.length > 0 && { projects: [...flags.lab] }),
+      ...(seconds !== undefined && { expires_in_s: Math.max(1, Math.round(seconds)) }),
+    },
+    signal,
+  })
+  return {
+    json: { token, ...made },
+    async text() {
+      const { shown } = await import('./table.ts')
+      const end = made.expires_at === null ? '' : `, until ${endOf(made)}`
+      process.stderr.write(
+        `${shown(`Made the token ${made.name} (${rightsOf(made)}${end}). It is not shown again:`)}\n`,
+      )
+      return shown(token)
+    },
+  }
+}
+
+const roles = ['read', 'operate', 'admin'] as const
+const roleOf = (word: string | undefined) => roles.find((it) => it === word) ?? 'operate'
+
+/** `patchbay tokens rm TOKEN...`: revokes tokens. */
+export async function tokensRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const client = await clientOf(flags)
+  const all = await client.call('GET /v2/tokens', { signal })
+  const found = args.map((word) => tokenNamed(word, all, client.server))
+  for (const { token_id } of found) await client.call('DELETE /v2/tokens/{token_id}', { params: { token_id }, signal })
+  return {
+    json: { revoked: found },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`Revoked ${found.map(({ name }) => name).join(', ')}`)
+    },
+  }
+}
+
+/** The token that a word names, by id or name: several may have one name. CommandError 1. */
+function tokenNamed(word: string, all: readonly AccessToken[], server: string): AccessToken {
+  const found = all.filter((it) => it.token_id === word || it.name === word)
+  const [one] = found
+  if (one !== undefined && found.length === 1) return one
+  const guess = nearest(
+    word,
+    all.map(({ name }) => name),
+  )
+  throw new CommandError(exits.failed, [
+    found.length > 1
+      ? {
+          message: `${found.length} tokens have the name ${JSON.stringify(word)}`,
+          hint: `take the id of one: ${found.map((it) => it.token_id).join(', ')}`,
+        }
+      : {
+          message: `there is no token ${JSON.stringify(word)} on ${server}`,
+          hint: guess === undefined ? '"patchbay tokens ls" lists them' : `did you mean ${guess}?`,
+        },
+  ])
+}

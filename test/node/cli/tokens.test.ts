@@ -1,0 +1,51 @@
+import { expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+test('tokens are made, used, listed and revoked', async () => {
+  const service = await TestService.start({ token: 'token-of-the-test' })
+  const admin = await CommandLine.of({ server: service.url, token: 'token-of-the-test' })
+  expect((await admin.run(['tokens', 'ls'])).out).toContain('"patchbay tokens create NAME" makes one')
+  const made = await admin.run(['tokens', 'create', 'ci', '--role', 'read', '--lab', 'class-*', '--expires', '8h'])
+  expect(made).toMatchObject({ code: 0, out: expect.stringMatching(/^[\w.~+/=-]+\n$/) })
+  expect(made.err).toMatch(/^Made the token ci \(read of class-\*, until \d{4}-.*\)\. It is not shown again:\n$/)
+  const token = made.out.trim()
+
+  const other = await CommandLine.of({ server: service.url })
+  expect(await other.run(['login'], { input: token })).toMatchObject({ code: 0 })
+  expect(await other.run(['ls'])).toMatchObject({ code: 0 })
+  expect(await other.run(['tokens', 'ls'])).toMatchObject({ code: 5 })
+  const { out } = await admin.run(['tokens', 'ls'])
+  expect(out).toMatch(/^TOKEN +ID +RIGHTS +ENDS +SECRET\nci +\S+ +read of class-\* +\d{4}-.* +\.\.\.\w{4}\n/)
+  expect(out).not.toContain(token)
+
+  await admin.run(['tokens', 'create', 'ci'])
+  expect(await admin.run(['tokens', 'rm', 'ci'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('2 tokens have the name "ci" (take the id of one: '),
+  })
+  const { tokens } = await admin.json<{ tokens: { token_id: string; role: string }[] }>(['tokens', 'ls'])
+  expect(tokens.map(({ role }) => role)).toEqual(['read', 'operate'])
+  expect(await admin.run(['tokens', 'rm', tokens[0]?.token_id ?? ''])).toMatchObject({ code: 0, out: 'Revoked ci\n' })
+  expect(await other.run(['ls'])).toMatchObject({ code: 5 })
+})
+
+test('a token to join is for computes alone, and wrong arguments are told', async () => {
+  const service = await TestService.start({ token: 'token-of-the-test' })
+  const admin = await CommandLine.of({ server: service.url, token: 'token-of-the-test' })
+  const join = await admin.json<{ token: string }>(['tokens', 'create', 'rack', '--join', '--compute', 'rack-1'])
+  expect(join).toMatchObject({ ok: true, purpose: 'join', compute_id: 'rack-1', token: expect.any(String) })
+  expect((await admin.run(['tokens', 'ls'])).out).toContain('join as rack-1')
+  const wrong = [
+    [['create', 'x', '--join', '--role', 'read'], 64, 'a token to join has no role'],
+    [['create', 'x', '--compute', 'y'], 64, '--compute is for --join'],
+    [['create', 'x', '--role', 'root'], 64, 'expected one of read, operate, admin'],
+    [['create', 'x', '--expires', 'soon'], 64, '--expires: expected a time such as'],
+    [['rm', 'rakc'], 1, 'did you mean rack?'],
+  ] as const
+  for (const [argv, code, message] of wrong)
+    expect(await admin.run(['tokens', ...argv])).toMatchObject({ code, err: expect.stringContaining(message) })
+  const open = await TestService.start()
+  const none = await CommandLine.of({ server: open.url })
+  expect(await none.run(['tokens', 'ls'])).toMatchObject({ code: 1, err: expect.stringContaining('has no tokens') })
+})
