@@ -4,6 +4,7 @@ import { Labs } from '../../src/controller/labs.ts'
 import { conflict, notFound } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { isAlwaysOn, kindOf, type NodeKindName } from '../../src/kinds/node.ts'
+import type { DirectLinkState, LinkTraffic } from '../../src/model/direct-link.ts'
 import { MemoryLabs } from './memory-labs.ts'
 
 type Members = Record<string, unknown>
@@ -118,7 +119,7 @@ export class MemoryCompute {
     return Object.assign(node, input)
   }
 
-  #link(id: string, link: Direct): Direct {
+  #link(link_id: string, link: Direct): Direct & DirectLinkState {
     for (const end of link.nodes) {
       const node = this.#node(end as unknown as Place)
       const ports = kindOf(this.#kindOf(node)).ports?.(node) ?? []
@@ -126,7 +127,7 @@ export class MemoryCompute {
         throw conflict(`${node.name} has no port ${end.adapter_number}/${end.port_number}`)
       for (const [other, { nodes }] of this.links)
         if (
-          other !== id &&
+          other !== link_id &&
           nodes.some(
             (it) =>
               JSON.stringify([it.node_id, it.adapter_number, it.port_number]) ===
@@ -135,10 +136,12 @@ export class MemoryCompute {
         )
           throw conflict('Something is attached there', { word: 'port-taken' })
     }
-    this.links.set(id, link)
-    return link
+    this.links.set(link_id, link)
+    return { ...link, link_id, verdict: 'ok', reason: null, ab: noTraffic, ba: noTraffic }
   }
 }
+
+const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
 
 /** Labs on one compute in memory. */
 export function labsInMemory(compute: MemoryCompute): Promise<Labs> {
