@@ -1243,6 +1243,8 @@ export type LabPlan = {
     name: string
     because?: string
   }[]
+  /** An earlier apply ended with the service before it was done: this one does the rest */
+  interrupted?: true
   /** The job that takes the steps */
   job_id?: string
 }

@@ -10,6 +10,12 @@ import type { LabEntries } from './store.ts'
 export interface ProjectMark {
   /** Name of the user or token that applied the file. */
   readonly by: string
+  /** Present while an apply takes its steps: after a crash the next start and the next apply do the rest. */
+  readonly begun?: {
+    readonly job_id: string
+    /** Ids of nodes that it has stopped, and starts again. */
+    readonly stopped: readonly string[]
+  }
 }
 
 /** What the lab file said of a node when it was applied last. */

@@ -138,8 +138,12 @@ export class Jobs implements JobList {
     return viewOf(this.#job(id))
   }
 
-  isBusy(projectId: string): boolean {
-    return [...this.#jobs.values()].some(({ lab, endedAt }) => lab.id === projectId && endedAt === undefined)
+  /** Whether a job of a project runs; `only`: one of this action. */
+  isBusy(projectId: string, only?: LabJob['action']): boolean {
+    return [...this.#jobs.values()].some(
+      ({ lab, endedAt, action }) =>
+        lab.id === projectId && endedAt === undefined && (only === undefined || only === action),
+    )
   }
 
   /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */

@@ -489,6 +489,7 @@ export class Labs {
         this.#tellAll(lab, 'project.opened')
       }
       await runRestored(lab, ask)
+      this.#startStopped(lab, ask)
       for (const [node, { status }] of lab.shown) if (status !== 'stopped') lab.ran.add(node)
       if (startsAll) this.#autoStart(lab, undefined, ask)
       await this.#startAfterReboot(lab, computes, ask)
@@ -507,6 +508,30 @@ export class Labs {
         event: { message: `The nodes of the project were not started: ${(error as Error).message}` },
       })
     }
+  }
+
+  /** Starts the nodes that an apply of a lab file had stopped when the service ended, and tells that there is more to do. */
+  #startStopped(lab: Lab, ask: AskCompute): void {
+    const { name, file } = lab.document.project
+    if (file?.begun === undefined) return
+    const nodes = file.begun.stopped.filter((id) => lab.shown.get(id)?.status === 'stopped')
+    const what = `An apply of the lab file of ${name} ended with the service before it was done`
+    const more = nodes.length === 0 ? '' : `, and the nodes that it had stopped (${nodes.length}) are started`
+    const message = `${what}: apply the file again to do the rest${more}`
+    this.#warn(message)
+    lab.tell({ action: 'log.warning', event: { message } })
+    if (nodes.length === 0) return
+    const { begun } = file
+    const done = async () => {
+      // What ended with the service is started by its next start.
+      if (lab.closing.signal.aborted) return
+      await lab.edit(({ project }) => {
+        const isSame = project.file?.begun?.job_id === begun.job_id
+        const changed = isSame ? { ...project, file: { ...file, begun: { ...begun, stopped: [] } } } : project
+        return { changes: new Changes().project(changed), news: () => [], result: undefined }
+      })
+    }
+    this.jobs.start(lab, { action: 'start', nodes }, ask).over.finally(done).catch(ignore('the job shows what failed'))
   }
 
   /** Starts the nodes that ran on computes whose boot id has changed. */
@@ -554,14 +579,20 @@ export class Labs {
       const lab = await this.find(id)
       await this.#requirePresent(lab, 'delete')
       this.jobs.endOf(id, 'The project was deleted', { forget: true })
-      for (const computeId of lab.document.project.computes) await ask(computeId).removeProject(id).catch(unlessGone)
-      for (const snapshot of lab.document.snapshots.keys()) await this.#store.remove(apart(snapshot))
-      await this.#store.remove(id)
-      this.#heads.delete(id)
-      await this.#directory?.remove(id)
-      if (lab.isOpen) this.#closed(lab, 'project.deleted')
-      else this.#tell({ action: 'project.deleted', event: lab.project() })
+      await this.discard(lab, ask)
     })
+  }
+
+  /** Deletes a lab that the caller has for itself (`exclusively`). Its jobs stay in the list. */
+  async discard(lab: Lab, ask: AskCompute): Promise<void> {
+    const { id, document } = lab
+    for (const computeId of document.project.computes) await ask(computeId).removeProject(id).catch(unlessGone)
+    for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
+    await this.#store.remove(id)
+    this.#heads.delete(id)
+    await this.#directory?.remove(id)
+    if (lab.isOpen) this.#closed(lab, 'project.deleted')
+    else this.#tell({ action: 'project.deleted', event: lab.project() })
   }
 
   /** Opens an open lab on a further compute. */

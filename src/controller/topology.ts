@@ -9,7 +9,14 @@ import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
 import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
 import type { LabJobStep, LabPlan, LabTopology } from '../model/lab/topology.ts'
 import { startCapture } from './captures.ts'
-import { Changes, type LinkRecord, type NodeMark, type NodeRecord, type ProjectRecord } from './document.ts'
+import {
+  Changes,
+  type LinkRecord,
+  type NodeMark,
+  type NodeRecord,
+  type ProjectMark,
+  type ProjectRecord,
+} from './document.ts'
 import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { JobState, StartedJob } from './jobs.ts'
@@ -141,10 +148,15 @@ export const shownPlan = (
   extra: [...extra],
 })
 
+/** Whether an apply has ended with the service before it was done. */
+export const isInterrupted = ({ jobs }: Pick<Labs, 'jobs'>, { id, document: { project } }: Lab): boolean =>
+  project.file?.begun !== undefined && !jobs.isBusy(id, 'apply')
+
 /** Whether an apply of the plan changes the document at all. */
 export const changesAnything = (lab: Lab, by: string, prepared: PreparedPlan): boolean =>
   prepared.plan.steps.length > 0 ||
   lab.document.project.file?.by !== by ||
+  lab.document.project.file.begun !== undefined ||
   prepared.plan.linkMarks.length > 0 ||
   marksOf(lab, prepared).length > 0
 
@@ -230,20 +242,26 @@ function basesOf(want: DesiredNode, record: NodeRecord, now: Readonly<Record<str
 export interface ApplyInput {
   readonly prepared: PreparedPlan
   readonly by: string
+  /** The project was made for it: a failure deletes the project again. */
+  readonly isNew?: boolean
 }
 
 /**
  * Takes the steps of a plan, as a job. A step that fails, and a cancel, takes back what was done, the last first: nothing is left half-done. After
- * a crash of the service in between, the next apply of the same file does the rest.
+ * a crash of the service in between, its next start starts the nodes that were stopped, and the next apply of the same file does the rest.
  */
-export function applyPlan(labs: Labs, lab: Lab, { prepared, by }: ApplyInput, ask: AskCompute): StartedJob {
-  const run = new Run(labs, lab, prepared, by, ask)
+export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, ask: AskCompute): StartedJob {
+  const run = new Run(labs, lab, input, ask)
   return labs.jobs.run(lab, 'apply', {
     state: () => run.state(),
     async work({ id, signal, changed }) {
       run.begin(id, signal, changed)
       await labs.exclusively(lab.id, () => run.take())
-      await run.start()
+      try {
+        await run.start()
+      } finally {
+        await run.end()
+      }
     },
   })
 }
@@ -260,6 +278,7 @@ class Run {
   readonly #labs: Labs
   readonly #lab: Lab
   readonly #by: string
+  readonly #isNew: boolean
   readonly #ask: AskCompute
   readonly #edit: EditStep = { by: 'edit' }
   /** What takes back changes that are not in the document, in the order of the changes. */
@@ -273,10 +292,11 @@ class Run {
   #changed = () => {}
   #startJob: string | undefined
 
-  constructor(labs: Labs, lab: Lab, prepared: PreparedPlan, by: string, ask: AskCompute) {
+  constructor(labs: Labs, lab: Lab, { prepared, by, isNew = false }: ApplyInput, ask: AskCompute) {
     this.#labs = labs
     this.#lab = lab
     this.#by = by
+    this.#isNew = isNew
     this.#ask = ask
     this.#prepared = prepared
     this.#steps = progressOf(prepared.plan)
@@ -308,6 +328,8 @@ class Run {
   /** Takes all steps but the starts, or none. */
   async take(): Promise<void> {
     const lab = this.#lab
+    // The project may have been deleted while this waited.
+    this.#signal.throwIfAborted()
     // Another edit may have come since the plan was made.
     if (lab.document.project.revision !== this.#prepared.actual.project.revision) {
       const { desired, options } = this.#prepared
@@ -324,10 +346,21 @@ class Run {
       }
     } catch (error) {
       for (const it of this.#steps) if (it.state === 'waiting' || it.state === 'running') this.#show(it, 'cancelled')
-      // At the end of the service the next apply goes on from here.
-      if (!lab.closing.signal.aborted) await this.#takeBack()
+      // At the end of the service its next start and the next apply go on from here.
+      if (!lab.closing.signal.aborted) {
+        await this.#takeBack()
+        if (this.#isNew && isEmpty(lab)) await this.#labs.discard(lab, this.#ask)
+        else await this.end()
+      }
       throw error
     }
+  }
+
+  /** Notes that the apply is done, or was taken back. */
+  async end(): Promise<void> {
+    const { closing, document } = this.#lab
+    if (closing.signal.aborted || document.project.file?.begun?.job_id !== this.#jobId) return
+    await this.#write([{ file: { by: this.#by } }], { by: 'rollback' }, false)
   }
 
   /** Takes the names of links that get other ones, so that names can change places. */
@@ -461,6 +494,11 @@ class Run {
   async #stop(id: string): Promise<void> {
     if (!this.#runs(id)) return
     this.#stopped.add(id)
+    await this.#write(
+      [{ file: { by: this.#by, begun: { job_id: this.#jobId, stopped: [...this.#stopped] } } }],
+      { by: 'rollback' },
+      false,
+    )
     await actOn(this.#labs, this.#lab, this.#lab.node(id), 'stop', this.#ask)
   }
 
@@ -633,7 +671,7 @@ class Run {
     if (parts.includes('capture')) await startCapture(lab, link_id, given({ capture_file_name: capture?.file }), ask)
   }
 
-  /** Marks what the file names and needs no step. */
+  /** Marks what the file names and needs no step, and that the apply has begun. */
   async #mark(): Promise<void> {
     const { plan } = this.#prepared
     const lab = this.#lab
@@ -642,14 +680,13 @@ class Run {
       const link = lab.document.links.get(id)
       return link === undefined ? [] : [{ link: { ...link, file: { made: true as const } } }]
     })
-    const isTaken = lab.document.project.file?.by !== this.#by
-    if (isTaken || nodes.length + links.length > 0)
-      await this.#write([...(isTaken ? [{ by: this.#by }] : []), ...nodes, ...links], this.#edit, false)
+    const file = { by: this.#by, begun: { job_id: this.#jobId, stopped: [] } }
+    await this.#write([{ file }, ...nodes, ...links], this.#edit, false)
   }
 
   /** Writes records, and tells of them unless only their marks have changed. */
   async #write(
-    records: readonly ({ node: NodeRecord } | { link: LinkRecord } | { by: string })[],
+    records: readonly ({ node: NodeRecord } | { link: LinkRecord } | { file: ProjectMark })[],
     step: EditStep = { by: 'rollback' },
     isTold = true,
   ): Promise<void> {
@@ -660,7 +697,7 @@ class Run {
       for (const it of records) {
         if ('node' in it) changes.put('node', it.node.node_id, it.node)
         else if ('link' in it) changes.put('link', it.link.link_id, it.link)
-        else changes.project({ ...project, file: { by: it.by } })
+        else changes.project({ ...project, file: it.file })
       }
       const news = () =>
         records.flatMap((it): LabNews[] =>
@@ -674,6 +711,9 @@ class Run {
     }, step)
   }
 }
+
+const isEmpty = ({ document: { nodes, links, drawings } }: Lab): boolean =>
+  nodes.size + links.size + drawings.size === 0
 
 const progressOf = ({ steps }: Plan): Progress[] => steps.map((step) => ({ step, state: 'waiting', reason: null }))
 const viewOf = ({ step: { task: _, ...step }, state, reason }: Progress): LabJobStep => ({ ...step, state, reason })

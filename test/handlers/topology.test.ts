@@ -214,11 +214,18 @@ nodes:
 
 test('an apply that fails leaves nothing of it, and tells which step it was', async () => {
   const lab = newName()
+  const third = '  PC4: { kind: pc }\n  R1: { kind: hypervisor, vmname: there-is-none }\n'
+  const first = await applied(fileOf(lab, { third }), lab)
+  expect(first).toMatchObject({ status: 'failed', reason: expect.stringMatching(/^R1: /) })
+  expect((await send(`${projects}/${lab}`)).status).toBe(404)
+  expect(await body<{ name: string }[]>(send('/v2/compute/projects'))).not.toContainEqual(
+    expect.objectContaining({ name: lab }),
+  )
+
   await applied(fileOf(lab), lab)
   const before = (await nodesOf(lab)).map(({ name }) => name).sort()
   const feed = await openFeed(`${projects}/${lab}/notifications`)
   await feed.line()
-  const third = '  PC4: { kind: pc }\n  R1: { kind: hypervisor, vmname: there-is-none }\n'
   const job = await applied(fileOf(lab, { third }), lab)
   expect(job).toMatchObject({ status: 'failed', reason: expect.stringMatching(/^R1: /) })
   expect((await nodesOf(lab)).map(({ name }) => name).sort()).toEqual(before)

@@ -98,11 +98,17 @@ async function converge(source: LabSource, asked: Asked, { flags, starts, lastLi
       text: async () => (differs ? planText(plan, source.name) : `${plan.lab} is as ${source.name} says`),
     }
   }
-  const jobs = await jobsOf(plan, asked, flags).catch((error) => {
+  let isMade = false
+  const onMade = () => {
+    isMade = true
+  }
+  const jobs = await jobsOf(plan, asked, { ...flags, onMade }).catch((error) => {
     if (!asked.signal.aborted) throw error
     throw new CommandError(exits.interrupted, [
       {
-        message: `interrupted: the steps that were taken are taken back, and nodes that were started run on`,
+        message: isMade
+          ? 'interrupted: the lab is made, and nodes that were started run on'
+          : 'interrupted: the steps that were taken are taken back',
         hint: `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`,
       },
     ])
@@ -135,7 +141,11 @@ async function converge(source: LabSource, asked: Asked, { flags, starts, lastLi
     async text() {
       const { shown, tableOf } = await import('./table.ts')
       const seconds = ((Date.now() - began) / 1000).toFixed(1)
-      const parts = [failed === undefined ? summary(plan, source, seconds) : faultsOf(failed).map(shown).join('\n')]
+      const again = plan.interrupted ? [interruptedText] : []
+      const parts = [
+        ...again,
+        failed === undefined ? summary(plan, source, seconds) : faultsOf(failed).map(shown).join('\n'),
+      ]
       if (plan.withheld.length > 0) parts.push(withheldText(plan.withheld).map(shown).join('\n'))
       if (plan.extra.length > 0) parts.push(extraText(plan.extra).map(shown).join('\n'))
       if (starts && topology.nodes.length > 0) {
@@ -159,7 +169,16 @@ async function converge(source: LabSource, asked: Asked, { flags, starts, lastLi
 export async function jobsOf(
   plan: LabPlan,
   asked: Asked,
-  { json, title = plan.lab }: { readonly json: boolean; readonly title?: string },
+  {
+    json,
+    title = plan.lab,
+    onMade = () => {},
+  }: {
+    readonly json: boolean
+    readonly title?: string
+    /** Called when all steps but the starts are done. */
+    readonly onMade?: () => void
+  },
 ): Promise<LabJob[]> {
   if (plan.job_id === undefined) return []
   const end = async (doing: string, id: string, more: Pick<Parameters<typeof jobEnd>[1], 'isOver'> = {}) =>
@@ -168,6 +187,7 @@ export async function jobsOf(
   const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
   const applied = await end('Making', plan.job_id, { isOver })
   if (applied.start_job_id === undefined) return [applied]
+  onMade()
   const started = await end('Starting', applied.start_job_id)
   return [await jobEnd(plan.job_id, { ...asked, progress: noProgress }), started]
 }
@@ -226,10 +246,13 @@ function optionsOf(flags: Partial<Readonly<Record<string, unknown>>>): Query {
   )
 }
 
+const interruptedText = 'An earlier apply ended with the service before it was done; this one does the rest'
+
 const planJson = (plan: LabPlan, undone: ReadonlySet<Step>) => ({
   lab: plan.lab,
   project_id: plan.project_id,
   revision: plan.revision,
+  ...(plan.interrupted && { interrupted: true }),
   steps: plan.steps.map((step) => ({ ...step, done: plan.job_id !== undefined && !undone.has(step) })),
   withheld: plan.withheld,
   extra: plan.extra,
@@ -244,6 +267,7 @@ export const stepText = ({ do: does, what, name, how, because }: Step): string =
 async function planText(plan: LabPlan, file: string): Promise<string> {
   const { shown } = await import('./table.ts')
   return [
+    ...(plan.interrupted ? [interruptedText] : []),
     ...(plan.steps.length > 0 ? [`${plan.lab}: ${count(plan.steps.length, 'step')} to what ${file} says`] : []),
     ...plan.steps.map(stepText),
     ...withheldText(plan.withheld),

@@ -66,6 +66,11 @@ export const LabPlan = objectSchema('LabPlan', 'What a lab file changes in a pro
     }),
     { description: 'What is there and not in the file, and stays' },
   ),
+  interrupted: Type.Optional(
+    Type.Literal(true, {
+      description: 'An earlier apply ended with the service before it was done: this one does the rest',
+    }),
+  ),
   job_id: Type.Optional(Type.String({ ...Uuid, description: 'The job that takes the steps' })),
 })
 

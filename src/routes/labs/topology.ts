@@ -1,4 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { ignore } from '../../async/ignore.ts'
 import { runChecks } from '../../controller/checks.ts'
 import { jobHeader } from '../../controller/jobs.ts'
 import { labFileOf } from '../../controller/lab-file.ts'
@@ -6,6 +7,7 @@ import { freshLinks } from '../../controller/link-states.ts'
 import {
   applyPlan,
   changesAnything,
+  isInterrupted,
   planNew,
   prepare,
   requireOwn,
@@ -155,17 +157,26 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         return answer(200, shownPlan(plannedNew, desired, { project_id, revision: 0 }), {})
       }
       const lab = found ?? (await newLab(word, desired, context))
-      requireOwn(lab, by, options)
-      requireRevision(lab, ifMatch)
-      if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
-      const prepared = await prepare(labs, lab, desired, options, ask)
-      const { revision } = lab.document.project
-      const plan = shownPlan(prepared.plan, desired, { project_id: lab.id, revision })
-      const headers = { ETag: revisionTag({ revision }) }
-      if (isDry || !changesAnything(lab, by, prepared)) return answer(200, plan, headers)
-      const { id, listed } = applyPlan(labs, lab, { prepared, by }, ask)
-      await listed
-      return answer(202, { ...plan, job_id: id }, { ...headers, [jobHeader]: id, Location: `/v2/jobs/${id}` })
+      const isNew = found === undefined
+      try {
+        requireOwn(lab, by, options)
+        requireRevision(lab, ifMatch)
+        if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
+        const prepared = await prepare(labs, lab, desired, options, ask)
+        const { revision } = lab.document.project
+        const plan = {
+          ...shownPlan(prepared.plan, desired, { project_id: lab.id, revision }),
+          ...(isInterrupted(labs, lab) && { interrupted: true as const }),
+        }
+        const headers = { ETag: revisionTag({ revision }) }
+        if (isDry || !changesAnything(lab, by, prepared)) return answer(200, plan, headers)
+        const { id, listed } = applyPlan(labs, lab, { prepared, by, isNew }, ask)
+        await listed
+        return answer(202, { ...plan, job_id: id }, { ...headers, [jobHeader]: id, Location: `/v2/jobs/${id}` })
+      } catch (error) {
+        if (isNew) await labs.remove(lab.id, ask).catch(ignore('the client gets the first error'))
+        throw error
+      }
     },
   }),
   endpoint({

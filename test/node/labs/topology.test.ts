@@ -36,14 +36,15 @@ async function ended(service: TestService, id: string | undefined): Promise<LabJ
   return get()
 }
 
-/** Resolves when the feed of the lab tells that a step is done. */
-async function untilStep(service: TestService): Promise<void> {
+/** Resolves when the feed of the lab tells that a step of a job is done. */
+async function untilStep(service: TestService, job_id: string | undefined): Promise<void> {
   const feed = await service.fetch(`${lab}/notifications?since=0`)
   const decoder = new TextDecoder()
   let text = ''
   for await (const bytes of feed.body as ReadableStream<Uint8Array>) {
     text += decoder.decode(bytes, { stream: true })
-    if (/"job\.step".*"state":"done"/.test(text)) return
+    const isDone = (line: string) => /"job\.step".*"state":"done"/.test(line) && line.includes(`"${job_id}"`)
+    if (text.split('\n').some(isDone)) return
   }
 }
 
@@ -54,13 +55,14 @@ describe('an apply of a lab file', () => {
   it('that was killed in the middle is finished by the next one', async () => {
     const service = await start()
     const file = pcs(60)
-    await put(service, file)
-    await untilStep(service)
+    const first = await put(service, file)
+    await untilStep(service, first.job_id)
     await service.kill('SIGKILL')
     await service.restart()
     await expect.poll(async () => (await service.call('GET', lab)).status, { timeout: hangMs }).toBe('opened')
-    const { job_id } = await put(service, file)
-    if (job_id !== undefined) expect(await ended(service, job_id)).toMatchObject({ status: 'done' })
+    const plan = await put(service, file)
+    expect(plan.interrupted).toBe(true)
+    expect(await ended(service, plan.job_id)).toMatchObject({ status: 'done' })
     expect(await put(service, file)).toMatchObject({ steps: [], withheld: [], extra: [] })
     const nodes = await nodesOf(service)
     expect([nodes.length, (await linksOf(service)).length]).toEqual([61, 60])
@@ -68,16 +70,40 @@ describe('an apply of a lab file', () => {
     expect(there).toHaveLength(60)
   })
 
-  it('that is cancelled leaves the lab as it was', async () => {
+  it('that was killed after it had stopped nodes has them run again, and the next one does the rest', async () => {
     const service = await start()
+    await ended(service, (await put(service, pcs(40), { start: true })).job_id)
+    const changed = pcs(40).replaceAll('10.0.0.', '10.0.1.')
+    const { job_id } = await put(service, changed, { restart: true })
+    await untilStep(service, job_id)
+    await service.kill('SIGKILL')
+    await service.restart()
+    const running = async () => (await nodesOf(service)).filter(({ status }) => status === 'started').length
+    await expect.poll(() => running().catch(() => 0), { timeout: hangMs }).toBe(41)
+    const plan = await put(service, changed, { restart: true })
+    expect(plan.interrupted).toBe(true)
+    expect(await ended(service, plan.job_id)).toMatchObject({ status: 'done' })
+    const last = await put(service, changed, { restart: true })
+    expect(last).toMatchObject({ steps: [], withheld: [], extra: [] })
+    expect(last.interrupted).toBeUndefined()
+    expect(await running()).toBe(41)
+  })
+
+  it('that is cancelled leaves the lab as it was, and no lab when it is the first one', async () => {
+    const service = await start()
+    const cancelled = async (file: string) => {
+      const { job_id } = await put(service, file)
+      await untilStep(service, job_id)
+      await service.call('DELETE', `/v2/jobs/${job_id}`)
+      return ended(service, job_id)
+    }
+    expect(await cancelled(pcs(80))).toMatchObject({ status: 'cancelled', done: 0 })
+    expect(await service.call('GET', '/v2/projects')).toEqual([])
+    expect(await service.call('GET', '/v2/compute/projects')).toEqual([])
+
     await ended(service, (await put(service, pcs(2))).job_id)
     const before = await nodesOf(service)
-    const { job_id } = await put(service, pcs(80))
-    await service.call('DELETE', `/v2/jobs/${job_id}`)
-    const job = await ended(service, job_id)
-    // Where it was done already, there was nothing left to cancel.
-    if (job.status === 'done') return
-    expect(job).toMatchObject({ status: 'cancelled', done: 0 })
+    expect(await cancelled(pcs(80))).toMatchObject({ status: 'cancelled', done: 0 })
     expect((await nodesOf(service)).map(({ name }) => name)).toEqual(before.map(({ name }) => name))
     expect(await linksOf(service)).toHaveLength(2)
   })
