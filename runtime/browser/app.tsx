@@ -1,8 +1,9 @@
 import { ConsoleScreen, LabScreen } from './lab/lab-screen.tsx'
 import { LabsScreen } from './labs/labs-screen.tsx'
 import { SignIn } from './labs/sign-in.tsx'
+import { Loaded } from './parts/loaded.tsx'
 import { Toasts } from './parts/toasts.tsx'
-import { route } from './state/route.ts'
+import { route, type ServiceScreenName } from './state/route.ts'
 import { session } from './state/session.ts'
 
 /** The page: the screen of its address, or the question who the user is. */
@@ -13,11 +14,17 @@ export const App = () => (
   </>
 )
 
+/** The screens about the service; their part of the page is loaded with the first of them. */
+const ServiceScreen = (props: { screen: ServiceScreenName }) => (
+  <Loaded load={() => import('./service/service-screen.tsx').then((it) => it.ServiceScreen)} props={props} />
+)
+
 function Screen() {
   if (session.value === undefined) return null
   if (session.value === null) return <SignIn />
   const wanted = route.value
   if (wanted.screen === 'labs') return <LabsScreen />
+  if (wanted.screen !== 'lab') return <ServiceScreen screen={wanted.screen} />
   if (wanted.console === true && wanted.node !== undefined)
     return <ConsoleScreen key={`${wanted.lab}/${wanted.node}`} name={wanted.lab} node={wanted.node} />
   return <LabScreen key={wanted.lab} name={wanted.lab} />

@@ -1758,6 +1758,8 @@ export type LabKind = {
   /** Whether its nodes run from their creation on */
   is_always_on: boolean
   can_be_suspended: boolean
+  /** Whether its nodes start from images */
+  has_images: boolean
   /** The possible forms of its console */
   consoles: ('text' | 'screen')[]
   /** Names of its configurations, the default first */

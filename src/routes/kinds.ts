@@ -18,12 +18,13 @@ export const kindEndpoints: readonly Endpoint[] = [
   }),
 ]
 
-const shownKind = ({ name, noun, isAlwaysOn, canBePaused, consoles, configs, update }: KindDescriptor): LabKind => ({
-  ...{ name, noun, consoles: [...consoles], configs: Object.keys(configs ?? {}) },
-  is_always_on: isAlwaysOn === true,
-  can_be_suspended: canBePaused,
-  console_types: wordsOf(update.properties.console_type),
-  settings: settingsOf(update),
+const shownKind = (kind: KindDescriptor): LabKind => ({
+  ...{ name: kind.name, noun: kind.noun, consoles: [...kind.consoles], configs: Object.keys(kind.configs ?? {}) },
+  is_always_on: kind.isAlwaysOn === true,
+  can_be_suspended: kind.canBePaused,
+  has_images: kind.image !== undefined,
+  console_types: wordsOf(kind.update.properties.console_type),
+  settings: settingsOf(kind.update),
 })
 
 function settingsOf({ properties }: TObject): Record<string, unknown> {

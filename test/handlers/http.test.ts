@@ -170,6 +170,7 @@ test('each kind has a form of its settings', async () => {
   expect(kinds.map(({ name }) => name)).toContain('machine-emulator')
   expect(kinds.find(({ name }) => name === 'pc')).toMatchObject({
     can_be_suspended: true,
+    has_images: false,
     consoles: ['text'],
     console_types: ['telnet', 'none'],
     settings: { type: 'object', properties: { startup_script: { anyOf: [{ type: 'string' }, { type: 'null' }] } } },

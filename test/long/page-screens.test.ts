@@ -1,5 +1,8 @@
+import { writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
 import { expect } from 'vitest'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { freshDirectory } from '../support/directory.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -83,6 +86,66 @@ testWith(browser)(
     await page.getByRole('option', { name: markup }).waitFor()
     await check('command bar')
     expect(await page.title()).toBe(`${markup} – Patchbay`)
+    expect([...found, ...lab.faults]).toEqual([])
+  },
+  120_000,
+)
+
+testWith(browser)(
+  'images come in parts, tokens are made once and revoked, and the screens about the service are accessible',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded', user: 'anna', password: 'geheim-geheim' })
+    const disk = join(await freshDirectory(), 'disk with spaces.img')
+    await writeFile(disk, Buffer.alloc(9 << 20, 7))
+    const lab = await LabPage.open(service.url, '/#/images')
+    const { page } = lab
+    await page.getByText('User and password').click()
+    await page.getByLabel('User', { exact: true }).fill('anna')
+    await page.getByLabel('Password', { exact: true }).fill('geheim-geheim')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    lab.faults.length = 0
+    const found: string[] = []
+    const check = async (screen: string) => {
+      for (const fault of await accessibilityFaults(page)) found.push(`${screen}: ${fault}`)
+    }
+    const parts: string[] = []
+    page.on('request', (it) => parts.push(it.headers()['content-range'] ?? ''))
+    await page.getByText('Add images').last().waitFor()
+    await page.locator('input[type=file]').nth(1).setInputFiles(disk)
+    await page.getByRole('cell', { name: 'disk with spaces.img', exact: true }).waitFor()
+    expect(parts.filter((it) => it !== '')).toEqual([
+      ...['bytes */9437184', 'bytes 0-4194303/9437184', 'bytes 4194304-8388607/9437184'],
+      'bytes 8388608-9437183/9437184',
+    ])
+    await check('images')
+    await page.getByRole('button', { name: 'Delete disk with spaces.img' }).click()
+    await page.getByRole('button', { name: 'Delete', exact: true }).click()
+    await page.getByRole('cell', { name: 'disk with spaces.img', exact: true }).waitFor({ state: 'detached' })
+
+    await page.getByRole('link', { name: 'Tokens' }).click()
+    await page.getByRole('button', { name: 'New token' }).click()
+    await page.getByLabel('Name').fill('class 1')
+    await page.getByLabel('Role').selectOption('read')
+    await page.getByLabel('Projects').fill('class-*\nexam')
+    await check('new token')
+    await page.getByRole('button', { name: 'Make', exact: true }).click()
+    const token = await page.locator('.fix code').innerText()
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('row', { name: /class 1 read class-\*, exam/ }).waitFor()
+    await check('tokens')
+    const ask = () => service.fetch('/v2/session', { headers: { authorization: `Bearer ${token}` } })
+    expect((await ask()).status).toBe(200)
+    await page.getByRole('button', { name: 'Revoke class 1' }).click()
+    await page.getByRole('button', { name: 'Revoke', exact: true }).click()
+    await page.getByRole('row', { name: /class 1/ }).waitFor({ state: 'detached' })
+    expect((await ask()).status).toBe(401)
+
+    await page.getByRole('link', { name: 'Computes' }).click()
+    await page.getByRole('meter', { name: 'Memory' }).first().waitFor()
+    await check('computes')
+    await page.getByRole('link', { name: 'Doctor' }).click()
+    await page.locator('.check').first().waitFor()
+    await check('doctor')
     expect([...found, ...lab.faults]).toEqual([])
   },
   120_000,

@@ -1,11 +1,11 @@
 import { useSignal } from '@preact/signals'
-import type { ComponentType, TargetedPointerEvent } from 'preact'
-import { useEffect, useState } from 'preact/hooks'
+import type { TargetedPointerEvent } from 'preact'
+import { useEffect } from 'preact/hooks'
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
 import { Icon } from '../parts/icon.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import type { LabStore } from '../state/lab-store.ts'
-import { notifyError } from '../state/notices.ts'
 import { consolePath } from '../state/route.ts'
 import { ConsoleView } from './console-view.tsx'
 import type { Dock } from './dock.ts'
@@ -206,13 +206,9 @@ interface PacketsProps {
 }
 
 /** The packets of a link; their part of the page is loaded with the first of them. */
-function Packets(props: PacketsProps) {
-  const [View, setView] = useState<ComponentType<PacketsProps>>()
-  useEffect(() => {
-    import('../packets/packet-view.tsx').then(({ PacketView }) => setView(() => PacketView)).catch(notifyError)
-  }, [])
-  return View === undefined ? null : <View {...props} />
-}
+const Packets = (props: PacketsProps) => (
+  <Loaded load={() => import('../packets/packet-view.tsx').then((it) => it.PacketView)} props={props} />
+)
 
 /** The upper edge of the dock, which is dragged, or moved by the arrow keys. */
 function Divider({ onMove, value }: { onMove: (by: number) => void; value: number }) {

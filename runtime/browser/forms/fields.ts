@@ -2,6 +2,7 @@
 export interface Schema {
   readonly type?: string
   readonly const?: unknown
+  readonly enum?: readonly unknown[]
   readonly anyOf?: readonly Schema[]
   readonly description?: string
   readonly default?: unknown
@@ -12,15 +13,23 @@ export interface Schema {
   readonly expects?: string
   readonly properties?: Readonly<Record<string, Schema>>
   readonly items?: Schema
+  readonly required?: readonly string[]
 }
 
 /** A field of a form. */
-export type Field = { readonly name: string; readonly title: string; readonly description: string | undefined } & (
+export type Field = {
+  readonly name: string
+  readonly title: string
+  readonly description: string | undefined
+  readonly isRequired: boolean
+} & (
   | { readonly kind: 'text' | 'lines'; readonly maxLength: number | undefined; readonly pattern: string | undefined }
   | { readonly kind: 'number'; readonly minimum: number | undefined; readonly maximum: number | undefined }
   | { readonly kind: 'flag' }
   | { readonly kind: 'choice'; readonly options: readonly (string | number)[] }
-  /** Lists and objects are edited as JSON. */
+  /** Texts, one a line. */
+  | { readonly kind: 'list' }
+  /** Other lists, and objects, are edited as JSON. */
   | { readonly kind: 'json' }
 )
 
@@ -28,15 +37,15 @@ export type Field = { readonly name: string; readonly title: string; readonly de
 const longText = 2000
 
 /** The fields of a form for an object, in the order of its members. */
-export const fieldsOf = ({ properties = {} }: Schema): Field[] =>
-  Object.entries(properties).map(([name, schema]) => fieldOf(name, schema))
+export const fieldsOf = ({ properties = {}, required = [] }: Schema): Field[] =>
+  Object.entries(properties).map(([name, schema]) => fieldOf(name, schema, required.includes(name)))
 
-function fieldOf(name: string, given: Schema): Field {
+function fieldOf(name: string, given: Schema, isRequired: boolean): Field {
   const members = (given.anyOf ?? [given]).filter(({ type }) => type !== 'null').flatMap((it) => it.anyOf ?? [it])
   const [first = {}] = members
   const description = given.description ?? first.description ?? given.anyOf?.find((it) => it.description)?.description
-  const common = { name, title: titleOf(name), description }
-  const options = members.map((it) => it.const)
+  const common = { name, title: titleOf(name), description, isRequired }
+  const options = members.flatMap((it) => it.enum ?? [it.const])
   if (options.every((it) => typeof it === 'string' || typeof it === 'number'))
     return { ...common, kind: 'choice', options }
   if (members.length > 1) return { ...common, kind: 'json' }
@@ -44,6 +53,7 @@ function fieldOf(name: string, given: Schema): Field {
   if (type === 'boolean') return { ...common, kind: 'flag' }
   if (type === 'integer' || type === 'number') return { ...common, kind: 'number', minimum, maximum }
   if (type === 'string') return { ...common, kind: (maxLength ?? 0) >= longText ? 'lines' : 'text', maxLength, pattern }
+  if (type === 'array' && first.items?.type === 'string') return { ...common, kind: 'list' }
   return { ...common, kind: 'json' }
 }
 
@@ -56,6 +66,7 @@ const titleOf = (name: string): string => {
 /** A value as the text of its field. */
 export function textOf(field: Field, value: unknown): string {
   if (value === undefined || value === null) return ''
+  if (field.kind === 'list' && Array.isArray(value)) return value.join('\n')
   return field.kind === 'json' ? JSON.stringify(value, null, 2) : String(value)
 }
 
@@ -70,6 +81,10 @@ export function valueIn(field: Field, text: string): unknown {
     }
     case 'choice':
       return field.options.find((it) => String(it) === text) ?? null
+    case 'list': {
+      const lines = text.split('\n').map((it) => it.trim())
+      return lines.filter((it) => it !== '')
+    }
     case 'json':
       if (text.trim() === '') return null
       try {

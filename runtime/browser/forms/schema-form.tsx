@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import type { TargetedEvent } from 'preact'
 import { notifyError } from '../state/notices.ts'
 import { type Field, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 
@@ -6,12 +7,14 @@ interface FormProps {
   readonly schema: Schema
   readonly values: Readonly<Record<string, unknown>>
   readonly isDisabled: boolean
+  /** The text of the button. */
+  readonly verb?: string
   /** Sends the members that were changed. False: it was refused, and the form keeps them. */
   readonly onSave: (changes: Record<string, unknown>) => Promise<boolean>
 }
 
 /** A form for the members of an object, from its JSON Schema. */
-export function SchemaForm({ schema, values, isDisabled, onSave }: FormProps) {
+export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onSave }: FormProps) {
   /** What was typed, by field: everything else follows the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const isSaving = useSignal(false)
@@ -54,7 +57,7 @@ export function SchemaForm({ schema, values, isDisabled, onSave }: FormProps) {
       {isChanged && (
         <div class="row form-actions">
           <button type="submit" class="is-main" disabled={isSaving.value}>
-            Save
+            {verb}
           </button>
           <button
             type="button"
@@ -80,12 +83,12 @@ interface FieldProps {
 function FieldView({ field, value, isDisabled, onType }: FieldProps) {
   const { name, title, description } = field
   const id = `field-${name}`
-  const common = { id, name, disabled: isDisabled }
+  const common = { id, name, disabled: isDisabled, required: field.isRequired }
   if (field.kind === 'flag')
     return (
       <label class="flag" title={description}>
         <input
-          {...common}
+          {...{ id, name, disabled: isDisabled }}
           type="checkbox"
           checked={value === true}
           onChange={(event) => onType(event.currentTarget.checked)}
@@ -108,7 +111,7 @@ function FieldView({ field, value, isDisabled, onType }: FieldProps) {
             </option>
           ))}
         </select>
-      ) : field.kind === 'lines' || field.kind === 'json' ? (
+      ) : field.kind === 'lines' || field.kind === 'list' || field.kind === 'json' ? (
         <textarea
           {...common}
           rows={Math.min(10, Math.max(2, text.split('\n').length))}
@@ -127,12 +130,10 @@ function FieldView({ field, value, isDisabled, onType }: FieldProps) {
           onInput={(event) => onType(event.currentTarget.value)}
         />
       ) : (
-        <input
+        <TextInput
           {...common}
-          type="text"
+          isSecret={name === 'password'}
           maxLength={field.maxLength}
-          spellcheck={false}
-          autocomplete="off"
           value={text}
           onInput={(event) => onType(event.currentTarget.value)}
         />
@@ -141,3 +142,21 @@ function FieldView({ field, value, isDisabled, onType }: FieldProps) {
     </div>
   )
 }
+
+interface TextProps {
+  readonly id: string
+  readonly name: string
+  readonly disabled: boolean
+  readonly required: boolean
+  readonly isSecret: boolean
+  readonly maxLength: number | undefined
+  readonly value: string
+  readonly onInput: (event: TargetedEvent<HTMLInputElement>) => void
+}
+
+const TextInput = ({ isSecret, ...given }: TextProps) =>
+  isSecret ? (
+    <input {...given} type="password" autocomplete="new-password" />
+  ) : (
+    <input {...given} type="text" spellcheck={false} autocomplete="off" />
+  )

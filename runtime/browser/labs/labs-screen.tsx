@@ -1,13 +1,13 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { LabProject } from '../../../src/client/patchbay.ts'
-import { Dialog } from '../parts/dialog.tsx'
+import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { ThemeButton } from '../parts/theme-button.tsx'
-import { client, logOut } from '../state/client.ts'
+import { ServiceHeader } from '../parts/service-header.tsx'
+import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
-import { mayEdit, session } from '../state/session.ts'
+import { mayEdit } from '../state/session.ts'
 import { LabList } from './lab-list.ts'
 
 type Open = { readonly kind: 'new' } | { readonly kind: 'rename' | 'delete' | 'duplicate'; readonly lab: LabProject }
@@ -40,26 +40,7 @@ export function LabsScreen() {
   }
   return (
     <div class="labs">
-      <header class="toolbar">
-        <h1>
-          <svg class="mark" viewBox="0 0 32 32" aria-hidden="true">
-            <path d="M9 22C9 12 23 20 23 10" />
-            <circle cx="9" cy="22" r="3.500" />
-            <circle cx="23" cy="10" r="3.500" />
-          </svg>
-          Patchbay
-        </h1>
-        <span class="spacer" />
-        <a class="button is-quiet" href="/docs">
-          Reference
-        </a>
-        {session.value?.expires_at != null && (
-          <button type="button" class="is-quiet" onClick={() => void logOut().catch(notifyError)}>
-            Sign out {session.value.name}
-          </button>
-        )}
-        <ThemeButton />
-      </header>
+      <ServiceHeader />
       <main>
         <div class="labs-head">
           <h2>Labs</h2>
@@ -194,23 +175,12 @@ function Counts({ lab, list }: { lab: LabProject; list: LabList }) {
 function LabDialog({ open, list, onClose }: { open: Open; list: LabList; onClose: () => void }) {
   const given = open.kind === 'new' ? '' : open.kind === 'duplicate' ? `${open.lab.name} copy` : open.lab.name
   const name = useSignal(given)
-  const fault = useSignal('')
-  const isSending = useSignal(false)
   const send = async () => {
-    isSending.value = true
-    try {
-      if (open.kind === 'new') {
-        const lab = await list.create(name.value.trim())
-        location.hash = labPath(lab.name)
-      } else if (open.kind === 'rename') await list.rename(open.lab, name.value.trim())
-      else if (open.kind === 'duplicate') await list.duplicate(open.lab, name.value.trim())
-      else await list.remove(open.lab)
-      onClose()
-    } catch (error) {
-      fault.value = error instanceof Error ? error.message : String(error)
-    } finally {
-      isSending.value = false
-    }
+    const wanted = name.value.trim()
+    if (open.kind === 'new') location.hash = labPath((await list.create(wanted)).name)
+    else if (open.kind === 'rename') await list.rename(open.lab, wanted)
+    else if (open.kind === 'duplicate') await list.duplicate(open.lab, wanted)
+    else await list.remove(open.lab)
   }
   const words = {
     new: ['New lab', 'Create'],
@@ -220,55 +190,31 @@ function LabDialog({ open, list, onClose }: { open: Open; list: LabList; onClose
   } as const
   const [title, verb] = words[open.kind]
   return (
-    <Dialog title={title} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          void send()
-        }}
-      >
-        {open.kind === 'delete' ? (
-          <p>
-            <bdi>
-              <b>{open.lab.name}</b>
-            </bdi>{' '}
-            is deleted with its nodes and files. This cannot be undone.
-          </p>
-        ) : (
-          <div class="field">
-            <label for="lab-name">Name</label>
-            <input
-              id="lab-name"
-              required
-              maxLength={255}
-              autocomplete="off"
-              spellcheck={false}
-              autofocus
-              value={name.value}
-              onInput={(event) => {
-                name.value = event.currentTarget.value
-              }}
-            />
-          </div>
-        )}
-        {fault.value !== '' && (
-          <p class="reason" role="alert" dir="auto">
-            {fault.value}
-          </p>
-        )}
-        <div class="row form-actions">
-          <button
-            type="submit"
-            class={open.kind === 'delete' ? 'is-danger is-main' : 'is-main'}
-            disabled={isSending.value}
-          >
-            {verb}
-          </button>
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
+    <ActionDialog title={title} verb={verb} isDanger={open.kind === 'delete'} onSend={send} onClose={onClose}>
+      {open.kind === 'delete' ? (
+        <p>
+          <bdi>
+            <b>{open.lab.name}</b>
+          </bdi>{' '}
+          is deleted with its nodes and files. This cannot be undone.
+        </p>
+      ) : (
+        <div class="field">
+          <label for="lab-name">Name</label>
+          <input
+            id="lab-name"
+            required
+            maxLength={255}
+            autocomplete="off"
+            spellcheck={false}
+            autofocus
+            value={name.value}
+            onInput={(event) => {
+              name.value = event.currentTarget.value
+            }}
+          />
         </div>
-      </form>
-    </Dialog>
+      )}
+    </ActionDialog>
   )
 }

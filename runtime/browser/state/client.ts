@@ -2,15 +2,15 @@ import { Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
 import { notifyError } from './notices.ts'
 import { session } from './session.ts'
 
+/** A request of the page; where it is refused, the page asks who the user is. */
+export async function send(url: string, init: RequestInit): Promise<Response> {
+  const response = await fetch(url, init)
+  if (response.status === 401 && !url.endsWith('/v2/session')) session.value = null
+  return response
+}
+
 /** The service of this page. The cookie of a session goes along by itself. */
-export const client = new Patchbay({
-  server: location.origin,
-  async fetch(url, init) {
-    const response = await fetch(url, init)
-    if (response.status === 401 && !url.endsWith('/v2/session')) session.value = null
-    return response
-  },
-})
+export const client = new Patchbay({ server: location.origin, fetch: send })
 
 /** Asks the service who the user is. */
 export async function recognize(): Promise<void> {

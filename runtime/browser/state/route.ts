@@ -1,8 +1,12 @@
 import { computed, signal } from '@preact/signals'
 
+/** The screens about the service. */
+export const serviceScreens = ['images', 'computes', 'tokens', 'doctor'] as const
+export type ServiceScreenName = (typeof serviceScreens)[number]
+
 /** What the page shows, from the part of its address after `#`. */
 export type Route =
-  | { readonly screen: 'labs' }
+  | { readonly screen: 'labs' | ServiceScreenName }
   /** `console`: the console of that node alone, in a window of its own. */
   | { readonly screen: 'lab'; readonly lab: string; readonly node?: string; readonly console?: boolean }
 
@@ -13,9 +17,11 @@ addEventListener('hashchange', () => {
 
 export const route = computed<Route>(() => routeOf(hash.value))
 
-/** `#/labs/NAME`, `#/labs/NAME/nodes/NODE`, `#/labs/NAME/nodes/NODE/console`; everything else is the list of labs. */
+/** `#/labs/NAME`, `#/labs/NAME/nodes/NODE`, `#/labs/NAME/nodes/NODE/console`; `#/images` and the like; everything else is the list of labs. */
 export function routeOf(text: string): Route {
   const [, first, lab, nodes, node, last] = text.replace(/^#/, '').split('/').map(decoded)
+  const service = serviceScreens.find((it) => it === first)
+  if (service !== undefined) return { screen: service }
   if (first !== 'labs' || lab === undefined || lab === '') return { screen: 'labs' }
   if (nodes !== 'nodes' || node === undefined || node === '') return { screen: 'lab', lab }
   return { screen: 'lab', lab, node, ...(last === 'console' && { console: true }) }

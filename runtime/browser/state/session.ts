@@ -6,3 +6,6 @@ export const session = signal<Session | undefined | null>(undefined)
 
 /** Whether the user may change something. */
 export const mayEdit = (): boolean => session.value?.role !== 'read'
+
+/** Whether the user may change the service itself: computes and tokens. */
+export const isAdministrator = (): boolean => session.value?.role === 'admin'

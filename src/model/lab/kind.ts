@@ -8,6 +8,7 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   noun: Type.String({ description: 'The word for a node of the kind, within a sentence' }),
   is_always_on: Type.Boolean({ description: 'Whether its nodes run from their creation on' }),
   can_be_suspended: Type.Boolean(),
+  has_images: Type.Boolean({ description: 'Whether its nodes start from images' }),
   consoles: Type.Array(Type.Union([Type.Literal('text'), Type.Literal('screen')]), {
     description: 'The possible forms of its console',
   }),

@@ -16,7 +16,9 @@ test('each type has a field of its own', () => {
   expect(fieldOf(maybe(Type.Integer({ minimum: 1, maximum: 9 })))).toMatchObject({ kind: 'number', maximum: 9 })
   expect(fieldOf(maybe(Type.Boolean()))).toMatchObject({ kind: 'flag', title: 'Member' })
   expect(fieldOf(maybe(oneOf(['a', 'b'])))).toMatchObject({ kind: 'choice', options: ['a', 'b'] })
-  expect(fieldOf(maybe(Type.Array(Type.String())))).toMatchObject({ kind: 'json' })
+  expect(fieldOf({ type: 'string', enum: ['a', 'b'] })).toMatchObject({ kind: 'choice', options: ['a', 'b'] })
+  expect(fieldOf(maybe(Type.Array(Type.String())))).toMatchObject({ kind: 'list' })
+  expect(fieldOf(maybe(Type.Array(Type.Integer())))).toMatchObject({ kind: 'json' })
 })
 
 test('a text becomes a value of the type, and says what is wrong', () => {
@@ -26,6 +28,8 @@ test('a text becomes a value of the type, and says what is wrong', () => {
   const list = fieldOf(Type.Array(Type.Integer()))
   expect(valueIn(list, textOf(list, [1, 2]))).toEqual([1, 2])
   expect(() => valueIn(list, '[1')).toThrow('expected JSON')
+  const lines = fieldOf(Type.Array(Type.String()))
+  expect(valueIn(lines, `${textOf(lines, ['a', 'b c'])}\n\n d`)).toEqual(['a', 'b c', 'd'])
   const choice = fieldOf(oneOf([1, 2]))
   expect(valueIn(choice, '2')).toBe(2)
 })

@@ -1,0 +1,56 @@
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { Dialog } from './dialog.tsx'
+
+interface ActionProps {
+  readonly title: string
+  /** The text of the button. */
+  readonly verb: string
+  readonly isDanger?: boolean
+  /** Does it. A rejection is shown, and the dialog stays. */
+  readonly onSend: () => Promise<unknown>
+  readonly onClose: () => void
+  readonly children: ComponentChildren
+}
+
+/** A dialog that does one thing, and closes when it is done. */
+export function ActionDialog({ title, verb, isDanger = false, onSend, onClose, children }: ActionProps) {
+  const fault = useSignal('')
+  const isSending = useSignal(false)
+  const send = async () => {
+    isSending.value = true
+    try {
+      await onSend()
+      onClose()
+    } catch (error) {
+      fault.value = error instanceof Error ? error.message : String(error)
+    } finally {
+      isSending.value = false
+    }
+  }
+  return (
+    <Dialog title={title} onClose={onClose}>
+      <form
+        onSubmit={(event) => {
+          event.preventDefault()
+          void send()
+        }}
+      >
+        {children}
+        {fault.value !== '' && (
+          <p class="reason" role="alert" dir="auto">
+            {fault.value}
+          </p>
+        )}
+        <div class="row form-actions">
+          <button type="submit" class={isDanger ? 'is-danger is-main' : 'is-main'} disabled={isSending.value}>
+            {verb}
+          </button>
+          <button type="button" onClick={onClose}>
+            Cancel
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  )
+}

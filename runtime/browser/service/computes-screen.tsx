@@ -1,0 +1,222 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { pause } from '../../../src/async/pause.ts'
+import type { Compute, NewAccessToken } from '../../../src/client/patchbay.ts'
+import { ActionDialog } from '../parts/action-dialog.tsx'
+import { CopyButton } from '../parts/copy-button.tsx'
+import { Dialog } from '../parts/dialog.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { client } from '../state/client.ts'
+import { notifyError } from '../state/notices.ts'
+import { isAdministrator } from '../state/session.ts'
+import { Table } from '../state/table.ts'
+import { listComputes } from './computes.ts'
+import { DeclaredForm } from './declared-form.tsx'
+
+const retryMs = 2000
+type Open = { readonly kind: 'add' | 'join' } | { readonly kind: 'change' | 'remove'; readonly compute: Compute }
+
+/** The machines of the fleet, with their load. */
+export function ComputesScreen() {
+  const computes = useComputes()
+  const dialog = useSignal<Open | undefined>(undefined)
+  const open = (it: Open) => () => {
+    dialog.value = it
+  }
+  const close = () => {
+    dialog.value = undefined
+  }
+  const { value: shown } = dialog
+  return (
+    <>
+      <div class="labs-head">
+        <h2>Computes</h2>
+        <span class="spacer" />
+        {isAdministrator() && (
+          <>
+            <button type="button" onClick={open({ kind: 'add' })}>
+              Register …
+            </button>
+            <button type="button" class="is-main" onClick={open({ kind: 'join' })}>
+              <Icon name="plus" /> Let one join
+            </button>
+          </>
+        )}
+      </div>
+      <ul class="computes">
+        {computes.values().map((compute) => (
+          <li key={compute.compute_id} class="card">
+            <div class="row">
+              <span class={`dot ${compute.connected ? 'is-started' : ''}`} />
+              <b>
+                <bdi>{compute.name}</bdi>
+              </b>
+              <span class="muted">
+                {compute.connected ? 'connected' : 'not connected'}
+                {compute.capabilities.version === null ? '' : `, version ${compute.capabilities.version}`}
+                {compute.accepts_projects ? '' : ', takes no new labs'}
+              </span>
+              <span class="spacer" />
+              {isAdministrator() && compute.compute_id !== 'local' && (
+                <>
+                  <button type="button" class="is-quiet" onClick={open({ kind: 'change', compute })}>
+                    <Icon name="pencil" /> Change
+                  </button>
+                  <button type="button" class="is-quiet" onClick={open({ kind: 'remove', compute })}>
+                    <Icon name="trash" /> Remove
+                  </button>
+                </>
+              )}
+            </div>
+            {compute.last_error !== null && (
+              <p class="reason" dir="auto">
+                {compute.last_error}
+              </p>
+            )}
+            <Load title="Processors" percent={compute.cpu_usage_percent} />
+            <Load title="Memory" percent={compute.memory_usage_percent} />
+            <p class="muted">{compute.capabilities.node_types.join(', ')}</p>
+          </li>
+        ))}
+      </ul>
+      {shown?.kind === 'add' && (
+        <DeclaredForm
+          title="Register a compute"
+          schema="ComputeCreate"
+          members={['name', 'protocol', 'host', 'port', 'user', 'password']}
+          verb="Register"
+          values={{}}
+          onSend={(body) => client.call('POST /v2/computes', { body: body as never })}
+          onClose={close}
+        />
+      )}
+      {shown?.kind === 'change' && (
+        <DeclaredForm
+          title={`Change ${shown.compute.name}`}
+          schema="ComputeUpdate"
+          members={['name', ...addressOf(shown.compute), 'accepts_projects', 'weight']}
+          verb="Change"
+          values={shown.compute}
+          onSend={(body) =>
+            client.call('PUT /v2/computes/{compute_id}', { params: { compute_id: shown.compute.compute_id }, body })
+          }
+          onClose={close}
+        />
+      )}
+      {shown?.kind === 'remove' && (
+        <ActionDialog
+          title="Remove the compute?"
+          verb="Remove"
+          isDanger
+          onSend={() =>
+            client.call('DELETE /v2/computes/{compute_id}', { params: { compute_id: shown.compute.compute_id } })
+          }
+          onClose={close}
+        >
+          <p>
+            <b>
+              <bdi>{shown.compute.name}</bdi>
+            </b>{' '}
+            leaves the fleet. Its nodes keep running there.
+          </p>
+        </ActionDialog>
+      )}
+      {shown?.kind === 'join' && <JoinDialog onClose={close} />}
+    </>
+  )
+}
+
+/** The members of the address of a compute; one that has joined has none. */
+const addressOf = ({ protocol }: Compute): readonly string[] =>
+  protocol === 'tunnel' ? [] : ['protocol', 'host', 'port', 'user', 'password']
+
+/** The computes, kept up to date by the feed of the service while the component is shown. */
+function useComputes(): Table<Compute> {
+  const table = useSignal(new Table<Compute>()).value
+  useEffect(() => {
+    const over = new AbortController()
+    const { signal } = over
+    void (async () => {
+      while (!signal.aborted) {
+        try {
+          let isRead = false
+          for await (const { action, event } of client.feed({ signal })) {
+            if (!isRead || action === 'resync') table.reset((await listComputes()).map((it) => [it.compute_id, it]))
+            isRead = true
+            const compute = event as Compute
+            if (action === 'compute.deleted') table.delete(compute.compute_id)
+            else if (action.startsWith('compute.')) table.put(compute.compute_id, compute)
+          }
+        } catch (error) {
+          if (!signal.aborted) notifyError(error)
+        }
+        await pause(retryMs, signal)
+      }
+    })()
+    return () => over.abort()
+  }, [])
+  return table
+}
+
+const Load = ({ title, percent }: { title: string; percent: number | null }) =>
+  percent === null ? null : (
+    <div class="load">
+      <span>{title}</span>
+      <meter min={0} max={100} high={90} value={percent} aria-label={title} />
+      <span class="muted">{Math.round(percent)} %</span>
+    </div>
+  )
+
+/** Makes a token for a compute that joins, and shows what to type there. */
+function JoinDialog({ onClose }: { onClose: () => void }) {
+  const name = useSignal('')
+  const token = useSignal<NewAccessToken | undefined>(undefined)
+  if (token.value === undefined)
+    return (
+      <ActionDialog
+        title="Let a compute join"
+        verb="Make a token"
+        onSend={async () => {
+          token.value = await client.call('POST /v2/tokens', { body: { name: name.value.trim(), purpose: 'join' } })
+        }}
+        // Once there is a token, the dialog goes on with it.
+        onClose={() => token.value === undefined && onClose()}
+      >
+        <div class="field">
+          <label for="join-name">Name of the token</label>
+          <input
+            id="join-name"
+            required
+            autofocus
+            autocomplete="off"
+            value={name.value}
+            onInput={(event) => {
+              name.value = event.currentTarget.value
+            }}
+          />
+        </div>
+      </ActionDialog>
+    )
+  const command = `patchbay serve --join ${location.origin.replace(/^http/, 'ws')} --join-token-file join-token`
+  return (
+    <Dialog title="Let a compute join" onClose={onClose}>
+      <p>On the compute, write the token into a file that only its user can read, and start the service:</p>
+      <Secret text={token.value.token} what="the token" />
+      <Secret text={command} what="the command" />
+      <p class="muted">The token is not shown again.</p>
+      <div class="row form-actions">
+        <button type="button" class="is-main" onClick={onClose}>
+          Done
+        </button>
+      </div>
+    </Dialog>
+  )
+}
+
+/** A text to be copied. */
+export const Secret = ({ text, what }: { text: string; what: string }) => (
+  <p class="fix">
+    <code>{text}</code>
+    <CopyButton text={text} what={what} />
+  </p>
+)

@@ -1,0 +1,95 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Compute, Diagnosis } from '../../../src/client/patchbay.ts'
+import { CopyButton } from '../parts/copy-button.tsx'
+import { send } from '../state/client.ts'
+import { notifyError } from '../state/notices.ts'
+import { listComputes } from './computes.ts'
+
+/** What the doctor finds, on this machine and on each compute. */
+export function DoctorScreen() {
+  const computes = useSignal<readonly Compute[]>([])
+  useEffect(() => {
+    listComputes()
+      .then((all) => {
+        computes.value = all.filter((it) => it.connected)
+      })
+      .catch(notifyError)
+  }, [])
+  return (
+    <>
+      <div class="labs-head">
+        <h2>Doctor</h2>
+      </div>
+      <DoctorOf path="/v2/compute/doctor" title="This service" />
+      {computes.value
+        .filter((it) => it.compute_id !== 'local')
+        .map(({ compute_id, name }) => (
+          <DoctorOf key={compute_id} path={`/v2/computes/${encodeURIComponent(compute_id)}/doctor`} title={name} />
+        ))}
+    </>
+  )
+}
+
+const order = { error: 0, warning: 1, ok: 2 } as const
+
+function DoctorOf({ path, title }: { path: string; title: string }) {
+  const found = useSignal<Diagnosis | undefined>(undefined)
+  const fault = useSignal('')
+  const look = async () => {
+    found.value = undefined
+    fault.value = ''
+    try {
+      found.value = await diagnosisAt(path)
+    } catch (error) {
+      fault.value = error instanceof Error ? error.message : String(error)
+    }
+  }
+  useEffect(() => void look(), [path])
+  const checks = found.value?.checks.toSorted((a, b) => order[a.status] - order[b.status])
+  return (
+    <section class="doctor">
+      <div class="row">
+        <h3>
+          <bdi>{title}</bdi>
+        </h3>
+        <span class="spacer" />
+        <button type="button" disabled={found.value === undefined && fault.value === ''} onClick={() => void look()}>
+          Look again
+        </button>
+      </div>
+      {fault.value !== '' && (
+        <p class="reason" role="alert" dir="auto">
+          {fault.value}
+        </p>
+      )}
+      {checks === undefined && fault.value === '' && <p class="muted">Looking …</p>}
+      <ul>
+        {checks?.map(({ name, status, found: text, fix }) => (
+          <li key={`${name} ${text}`} class={`check is-${status}`}>
+            <b>{status}</b>
+            <div>
+              <span dir="auto">
+                {name}: {text}
+              </span>
+              {fix !== null && (
+                <p class="fix">
+                  <code>{fix}</code>
+                  <CopyButton text={fix} what="the fix" />
+                </p>
+              )}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </section>
+  )
+}
+
+/** The findings of the service, or of a compute through it: both have the same form. */
+async function diagnosisAt(path: string): Promise<Diagnosis> {
+  const response = await send(path, {})
+  const answer = (await response.json()) as Diagnosis & { message?: string }
+  if (!response.ok) throw new Error(answer.message ?? `The service answered ${response.status}`)
+  return answer
+}

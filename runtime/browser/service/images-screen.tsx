@@ -1,0 +1,231 @@
+import { signal, useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { CallName, Image, LabKind } from '../../../src/client/patchbay.ts'
+import { ActionDialog } from '../parts/action-dialog.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { client } from '../state/client.ts'
+import { notifyError } from '../state/notices.ts'
+import { mayEdit } from '../state/session.ts'
+import { Upload } from './upload.ts'
+
+type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
+/** A kind whose nodes start from images. */
+type ImageKind = KindOf<CallName>
+
+/** The uploads since the page was opened: they go on while another screen is shown. */
+const uploads = signal<readonly { readonly kind: ImageKind; readonly upload: Upload }[]>([])
+
+/** The images of each kind: a list, uploads, and deletion. */
+export function ImagesScreen() {
+  const kinds = useSignal<readonly (LabKind & { name: ImageKind })[]>([])
+  useEffect(() => {
+    client
+      .call('GET /v2/kinds')
+      .then((all) => {
+        kinds.value = all.filter((it): it is LabKind & { name: ImageKind } => it.has_images)
+      })
+      .catch(notifyError)
+  }, [])
+  return (
+    <>
+      <div class="labs-head">
+        <h2>Images</h2>
+      </div>
+      <p class="muted">Nodes of these kinds start from images. Drop files on a kind, or choose them.</p>
+      {kinds.value.map((kind) => (
+        <ImagesOf key={kind.name} kind={kind.name} noun={kind.noun} />
+      ))}
+    </>
+  )
+}
+
+function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
+  const images = useSignal<readonly Image[] | undefined>(undefined)
+  const gone = useSignal<Image | undefined>(undefined)
+  const isOver = useSignal(false)
+  const read = () =>
+    client
+      .call(`GET /v2/compute/${kind}/images`)
+      .then((it) => {
+        images.value = it
+      })
+      .catch(notifyError)
+  useEffect(() => void read(), [kind])
+  const take = (files: Iterable<File> | null | undefined) => {
+    for (const file of files ?? []) {
+      const upload = new Upload(kind, file)
+      uploads.value = [
+        ...uploads.value.filter((it) => it.kind !== kind || it.upload.name !== file.name),
+        { kind, upload },
+      ]
+      void run(upload)
+    }
+  }
+  const run = async (upload: Upload) => {
+    await upload.run()
+    await read()
+    if (upload.state.value === 'done') forget(upload)
+  }
+  const remove = async ({ path }: Image) => {
+    await client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } })
+    await read()
+  }
+  const own = uploads.value.filter((it) => it.kind === kind)
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: files are dropped here; the button below does the same
+    <section
+      class={isOver.value ? 'images is-over' : 'images'}
+      onDragOver={(event) => {
+        if (!mayEdit() || event.dataTransfer?.types.includes('Files') !== true) return
+        event.preventDefault()
+        isOver.value = true
+      }}
+      onDragLeave={() => {
+        isOver.value = false
+      }}
+      onDrop={(event) => {
+        event.preventDefault()
+        isOver.value = false
+        take(event.dataTransfer?.files)
+      }}
+    >
+      <div class="row">
+        <h3>
+          {kind} <small>{noun}</small>
+        </h3>
+        <span class="spacer" />
+        {mayEdit() && (
+          <label class="button">
+            <Icon name="plus" /> Add images
+            <input
+              class="hidden"
+              type="file"
+              multiple
+              onChange={(event) => {
+                take(event.currentTarget.files)
+                event.currentTarget.value = ''
+              }}
+            />
+          </label>
+        )}
+      </div>
+      {own.map(({ upload }) => (
+        <UploadView key={upload.name} upload={upload} onAgain={() => void run(upload)} />
+      ))}
+      {images.value?.length === 0 && own.length === 0 && <p class="muted">No images.</p>}
+      {images.value !== undefined && images.value.length > 0 && (
+        <table>
+          <thead>
+            <tr>
+              <th scope="col">Name</th>
+              <th scope="col">Size</th>
+              <th scope="col">SHA-256</th>
+              <th scope="col">
+                <span class="hidden">Actions</span>
+              </th>
+            </tr>
+          </thead>
+          <tbody>
+            {images.value.map((image) => (
+              <tr key={image.path}>
+                <td>
+                  <bdi>{image.path}</bdi>
+                </td>
+                <td class="actions">{sizeText(image.filesize)}</td>
+                <td>
+                  <code title={image.sha256}>{image.sha256?.slice(0, 16) ?? ''}</code>
+                </td>
+                <td class="actions">
+                  {mayEdit() && (
+                    <button
+                      type="button"
+                      class="is-quiet"
+                      aria-label={`Delete ${image.path}`}
+                      onClick={() => {
+                        gone.value = image
+                      }}
+                    >
+                      <Icon name="trash" />
+                    </button>
+                  )}
+                </td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      )}
+      {gone.value !== undefined && (
+        <ActionDialog
+          title="Delete the image?"
+          verb="Delete"
+          isDanger
+          onSend={async () => gone.value && remove(gone.value)}
+          onClose={() => {
+            gone.value = undefined
+          }}
+        >
+          <p>
+            <b>
+              <bdi>{gone.value.path}</bdi>
+            </b>{' '}
+            is deleted. The service refuses it while a node of an open lab needs the image.
+          </p>
+        </ActionDialog>
+      )}
+    </section>
+  )
+}
+
+const forget = (upload: Upload): void => {
+  uploads.value = uploads.value.filter((it) => it.upload !== upload)
+}
+
+function UploadView({ upload, onAgain }: { upload: Upload; onAgain: () => void }) {
+  const { name, total } = upload
+  const [state, stored] = [upload.state.value, upload.stored.value]
+  return (
+    <div class="upload">
+      <bdi>{name}</bdi>
+      <span class="muted" role="status">
+        {state === 'done'
+          ? 'stored'
+          : `${sizeText(stored)} of ${sizeText(total)}${state === 'paused' ? ', paused' : ''}`}
+      </span>
+      <span class="spacer" />
+      {state === 'running' && (
+        <button type="button" onClick={() => upload.pause()}>
+          <Icon name="pause" /> Pause
+        </button>
+      )}
+      {(state === 'paused' || state === 'failed') && (
+        <button type="button" onClick={onAgain}>
+          <Icon name="play" /> Go on
+        </button>
+      )}
+      {state !== 'running' && (
+        <button
+          type="button"
+          class="is-quiet"
+          aria-label={`Forget the upload of ${name}`}
+          onClick={() => forget(upload)}
+        >
+          <Icon name="close" />
+        </button>
+      )}
+      {state !== 'done' && <progress value={stored} max={Math.max(1, total)} aria-label={`Upload of ${name}`} />}
+      {state === 'failed' && (
+        <p class="reason" role="alert" dir="auto">
+          {upload.reason.value}
+        </p>
+      )}
+    </div>
+  )
+}
+
+/** A size in a unit that people read. */
+function sizeText(bytes: number): string {
+  const units = ['bytes', 'KB', 'MB', 'GB', 'TB']
+  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
+  const value = bytes / 1000 ** power
+  return `${power === 0 ? value : value.toPrecision(3)} ${units[power]}`
+}
