@@ -229,7 +229,8 @@ export class KeeperLink {
         const client = await hold.ready().catch(() => undefined)
         hold.end()
         if (client === undefined) return
-        if (stop) await end(client, 3000).catch(ignore('a keeper that does not end politely loses its connection'))
+        if (stop || (await isEmpty(client)))
+          await end(client, 3000).catch(ignore('a keeper that does not end politely loses its connection'))
         client.disconnect()
         await client.closed
       }),
@@ -442,6 +443,12 @@ export class KeeperLink {
     const ended = await reapLeftovers(directory)
     if (ended.length > 0) this.#log.warn({ units: ended }, 'ended the orphans of a killed keeper')
   }
+}
+
+/** Whether a keeper holds nothing that a next service would take over. It would end by itself, but only after a while. */
+async function isEmpty(client: KeeperClient): Promise<boolean> {
+  const held = await client.call('inventory', {}).catch(() => undefined)
+  return held !== undefined && held.units.length + held.ports.length + held.links.length === 0
 }
 
 /** Ends a keeper; resolves when it has ended, or after `endMs`. */

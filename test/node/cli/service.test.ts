@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFile, stat, writeFile } from 'node:fs/promises'
+import { readdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
@@ -25,9 +25,18 @@ test('a service of its own is started once, found by all commands, and ended', a
   const told = JSON.parse(await readFile(file, 'utf8')) as { process: { pid: number } }
   expect((await patchbay.run(['service', 'stop'])).out).toBe(`Stopped the service on ${url}\n`)
   expect(identify(told.process.pid)).toBeUndefined()
+  // Without nodes its keeper has nothing to keep.
+  expect(await keepersOf(patchbay.data)).toEqual([])
   await expect(stat(file)).rejects.toThrow('ENOENT')
   expect(await patchbay.run(['service', 'stop'])).toMatchObject({ code: 0, out: 'No service runs\n' })
 })
+
+/** Command lines of the keepers of a data directory. */
+async function keepersOf(data: string): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((it) => /^\d+$/.test(it))
+  const lines = await Promise.all(pids.map((pid) => readFile(`/proc/${pid}/cmdline`, 'utf8').catch(() => '')))
+  return lines.filter((it) => it.includes(`\0${data}\0`) && it.includes('keeper'))
+}
 
 test('the file of a killed service, or of another process with its number, is not believed', async () => {
   const patchbay = await CommandLine.of()
