@@ -2,21 +2,20 @@ import { type ChildProcess, spawn } from 'node:child_process'
 
 /**
  * Reads directories, one a line. At the end of its input, which is the end of whoever wrote them, it ends every process that
- * names one of them in its arguments: services and keepers, with which everything else ends that they have started.
+ * names one of them in its arguments: services and keepers, with which everything else ends that they have started. One grep looks
+ * through all processes: a program for each directory and process was a fifth of the work of the whole suite.
  */
 const watcher = `
-directories=
-while IFS= read -r directory; do directories="$directories $directory"; done
+directories=$(cat)
+test -n "$directories" || exit 0
 for round in 1 2 3; do
-  for directory in $directories; do
-    for process in /proc/[0-9]*; do
-      pid=\${process#/proc/}
-      test "$pid" != $$ && tr '\\0' '\\n' <"$process/cmdline" 2>/dev/null | grep -qF -- "$directory" && kill -KILL "$pid" 2>/dev/null
-    done
+  for found in $(printf '%s\\n' "$directories" | grep -laF -f - /proc/[0-9]*/cmdline 2>/dev/null); do
+    pid=\${found#/proc/}
+    kill -KILL "\${pid%/cmdline}" 2>/dev/null
   done
   sleep 0.3
 done
-for directory in $directories; do rm -rf -- "$directory"; done
+printf '%s\\n' "$directories" | while IFS= read -r directory; do rm -rf -- "$directory"; done
 `
 
 let running: ChildProcess | undefined
