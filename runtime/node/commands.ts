@@ -35,7 +35,7 @@ export const commands: Readonly<Record<string, Command>> = {
     summary: 'make a lab what its file says, start it, and wait until it is ready',
     text: `Makes a lab what its file says, starts its nodes in order, and waits until they are ready. When the lab is there
 already, only what differs is done; what would disturb a running node needs a flag. Without a service of this user the
-command starts one, which runs on. "patchbay down" takes the lab back.`,
+command starts one, which runs on. "patchbay down" takes the lab back; with --ttl the service does so by itself.`,
     args: [labFile],
     flags: upping,
     run: async (input) => (await import('./cli/topology.ts')).up(input),

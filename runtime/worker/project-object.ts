@@ -30,6 +30,9 @@ const headMs = 250
 /** Delay of the alarm that removes an import or a copy which broke off, ms after its begin. */
 const lookAgainMs = 60 * 60_000
 
+/** An alarm is no sooner than this, ms: a lab that could not be stopped is tried again then. */
+const leastMs = 60_000
+
 /** Input of a copy of a lab. */
 interface LabCopy {
   readonly source: string
@@ -103,8 +106,13 @@ export class ProjectObject extends DurableObject<Env> {
     })
   }
 
-  /** The alarm: removes the remains of an import or a copy that broke off. */
+  /** The alarm: removes the remains of an import or a copy that broke off, and stops the lab at its time. */
   override async alarm(): Promise<void> {
+    await this.#removeRemains()
+    await (await this.#opened)?.labs.stopDue()
+  }
+
+  async #removeRemains(): Promise<void> {
     if (this.#opened !== undefined) return this.#lookAgain()
     const id = new LabTable(this.ctx.storage).only()
     if (id === undefined) return this.ctx.storage.deleteAll()
@@ -114,7 +122,13 @@ export class ProjectObject extends DurableObject<Env> {
   }
 
   async #lookAgain(): Promise<void> {
-    await this.ctx.storage.setAlarm(Date.now() + lookAgainMs)
+    await this.#wakeAt(Date.now() + lookAgainMs)
+  }
+
+  /** Sets the alarm to a time, ms since 1970, unless it is earlier already. */
+  async #wakeAt(time: number): Promise<void> {
+    const known = await this.ctx.storage.getAlarm()
+    if (known === null || known > time) await this.ctx.storage.setAlarm(time)
   }
 
   /** Sends the head of the lab to the object of the fleet; edits within `headMs` are sent together. */
@@ -162,6 +176,7 @@ export class ProjectObject extends DurableObject<Env> {
         const entries = JSON.stringify([...lab.document.entries()])
         return resultOf(env.PROJECTS.getByName(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },
+      wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
       // biome-ignore lint/suspicious/noConsole: the log of a Worker
       warn: (message) => console.warn(message),
       report: reportDefect,

@@ -901,6 +901,8 @@ export type LabProject = {
   filename: string
   /** Number of its last edit */
   revision: number
+  /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
+  stop_at?: string
   kept?: Kept
 }
 
@@ -940,11 +942,13 @@ export type LabProjectCreate = {
   status?: 'opened' | 'closed' | null
   filename?: string | null
   revision?: number | null
+  stop_at?: string | null
 }
 
 /** Changes of a project; null or absent: unchanged */
 export type LabProjectUpdate = {
   name?: string | null
+  ttl_s?: number | null
   auto_open?: boolean | null
   auto_close?: boolean | null
   auto_start?: boolean | null
@@ -968,6 +972,7 @@ export type LabProjectUpdate = {
   path?: string | null
   filename?: string | null
   revision?: number | null
+  stop_at?: string | null
 }
 
 /** Numbers of nodes, links, drawings and snapshots of a project */
@@ -1219,6 +1224,8 @@ export type LabApply = {
   take_over?: boolean
   /** Start the nodes afterwards, in the order that the file says */
   start?: boolean
+  /** Time after which the service stops its nodes, s; 0: it does not. Stopping or closing the project ends it, too */
+  ttl_s?: number
 }
 
 /** Contents by their paths, as the lab file writes these; the service opens no file of its own */
@@ -1245,6 +1252,8 @@ export type LabPlan = {
   }[]
   /** An earlier apply ended with the service before it was done: this one does the rest */
   interrupted?: true
+  /** When the service stops the nodes (UTC, RFC 3339) */
+  stop_at?: string
   /** The job that takes the steps */
   job_id?: string
 }

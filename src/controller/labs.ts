@@ -8,6 +8,7 @@ import type { EventLog } from '../events/event-log.ts'
 import { retryAfter } from '../gateway/fan-out.ts'
 import type { FeedRequest } from '../host-agent.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
+import type { LabJobCreate } from '../model/lab/job.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
 import type { Project } from '../model/project.ts'
 import { isUuid } from '../schema/fields.ts'
@@ -18,12 +19,13 @@ import { Changes, type ProjectRecord } from './document.ts'
 import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
-import { type JobList, Jobs } from './jobs.ts'
+import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import { Lab, type LabNews } from './lab.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { freeName, nameKey } from './names.ts'
 import { runRestored, settleSnapshots } from './snapshots.ts'
+import { StopTimes } from './stop-times.ts'
 import { apart, type LabDirectory, type LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
@@ -58,6 +60,8 @@ interface LabsOptions {
   readonly copy?: CopyLab
   /** The jobs of all labs, where labs have processes of their own. */
   readonly jobs?: JobList
+  /** Takes note of the next time at which `stopDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
+  readonly wakeAt?: (time: number) => void
   /** Logs a message for the administrator. */
   readonly warn: (message: string) => void
   /** Logs failures that are defects. */
@@ -94,6 +98,8 @@ export class Labs {
   /** One opening, closing, deletion or restore of a lab at a time. */
   readonly #mutex = new KeyedMutex()
   readonly #watch: ComputeWatch
+  readonly #stopTimes: StopTimes
+  readonly #wakeAt: (time: number) => void
   /** Cancels the pending save of `ran` of a lab. */
   readonly #unsaved = new Map<Lab, () => void>()
   /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
@@ -112,6 +118,7 @@ export class Labs {
       only,
       directory,
       isDirectory = false,
+      wakeAt = () => {},
     } = options
     this.#only = only
     this.#directory = directory
@@ -124,6 +131,8 @@ export class Labs {
     this.archives = archives
     this.copy = copy
     this.#warn = warn
+    this.#wakeAt = wakeAt
+    this.#stopTimes = new StopTimes({ stop: (id, stopAt) => this.#stopNow(id, stopAt), warn })
     this.jobs = new Jobs({ computes, report, noted: directory?.job?.bind(directory) })
     this.jobList = jobs ?? this.jobs
     this.uses = new LabUses({
@@ -185,6 +194,7 @@ export class Labs {
     }
     const opened = ready.then(() => mapLimit(wanted, open))
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
+    for (const [id, head] of this.#heads) this.#noteStopTime(id, head)
     return this.#restored
   }
 
@@ -429,7 +439,65 @@ export class Labs {
   }
 
   async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
-    return this.set(await this.find(word), given(input), ask)
+    const { ttl_s, ...settings } = input
+    const lab = await this.find(word)
+    if (ttl_s != null) await this.stopAfter(lab, ttl_s)
+    return this.set(lab, given(settings), ask)
+  }
+
+  /** Stops the nodes of a lab after a time in seconds, also when the service ends and is started meanwhile; 0: not. */
+  async stopAfter(lab: Lab, seconds: number): Promise<void> {
+    await this.#setStopTime(lab, seconds === 0 ? undefined : new Date(Date.now() + seconds * 1000).toISOString())
+  }
+
+  async #setStopTime(lab: Lab, stop_at: string | undefined): Promise<void> {
+    if (lab.document.project.stop_at === stop_at) return
+    await lab.edit(({ project: { stop_at: _, ...project } }) => ({
+      changes: new Changes().project({ ...project, ...given({ stop_at }) }),
+      news: () => [],
+      result: undefined,
+    }))
+    await this.#keepHead(lab.id, lab.document.project)
+    this.#tellAll(lab, 'project.updated')
+  }
+
+  /** Starts a job on nodes. With the stop of all of them the time to stop the lab is over. 400, 404, 429. */
+  act(lab: Lab, input: LabJobCreate, ask: AskCompute): StartedJob {
+    const job = this.jobs.start(lab, input, ask)
+    const { stop_at } = lab.document.project
+    if (input.action !== 'stop' || input.nodes !== undefined || stop_at === undefined) return job
+    const forget = async () => {
+      // A client may have given another one meanwhile.
+      if (lab.document.project.stop_at === stop_at) await this.#setStopTime(lab, undefined)
+    }
+    const over = job.over.then(forget)
+    over.catch(ignore('the job shows what failed, and the lab is stopped at its time'))
+    return { ...job, over }
+  }
+
+  /** The time of a lab has come. */
+  async #stopNow(id: string, stopAt: string): Promise<void> {
+    await this.#restored
+    const head = this.#heads.get(id)
+    if (head?.stop_at !== stopAt) return
+    const lab = this.#open.get(id)
+    if (lab === undefined && head.is_open) throw new Error('it could not be opened')
+    if (lab !== undefined) await this.act(lab, { action: 'stop' }, ownAsk(this.computes)).over
+    else await this.#setStopTime(await this.find(id), undefined)
+  }
+
+  /** Stops the lab whose time has come, in a process that `wakeAt` has woken. */
+  async stopDue(): Promise<void> {
+    await this.#restored
+    await this.#stopTimes.due()
+    if (this.#stopTimes.next !== undefined) this.#wakeAt(this.#stopTimes.next)
+  }
+
+  #noteStopTime(id: string, { stop_at }: ProjectRecord): void {
+    // Each lab of a directory has a process of its own.
+    if (this.#isDirectory) return
+    this.#stopTimes.note(id, stop_at)
+    if (stop_at !== undefined) this.#wakeAt(Date.parse(stop_at))
   }
 
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
@@ -590,6 +658,7 @@ export class Labs {
     for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
     await this.#store.remove(id)
     this.#heads.delete(id)
+    this.#stopTimes.note(id, undefined)
     await this.#directory?.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
     else this.#tell({ action: 'project.deleted', event: lab.project() })
@@ -649,6 +718,7 @@ export class Labs {
   /** Ends jobs and feeds. */
   async shutdown(): Promise<void> {
     this.#watch.close()
+    this.#stopTimes.end()
     for (const lab of this.#open.values()) {
       this.jobs.endOf(lab.id, 'The service has ended')
       lab.closing.abort()
@@ -737,6 +807,7 @@ export class Labs {
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
     this.#heads.set(id, head)
+    this.#noteStopTime(id, head)
     await this.#directory?.put(id, head)
   }
 
@@ -756,8 +827,8 @@ export class Labs {
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
-    await lab.edit(({ project }) => ({
-      changes: new Changes().project({ ...project, is_open }),
+    await lab.edit(({ project: { stop_at, ...project } }) => ({
+      changes: new Changes().project({ ...project, is_open, ...(is_open && given({ stop_at })) }),
       news: () => [],
       result: undefined,
     }))

@@ -15,6 +15,7 @@ import {
   type Restoring,
   type SnapshotRecord,
 } from './document.ts'
+import { given } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
@@ -182,10 +183,12 @@ async function exchange(
     changes.order('node', [...content.nodes.keys()])
     changes.order('link', [...content.links.keys()])
     changes.order('drawing', [...content.drawings.keys()])
-    const { name, is_open, revision, path } = project
-    const { taking: _, ...then } = kept.project
+    // When the lab is stopped is of the present.
+    const { name, is_open, revision, path, stop_at } = project
+    const { taking: _, stop_at: __, ...then } = kept.project
     const left = project.computes.filter((id) => !computes.includes(id))
-    changes.project({ ...then, name, is_open, revision, path, restoring: { snapshot_id, way: 'on', left } })
+    const now = { name, is_open, revision, path, ...given({ stop_at }) }
+    changes.project({ ...then, ...now, restoring: { snapshot_id, way: 'on', left } })
     return { changes, news: () => [], result: undefined }
   })
   labs.replaced(lab)

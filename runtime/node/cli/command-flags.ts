@@ -74,7 +74,10 @@ export const applying = {
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const upping = { ...applying } as const satisfies Readonly<Record<string, Flag>>
+export const upping = {
+  ...applying,
+  ttl: { value: 'TIME', about: 'let the service stop the lab after this time, such as 2h; 0: never' },
+} as const satisfies Readonly<Record<string, Flag>>
 
 export const testing = {
   ...labFiling,

@@ -17,3 +17,12 @@ export function secondsOf(flag: string, text: string | undefined, byDefault: num
     throw wrongArguments(`${flag}: expected a time such as 30s or 2m, got ${JSON.stringify(text)}`)
   return Number(number) * factor
 }
+
+/** When the service stops a lab, in words: `stops in 2 h`. `stopAt`: RFC 3339. */
+export function stopText(stopAt: string, now = Date.now()): string {
+  const minutes = Math.max(0, Math.round((Date.parse(stopAt) - now) / 60_000))
+  if (minutes === 0) return 'stops within a minute'
+  if (minutes < 120) return `stops in ${minutes} min`
+  const hours = Math.round(minutes / 60)
+  return hours < 72 ? `stops in ${hours} h` : `stops in ${Math.round(hours / 24)} days`
+}

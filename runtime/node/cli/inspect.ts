@@ -1,6 +1,7 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
+import { stopText } from './counts.ts'
 import type { Outcome } from './outcome.ts'
 import { endsText, labOf, linksOf, nodeOf, nodesOf, stateOf } from './targets.ts'
 
@@ -15,6 +16,7 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
       lab: lab.name,
       project_id: lab.project_id,
       revision: lab.revision,
+      ...(lab.stop_at !== undefined && { stop_at: lab.stop_at }),
       nodes: nodes.map(nodeJson),
       links: links.map((link) => linkJson(link, nodes)),
     },
@@ -23,7 +25,7 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
       if (lab.status === 'closed') return `${shown(lab.name)} is closed; "patchbay start ${lab.name}" opens it`
       const running = nodes.filter(({ status }) => status === 'started').length
       const parts = [
-        `${shown(lab.name)}: ${running} of ${count(nodes.length, 'node')} running, ${count(links.length, 'link')}`,
+        `${shown(lab.name)}: ${running} of ${count(nodes.length, 'node')} running, ${count(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab.stop_at)}`}`,
       ]
       if (nodes.length > 0) parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], nodes.map(nodeRow)))
       if (links.length > 0) {

@@ -1,6 +1,7 @@
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import { clientOf } from './client.ts'
 import type { Asking, asking, CommandInput } from './command.ts'
+import { stopText } from './counts.ts'
 import type { Outcome } from './outcome.ts'
 
 const atOnce = 16
@@ -11,7 +12,7 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
   const projects = await client.call('GET /v2/projects', { signal })
   const labs = await mapLimit(
     projects,
-    async ({ project_id, name, status }) => {
+    async ({ project_id, name, status, stop_at }) => {
       const isOpen = status === 'opened'
       const params = { project_id }
       const nodes = isOpen ? await client.call('GET /v2/projects/{project_id}/nodes', { params, signal }) : []
@@ -19,7 +20,7 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
         ? nodes.length
         : (await client.call('GET /v2/projects/{project_id}/stats', { params, signal })).nodes
       const running = nodes.filter((it) => it.status === 'started').length
-      return { name, status, nodes: total, running, project_id }
+      return { name, status, nodes: total, running, project_id, ...(stop_at !== undefined && { stop_at }) }
     },
     atOnce,
   )
@@ -28,12 +29,13 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
     async text() {
       if (labs.length === 0) return `No labs on ${client.server}`
       const { tableOf } = await import('./table.ts')
-      const rows = labs.map(({ name, status, nodes, running }) => [
+      const rows = labs.map(({ name, status, nodes, running, stop_at }) => [
         name,
         status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
         running === 0 ? `${nodes}` : `${running} of ${nodes}`,
+        stop_at === undefined ? '' : stopText(stop_at),
       ])
-      return tableOf(['LAB', 'STATE', 'NODES'], rows)
+      return tableOf(['LAB', 'STATE', 'NODES', ''], rows)
     },
   }
 }

@@ -4,6 +4,7 @@ import { clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
+import { secondsOf, stopText } from './counts.ts'
 import { CommandError, type Exit, exits } from './exits.ts'
 import { count, linkJson } from './inspect.ts'
 import { inFile, isLabFile, type LabSource, onlyLabFile, readLab, readText } from './lab-file.ts'
@@ -58,9 +59,11 @@ export async function apply({ args: [word], flags, signal }: CommandInput<typeof
 
 /** `patchbay up FILE`: the same, starts the nodes and waits until they are ready; starts a service where none is named or runs. */
 export async function up({ args: [word], flags, signal }: CommandInput<typeof upping>): Promise<Outcome> {
+  const { ttl } = flags
+  const ttl_s = ttl === undefined ? undefined : ttl === '0' ? 0 : Math.ceil(secondsOf('--ttl', ttl, 0))
   const source = await readLab(word, flags)
   const { client, lastLine } = await serviceOrOwn(flags)
-  return converge(source, { client, signal }, { flags, starts: true, lastLine })
+  return converge(source, { client, signal }, { flags, starts: true, lastLine, ttl_s })
 }
 
 /** The service that a command names, or that of this user, which is started when it does not run; a line then says that it runs on. */
@@ -79,9 +82,15 @@ interface Convergence {
   readonly flags: CommandInput<typeof upping>['flags'] | CommandInput<typeof applying>['flags']
   readonly starts: boolean
   readonly lastLine: string
+  /** Time after which the service stops the lab, s. */
+  readonly ttl_s?: number | undefined
 }
 
-async function converge(source: LabSource, asked: Asked, { flags, starts, lastLine }: Convergence): Promise<Outcome> {
+async function converge(
+  source: LabSource,
+  asked: Asked,
+  { flags, starts, lastLine, ttl_s }: Convergence,
+): Promise<Outcome> {
   const began = Date.now()
   const isDry = flags['dry-run']
   const query: Query = {
@@ -89,7 +98,7 @@ async function converge(source: LabSource, asked: Asked, { flags, starts, lastLi
     ...(starts && { start: 'true' }),
     ...(isDry && { dry_run: 'true' }),
   }
-  const { plan } = await put(source, asked, query)
+  const { plan } = await put(source, asked, query, ttl_s)
   if (isDry) {
     const differs = plan.steps.length > 0
     return {
@@ -159,6 +168,7 @@ async function converge(source: LabSource, asked: Asked, { flags, starts, lastLi
         ])
         parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE'], rows))
       }
+      if (plan.stop_at !== undefined) parts.push(`${plan.lab} ${stopText(plan.stop_at)} (--ttl)`)
       if (lastLine !== '') parts.push(lastLine)
       return parts.join('\n\n')
     },
@@ -214,13 +224,18 @@ const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({
 })
 
 /** Sends a lab file, and gets the plan. CommandError 3 for a file that the service refuses, and for a lab that was made otherwise. */
-export async function put(source: LabSource, { client, signal }: Asked, query: Query): Promise<{ plan: LabPlan }> {
+export async function put(
+  source: LabSource,
+  { client, signal }: Asked,
+  query: Query,
+  ttl_s?: number,
+): Promise<{ plan: LabPlan }> {
   const { document, files, vars, desired } = source
   const plan = await client
     .call('PUT /v2/projects/{project_id}/topology', {
       params: { project_id: desired.lab },
       query,
-      body: { document, files, vars },
+      body: { document, files, vars, ...(ttl_s !== undefined && { ttl_s }) },
       signal,
     })
     .catch((error) => {
@@ -256,6 +271,7 @@ const planJson = (plan: LabPlan, undone: ReadonlySet<Step>) => ({
   steps: plan.steps.map((step) => ({ ...step, done: plan.job_id !== undefined && !undone.has(step) })),
   withheld: plan.withheld,
   extra: plan.extra,
+  ...(plan.stop_at !== undefined && { stop_at: plan.stop_at }),
 })
 
 const signs = { create: '+', update: '~', delete: '-', start: '>' } as const

@@ -27,6 +27,15 @@ export const labSettings = {
   ),
 } as const
 
+/** Longest time after which a lab is stopped, s: a year. */
+const maxTtlS = 366 * 86_400
+/** Input: when the nodes of a lab are stopped. */
+export const ttl_s = Type.Integer({
+  ...{ minimum: 0, maximum: maxTtlS },
+  description:
+    'Time after which the service stops its nodes, s; 0: it does not. Stopping or closing the project ends it, too',
+})
+
 export type LabProject = Static<typeof LabProject>
 export const LabProject = Type.Object(
   {
@@ -39,6 +48,12 @@ export const LabProject = Type.Object(
     ),
     filename: Type.String({ description: 'Name of its file in an export' }),
     revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of its last edit' }),
+    stop_at: Type.Optional(
+      Type.String({
+        changesByItself: true,
+        description: 'When the service stops its nodes (UTC, RFC 3339); absent: it does not',
+      }),
+    ),
     kept: Type.Optional(kept),
   },
   { $id: 'LabProject', description: 'A project: named nodes, links and drawings, open or closed' },
@@ -64,7 +79,7 @@ export const LabProjectCreate = Type.Object(
 
 export type LabProjectUpdate = Static<typeof LabProjectUpdate>
 export const LabProjectUpdate = Type.Object(
-  { name: maybe(Name), ...given },
+  { name: maybe(Name), ttl_s: maybe(ttl_s), ...given },
   {
     $id: 'LabProjectUpdate',
     additionalProperties: false,

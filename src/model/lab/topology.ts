@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../../schema/fields.ts'
 import { LabLink } from './link.ts'
 import { LabNode } from './node.ts'
+import { ttl_s } from './project.ts'
 
 /** The nodes and links of a project. Segments are nodes of the kinds switch, hub, nat and cloud. */
 export type LabTopology = Static<typeof LabTopology>
@@ -71,6 +72,7 @@ export const LabPlan = objectSchema('LabPlan', 'What a lab file changes in a pro
       description: 'An earlier apply ended with the service before it was done: this one does the rest',
     }),
   ),
+  stop_at: Type.Optional(Type.String({ description: 'When the service stops the nodes (UTC, RFC 3339)' })),
   job_id: Type.Optional(Type.String({ ...Uuid, description: 'The job that takes the steps' })),
 })
 
@@ -105,6 +107,7 @@ export type LabApply = Static<typeof LabApply>
 export const LabApply = closedSchema('LabApply', 'A lab file, with the files that it names', {
   ...source,
   ...applyOptions,
+  ttl_s: Type.Optional(ttl_s),
 })
 
 /** Input of a run of the checks of a lab file. */

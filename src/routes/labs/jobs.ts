@@ -55,7 +55,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     errors: { 400: 'The members `after` of the nodes form a cycle', 404: noSuchProject, 429: 'Too many jobs run' },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      const { id, listed } = labs.jobs.start(await labs.lab(params.project_id), body, ask)
+      const { id, listed } = labs.act(await labs.lab(params.project_id), body, ask)
       await listed
       return created(labs.jobs.get(id))
     },

@@ -161,7 +161,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       },
       async handle({ params, query, request }, context) {
         const { labs, ask } = labsOf(context)
-        const job = labs.jobs.start(await labs.lab(params.project_id), { action }, ask)
+        const job = labs.act(await labs.lab(params.project_id), { action }, ask)
         const { wait } = query as Static<typeof startQuery>
         await abortable(wait === 'ready' ? job.over : job.asked, request.signal)
         return new Response(null, { status: 204, headers: { [jobHeader]: job.id } })

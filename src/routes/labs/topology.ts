@@ -1,6 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { ignore } from '../../async/ignore.ts'
 import { runChecks } from '../../controller/checks.ts'
+import { given } from '../../controller/fields.ts'
 import { jobHeader } from '../../controller/jobs.ts'
 import { labFileOf } from '../../controller/lab-file.ts'
 import { freshLinks } from '../../controller/link-states.ts'
@@ -141,7 +142,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     },
     async handle({ params: { project_id: word }, query, request }, context) {
       const { labs, ask } = labsOf(context)
-      const { document, files = {}, vars = {}, ...inBody } = await readBody(LabApply, request)
+      const { document, files = {}, vars = {}, ttl_s, ...inBody } = await readBody(LabApply, request)
       const options = { ...inBody, ...optionsIn(query) }
       const isDry = query.dry_run === 'true'
       const by = context.identity.name
@@ -162,11 +163,13 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         requireOwn(lab, by, options)
         requireRevision(lab, ifMatch)
         if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
+        if (ttl_s !== undefined && !isDry) await labs.stopAfter(lab, ttl_s)
         const prepared = await prepare(labs, lab, desired, options, ask)
-        const { revision } = lab.document.project
+        const { revision, stop_at } = lab.document.project
         const plan = {
           ...shownPlan(prepared.plan, desired, { project_id: lab.id, revision }),
           ...(isInterrupted(labs, lab) && { interrupted: true as const }),
+          ...given({ stop_at }),
         }
         const headers = { ETag: revisionTag({ revision }) }
         if (isDry || !changesAnything(lab, by, prepared)) return answer(200, plan, headers)

@@ -1,0 +1,77 @@
+import { expect, test } from 'vitest'
+import { CommandLine } from '../../support/command-line.ts'
+import { TestService } from '../../support/service.ts'
+
+const lab = 'lab: lent\nnodes: { PC1: { kind: pc }, PC2: { kind: pc } }\nlinks: [[PC1, PC2]]\n'
+
+interface Project {
+  readonly status: string
+  readonly stop_at?: string
+}
+
+async function lent(): Promise<{ service: TestService; patchbay: CommandLine; project: () => Promise<Project> }> {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file('lent.lab.yaml', lab)
+  return { service, patchbay, project: () => service.call<Project>('GET', '/v2/projects/lent') }
+}
+
+const states = async (service: TestService): Promise<string[]> =>
+  (await service.call<{ status: string }[]>('GET', '/v2/projects/lent/nodes')).map(({ status }) => status)
+
+test('the service stops a lab after its time', async () => {
+  const { service, patchbay, project } = await lent()
+  const began = Date.now()
+  const { out } = await patchbay.run(['up', '--ttl', '1500ms'])
+  expect(out).toContain('lent stops within a minute (--ttl)')
+  expect(Date.parse((await project()).stop_at ?? '')).toBeGreaterThan(began + 1500)
+  await expect.poll(() => states(service)).toEqual(['stopped', 'stopped'])
+  expect(Date.now() - began).toBeGreaterThan(1500)
+  // It stays, open, and is started again without a time.
+  await expect.poll(async () => (await project()).stop_at).toBe(undefined)
+  expect(await project()).toMatchObject({ status: 'opened' })
+  expect((await patchbay.run(['up'])).out).not.toContain('--ttl')
+})
+
+test('a service that was killed meanwhile stops the lab when it is back', async () => {
+  const { service, patchbay, project } = await lent()
+  await patchbay.run(['up', '--ttl', '1s'])
+  const { stop_at = '' } = await project()
+  await service.kill('SIGKILL')
+  await expect.poll(() => Date.now()).toBeGreaterThan(Date.parse(stop_at))
+  await service.restart()
+  await expect.poll(() => states(service)).toEqual(['stopped', 'stopped'])
+  await expect.poll(async () => (await project()).stop_at).toBe(undefined)
+})
+
+test('the time is shown, renewed, taken away, and forgotten when the lab is stopped', async () => {
+  const { service, patchbay, project } = await lent()
+  await patchbay.run(['up', '--ttl', '2h'])
+  expect((await patchbay.run(['ls'])).out).toMatch(/lent +running +2 of 2 +stops in 2 h\n/)
+  expect((await patchbay.run(['inspect', 'lent'])).out).toContain('2 of 2 nodes running, 1 link; stops in 2 h\n')
+  const { stop_at = '' } = await project()
+  expect((await patchbay.run(['up'])).out).toContain('stops in 2 h')
+  await patchbay.run(['up', '--ttl', '30m'])
+  expect(Date.parse((await project()).stop_at ?? '')).toBeLessThan(Date.parse(stop_at))
+  expect(await patchbay.json(['up', '--ttl', '0'])).not.toHaveProperty('stop_at')
+  expect(await project()).not.toHaveProperty('stop_at')
+
+  await service.call('PUT', '/v2/projects/lent', { ttl_s: 3600 })
+  expect(await patchbay.json(['ls'])).toMatchObject({ labs: [{ name: 'lent', stop_at: expect.any(String) }] })
+  // What undo takes back is not the time.
+  await service.call('POST', '/v2/projects/lent/nodes', { name: 'PC3', node_type: 'pc' })
+  await service.call('POST', '/v2/projects/lent/undo')
+  expect(await project()).toHaveProperty('stop_at')
+  await patchbay.run(['down'])
+  await expect.poll(async () => (await project()).stop_at).toBe(undefined)
+  await service.call('PUT', '/v2/projects/lent', { ttl_s: 3600 })
+  await service.call('POST', '/v2/projects/lent/close')
+  expect(await project()).not.toHaveProperty('stop_at')
+
+  for (const ttl of ['2', 'soon', '-1h'])
+    expect(await patchbay.run(['up', `--ttl=${ttl}`])).toMatchObject({
+      code: 64,
+      err: expect.stringContaining('--ttl'),
+    })
+  expect(await patchbay.run(['up', '--ttl', '9999d'])).toMatchObject({ code: 3, err: expect.stringContaining('ttl_s') })
+})
