@@ -448,7 +448,7 @@ export class KeeperLink {
 /** Whether a keeper holds nothing that a next service would take over. It would end by itself, but only after a while. */
 async function isEmpty(client: KeeperClient): Promise<boolean> {
   const held = await client.call('inventory', {}).catch(() => undefined)
-  return held !== undefined && held.units.length + held.ports.length + held.links.length === 0
+  return held !== undefined && held.units.length + held.ports.length + (held.links?.length ?? 0) === 0
 }
 
 /** Ends a keeper; resolves when it has ended, or after `endMs`. */
