@@ -599,7 +599,10 @@ export class Labs {
         return { changes: new Changes().project(changed), news: () => [], result: undefined }
       })
     }
-    this.jobs.start(lab, { action: 'start', nodes }, ask).over.finally(done).catch(ignore('the job shows what failed'))
+    this.jobs
+      .start(lab, { action: 'start', nodes }, ask)
+      .over.then(done, done)
+      .catch(ignore('the job shows what failed'))
   }
 
   /** Starts the nodes that ran on computes whose boot id has changed. */

@@ -14,7 +14,7 @@ const alone = rows.filter(({ needs }) => needs === 'nothing')
 
 test('the table of the gallery has every lab', () => {
   const labs = readdirSync(gallery).filter((name) =>
-    readdirSync(gallery, { recursive: true }).includes(`${name}/${name}.lab.yaml`),
+    readdirSync(gallery, { recursive: true, encoding: 'utf8' }).includes(`${name}/${name}.lab.yaml`),
   )
   expect(rows.map(({ name }) => name).sort()).toEqual(labs.sort())
   expect(alone.length).toBeGreaterThanOrEqual(5)
