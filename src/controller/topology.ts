@@ -473,7 +473,8 @@ class Run {
         return this.#changeNode(task.want, task.node_id, task.change)
       case 'make-node':
         await this.#changeNode(task.want, task.node_id, task.change)
-        return requireMade(labs, lab, lab.node(task.node_id), ask, this.#edit)
+        await requireMade(labs, lab, lab.node(task.node_id), ask, this.#edit)
+        return this.#giveConsole(task.node_id, task.change.settings)
       case 'recreate-node':
         return this.#recreateNode(task.want, task.node_id, task.change)
       case 'delete-node':
@@ -531,7 +532,13 @@ class Run {
       if (!(await this.#removeOrphan(error, want, node_id))) throw error
       return create()
     })
+    await this.#giveConsole(made.node_id, settings)
     if (want.day0 !== undefined) await this.#insertCd(made.node_id, want.day0)
+  }
+
+  /** Gives a new node its console port: a compute chooses another one when that port is in use. 409 then. */
+  async #giveConsole(id: string, { console }: NodeChange['settings']): Promise<void> {
+    if (console != null) await updateNode(this.#lab, id, { console }, this.#ask, { step: this.#edit })
   }
 
   /** Removes a node that an apply has made and not noted, as the service was killed in between. Resolves to whether there was one. */
@@ -617,6 +624,7 @@ class Run {
     lab.shown.set(id, await ask(made.compute_id).node(nodePathOf(lab, made)))
     const file = await this.#markOf(want, made, true, configs)
     await this.#write([{ node: { ...lab.node(id), file } }], this.#edit)
+    await this.#giveConsole(id, settings)
     if (want.day0 !== undefined) await this.#insertCd(id, want.day0)
   }
 

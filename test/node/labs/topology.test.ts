@@ -70,6 +70,27 @@ describe('an apply of a lab file', () => {
     expect(there).toHaveLength(60)
   })
 
+  it('gives a new node its console port, or fails when another one has it', async () => {
+    const service = await start()
+    await ended(service, (await put(service, pcs(1))).job_id)
+    const port = Number((await nodesOf(service))[0]?.console) + 5
+    await service.call('DELETE', lab)
+    const file = (more: string) => `{ lab: campus, nodes: { A: { kind: pc, console: ${port}${more} } } }`
+    expect(await ended(service, (await put(service, file(''))).job_id)).toMatchObject({ status: 'done' })
+    const anew = file(', mac_address: "00:50:79:66:68:42"')
+    expect(await ended(service, (await put(service, anew, { recreate: true })).job_id)).toMatchObject({
+      status: 'done',
+    })
+    expect(await put(service, anew)).toMatchObject({ steps: [], withheld: [] })
+    const other = await service.call<LabPlan>('PUT', '/v2/projects/other/topology', {
+      document: file('').replace('campus', 'other'),
+    })
+    expect(await ended(service, other.job_id)).toMatchObject({
+      status: 'failed',
+      reason: expect.stringContaining(`A: console: port ${port} is in use`),
+    })
+  })
+
   it('that was killed after it had stopped nodes has them run again, and the next one does the rest', async () => {
     const service = await start()
     await ended(service, (await put(service, pcs(40), { start: true })).job_id)
