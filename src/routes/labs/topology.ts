@@ -214,15 +214,16 @@ function optionsIn(query: Static<typeof flagsOnly>): Static<typeof appliedOption
 const flagsOnly = Type.Object(flags)
 const appliedOptions = Type.Object(applyOptions)
 
-/** Makes the project of a lab file, empty and open. */
+/** Makes the project of a lab file, empty and open. When another request makes it at the same time, that is the project. */
 async function newLab(word: string, { lab: name, nodes }: Desired, context: Context) {
   const { labs, ask } = labsOf(context)
   const project_id = isUuid(word) ? word : projectIdOf(name)
   // The id of a lab file follows from its name, and names no other project.
   context.projects.requireNew(project_id === projectIdOf(name) ? { name } : { project_id, name })
   const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
-  await labs.create({ name, project_id, ...(compute_id !== undefined && { compute_id }) }, ask, {
-    file: { by: context.identity.name },
+  const input = { name, project_id, ...(compute_id !== undefined && { compute_id }) }
+  await labs.create(input, ask, { file: { by: context.identity.name } }).catch((error: unknown) => {
+    if (!(error instanceof ApiError) || error.word !== 'project-exists') throw error
   })
   return labs.lab(project_id)
 }

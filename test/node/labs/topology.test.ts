@@ -70,6 +70,14 @@ describe('an apply of a lab file', () => {
     expect(there).toHaveLength(60)
   })
 
+  it('may come twice at once', async () => {
+    const service = await start()
+    const plans = await Promise.all([1, 2, 3].map(() => put(service, pcs(4), { start: true })))
+    for (const { job_id } of plans)
+      if (job_id !== undefined) expect(await ended(service, job_id)).toMatchObject({ status: 'done' })
+    expect(await put(service, pcs(4), { start: true })).toMatchObject({ steps: [], withheld: [], extra: [] })
+  })
+
   it('gives a new node its console port, or fails when another one has it', async () => {
     const service = await start()
     await ended(service, (await put(service, pcs(1))).job_id)
