@@ -61,15 +61,18 @@ export class CommandLine {
     return name
   }
 
-  /** Runs a command to its end. */
+  /** Runs a command to its end. `to`: the file that its output goes to. */
   run(
     argv: readonly string[],
-    { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {},
+    { input = '', env = {}, to }: { input?: string; env?: NodeJS.ProcessEnv; to?: string } = {},
   ): Promise<Printed> {
+    const words = [process.execPath, bundledProgram(), ...argv]
+    const shell = ['/bin/sh', '-c', 'to=$1; shift; exec "$@" > "$to"', 'sh']
+    const [program = '', ...rest] = to === undefined ? words : [...shell, to, ...words]
     return new Promise((resolve) => {
       const child = execFile(
-        process.execPath,
-        [bundledProgram(), ...argv],
+        program,
+        rest,
         { env: { ...this.#env, ...env }, cwd: this.home, timeout: hangMs },
         (_, out, err) => resolve({ code: child.exitCode, out, err }),
       )

@@ -1,5 +1,7 @@
+import { ignore } from '../../../src/async/ignore.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { nearest } from '../../../src/http/nearest-word.ts'
+import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'
 import { argumentsOf } from './arguments.ts'
 import type { Command } from './command.ts'
@@ -23,11 +25,13 @@ export async function runCommand(argv: readonly string[], commands: Table): Prom
     if (flags.includes('--help') || flags.includes('-h')) return await help([name], commands)
     const input = command.settings === undefined ? argumentsOf(name, command, rest) : ({ args: [], flags: {} } as const)
     const outcome = await command.run({ ...input, argv: rest, signal: interruption(command) })
-    return typeof outcome === 'number' ? outcome : await show(outcome, isJson)
+    if (typeof outcome !== 'number') return withOutput(await show(outcome, isJson))
+    return withOutput(outputFault === undefined ? outcome : exits.done)
   } catch (error) {
+    if (outputFault !== undefined) return withOutput(exits.done)
     const fault = faultOf(error)
     if (fault === undefined) throw error
-    return fail(fault, isJson)
+    return withOutput(await fail(fault, isJson))
   }
 }
 
@@ -76,26 +80,46 @@ function interruption({ settings }: Command): AbortSignal {
     began ??= performance.now()
     interrupt.abort()
   }
-  if (settings === undefined) for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSignal)
+  if (settings === undefined) {
+    for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, onSignal)
+    process.stdout.on('error', (error) => {
+      outputFault ??= error
+      interrupt.abort()
+    })
+    // Messages that nothing reads, such as after `2>&1 | head -1`, must not end what a command has begun.
+    process.stderr.on('error', ignore('there is no other place for messages'))
+  }
   return interrupt.signal
 }
 
-function print(text: string): number {
-  process.stdout.write(text)
+/** Why standard output takes no more. EPIPE: its reader has ended, as `head` does; a command that would go on until Ctrl-C then ends, too. */
+let outputFault: Error | undefined
+
+/** The exit code of a command that was run to its end, as far as its output could be written. */
+function withOutput(exit: number): number {
+  if (outputFault === undefined || (outputFault as NodeJS.ErrnoException).code === 'EPIPE') return exit
+  process.stderr.write(`patchbay: standard output: ${reasonOf(outputFault)}\n`)
+  return exits.failed
+}
+
+/** Resolves when the text is written, or cannot be. */
+async function print(text: string): Promise<number> {
+  const error = await new Promise<Error | null | undefined>((resolve) => process.stdout.write(text, resolve))
+  outputFault ??= error ?? undefined
   return exits.done
 }
 
 async function show({ exit = exits.done, json, text }: Outcome, isJson: boolean): Promise<number> {
-  if (isJson) print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json })}\n`)
+  if (isJson) await print(`${JSON.stringify({ ok: exit === exits.done, exit, ...json })}\n`)
   else {
     const shown = await text()
-    if (shown !== '') print(`${shown}\n`)
+    if (shown !== '') await print(`${shown}\n`)
   }
   return exit
 }
 
-function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJson: boolean): number {
-  if (isJson) print(`${JSON.stringify({ ok: false, exit, errors: faults })}\n`)
+async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJson: boolean): Promise<number> {
+  if (isJson) await print(`${JSON.stringify({ ok: false, exit, errors: faults })}\n`)
   for (const { message, hint, file, line, column } of faults) {
     const place = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`

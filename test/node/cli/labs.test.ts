@@ -1,3 +1,4 @@
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
@@ -111,4 +112,28 @@ test('watch prints a line for each change where there is no terminal', async () 
     .toContain('PC1 is running\n')
   watching.kill('SIGINT')
   expect(await new Promise((resolve) => watching.once('exit', resolve))).toBe(130)
+})
+
+test('a command whose output nothing reads ends, and one whose output is lost says so', async () => {
+  const patchbay = await lab('unread')
+  await patchbay.run(['start', 'unread'])
+  const watching = patchbay.start(['watch', 'unread'])
+  let messages = ''
+  watching.stderr.on('data', (piece) => {
+    messages += String(piece)
+  })
+  const ended = once(watching, 'close')
+  await once(watching.stdout, 'data')
+  watching.stdout.destroy()
+  const ends = new AbortController()
+  void ended.then(() => ends.abort())
+  while (!ends.signal.aborted) {
+    await patchbay.run(['stop', 'unread/PC1'])
+    await patchbay.run(['start', 'unread/PC1'])
+  }
+  expect([await ended, messages]).toEqual([[0, null], ''])
+  expect(await patchbay.run(['ls', '--json'], { to: '/dev/full' })).toMatchObject({
+    code: 1,
+    err: 'patchbay: standard output: the disk is full\n',
+  })
 })
