@@ -133,10 +133,13 @@ test('config shows where each value came from, and no secret', async () => {
 })
 
 test('doctor says what it found, and how to mend what it did not', async () => {
-  const { out } = await run(['doctor', '--json', '--data', '/tmp'])
-  const { checks } = JSON.parse(out) as {
+  const { code, out } = await run(['doctor', '--json', '--data', '/tmp'])
+  const { ok, exit, checks } = JSON.parse(out) as {
+    ok: boolean
+    exit: number
     checks: { name: string; status: string; found: string; fix: string | null }[]
   }
+  expect({ ok, exit, lines: out.trim().split('\n').length }).toEqual({ ok: code === 0, exit: code, lines: 1 })
   expect(checks.find(({ name }) => name === 'Node.js')).toMatchObject({
     status: 'ok',
     found: expect.stringContaining(process.version),
