@@ -98,7 +98,8 @@ async function converge(
     ...(starts && { start: 'true' }),
     ...(isDry && { dry_run: 'true' }),
   }
-  const { plan } = await put(source, asked, query, ttl_s)
+  // Ctrl-C does not break this off: the job must be known to be cancelled.
+  const { plan } = await put(source, isDry ? asked : { client: asked.client }, query, ttl_s)
   if (isDry) {
     const differs = plan.steps.length > 0
     return {
@@ -226,7 +227,7 @@ const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({
 /** Sends a lab file, and gets the plan. CommandError 3 for a file that the service refuses, and for a lab that was made otherwise. */
 export async function put(
   source: LabSource,
-  { client, signal }: Asked,
+  { client, signal }: Pick<Asked, 'client'> & Partial<Asked>,
   query: Query,
   ttl_s?: number,
 ): Promise<{ plan: LabPlan }> {
@@ -236,7 +237,7 @@ export async function put(
       params: { project_id: desired.lab },
       query,
       body: { document, files, vars, ...(ttl_s !== undefined && { ttl_s }) },
-      signal,
+      ...(signal !== undefined && { signal }),
     })
     .catch((error) => {
       if (!(error instanceof PatchbayError)) throw error
