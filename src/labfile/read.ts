@@ -273,7 +273,7 @@ function afterOf(
     else if (target.name === name) faults.add(where, `${quoted(name)} cannot start after itself`)
     else if (target.node?.start === false)
       faults.add(where, `${quoted(target.name)} is not started: it has start: false`, 'take one of both out')
-    return target === undefined ? [] : [target.name]
+    return target === undefined || target.name === name ? [] : [target.name]
   })
 }
 
