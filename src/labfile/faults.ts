@@ -1,3 +1,4 @@
+import { shown } from '../errors/shown.ts'
 import { nearest } from '../http/nearest-word.ts'
 import type { LabFileFault, Position } from './position.ts'
 
@@ -41,11 +42,3 @@ export function didYouMean(word: string, known: readonly string[]): string | und
 
 /** A text of the file for a message: quoted, and not longer than a line. */
 export const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text)
-
-/** Escapes control characters, and those that change the direction of text (UAX 9): a terminal would obey them. */
-const shown = (text: string): string =>
-  text.replace(
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is escaped
-    /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
-    (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`,
-  )

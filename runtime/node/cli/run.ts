@@ -1,5 +1,6 @@
 import { ignore } from '../../../src/async/ignore.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { shown } from '../../../src/errors/shown.ts'
 import { nearest } from '../../../src/http/nearest-word.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'
@@ -123,7 +124,8 @@ async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJ
   for (const { message, hint, file, line, column } of faults) {
     const place = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`
-    process.stderr.write(`${place}: ${message}${advice}\n`)
+    const lines = `${place}: ${message}${advice}`.split('\n')
+    process.stderr.write(`${lines.map(shown).join('\n')}\n`)
   }
   return exit
 }

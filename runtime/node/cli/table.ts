@@ -1,5 +1,8 @@
 import Table from 'cli-table3'
+import { shown } from '../../../src/errors/shown.ts'
 import { colours } from './colours.ts'
+
+export { shown }
 
 /** Rows of text below a head, in columns as wide as they need to be. */
 export function tableOf(head: readonly string[], rows: readonly (readonly (string | number)[])[]): string {
@@ -20,7 +23,3 @@ const borders = [
   ...['top', 'top-mid', 'top-left', 'top-right', 'bottom', 'bottom-mid', 'bottom-left', 'bottom-right'],
   ...['left', 'left-mid', 'mid', 'mid-mid', 'right', 'right-mid', 'middle'],
 ]
-
-/** A text of a service for a terminal: control characters would be commands to it. */
-export const shown = (text: string): string =>
-  text.replace(/\p{Cc}/gu, (it) => `\\x${it.charCodeAt(0).toString(16).padStart(2, '0')}`)
