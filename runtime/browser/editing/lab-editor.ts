@@ -5,6 +5,7 @@ import type {
   LabLinkUpdate,
   LabNode,
   LabNodeUpdate,
+  LabSnapshot,
   LabTemplate,
   Patchbay,
 } from '../../../src/client/patchbay.ts'
@@ -210,6 +211,28 @@ export class LabEditor {
         body: { action, ...(ids !== undefined && { nodes: [...ids] }) },
       }),
     )
+  }
+
+  /** Takes a snapshot. Rejects with the reason of a refusal. */
+  async takeSnapshot(name: string): Promise<void> {
+    const snapshot = await this.#client.call('POST /v2/projects/{project_id}/snapshots', {
+      params: this.#params,
+      body: { name },
+    })
+    this.store.snapshots.put(snapshot.snapshot_id, snapshot)
+  }
+
+  /** Makes the lab what a snapshot keeps. Rejects with the reason of a refusal. */
+  async restoreSnapshot({ snapshot_id }: LabSnapshot): Promise<void> {
+    const params = { ...this.#params, snapshot_id }
+    await this.#client.call('POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore', { params })
+  }
+
+  /** Rejects with the reason of a refusal. */
+  async deleteSnapshot({ snapshot_id }: LabSnapshot): Promise<void> {
+    const params = { ...this.#params, snapshot_id }
+    await this.#client.call('DELETE /v2/projects/{project_id}/snapshots/{snapshot_id}', { params })
+    this.store.snapshots.delete(snapshot_id)
   }
 
   undo(): Promise<void> {

@@ -2,7 +2,12 @@ import type { LabJob } from '../../../src/client/patchbay.ts'
 import { commands } from '../editing/commands.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { mayEdit } from '../state/session.ts'
+import { EventList } from './event-list.tsx'
 import { Fact } from './node-panel.tsx'
+import { SnapshotsPanel } from './snapshots-panel.tsx'
+
+/** A lab with fewer nodes shows what to do first. */
+const fewNodes = 5
 
 /** The lab itself: its counts, its jobs, and what to do first. */
 export function LabPanel({ window: { editor } }: { window: LabWindow }) {
@@ -25,7 +30,9 @@ export function LabPanel({ window: { editor } }: { window: LabWindow }) {
           ))}
         </section>
       )}
-      {mayEdit() && (
+      <SnapshotsPanel editor={editor} />
+      <EventList events={store.events.value} />
+      {mayEdit() && nodes.length < fewNodes && (
         <section class="hints">
           <h3>How to</h3>
           <ul>

@@ -8,6 +8,7 @@ import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
 import { mayEdit } from '../state/session.ts'
 import { EditableName } from './editable-name.tsx'
+import { EventList } from './event-list.tsx'
 
 /** A node: its state, what can be done with it, its ports and its settings. */
 export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWindow }) {
@@ -83,6 +84,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
           />
         </section>
       )}
+      <EventList events={editor.store.events.value.filter(({ nodes }) => nodes.includes(node_id))} />
       <details>
         <summary>Details</summary>
         <dl class="facts">

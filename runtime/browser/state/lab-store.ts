@@ -7,18 +7,21 @@ import type {
   LabNode,
   LabPresence,
   LabProject,
+  LabSnapshot,
 } from '../../../src/client/patchbay.ts'
 import type { LabLinkState } from '../../../src/model/lab/link.ts'
+import { eventText, type ShownEvent } from './event-text.ts'
 import { Table } from './table.ts'
 import { windowId } from './window-id.ts'
 
 /** A lab at one moment, as requests read it. */
-export interface LabSnapshot {
+export interface LabReading {
   readonly project: LabProject
   readonly nodes: readonly LabNode[]
   readonly links: readonly LabLink[]
   readonly drawings: readonly LabDrawing[]
   readonly jobs: readonly LabJob[]
+  readonly snapshots: readonly LabSnapshot[]
 }
 
 /** The rates of a link at one reading, frames per second. */
@@ -29,6 +32,8 @@ export interface RateSample {
 
 /** Readings that a sparkline shows: about a minute. */
 const maxSamples = 60
+/** Events that are kept. */
+const maxEvents = 200
 
 /** A lab as the page knows it: a snapshot, and the numbered events since then. */
 export class LabStore {
@@ -37,6 +42,9 @@ export class LabStore {
   readonly links = new Table<LabLink>()
   readonly drawings = new Table<LabDrawing>()
   readonly jobs = new Table<LabJob>()
+  readonly snapshots = new Table<LabSnapshot>()
+  /** The last events since the page was opened. */
+  readonly events = signal<readonly ShownEvent[]>([])
   /** The selections of the others at the lab, by client. */
   readonly presence = new Table<LabPresence>()
   /** The last rates of each link. */
@@ -45,6 +53,7 @@ export class LabStore {
   readonly end = signal<'closed' | 'deleted' | undefined>(undefined)
   /** Number of the last event. */
   seq = 0
+  #events = 0
   readonly #notice: (kind: 'warning' | 'error', message: string) => void
 
   /** `notice` is told of the messages of the service in the feed. */
@@ -52,22 +61,25 @@ export class LabStore {
     this.#notice = notice
   }
 
-  reset({ project, nodes, links, drawings, jobs }: LabSnapshot): void {
+  reset({ project, nodes, links, drawings, jobs, snapshots }: LabReading): void {
     batch(() => {
       this.project.value = project
       this.nodes.reset(nodes.map((it) => [it.node_id, it]))
       this.links.reset(links.map((it) => [it.link_id, it]))
       this.drawings.reset(drawings.map((it) => [it.drawing_id, it]))
       this.jobs.reset(jobs.filter((it) => it.project_id === project.project_id).map((it) => [it.job_id, it]))
+      this.snapshots.reset(snapshots.map((it) => [it.snapshot_id, it]))
       this.end.value = undefined
     })
   }
 
   /** Applies an event. Events before the snapshot may come again: each has the whole resource. Unknown events are ignored. */
-  apply({ action, event, seq }: FeedLine): void {
+  apply(line: FeedLine): void {
+    const { action, event, seq } = line
     if (seq !== undefined && seq > this.seq) this.seq = seq
     const [resource = '', change = ''] = action.split('.')
     batch(() => {
+      this.#log(line)
       switch (resource) {
         case 'node':
           return put(this.nodes, (event as LabNode).node_id, event as LabNode, change)
@@ -78,6 +90,8 @@ export class LabStore {
           return put(this.drawings, (event as LabDrawing).drawing_id, event as LabDrawing, change)
         case 'job':
           return put(this.jobs, (event as LabJob).job_id, event as LabJob, change)
+        case 'snapshot':
+          return put(this.snapshots, (event as LabSnapshot).snapshot_id, event as LabSnapshot, change)
         case 'project':
           return this.#projectChanged(event as LabProject, change)
         case 'presence':
@@ -90,6 +104,14 @@ export class LabStore {
           )
       }
     })
+  }
+
+  /** Before the event is applied: names of what it deletes are still known. */
+  #log(line: FeedLine): void {
+    const said = eventText(line, this)
+    if (said === undefined) return
+    const shown = { ...said, id: ++this.#events, at: Date.now(), by: line.by }
+    this.events.value = [...this.events.value, shown].slice(-maxEvents)
   }
 
   #projectChanged(project: LabProject, change: string): void {

@@ -2,7 +2,7 @@ import { signal } from '@preact/signals'
 import { pause } from '../../../src/async/pause.ts'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
-import { type LabSnapshot, LabStore } from './lab-store.ts'
+import { type LabReading, LabStore } from './lab-store.ts'
 
 /** Time between two tries to read a lab, ms. */
 const retryMs = 1000
@@ -66,7 +66,7 @@ export class LiveLab {
     }
     for await (const line of this.#client.feed({ project: this.#project, signal: over, onLost })) {
       // The first line says that the feed has begun: events from now on wait in it while the snapshot is read.
-      if (!isRead || line.action === 'resync') {
+      if (!isRead || line.action === 'resync' || line.action === 'snapshot.restored') {
         this.store.reset(await this.#snapshot())
         isRead = true
       }
@@ -76,16 +76,17 @@ export class LiveLab {
     }
   }
 
-  async #snapshot(): Promise<LabSnapshot> {
+  async #snapshot(): Promise<LabReading> {
     const params = { project_id: this.#project }
     const client = this.#client
-    const [project, nodes, links, drawings, jobs] = await Promise.all([
+    const [project, nodes, links, drawings, jobs, snapshots] = await Promise.all([
       client.call('GET /v2/projects/{project_id}', { params }),
       client.call('GET /v2/projects/{project_id}/nodes', { params }),
       client.call('GET /v2/projects/{project_id}/links', { params }),
       client.call('GET /v2/projects/{project_id}/drawings', { params }),
       client.call('GET /v2/jobs'),
+      client.call('GET /v2/projects/{project_id}/snapshots', { params }),
     ])
-    return { project, nodes, links, drawings, jobs }
+    return { project, nodes, links, drawings, jobs, snapshots }
   }
 }

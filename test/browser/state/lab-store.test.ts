@@ -1,12 +1,12 @@
 import { expect, test } from 'vitest'
-import { type LabSnapshot, LabStore } from '../../../runtime/browser/state/lab-store.ts'
+import { type LabReading, LabStore } from '../../../runtime/browser/state/lab-store.ts'
 import type { LabLink, LabNode, LabProject } from '../../../src/client/patchbay.ts'
 
 const node = (node_id: string, more: Partial<LabNode> = {}) => ({ node_id, name: node_id, ...more }) as LabNode
 const link = (link_id: string) => ({ link_id, nodes: [], verdict: null, filters: { delay: [5] } }) as unknown as LabLink
 const project = { project_id: 'p', name: 'lab', status: 'opened' } as LabProject
-const snapshot = (more: Partial<LabSnapshot> = {}): LabSnapshot => ({
-  ...{ project, nodes: [], links: [], drawings: [], jobs: [] },
+const snapshot = (more: Partial<LabReading> = {}): LabReading => ({
+  ...{ project, nodes: [], links: [], drawings: [], jobs: [], snapshots: [] },
   ...more,
 })
 const traffic = (frames_per_s: number) => ({ frames: 1, bytes: 60, dropped: 0, frames_per_s, bits_per_s: 0 })
@@ -71,4 +71,22 @@ test('selections of others come and go, and messages of the service are shown', 
   store.apply({ action: 'log.warning', event: { message: 'the disk is nearly full' } })
   store.apply({ action: 'something.new', event: {} })
   expect(said).toEqual(['warning: the disk is nearly full'])
+})
+
+test('events are kept as sentences, with who did it', () => {
+  const store = new LabStore()
+  store.reset(snapshot({ nodes: [node('PC1'), node('PC2')] }))
+  const ends = { nodes: [{ node_id: 'PC1' }, { node_id: 'PC2' }] }
+  store.apply({ action: 'node.updated', event: node('PC1'), change: 'started', by: 'anna' })
+  store.apply({ action: 'link.deleted', event: { link_id: 'l', ...ends } })
+  store.apply({ action: 'ping', event: {} })
+  store.apply({ action: 'snapshot.created', event: { snapshot_id: 's', name: 'before' } })
+  expect(store.events.value.map(({ text, by }) => [text, by])).toEqual([
+    ['PC1 started', 'anna'],
+    ['Link PC1 – PC2 deleted', undefined],
+    ['Snapshot before created', undefined],
+  ])
+  expect(store.snapshots.ids.value).toEqual(['s'])
+  for (let count = 0; count < 300; count++) store.apply({ action: 'node.updated', event: node('PC2') })
+  expect(store.events.value.length).toBe(200)
 })

@@ -1,0 +1,114 @@
+import { useSignal } from '@preact/signals'
+import type { LabSnapshot } from '../../../src/client/patchbay.ts'
+import type { LabEditor } from '../editing/lab-editor.ts'
+import { ActionDialog } from '../parts/action-dialog.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { mayEdit } from '../state/session.ts'
+
+type Open = { readonly kind: 'take' } | { readonly kind: 'restore' | 'delete'; readonly snapshot: LabSnapshot }
+
+/** The snapshots of a lab: taken, restored and deleted here. */
+export function SnapshotsPanel({ editor }: { editor: LabEditor }) {
+  const dialog = useSignal<Open | undefined>(undefined)
+  const name = useSignal('')
+  const { value: open } = dialog
+  const snapshots = editor.store.snapshots.values().toSorted((a, b) => b.created_at - a.created_at)
+  const close = () => {
+    dialog.value = undefined
+  }
+  return (
+    <section>
+      <div class="row">
+        <h3>Snapshots</h3>
+        <span class="spacer" />
+        {mayEdit() && (
+          <button
+            type="button"
+            onClick={() => {
+              name.value = `Snapshot ${snapshots.length + 1}`
+              dialog.value = { kind: 'take' }
+            }}
+          >
+            <Icon name="plus" /> Take one
+          </button>
+        )}
+      </div>
+      {snapshots.length === 0 && <p class="muted">A snapshot keeps nodes, links, drawings, files and memory.</p>}
+      <ul class="snapshots">
+        {snapshots.map((snapshot) => (
+          <li key={snapshot.snapshot_id}>
+            <span>
+              <bdi>{snapshot.name}</bdi> <small>{new Date(snapshot.created_at * 1000).toLocaleString()}</small>
+            </span>
+            {mayEdit() && (
+              <>
+                <button
+                  type="button"
+                  onClick={() => {
+                    dialog.value = { kind: 'restore', snapshot }
+                  }}
+                >
+                  Restore
+                </button>
+                <button
+                  type="button"
+                  class="is-quiet"
+                  aria-label={`Delete ${snapshot.name}`}
+                  onClick={() => {
+                    dialog.value = { kind: 'delete', snapshot }
+                  }}
+                >
+                  <Icon name="trash" />
+                </button>
+              </>
+            )}
+          </li>
+        ))}
+      </ul>
+      {open?.kind === 'take' && (
+        <ActionDialog
+          title="Take a snapshot"
+          verb="Take"
+          onSend={() => editor.takeSnapshot(name.value.trim())}
+          onClose={close}
+        >
+          <div class="field">
+            <label for="snapshot-name">Name</label>
+            <input
+              id="snapshot-name"
+              required
+              autofocus
+              maxLength={255}
+              autocomplete="off"
+              value={name.value}
+              onInput={(event) => {
+                name.value = event.currentTarget.value
+              }}
+            />
+          </div>
+        </ActionDialog>
+      )}
+      {open !== undefined && open.kind !== 'take' && (
+        <ActionDialog
+          title={open.kind === 'restore' ? 'Restore the snapshot?' : 'Delete the snapshot?'}
+          verb={open.kind === 'restore' ? 'Restore' : 'Delete'}
+          isDanger
+          onSend={() =>
+            open.kind === 'restore' ? editor.restoreSnapshot(open.snapshot) : editor.deleteSnapshot(open.snapshot)
+          }
+          onClose={close}
+        >
+          <p>
+            {open.kind === 'restore'
+              ? 'The nodes of the lab are stopped, and all of it becomes as it was then: '
+              : 'It cannot be restored afterwards: '}
+            <b>
+              <bdi>{open.snapshot.name}</bdi>
+            </b>
+            .
+          </p>
+        </ActionDialog>
+      )}
+    </section>
+  )
+}
