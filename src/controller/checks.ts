@@ -158,7 +158,7 @@ export function afterEcho(line: string, expect: string): string {
     count += 1
   }
   const echo = characters.slice(-count).map((it) => it.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  return `${echo.join('[ \n\b]*')}[^\\n]*\\n(?s:.*?)(?:${expect})`
+  return `${echo.join('[ \\n\\x08]*')}[^\\n]*\\n(?s:.*?)(?:${expect})`
 }
 
 async function linkIs(
