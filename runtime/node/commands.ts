@@ -32,7 +32,7 @@ const labFile = {
 export const commands: Readonly<Record<string, Command>> = {
   up: command({
     group: 'labs',
-    summary: 'make a lab what its file says, start it, and wait until it is ready',
+    summary: 'make a lab of its file, start it, and wait until it is ready',
     text: `Makes a lab what its file says, starts its nodes in order, and waits until they are ready. When the lab is there
 already, only what differs is done; what would disturb a running node needs a flag. Without a service of this user the
 command starts one, which runs on. "patchbay down" takes the lab back; with --ttl the service does so by itself.`,
@@ -260,7 +260,7 @@ Captures by others go on beside it, and nothing is left on the service. The exit
   }),
   'images push': command({
     group: 'files',
-    summary: 'bring images to the service; goes on where an earlier push ended',
+    summary: 'bring images to the service; an interrupted push goes on',
     text: `Sends images to the service, which checks their digests. A push that was interrupted goes on where it ended when it
 is given again. An image that the service has already is not sent.`,
     args: [{ name: 'FILE', about: 'an image', many: true, complete: 'file' }],
@@ -295,7 +295,7 @@ prints its address on standard output. The log goes to standard error: as JSON, 
   }),
   'service start': command({
     group: 'service',
-    summary: 'start the service of this user in the background, if none runs',
+    summary: 'start the service of this user in the background',
     text: `Starts the service of this user, as "patchbay up" does when none runs: detached from the terminal, on
 http://127.0.0.1:3080 or a free port, with the settings of "patchbay config". Its nodes go on when it ends.`,
     flags: showing,

@@ -226,6 +226,11 @@ async function push(
       stored = await lasting((isAgain) => (isAgain ? send(undefined) : send(first)), signal)
     }
     return { ...done, sent: size - begin }
+  } catch (error) {
+    if (!signal.aborted) throw error
+    throw new CommandError(exits.interrupted, [
+      { message: `interrupted while pushing ${name}`, hint: 'the same command goes on where it ended' },
+    ])
   } finally {
     progress.end()
   }

@@ -72,7 +72,7 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
           : left.length > 0
             ? `${path}: nothing to save`
             : `${path} says what ${lab.name} is; nothing to save`
-      const rest = left.length === 0 ? [] : ['Not in the file:', ...left.map(({ text }) => text)]
+      const rest = left.length === 0 ? [] : ['Not saved:', ...left.map(({ text }) => text)]
       return [head, ...changes, ...rest].map(shown).join('\n')
     },
   }
@@ -104,11 +104,15 @@ async function actualOf(params: { project_id: string }, { client, signal }: Aske
   return readLabFile(await answer.text())
 }
 
+/** Why a step would create something: a save takes nothing out of a file. */
+const gone = 'the lab does not have it; take it out of the file, or "patchbay apply" makes it again'
+
 /** What a lab file still does not say of its lab, with the flag that saves it. */
 function leftIn({ steps, withheld, extra }: LabPlan) {
   return [
     ...[...steps, ...withheld].map((it) => {
-      const { flag: _, ...step } = { flag: undefined, ...it }
+      const { flag: _, ...planned } = { flag: undefined, ...it }
+      const step = planned.do === 'create' ? { ...planned, because: gone } : planned
       const isConfig = 'flag' in it && it.flag === 'config_from_file'
       const flag = isConfig ? 'configs' : step.do === 'delete' ? 'all' : undefined
       return { ...step, ...(flag !== undefined && { flag }), text: withFlag(stepText(step), flag) }

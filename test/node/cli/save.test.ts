@@ -124,6 +124,19 @@ test('what a lab file cannot say is refused and told, and the rest is saved', as
   expect(await read()).not.toContain('Teacher')
 })
 
+test('what the lab has lost is told, and stays in the file', async () => {
+  const { patchbay, read, change } = await labOf('shrunk')
+  await service.call('DELETE', '/v2/projects/shrunk/nodes/PC3')
+  await change('/nodes/PC1', { x: 5, y: 5 })
+  const saved = await patchbay.run(['save'])
+  expect(saved).toMatchObject({
+    code: 4,
+    out: expect.stringMatching(/Not saved:\n {2}\+ node PC3: the lab does not have it; take it out of the file/),
+  })
+  expect(await read()).toContain('at: [5, 5]')
+  expect(await read()).toContain('PC3:\n')
+})
+
 test('a file that cannot be saved is an error, and nothing is written', async () => {
   const { patchbay, read, change } = await labOf('refused')
   await change('/nodes/PC1', { x: 1, y: 1 })
