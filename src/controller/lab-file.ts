@@ -8,6 +8,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
+import { madeCd } from './plan.ts'
 import { configTexts } from './topology.ts'
 
 /** Nodes whose configurations are read concurrently. */
@@ -38,6 +39,9 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
     links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
     configs,
   })
+  for (const { name, file, properties } of records)
+    if (file?.day0 !== undefined && properties.cdrom_image === madeCd)
+      unread.push(`The files of the CD of the node ${name} (day0): a new lab of this file has no such CD.`)
   const missing = [...leftOut, ...unread]
   const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]
   return labFileText(documentOf(desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])

@@ -153,7 +153,9 @@ async function faultOf(
     return [`there is no image ${quoted(name)}`, hint]
   }
   if (digest === undefined) return undefined
-  const image = (await images(has, kind))?.find(({ path }) => isNamed(path, name))
+  const list = await images(has, kind)
+  if (list === undefined) return undefined
+  const image = list.find(({ path }) => isNamed(path, name))
   const sum = digest.algorithm === 'md5' ? image?.md5sum : image?.sha256
   if (sum === undefined)
     return [`its compute does not tell the ${digest.algorithm} digest of ${quoted(name)}`, 'write the name alone']

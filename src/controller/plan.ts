@@ -479,8 +479,7 @@ class Planner {
         return `${key} is read at creation only`
     }
     const before = have.file?.day0
-    if (have.file?.made === true && before !== want.day0?.digest && (before !== undefined || want.day0 !== undefined))
-      return 'day0 is read at creation only'
+    if (have.file?.made === true && before !== day0In(want, have)) return 'day0 is read at creation only'
     return undefined
   }
 
@@ -798,6 +797,9 @@ const segmentKinds: ReadonlySet<string> = new Set(['switch', 'hub', 'nat', 'clou
 export const isSegmentKind = (kind: string): boolean => segmentKinds.has(kind)
 /** The name of a CD that is made for a machine: a file in its directory. */
 export const madeCd = './day0.iso'
+/** The digest of what the file says of a made CD. A file that only names the CD, as a project is shown, leaves it as it is. */
+const day0In = ({ day0, properties }: DesiredNode, { file }: NodeRecord): string | undefined =>
+  day0?.digest ?? (properties.cdrom_image === madeCd ? file?.day0 : undefined)
 /** Ports that a switch or hub has without being told. */
 const usualPorts = 8
 /** SHA-256 of an empty text. */
@@ -917,13 +919,14 @@ export function markOf(
           : []),
       ]
     : (record.file?.own ?? [])
+  const day0 = day0In(want, record)
   return {
     made,
     keys,
     configs,
     ...(own.length > 0 && { own }),
     ...(shownAs.length > 0 && { shownAs: Object.fromEntries(shownAs) }),
-    ...(want.day0 !== undefined && { day0: want.day0.digest }),
+    ...(day0 !== undefined && { day0 }),
   }
 }
 

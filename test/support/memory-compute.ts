@@ -1,7 +1,7 @@
 import type { ComputeClient, ComputeNode } from '../../src/controller/compute-client.ts'
 import type { LabComputes } from '../../src/controller/computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
-import { conflict, notFound } from '../../src/errors/api-error.ts'
+import { ApiError, conflict, notFound } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { isAlwaysOn, kindOf, type NodeKindName } from '../../src/kinds/node.ts'
 import type { DirectLinkState, LinkTraffic } from '../../src/model/direct-link.ts'
@@ -72,6 +72,11 @@ export class MemoryCompute {
       createNode: change('create', (at: Omit<Place, 'node_id'>, input: Members) =>
         this.#create(at.node_type as NodeKindName, input),
       ),
+      // It cannot tell which images it has.
+      images: { read: away, list: away },
+      // What is read of a node by an action is among its members here.
+      nodeAction: async (place: Place) => structuredClone(this.#node(place)),
+      writeFile: change('write', () => undefined),
       updateNode: change('update', (place: Place, input: Members) => this.#update(this.#node(place), input)),
       removeNode: change('remove', (place: Place) => {
         this.#node(place)
@@ -141,6 +146,9 @@ export class MemoryCompute {
   }
 }
 
+const away = async (): Promise<never> => {
+  throw new ApiError(503, 'The images cannot be read')
+}
 const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
 
 /** Labs on one compute in memory. */

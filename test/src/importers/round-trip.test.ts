@@ -1,0 +1,39 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { expect, test } from 'vitest'
+import { labFileOf } from '../../../src/controller/lab-file.ts'
+import { applyPlan, prepare } from '../../../src/controller/topology.ts'
+import { importLabFile } from '../../../src/importers/formats.ts'
+import { filesOf, readLabFile } from '../../../src/labfile/read.ts'
+import { labFileText } from '../../../src/labfile/text.ts'
+import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+
+const fixtures = join(import.meta.dirname, '../../fixtures/labs')
+const names = readdirSync(fixtures).flatMap((format) =>
+  readdirSync(join(fixtures, format)).map((it) => join(format, it)),
+)
+
+test.each(names)('%s is imported, applied and shown as a lab file again without a difference', async (name) => {
+  const imported = importLabFile({ text: readFileSync(join(fixtures, name), 'utf8'), hasFile: () => true })
+  const text = labFileText(imported.file)
+  const files = Object.fromEntries(filesOf(text, { allowOutside: true }).map(({ path }) => [path, `! ${path}`]))
+  const desired = await readLabFile(text, { files })
+
+  const compute = new MemoryCompute()
+  const labs = await labsInMemory(compute)
+  const ask = compute.client
+  const { project_id } = await labs.create({ name: desired.lab }, ask, { file: { by: 'me' } })
+  const lab = await labs.lab(project_id)
+  const prepared = await prepare(labs, lab, desired, {}, ask)
+  await applyPlan(labs, lab, { prepared, by: 'me' }, ask).over
+  const stepsOf = async (wanted: typeof desired) => {
+    const { plan } = await prepare(labs, lab, wanted, {}, ask)
+    return [...plan.steps, ...plan.withheld, ...plan.extra].map(({ task: _, ...step }: { task?: unknown }) => step)
+  }
+  expect(await stepsOf(desired)).toEqual([])
+
+  // The files of a CD are not shown; it stays.
+  const shown = await labFileOf(lab, ask, 'http://127.0.0.1/schemas/lab-1.json')
+  expect(await stepsOf(await readLabFile(shown))).toEqual([])
+  await labs.shutdown()
+})
