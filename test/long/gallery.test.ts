@@ -1,0 +1,46 @@
+import { execFile } from 'node:child_process'
+import { createReadStream } from 'node:fs'
+import { mkdir, stat } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import { promisify } from 'node:util'
+import { beforeAll, expect } from 'vitest'
+import { CommandLine } from '../support/command-line.ts'
+import { requireProgram } from '../support/require.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+/** The packages of Debian that the guests are made of are kept here for all runs. */
+const guests = resolve('node_modules/.cache/patchbay-gallery')
+const programs = ['qemu-system-x86_64', 'apt-get', 'dpkg-deb'].map((name) => requireProgram(name))
+const needs = programs.find(({ skip }) => skip) ?? requireProgram('qemu-system-x86_64')
+/** Machines without KVM take their time. */
+const timeout = 900_000
+let service: TestService
+
+beforeAll(async () => {
+  if (needs.skip) return
+  await mkdir(guests, { recursive: true })
+  await promisify(execFile)('examples/guests/make.sh', [guests])
+  service = await TestService.startForAll({ 'pc.engine': 'embedded' })
+  for (const file of ['vmlinuz', 'busybox.img', 'frr.img']) {
+    const path = join(guests, file)
+    const answer = await service.fetch(`/v2/compute/machine-emulator/images/${file}`, {
+      method: 'POST',
+      body: createReadStream(path) as unknown as ReadableStream,
+      headers: { 'content-length': String((await stat(path)).size) },
+      duplex: 'half',
+    } as RequestInit)
+    expect(answer.ok, await answer.text()).toBe(true)
+  }
+  return () => service.close()
+}, timeout)
+
+for (const name of ['nat', 'capture', 'bgp', 'ospf'])
+  testWith(needs)(`the lab ${name} of the gallery starts, and its checks hold`, { timeout }, async () => {
+    const patchbay = await CommandLine.of({ server: service.url })
+    const tested = patchbay.start(['test', resolve('examples', name, `${name}.lab.yaml`)])
+    let printed = ''
+    for (const stream of [tested.stdout, tested.stderr]) stream.on('data', (bytes) => (printed += bytes))
+    const code = await new Promise((end) => tested.once('close', end))
+    expect(code, printed).toBe(0)
+  })
