@@ -193,7 +193,7 @@ export function createApp(options: AppOptions): App {
   let document: string | undefined
   const rest: Omit<
     Context,
-    'agent' | 'feeds' | 'identity' | 'projects' | 'caller' | 'answered' | 'at' | 'itself' | 'peer' | 'upgrade'
+    'agent' | 'feeds' | 'identity' | 'projects' | 'caller' | 'answered' | 'at' | 'itself' | 'peer' | 'hears' | 'upgrade'
   > = {
     host: isGateway ? undefined : agent,
     fleet: options.fleet,
@@ -310,7 +310,9 @@ export function createApp(options: AppOptions): App {
     const feeds = options.feeds ?? feedsOf(ourAgent.events, serviceEvents)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
-    const context = { ...rest, identity, projects, caller: asker.caller, answered, at, itself, peer, upgrade, ...own }
+    const hears = (action: string) => dialect?.hears(action) ?? true
+    const asked = { identity, projects, caller: asker.caller, answered, peer, hears }
+    const context = { ...rest, ...asked, at, itself, upgrade, ...own }
     const work = async () => inTheirWords(await answer(match, ours, request, context, options.jsonBytes))
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }

@@ -12,20 +12,21 @@ import { checkedMembers, noZip } from '../../src/controller/archive-check.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from '../../src/controller/archives.ts'
 import { ApiError, badRequest, tooMany } from '../../src/errors/api-error.ts'
 
-/** Bytes of a row, and rows of an archive: 2 GiB in all, as the database of an object has at most 10 GB. */
+/** Bytes of a row, and rows of an archive: 2 GiB in all, and as much of a snapshot in it. The database of an object has at most 10 GB. */
 const pieceBytes = 512 * 1024
 const maxPieces = 4096
 /** Timeout of a body without data, ms. */
 const bodyTimeoutMs = 60_000
 
-configure({ useWebWorkers: false, useCompressionStream: true, chunkSize: pieceBytes })
+// No workers are used, but members count as such: that of a snapshot is written while the archive in it writes its own, and
+// with the default, a member a processor, both would wait for ever.
+configure({ useWebWorkers: false, useCompressionStream: true, chunkSize: pieceBytes, maxWorkers: 1000 })
 
 /**
  * Zip archives by zip.js and the deflate of the platform. An upload is stored in a table of the object first: its directory is at its end,
  * and it may be larger than the memory.
  */
 export class ZipArchives implements LabArchives {
-  readonly opensSeveral = false
   readonly #sql: SqlStorage
   readonly #begins: () => Promise<void>
   #isBusy = false
@@ -35,7 +36,7 @@ export class ZipArchives implements LabArchives {
     this.#sql = sql
     this.#begins = begins
     // Removes an upload that ended with an earlier program.
-    sql.exec(drop)
+    for (const table of tables) sql.exec(`DROP TABLE IF EXISTS ${table}`)
   }
 
   /** Level 0 stores; every other level is that of the platform. */
@@ -73,17 +74,19 @@ export class ZipArchives implements LabArchives {
     )
   }
 
-  async open(content: ReadableStream<Uint8Array>): Promise<OpenArchive> {
-    if (this.#isBusy) throw tooMany('Another import of this project runs; wait for it')
-    this.#isBusy = true
-    await this.#begins()
-    const pieces = new Pieces(this.#sql)
+  async open(content: ReadableStream<Uint8Array>, outer?: OpenArchive): Promise<OpenArchive> {
+    if (outer === undefined) {
+      if (this.#isBusy) throw tooMany('Another import of this project runs; wait for it')
+      this.#isBusy = true
+      await this.#begins()
+    }
+    const pieces = new Pieces(this.#sql, outer === undefined ? 'archive_pieces' : 'inner_archive_pieces')
     const close = async () => {
-      this.#isBusy = false
+      if (outer === undefined) this.#isBusy = false
       pieces.remove()
     }
     try {
-      await receive(content, pieces)
+      await receive(outer === undefined ? uploaded(content) : content, pieces)
       const zip = new ZipReader(pieces, { checkCrc32: true, filenameValidation: 'tolerant' })
       const entries = await checkedMembers(zip.getEntriesGenerator(), factsOf, pieces.size).catch(noZip)
       return {
@@ -123,7 +126,8 @@ function contentOf(entry: FileEntry): ReadableStream<Uint8Array> {
   )
 }
 
-async function receive(content: ReadableStream<Uint8Array>, pieces: Pieces): Promise<void> {
+/** The pieces of an upload. */
+async function* uploaded(content: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
   // A reader without a buffer gets pieces of 4 KiB from workerd.
   const reader = content.getReader({ mode: 'byob' })
   const late = () => {
@@ -136,32 +140,39 @@ async function receive(content: ReadableStream<Uint8Array>, pieces: Pieces): Pro
       })
       const { done, value } = await withTimeout(reading, bodyTimeoutMs, late)
       if (done || value === undefined) break
-      pieces.append(value)
+      yield value
       buffer = value.buffer as ArrayBuffer
     }
-    pieces.end()
   } catch (error) {
     reader.cancel().catch(ignore('the body has failed already'))
     throw error
   }
 }
 
-const drop = 'DROP TABLE IF EXISTS archive_pieces'
+async function receive(content: AsyncIterable<Uint8Array>, pieces: Pieces): Promise<void> {
+  for await (const piece of content) pieces.append(piece)
+  pieces.end()
+}
+
+/** The tables of an archive, and of one that is in it: a snapshot. */
+const tables = ['archive_pieces', 'inner_archive_pieces'] as const
 
 /** The bytes of an archive, in a table that is dropped with it. */
 class Pieces extends Reader<void> {
   readonly #sql: SqlStorage
+  readonly #table: (typeof tables)[number]
   readonly #last = new Uint8Array(pieceBytes)
   #filled = 0
   #count = 0
   #read: { n: number; bytes: Uint8Array } | undefined
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, table: (typeof tables)[number]) {
     super()
     this.#sql = sql
+    this.#table = table
     this.size = 0
     this.remove()
-    sql.exec('CREATE TABLE archive_pieces (n INTEGER PRIMARY KEY, bytes BLOB NOT NULL)')
+    sql.exec(`CREATE TABLE ${table} (n INTEGER PRIMARY KEY, bytes BLOB NOT NULL)`)
   }
 
   append(bytes: Uint8Array): void {
@@ -192,7 +203,7 @@ class Pieces extends Reader<void> {
   }
 
   remove(): void {
-    this.#sql.exec(drop)
+    this.#sql.exec(`DROP TABLE IF EXISTS ${this.#table}`)
   }
 
   #save(): void {
@@ -202,7 +213,7 @@ class Pieces extends Reader<void> {
         `The archive is larger than ${maxPieces * pieceBytes} bytes: import it at a service on Node`,
       )
     try {
-      this.#sql.exec('INSERT INTO archive_pieces VALUES (?, ?)', this.#count, this.#last.slice(0, this.#filled))
+      this.#sql.exec(`INSERT INTO ${this.#table} VALUES (?, ?)`, this.#count, this.#last.slice(0, this.#filled))
     } catch (cause) {
       if (!String(cause).includes('SQLITE_FULL')) throw cause
       throw new ApiError(507, 'The storage of the project is full; nothing was imported', { cause })
@@ -213,7 +224,7 @@ class Pieces extends Reader<void> {
 
   #piece(n: number): Uint8Array {
     if (this.#read?.n !== n) {
-      const { bytes } = this.#sql.exec<{ bytes: ArrayBuffer }>('SELECT bytes FROM archive_pieces WHERE n = ?', n).one()
+      const { bytes } = this.#sql.exec<{ bytes: ArrayBuffer }>(`SELECT bytes FROM ${this.#table} WHERE n = ?`, n).one()
       this.#read = { n, bytes: new Uint8Array(bytes) }
     }
     return this.#read.bytes

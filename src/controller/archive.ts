@@ -230,7 +230,7 @@ export async function importLab(
   await using archive = await archives.open(content)
   const ids = new Map<string, string>()
   const main = await readArchive(archive, project_id, ids)
-  const snapshots = archives.opensSeveral ? await snapshotsIn(archive) : []
+  const snapshots = await snapshotsIn(archive)
   const { read, files } = main
   // An image that is not in the archive may be there under another name.
   for (const [name, of] of imagesBeside(read)) if (!files.images.has(name)) files.images.set(name, of)
@@ -244,7 +244,7 @@ export async function importLab(
     const { others } = images
     for (const [from, path] of files.images) await putImage(archive, from, path, { ...images, undo })
     for (const snapshot of snapshots) {
-      await using of = await archives.open(await archive.read(snapshot.member))
+      await using of = await archives.open(await archive.read(snapshot.member), archive)
       const content = await readArchive(of, project_id, ids).catch((error: unknown) => {
         throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
       })

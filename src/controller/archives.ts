@@ -18,10 +18,8 @@ export interface OpenArchive extends AsyncDisposable {
 
 /** Reads and writes zip archives; each runtime may implement it. */
 export interface LabArchives {
-  /** Whether one may be opened while another is: an archive of an archive. */
-  readonly opensSeveral: boolean
   /** Writes the members one after the other. `level`: of deflate from 1 to 9; 0 stores. */
   write(members: AsyncIterable<ArchiveMember>, level: number): ReadableStream<Uint8Array>
-  /** Receives an archive. 400 when it is damaged, encrypted, inconsistent or has unsafe names; 413 when it is too large; 507. */
-  open(content: ReadableStream<Uint8Array>): Promise<OpenArchive>
+  /** Receives an archive; `outer`: the open one that it is in. 400 when it is damaged, encrypted, inconsistent or has unsafe names; 413 when it is too large; 507. */
+  open(content: ReadableStream<Uint8Array>, outer?: OpenArchive): Promise<OpenArchive>
 }

@@ -35,6 +35,8 @@ export class Lab {
   readonly claimed = new Set<string>()
   /** The last states of links, and when they were read, ms since 1970. */
   readonly linkStates = new Map<string, LabLinkState>()
+  /** Open feeds whose clients are told the states of links. */
+  linkReaders = 0
   linksReadAt = 0
   /** Up to where the link states of each compute were read. */
   readonly linkCursors = new Map<string, string>()
@@ -94,11 +96,6 @@ export class Lab {
     this.#boots.set(computeId, bootId)
     await this.#store.save(this.id, new Map([['boots', [...this.#boots]]]))
     return before !== undefined
-  }
-
-  /** Whether a feed of the lab is open. */
-  get hasReaders(): boolean {
-    return this.#events.hasReaders(this.id)
   }
 
   /** Emits an event to the feed of the lab. */

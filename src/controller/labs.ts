@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
@@ -767,9 +768,15 @@ export class Labs {
     return lab
   }
 
-  /** Opens a feed of an open lab. */
-  feed(lab: Lab, request: FeedRequest): ReadableStream<FeedItem> {
+  /** Opens a feed of an open lab. `showsLinks`: whether its client is told the states of links, which are only then read. */
+  feed(lab: Lab, request: FeedRequest, showsLinks: boolean): ReadableStream<FeedItem> {
     const items = this.events.open(request)
+    if (showsLinks) {
+      lab.linkReaders += 1
+      onAbort(request.signal, () => {
+        lab.linkReaders -= 1
+      })
+    }
     if (!this.#listens) void this.#attend(lab)
     return items
   }

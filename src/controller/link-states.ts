@@ -9,17 +9,17 @@ import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
 
-/** Time between two reads of the link states of a lab whose feed has readers, ms. */
+/** Time between two reads of the link states of a lab whose feed has readers of them, ms. */
 const everyMs = 1000
 /** Age at which a request reads the states again, ms. */
 const staleMs = 1000
 /** States that are kept of links that are not there, beside as many as there are links. */
 const spareStates = 1000
 
-/** Polls the link states of a lab while its feed has readers. Ends with the signal. */
+/** Polls the link states of a lab while its feed has readers of them. Ends with the signal. */
 export async function watchLinks(lab: Lab, { ask, signal }: { ask: AskCompute; signal: AbortSignal }): Promise<void> {
   while (!signal.aborted) {
-    if (lab.hasReaders && lab.document.links.size > 0)
+    if (lab.linkReaders > 0 && lab.document.links.size > 0)
       await readLinks(lab, ask).catch(ignore('a compute that does not answer has no new states'))
     await pause(everyMs, signal)
   }
@@ -33,7 +33,7 @@ export async function freshLinks(lab: Lab, ask: AskCompute): Promise<void> {
 
 /**
  * Reads the states of links that changed: from each compute in pieces, and by two requests for each link between computes. Emits
- * `link.state` for each change while the feed has readers.
+ * `link.state` for each change while the feed has readers of it.
  */
 async function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
   lab.linksReadAt = Date.now()
@@ -74,7 +74,7 @@ function keep(lab: Lab, state: LabLinkState): void {
   const before = linkStates.get(state.link_id)
   if (before !== undefined && isSame(before, state)) return
   linkStates.set(state.link_id, state)
-  if (lab.hasReaders && lab.document.links.has(state.link_id)) lab.tell({ action: 'link.state', event: state })
+  if (lab.linkReaders > 0 && lab.document.links.has(state.link_id)) lab.tell({ action: 'link.state', event: state })
 }
 
 const isSame = (one: LabLinkState, other: LabLinkState): boolean =>

@@ -8,7 +8,7 @@ import { type RelayedAnswer, responseOf } from '../http/relayed-answer.ts'
 import type { Socket } from '../http/socket.ts'
 import { gns3Endpoints } from './endpoints.ts'
 import { theirFault, theirStatus } from './faults.ts'
-import { type FeedName, given, isMembers, isReshaped, line, shown } from './shapes.ts'
+import { type FeedName, given, isFeedEvent, isMembers, isReshaped, line, shown } from './shapes.ts'
 import { ourPath } from './words.ts'
 
 interface Options {
@@ -62,6 +62,7 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
       if (status === 101 || (status < 400 && !isReshaped(schema))) return answer
       return reread(answer, turned)
     },
+    hears: (action) => isFeedEvent('project', action),
     upgrade(upgrade, endpoint, request) {
       const feed = feedOf(endpoint)
       if (feed === undefined) return upgrade

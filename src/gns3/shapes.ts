@@ -250,13 +250,15 @@ const ofActions: Readonly<Record<string, string>> = {
   ...{ snapshot: 'LabProject', compute: 'Compute' },
 }
 
+export const isFeedEvent = (feed: FeedName, action: string): boolean => feedEvents[feed].test(action)
+
 /** Converts an event of a feed to that of GNS3 2.2; undefined for an event that it lacks. */
 export function line(
   { action, event, project_id, seq }: Members,
   feed: FeedName,
   version: string,
 ): Members | undefined {
-  if (typeof action !== 'string' || !feedEvents[feed].test(action)) return undefined
+  if (typeof action !== 'string' || !isFeedEvent(feed, action)) return undefined
   // An event with `seq` is of a project on a compute, which is another resource than a lab.
   if (feed === 'controller' && seq !== undefined && action.startsWith('project.')) return undefined
   if (!isMembers(event)) return { action, event }

@@ -19,6 +19,8 @@ export interface Dialect {
   asked(request: Request, endpoint: Endpoint, limit: number): Promise<Request>
   /** An answer of an endpoint in their words; an error, too. */
   answered(answer: Unfinished, endpoint: Endpoint | undefined, request: Request): Promise<Unfinished>
+  /** Whether they know an event with this action in the feed of a project. */
+  hears(action: string): boolean
   /** Websockets of an endpoint in their words. */
   upgrade(upgrade: Upgrade, endpoint: Endpoint, request: Request): Upgrade
 }

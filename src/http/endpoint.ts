@@ -71,6 +71,8 @@ export interface Context<Agent = SharedAgent> {
   readonly peer: Peer
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
   readonly aliasOf: (word: string) => string
+  /** Whether the client is told events with this action by a feed of a project: clients of another program know fewer. */
+  readonly hears: (action: string) => boolean
   readonly json: Json
   readonly upgrade: Upgrade
   readonly assets: Assets

@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { LabDrawing } from '../../src/model/lab/drawing.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
+import type { LabSnapshot } from '../../src/model/lab/snapshot.ts'
 import { portOf } from '../support/gateway-lab.ts'
 import { labOver, linked, nodesOf } from '../support/lab-over-computes.ts'
 import { TestService } from '../support/service.ts'
@@ -79,6 +80,36 @@ describe('an archive of a lab', () => {
       ['PC2', null],
     ])
     expect(await gateway.call<LabLink[]>('GET', `${copy}/links`)).toHaveLength(1)
+    expect((await fileOf(copy)).equals(file)).toBe(true)
+    for (const lab of [path, copy]) await gateway.call('DELETE', lab)
+  })
+
+  it('has its snapshots, which are those of the imported lab', async () => {
+    const { path, file } = await labWithFile('near')
+    const write = (text: string) => gateway.fetch('POST', `${path}/nodes/PC1/files/notes`, undefined, { body: text })
+    await write('first')
+    await gateway.call('POST', `${path}/snapshots`, { name: 'one' })
+    await write('second')
+    await gateway.call('POST', `${path}/snapshots`, { name: 'two' })
+    await write('third')
+    const archive = new Uint8Array(
+      await (await gateway.fetch('GET', `${path}/export?include_snapshots=yes`)).arrayBuffer(),
+    )
+    const id = crypto.randomUUID()
+    expect((await imported(archive, { id })).status).toBe(201)
+    const copy = `${projects}/${id}`
+    await gateway.call('POST', `${copy}/open`)
+    const snapshots = await gateway.call<LabSnapshot[]>('GET', `${copy}/snapshots`)
+    expect(snapshots.map(({ name }) => name)).toEqual(['one', 'two'])
+    const notes = async () => (await gateway.fetch('GET', `${copy}/nodes/PC1/files/notes`)).text()
+    expect(await notes()).toBe('third')
+    for (const [at, text] of [
+      [1, 'second'],
+      [0, 'first'],
+    ] as const) {
+      await gateway.call('POST', `${copy}/snapshots/${snapshots[at]?.snapshot_id}/restore`)
+      expect(await notes()).toBe(text)
+    }
     expect((await fileOf(copy)).equals(file)).toBe(true)
     for (const lab of [path, copy]) await gateway.call('DELETE', lab)
   })

@@ -122,7 +122,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
         const { labs } = labsOf(context)
         const lab = await labs.lab(params.project_id)
         const feeds: typeof context.feeds = async (feed) => {
-          const items = labs.feed(lab, feed)
+          const items = labs.feed(lab, feed, context.hears('link.state'))
           onAbort(feed.signal, labs.uses.begin(lab))
           return items
         }
