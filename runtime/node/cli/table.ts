@@ -1,4 +1,5 @@
 import Table from 'cli-table3'
+import truncatedWidth from 'fast-string-truncated-width'
 import { shown } from '../../../src/errors/shown.ts'
 import { colours } from './colours.ts'
 
@@ -17,6 +18,13 @@ export function tableOf(head: readonly string[], rows: readonly (readonly (strin
     .split('\n')
     .map((line) => line.trimEnd())
     .join('\n')
+}
+
+/** As much of a line as a terminal of `columns` shows in one row: Chinese characters and emoji take two columns each. */
+export function fitted(line: string, columns: number): string {
+  const { index, truncated } = truncatedWidth(line, { limit: columns })
+  // What is cut off may be the end of a colour.
+  return truncated ? `${line.slice(0, index)}${line.includes('\u001b') ? '\u001b[0m' : ''}` : line
 }
 
 const borders = [

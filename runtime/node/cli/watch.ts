@@ -25,7 +25,7 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
     for (const it of allLinks) links.set(it.link_id, it)
   }
   const isScreen = process.stdout.isTTY === true && !flags.json
-  const { shown, tableOf } = await import('./table.ts')
+  const { fitted, shown, tableOf } = await import('./table.ts')
   let note = ''
   const picture = () => {
     const running = [...nodes.values()].filter(({ status }) => status === 'started').length
@@ -50,7 +50,7 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
     const lines = parts.join('\n\n').split('\n')
     const fitting =
       lines.length < rows ? lines : [...lines.slice(0, rows - 2), `... ${lines.length - rows + 2} more lines`]
-    process.stdout.write(`${home}${fitting.map((it) => cut(it, columns) + restOfLine).join('\r\n')}${restOfScreen}`)
+    process.stdout.write(`${home}${fitting.map((it) => fitted(it, columns) + restOfLine).join('\r\n')}${restOfScreen}`)
   }
   let timer: NodeJS.Timeout | undefined
   const changed = () => {
@@ -115,19 +115,4 @@ function rate(bits: number | undefined): string {
   let unit = 0
   for (; value >= 1000 && unit < units.length - 1; unit++) value /= 1000
   return `${value >= 100 || unit === 0 ? Math.round(value) : value.toFixed(1)} ${units[unit]}`
-}
-
-/** A line of at most `columns` characters; escape sequences do not count. */
-function cut(line: string, columns: number): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: escape sequences begin with one
-  const parts = line.split(/(\u001b\[[0-9;]*m)/)
-  let left = columns
-  return parts
-    .map((part, index) => {
-      if (index % 2 === 1) return part
-      const shown = part.slice(0, left)
-      left -= shown.length
-      return shown
-    })
-    .join('')
 }
