@@ -7,6 +7,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { selected } from '../programs/environment.ts'
 import { startProgram } from '../programs/start.ts'
 import { isRunning, runningService, type ServiceFile } from '../storage/service-file.ts'
+import { reasonOf } from '../system/error-reason.ts'
 import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits } from './exits.ts'
 
@@ -57,7 +58,7 @@ async function start(data: string, env: NodeJS.ProcessEnv, flags: readonly strin
     )
     closeSync(log)
   } catch (error) {
-    return (error as Error).message
+    return `${dirname(path)}: ${reasonOf(error)}`
   }
   const ready = new Promise<undefined>((resolve) => {
     if (child.stdout !== null) createInterface({ input: child.stdout }).once('line', () => resolve(undefined))
