@@ -1,16 +1,19 @@
 import { existsSync, readdirSync } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
-import { text as textOf } from 'node:stream/consumers'
+import { Check } from '@sinclair/typebox/value'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import type { LabFileFault } from '../../../src/labfile/position.ts'
 import { filesOf, LabFileError, readLabFile } from '../../../src/labfile/read.ts'
+import { LabName } from '../../../src/labfile/schema.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { FlagValues } from './command.ts'
 import type { labFiling } from './command-flags.ts'
 import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
 
 const maxBytes = 1 << 20
+const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
+const notText = 'it is no text in UTF-8'
 
 /** A lab file with the files that it names, as it was read. */
 export interface LabSource {
@@ -28,6 +31,8 @@ export async function readLab(word: string | undefined, flags: FlagValues<typeof
   const path = word ?? onlyLabFile()
   const document = path === '-' ? await fromInput() : await readText(path)
   const name = path === '-' ? 'stdin' : path
+  if (flags.name !== undefined && !Check(LabName, flags.name))
+    throw wrongArguments(`--name: expected ${LabName.expects}, got ${JSON.stringify(flags.name)}`)
   const options = { vars, ...(flags.name !== undefined && { name: flags.name }) }
   try {
     const named = filesOf(document, { ...options, allowOutside: flags['allow-outside'] })
@@ -67,9 +72,18 @@ export const labFilesHere = (): string[] =>
 export const isLabFile = (word: string): boolean => word === '-' || /\.(?:ya?ml|json)$/.test(word) || existsSync(word)
 
 async function fromInput(): Promise<string> {
-  const text = await textOf(process.stdin)
-  if (text.length > maxBytes) throw new CommandError(exits.wrong, 'stdin: a lab file has at most 1 MiB')
-  return text
+  const pieces: Uint8Array[] = []
+  let size = 0
+  for await (const piece of process.stdin as AsyncIterable<Uint8Array>) {
+    size += piece.length
+    if (size > maxBytes) throw new CommandError(exits.wrong, 'stdin: it is larger than 1 MiB')
+    pieces.push(piece)
+  }
+  try {
+    return utf8.decode(Buffer.concat(pieces))
+  } catch {
+    throw new CommandError(exits.wrong, `stdin: ${notText}`)
+  }
 }
 
 /** The text of a lab file. CommandError 3. */
@@ -114,9 +128,9 @@ async function contentOf(path: string): Promise<string> {
     if (!stats.isFile())
       throw new Error(stats.isDirectory() ? 'it is a directory, not a file' : 'it is no regular file')
     if (stats.size > maxBytes) throw new Error('it is larger than 1 MiB')
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(await file.readFile())
+    return utf8.decode(await file.readFile())
   } catch (error) {
-    throw error instanceof TypeError ? new Error('it is no text in UTF-8') : error
+    throw error instanceof TypeError ? new Error(notText) : error
   } finally {
     await file.close()
   }

@@ -136,6 +136,14 @@ test('one file is many labs by --name, variables come from --var, and JSON from 
   expect(labs.map(({ name }) => name).sort()).toEqual(['anna', 'bert'])
   expect(await patchbay.run(['apply', '-', '--var', 'nett=1'], { input: file })).toMatchObject({ code: 3 })
   expect(await patchbay.run(['apply', '-', '--var', 'net'], { input: file })).toMatchObject({ code: 64 })
+  expect(await patchbay.run(['apply', '-', '--name', 'Anna B'], { input: file })).toMatchObject({
+    code: 64,
+    err: expect.stringContaining('--name: expected a name of 1 to 63 small letters, digits and -'),
+  })
+  expect(await patchbay.run(['apply', '-'], { input: 'x'.repeat((1 << 20) + 1) })).toMatchObject({
+    code: 3,
+    err: 'patchbay: stdin: it is larger than 1 MiB\n',
+  })
 })
 
 test('a lab that was made in another way is used with --take-over alone', async () => {
