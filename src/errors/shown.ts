@@ -8,3 +8,6 @@ export const shown = (text: string): string =>
     /[\u0000-\u001f\u007f-\u009f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff]/g,
     (it) => `\\u${it.charCodeAt(0).toString(16).padStart(4, '0')}`,
   )
+
+/** The same for a text of several lines, which stay lines. */
+export const shownLines = (text: string): string => text.split('\n').map(shown).join('\n')

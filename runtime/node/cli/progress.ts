@@ -1,4 +1,5 @@
 import type { Options, SingleBar } from 'cli-progress'
+import { shown } from '../../../src/errors/shown.ts'
 import { bytesText } from './bytes.ts'
 
 /** Shows how far long work is: on a terminal as a line that changes, else as a line for each change. */
@@ -26,7 +27,8 @@ export async function progressOf(
   if (json || process.stderr.isTTY !== true) {
     const text = (done: number, total: number, what: string) => {
       if (json) return JSON.stringify({ progress: title, done, total, what })
-      return `${title}: ${isBytes ? `${bytesText(done)} of ${bytesText(total)}` : `${done} of ${total} ${what}`}`.trimEnd()
+      const count = isBytes ? `${bytesText(done)} of ${bytesText(total)}` : `${done} of ${total} ${what}`
+      return shown(`${title}: ${count}`.trimEnd())
     }
     return isBytes ? tenths(lines(text)) : lines(text)
   }
@@ -38,10 +40,10 @@ export async function progressOf(
       if (bar === undefined) {
         if (Date.now() - began < silentMs) return
         bar = new Bar({ ...options, ...(isBytes && byteOptions) })
-        bar.start(total, done, { title, what, part: '' })
+        bar.start(total, done, { title: shown(title), what: shown(what), part: '' })
       }
       bar.setTotal(total)
-      bar.update(done, { what, part: isBytes ? `${bytesText(done)} of ${bytesText(total)}` : '' })
+      bar.update(done, { what: shown(what), part: isBytes ? `${bytesText(done)} of ${bytesText(total)}` : '' })
     },
     end() {
       bar?.stop()

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LabJob, Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { shownLines } from '../../../src/errors/shown.ts'
 import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { CommandError, exits } from './exits.ts'
@@ -135,7 +136,6 @@ export async function runNodes(
       errors: failed.map(({ lab, name, reason }) => ({ message: `${lab}/${name}: ${reason}` })),
     },
     async text() {
-      const { shown } = await import('./table.ts')
       return [
         ...jobs.map(
           ({ lab, done: finished, total }) =>
@@ -143,7 +143,7 @@ export async function runNodes(
         ),
         ...failed.map(({ lab, name, reason }) => `  ${lab}/${name}: ${reason}`),
       ]
-        .map(shown)
+        .map(shownLines)
         .join('\n')
     },
   }

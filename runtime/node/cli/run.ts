@@ -1,6 +1,6 @@
 import { ignore } from '../../../src/async/ignore.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import { shown } from '../../../src/errors/shown.ts'
+import { shownLines } from '../../../src/errors/shown.ts'
 import { nearest } from '../../../src/http/nearest-word.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'
@@ -124,8 +124,7 @@ async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJ
   for (const { message, hint, file, line, column } of faults) {
     const place = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`
-    const lines = `${place}: ${message}${advice}`.split('\n')
-    process.stderr.write(`${lines.map(shown).join('\n')}\n`)
+    process.stderr.write(`${shownLines(`${place}: ${message}${advice}`)}\n`)
   }
   return exit
 }

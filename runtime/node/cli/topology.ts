@@ -1,5 +1,7 @@
 import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { shownLines } from '../../../src/errors/shown.ts'
+import { quoted } from '../sandbox/shell.ts'
 import { clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
@@ -154,7 +156,7 @@ async function converge(
       const again = plan.interrupted ? [interruptedText] : []
       const parts = [
         ...again,
-        failed === undefined ? summary(plan, source, seconds) : faultsOf(failed).map(shown).join('\n'),
+        failed === undefined ? summary(plan, source, seconds) : faultsOf(failed).map(shownLines).join('\n'),
       ]
       if (plan.withheld.length > 0) parts.push(withheldText(plan.withheld).map(shown).join('\n'))
       if (plan.extra.length > 0) parts.push(extraText(plan.extra).map(shown).join('\n'))
@@ -164,7 +166,7 @@ async function converge(
           node.node_type,
           stateOf(node),
           node.console_type === 'telnet'
-            ? `patchbay console ${plan.lab}/${node.name}`
+            ? `patchbay console ${shellWord(`${plan.lab}/${node.name}`)}`
             : `${node.console_type} ${node.console ?? ''}`,
         ])
         parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE'], rows))
@@ -202,6 +204,9 @@ export async function jobsOf(
   const started = await end('Starting', applied.start_job_id)
   return [await jobEnd(plan.job_id, { ...asked, progress: noProgress }), started]
 }
+
+/** A name for a shell: in quotes when it has characters that mean something there. */
+const shellWord = (text: string): string => (/^[\p{L}\p{N}\p{M}_.@+/-]+$/u.test(text) ? text : quoted(text))
 
 /** What has failed in a job. */
 export function faultsOf(job: LabJob): string[] {

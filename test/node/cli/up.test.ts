@@ -146,6 +146,33 @@ test('one file is many labs by --name, variables come from --var, and JSON from 
   })
 })
 
+test('names cannot command a terminal or a shell', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  // The character before 31m begins an escape sequence (ECMA-48, CSI); the last name turns the direction of text.
+  const names = ['$(id)', "it's", '路由器', 'a\u009b31m', 'b\u202e']
+  const nodes = Object.fromEntries(
+    names.map((name) => [name, { kind: 'pc', after: name === '$(id)' ? [] : ['$(id)'] }]),
+  )
+  await patchbay.file('odd.lab.yaml', JSON.stringify({ lab: 'odd', nodes }))
+  const { code, out, err } = await patchbay.run(['up'])
+  expect([code, `${out}${err}`]).toEqual([0, expect.not.stringMatching(/[\u009b\u202e]/)])
+  expect(out).toContain("patchbay console 'odd/$(id)'\n")
+  expect(out).toContain("patchbay console 'odd/it'\\''s'\n")
+  expect(out).toContain('patchbay console odd/路由器\n')
+})
+
+test('why a node is not ready is told in lines', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.file(
+    'never.lab.yaml',
+    'lab: never\nnodes: { A: { kind: pc, ready: { console: never, within: 1s } } }\n',
+  )
+  const { code, out } = await patchbay.run(['up'])
+  expect([code, out]).toEqual([1, expect.stringMatching(/^A: The node was not ready .*:\n(.*\n)+VPCS>\n/)])
+})
+
 test('a lab that was made in another way is used with --take-over alone', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
