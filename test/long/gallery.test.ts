@@ -5,22 +5,34 @@ import { join, resolve } from 'node:path'
 import { promisify } from 'node:util'
 import { beforeAll, expect } from 'vitest'
 import { CommandLine } from '../support/command-line.ts'
-import { requireProgram } from '../support/require.ts'
+import { requireProgram, requireThing } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
-import { testWith } from '../support/test-with.ts'
+import { type Requirement, testWith } from '../support/test-with.ts'
 
-/** The packages of Debian that the guests are made of are kept here for all runs. */
-const guests = resolve('node_modules/.cache/patchbay-gallery')
-const programs = ['qemu-system-x86_64', 'apt-get', 'dpkg-deb'].map((name) => requireProgram(name))
-const needs = programs.find(({ skip }) => skip) ?? requireProgram('qemu-system-x86_64')
+/** The packages of Debian that the guests are made of are kept for all runs, as for the documents. */
+const guests = resolve('node_modules/.cache/patchbay-documents')
+
+/** Makes the guests. Call it at the top of the file: the first time it downloads. */
+async function requireGuests(): Promise<Requirement> {
+  const programs = ['qemu-system-x86_64', 'apt-get', 'dpkg-deb'].map(requireProgram)
+  const absent = programs.find(({ skip }) => skip)
+  if (absent !== undefined) return absent
+  try {
+    await mkdir(guests, { recursive: true })
+    await promisify(execFile)('examples/guests/make.sh', [guests])
+    return requireThing('guest', undefined)
+  } catch (cause) {
+    return requireThing('guest', (cause as Error).message)
+  }
+}
+
+const needs = await requireGuests()
 /** Machines without KVM take their time. */
 const timeout = 900_000
 let service: TestService
 
 beforeAll(async () => {
   if (needs.skip) return
-  await mkdir(guests, { recursive: true })
-  await promisify(execFile)('examples/guests/make.sh', [guests])
   service = await TestService.startForAll({ 'pc.engine': 'embedded' })
   for (const file of ['vmlinuz', 'busybox.img', 'frr.img']) {
     const path = join(guests, file)

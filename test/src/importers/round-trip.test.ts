@@ -28,7 +28,7 @@ test.each(names)('%s is imported, applied and shown as a lab file again without 
   await applyPlan(labs, lab, { prepared, by: 'me' }, ask).over
   const stepsOf = async (wanted: typeof desired) => {
     const { plan } = await prepare(labs, lab, wanted, {}, ask)
-    return [...plan.steps, ...plan.withheld, ...plan.extra].map(({ task: _, ...step }: { task?: unknown }) => step)
+    return [...plan.steps, ...plan.withheld, ...plan.extra].map(({ name, because }) => `${name}: ${because}`)
   }
   expect(await stepsOf(desired)).toEqual([])
 
