@@ -1,6 +1,9 @@
+import fc from 'fast-check'
 import { expect, test } from 'vitest'
+import type { Desired } from '../../../src/labfile/desired.ts'
 import { readLabFile } from '../../../src/labfile/read.ts'
 import { type SaveInputs, savedLab } from '../../../src/labfile/save.ts'
+import { labFileText } from '../../../src/labfile/text.ts'
 
 const none: ReadonlySet<string> = new Set()
 
@@ -83,4 +86,107 @@ test('members and links are added at the end of their sections', async () => {
   expect(saved.text).toContain('members: [A, B]')
   expect(saved.text).toContain('\nlinks:\n  - [C, D]\n')
   expect((await save(saved.text, now, { all: true })).text).toBe(saved.text)
+})
+
+/** What a save brings into a file, in an order that counts for nothing. */
+function said({ nodes, links }: Desired): unknown {
+  const ofNode = nodes.map(({ name, settings, labels, properties, after, configs }) => ({
+    ...{ name, settings, labels, properties, after },
+    configs: Object.entries(configs).map(([config, { text }]) => [config, text]),
+  }))
+  const ofLink = links.map(({ ends, name, suspend, filters_ab, filters_ba, memberOf }) => ({
+    ...{ name, suspend, filters_ab, filters_ba, memberOf },
+    ends: ends.map(({ node, adapter_number }) => [node, adapter_number]),
+  }))
+  const text = (it: unknown): string => JSON.stringify(it)
+  return { nodes: ofNode.sort((a, b) => (a.name < b.name ? -1 : 1)), links: ofLink.map(text).sort() }
+}
+
+const optional = <T>(value: fc.Arbitrary<T>) => fc.option(value, { nil: undefined })
+const word = fc.constantFrom('x', 'a b', '#1', '-', 'true', '10', ': ', "it's", 'é')
+const impairment = fc.record(
+  {
+    delay: fc.constantFrom('5ms', '20ms'),
+    loss: fc.constantFrom('1%', '0.5%'),
+    rate: fc.constantFrom('1mbit', '10mbit'),
+  },
+  { requiredKeys: [] },
+)
+const options = fc.record({ down: fc.constant(true), there: impairment, back: impairment }, { requiredKeys: [] })
+const pc = fc.record(
+  {
+    kind: fc.constant('pc'),
+    at: fc.tuple(fc.integer({ min: -99, max: 99 }), fc.integer({ min: 0, max: 9 })),
+    labels: fc.dictionary(word, word, { maxKeys: 2 }),
+    symbol: fc.constantFrom(':/symbols/a.svg', 'b.png'),
+    config: fc.record({ text: fc.constantFrom('ip 10.0.0.1/24', 'a\nb\n', '  # x\n\n', 'echo') }),
+  },
+  { requiredKeys: ['kind', 'at'] },
+)
+/** A lab with each node, link and member, or without it. */
+const anyLab = fc
+  .record({
+    nodes: fc.tuple(pc, pc, optional(pc), optional(pc), optional(pc)),
+    links: fc.tuple(options, optional(options)),
+    hub: optional(fc.record({ member: optional(options) })),
+  })
+  .map(({ nodes, links, hub }) => {
+    const there = nodes.flatMap((node, index) => (node === undefined ? [] : [[`N${index}`, node] as const]))
+    const has = (name: string) => there.some(([it]) => it === name)
+    const [first, second] = links
+    return {
+      lab: 'a',
+      version: 1 as const,
+      nodes: Object.fromEntries(there),
+      ...(hub !== undefined && {
+        segments: {
+          s: {
+            kind: 'hub',
+            at: [0, 0],
+            ...(hub.member !== undefined && has('N4') && { members: [{ end: 'N4', ...hub.member }] }),
+          },
+        },
+      }),
+      links: [
+        { ends: ['N0', 'N1'], ...first },
+        ...(second !== undefined && has('N2') && has('N3') ? [{ ends: ['N3', 'N2'], ...second }] : []),
+      ],
+    }
+  })
+
+test('after a save with all, the file says what the lab is, and a second save changes nothing', async () => {
+  await fc.assert(
+    fc.asyncProperty(anyLab, anyLab, async (before, after) => {
+      // What a lab has lost stays in its file: the lab has at least what the file has.
+      const segments = { ...before.segments, ...after.segments }
+      const grown = {
+        ...after,
+        nodes: { ...before.nodes, ...after.nodes },
+        ...(Object.keys(segments).length > 0 && { segments }),
+        links: [...after.links, ...before.links.slice(after.links.length)],
+      }
+      const isLost = before.segments?.s.members !== undefined && grown.segments?.s?.members === undefined
+      fc.pre(!isLost)
+      const [file, lab] = [labFileText(before), labFileText(grown)]
+      const actual = await readLabFile(lab)
+      const all = { all: true, configs: true, configured: new Set(Object.keys(before.nodes)) }
+      const saved = await save(file, lab, all)
+      const now = await readLabFile(saved.text, { files: saved.files })
+      const kept = configsOf(now)
+      // A configuration that the node has no longer is not taken out of the file.
+      for (const [name, text] of configsOf(await readLabFile(file)))
+        if (!configsOf(actual).has(name)) expect(kept.get(name)).toBe(text)
+      expect(said(withoutLost(now, actual))).toEqual(said(actual))
+      expect((await save(saved.text, lab, { ...all, configured: none }, saved.files)).text).toBe(saved.text)
+    }),
+    { numRuns: 150 },
+  )
+})
+
+const configsOf = ({ nodes }: Desired): Map<string, string> =>
+  new Map(nodes.flatMap(({ name, configs }) => (configs.startup === undefined ? [] : [[name, configs.startup.text]])))
+
+const withoutLost = (file: Desired, lab: Desired): Desired => ({
+  ...file,
+  nodes: file.nodes.map((node) => (configsOf(lab).has(node.name) ? node : { ...node, configs: {} })),
 })
