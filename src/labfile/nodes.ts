@@ -463,6 +463,12 @@ export function seconds(
   return value
 }
 
+/** Syntax of JavaScript that RE2 lacks. */
+const notInRe2 =
+  /\\[1-9]|\\k<|(?<!\\)\(\?<?[=!]|\\u|\\c[A-Za-z]|(?<!\\)\[\^?\]|(?<!\\)\[[^\]]*\\b|\\[pP]\{(?![A-Z][a-z]?\})[^}]*\}?/
+/** Most repetitions that RE2 takes. */
+const maxRepeats = 1000
+
 /** Tells what the service cannot search a console for: it matches in linear time, as RE2 does. */
 export function requireExpression(source: string, where: Position, faults: Faults): void {
   try {
@@ -472,11 +478,18 @@ export function requireExpression(source: string, where: Position, faults: Fault
     faults.add(where, `not a regular expression: ${message}`)
     return
   }
-  const [lacking] = /\\[1-9]|\\k<|\(\?<?[=!]|\\u|\\c[A-Za-z]|\[\^?\]/.exec(source.replace(/\\\\/g, '')) ?? []
+  const plain = source.replace(/\\\\/g, '')
+  const [lacking] = notInRe2.exec(plain) ?? []
   if (lacking !== undefined)
     faults.add(
       where,
       `${quoted(lacking)} cannot be used here`,
-      'look-around, back references, \\u, \\c and empty classes are not searched for',
+      'the syntax is that of RE2: no look-around, back references, \\u, \\c, empty classes, \\b in classes, and properties by their short names',
     )
+  const most = Math.max(
+    0,
+    ...[...plain.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].map(([, least, upTo]) => Number(upTo || least)),
+  )
+  if (most > maxRepeats)
+    faults.add(where, `{${most}} cannot be used here`, `at most ${maxRepeats} repetitions are searched for`)
 }

@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { RE2JS } from 're2js'
 import { describe, expect, test } from 'vitest'
 import type { DesiredLink } from '../../../src/labfile/desired.ts'
 import { linkIdOf, nodeIdOf, projectIdOf } from '../../../src/labfile/ids.ts'
@@ -464,5 +465,44 @@ describe('files', () => {
     )
     expect(filesOf(text, { allowOutside: true })).toHaveLength(2)
     expect(() => filesOf('lab: x\nnodes: { A: { kind: pc, config: /etc/passwd } }')).toThrow('/etc/passwd')
+  })
+})
+
+describe('a regular expression', () => {
+  const lacking = [
+    ...['(?=a)b', 'a(?!b)', '(?<=a)b', '(?<!a)b', '(a)\\1', '(?<n>a)\\k<n>', '\\u0041', '\\cA', '[]', '[^]', '[a\\b]'],
+    ...['\\p{Letter}', '\\p{Script=Greek}', '\\P{ASCII}', 'a{1001}', 'a{2,5000}'],
+  ]
+  const right = [
+    ...[
+      'login: $',
+      '^R1[>#]',
+      '(?:a|b)+?',
+      '(?<n>a)',
+      '\\bword\\b',
+      '\\[ok\\]\\b',
+      '\\p{L}\\p{Lu}',
+      '\\x41',
+      'a{0,1000}',
+    ],
+    ...['\\\\1', '\\(?=a', '[^\\n]*', '[\\w.-]+', '😀|é', '(?i:full)', '\\d+\\.\\d+', '192\\.0\\.2\\.3 .*Full'],
+  ]
+  const faults = (source: string) =>
+    faultsIn(`A: { kind: pc, ready: { console: ${JSON.stringify(source)} } }`, 'links: []')
+
+  test('that RE2 does not take is a fault with its place', async () => {
+    for (const source of lacking) {
+      expect(() => RE2JS.compile(source, RE2JS.MULTILINE), source).toThrow()
+      expect(await faults(source), source).toEqual([
+        expect.stringMatching(/^3:36: nodes\.A\.ready\.console: .* cannot be used here; /),
+      ])
+    }
+  })
+
+  test('that RE2 takes, too, is right', async () => {
+    for (const source of right) {
+      expect(() => RE2JS.compile(source, RE2JS.MULTILINE), source).not.toThrow()
+      expect(await faults(source), source).toEqual([])
+    }
   })
 })
