@@ -3,6 +3,7 @@ import { cpus, release, totalmem } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { against, type Suite } from './against.ts'
+import { browser } from './browser.ts'
 import { commandLine } from './cli.ts'
 import { coldStart, pcs, requests } from './compute.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
@@ -39,6 +40,7 @@ const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
   ],
   machines,
   cli: commandLine,
+  browser,
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
   'pcs-50-vpcs': () => pcs('vpcs', 50),
   'pcs-50': () => pcs('embedded', 50),

@@ -3,11 +3,10 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { LabTemplate } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { centreOf, onMap, type Point, pathOf, tile, zoomed } from '../map/geometry.ts'
-import { strandsOf } from '../map/strands.ts'
 import { mayEdit } from '../state/session.ts'
 import { Gestures } from './gestures.ts'
-import { LinkShape } from './link-shape.tsx'
-import { NodeShape } from './node-shape.tsx'
+import { Minimap } from './minimap.tsx'
+import { Shapes } from './shapes.tsx'
 
 /** The media type of a template that is dragged from the palette. */
 export const templateMedia = 'application/x-patchbay-template'
@@ -22,7 +21,6 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   const gestures = useRef<Gestures>(undefined)
   gestures.current ??= new Gestures(lab)
   const { marquee, pointer, hovered } = gestures.current
-  const strands = useComputed(() => strandsOf(store.links.values()))
   const isOver = useSignal(false)
 
   const inWindow = ({ clientX, clientY }: { clientX: number; clientY: number }): Point => {
@@ -105,17 +103,13 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
         <rect class="background" width="100%" height="100%" fill="url(#grid)" />
         <g transform={transform}>
           <Drawings window={lab} />
-          {store.links.ids.value.map((id) => (
-            <LinkShape key={id} id={id} editor={editor} strands={strands} hasLabels={lab.hasLabels.value} />
-          ))}
-          {store.nodes.ids.value.map((id) => (
-            <NodeShape key={id} id={id} editor={editor} />
-          ))}
+          <Shapes window={lab} />
           <Handles window={lab} hovered={hovered.value} />
           <NewLink window={lab} pointer={pointer.value} />
           {marquee.value !== undefined && <rect class="marquee" {...marquee.value} />}
         </g>
       </svg>
+      <Minimap window={lab} />
       {isEmpty && (
         <div class="empty-map">
           <h2>An empty lab</h2>

@@ -1,5 +1,5 @@
 import { type ReadonlySignal, useComputed } from '@preact/signals'
-import type { LabEditor } from '../editing/lab-editor.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { along, labelPlaces, lineBetween, pathOf, type Strand } from '../map/geometry.ts'
@@ -7,15 +7,15 @@ import { portName, shortPortName } from '../map/ports.ts'
 
 interface LinkProps {
   readonly id: string
-  readonly editor: LabEditor
+  readonly window: LabWindow
   readonly strands: ReadonlySignal<ReadonlyMap<string, Strand>>
-  readonly hasLabels: boolean
 }
 
 const alone: Strand = { index: 0, count: 1 }
 
 /** A link on the map: its line by its verdict, the names of its ports, and its impairment. */
-export function LinkShape({ id, editor, strands, hasLabels }: LinkProps) {
+export function LinkShape({ id, window: lab, strands }: LinkProps) {
+  const { editor } = lab
   const { nodes, links } = editor.store
   const row = links.row(id)
   const ends = row?.peek().nodes
@@ -47,11 +47,11 @@ export function LinkShape({ id, editor, strands, hasLabels }: LinkProps) {
         <path class="line" d={data} />
         {state !== '' && <Badge line={line} text={state} />}
       </g>
-      {(hasLabels || isSelected) && (
-        <g class="port-names">
+      {(lab.hasPortNames.value || isSelected) && (
+        <>
           <PortLabel line={line} end={0} text={shortPortName(a, ends[0])} />
           <PortLabel line={line} end={1} text={shortPortName(b, ends[1])} />
-        </g>
+        </>
       )}
     </>
   )

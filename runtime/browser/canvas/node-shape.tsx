@@ -1,6 +1,6 @@
 import { useComputed } from '@preact/signals'
 import type { LabNode } from '../../../src/client/patchbay.ts'
-import type { LabEditor } from '../editing/lab-editor.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
 import { tile } from '../map/geometry.ts'
 import { shortened } from '../map/labels.ts'
 import { isBuiltIn, symbolUrl } from './symbols.tsx'
@@ -9,7 +9,8 @@ import { isBuiltIn, symbolUrl } from './symbols.tsx'
 const maxName = 22
 
 /** A node on the map: its symbol, its state and its name. */
-export function NodeShape({ id, editor }: { id: string; editor: LabEditor }) {
+export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }) {
+  const { editor } = lab
   const row = editor.store.nodes.row(id)
   const place = editor.placeOf(id)
   // The attribute follows the place by itself: a move draws nothing else again.
@@ -31,9 +32,11 @@ export function NodeShape({ id, editor }: { id: string; editor: LabEditor }) {
       <rect class="tile" width={tile} height={tile} rx="12" />
       <NodeSymbol name={editor.symbolOf(node)} />
       <circle class="status" cx={tile - 5} cy={5} r="6.500" />
-      <text class="name" x={tile / 2} y={tile + 19}>
-        {shortened(node.name, maxName)}
-      </text>
+      {(lab.hasNames.value || isSelected) && (
+        <text class="name" x={tile / 2} y={tile + 19}>
+          {shortened(node.name, maxName)}
+        </text>
+      )}
       {others.length > 0 && (
         <text class="others" x={tile / 2} y={-8}>
           {shortened(others.map(({ name }) => name).join(', '), maxName)}

@@ -1,7 +1,18 @@
-import { signal } from '@preact/signals'
+import { computed, signal } from '@preact/signals'
 import type { LabTemplate } from '../../../src/client/patchbay.ts'
 import type { Dock } from '../console/dock.ts'
-import { boxOf, centreOf, fitted, onMap, type Point, tile, type View, zoomed } from '../map/geometry.ts'
+import {
+  type Box,
+  boxOf,
+  centreOf,
+  fitted,
+  onMap,
+  type Point,
+  regionIn,
+  tile,
+  type View,
+  zoomed,
+} from '../map/geometry.ts'
 import { endsFor, type Port } from '../map/ports.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
 
@@ -15,6 +26,11 @@ export interface Drawing {
 const besideStep = 120
 const beside = [0, 1, -1, 2, -2] as const
 
+/** Number of nodes from which on the map draws only what is in sight. */
+const manyNodes = 150
+/** The least scales at which names of ports, and of nodes, can be read. */
+const [leastPortScale, leastNameScale] = [0.6, 0.35]
+
 /** What is open and shown on the screen of a lab; nothing of it is stored. */
 export class LabWindow {
   readonly editor: LabEditor
@@ -25,6 +41,19 @@ export class LabWindow {
   /** The view that shows the whole lab, as long as the user has chosen no other. */
   #whole: View | undefined
   readonly hasLabels = signal(true)
+  /** Whether names of ports are shown: as long as they can be read. */
+  readonly hasPortNames = computed(() => this.hasLabels.value && this.view.value.scale >= leastPortScale)
+  readonly hasNames = computed(() => this.view.value.scale >= leastNameScale)
+  readonly #regionKey = computed(() => {
+    if (this.editor.store.nodes.ids.value.length < manyNodes) return ''
+    const { x, y, width, height } = regionIn(this.view.value, this.size.value)
+    return `${x} ${y} ${width} ${height}`
+  })
+  /** The part of the map that is drawn; undefined: all of it. */
+  readonly region = computed<Box | undefined>(() => {
+    const [x = 0, y = 0, width = 0, height = 0] = this.#regionKey.value.split(' ').map(Number)
+    return width === 0 ? undefined : { x, y, width, height }
+  })
   readonly isList = signal(false)
   /** The dialog that is open. */
   readonly dialog = signal<'bar' | 'keys' | undefined>(undefined)
@@ -107,10 +136,14 @@ export class LabWindow {
 
   /** Selects a node, and moves the map so that it is in the middle. */
   goTo(id: string): void {
-    const { x, y } = this.editor.placeOf(id).value
+    this.centre(this.editor.placeOf(id).value)
+    this.editor.select([id])
+  }
+
+  /** Moves the map so that a place is in the middle. */
+  centre({ x, y }: Point): void {
     const { scale } = this.view.value
     const { width, height } = this.size.value
     this.view.value = { scale, at: { x: x - width / scale / 2, y: y - height / scale / 2 } }
-    this.editor.select([id])
   }
 }

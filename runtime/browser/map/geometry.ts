@@ -52,9 +52,31 @@ export function fitted(box: Box, window: { readonly width: number; readonly heig
 /** The box around nodes at these places, with their names; undefined without nodes. */
 export function boxOf(places: readonly Point[]): Box | undefined {
   if (places.length === 0) return undefined
+  const box = boxAround(places)
+  return { ...box, height: box.height + 25 }
+}
+
+/** The smallest box around the tiles at these places. */
+export function boxAround(places: readonly Point[]): Box {
   const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)]
   const [x, y] = [Math.min(...xs), Math.min(...ys)]
-  return { x, y, width: Math.max(...xs) - x + tile, height: Math.max(...ys) - y + tile + 25 }
+  return { x, y, width: Math.max(...xs) - x + tile, height: Math.max(...ys) - y + tile }
+}
+
+/** Whether two boxes have a part in common. */
+export const overlaps = (a: Box, b: Box): boolean =>
+  a.x < b.x + b.width && a.x + a.width > b.x && a.y < b.y + b.height && a.y + a.height > b.y
+
+/** The part of the map in a window, and somewhat more: it changes only when a view has moved by a cell. */
+export function regionIn(
+  { at, scale }: View,
+  window: { readonly width: number; readonly height: number },
+  cell = 512,
+): Box {
+  const [left, top] = [Math.floor(at.x / cell) - 1, Math.floor(at.y / cell) - 1]
+  const right = Math.ceil((at.x + window.width / scale) / cell) + 1
+  const bottom = Math.ceil((at.y + window.height / scale) / cell) + 1
+  return { x: left * cell, y: top * cell, width: (right - left) * cell, height: (bottom - top) * cell }
 }
 
 /** The box between two corners. */
@@ -66,8 +88,7 @@ export const boxBetween = (a: Point, b: Point): Box => ({
 })
 
 /** Whether the tile of a node touches a box. */
-export const touches = ({ x, y }: Point, box: Box): boolean =>
-  x < box.x + box.width && x + tile > box.x && y < box.y + box.height && y + tile > box.y
+export const touches = ({ x, y }: Point, box: Box): boolean => overlaps({ x, y, width: tile, height: tile }, box)
 
 /** Position of a link among those between the same two nodes. */
 export interface Strand {

@@ -27,7 +27,7 @@ export async function large(): Promise<Row[]> {
     const read = median(await each(Array(200).fill(nodes), (path) => service.call('GET', path)))
     const lab = await makeLab(service, 'large', many)
     const ids = ((await service.call('GET', `${lab}/nodes`)) as { node_id: string }[]).map(({ node_id }) => node_id)
-    const linksMs = await timed(() => link(service, lab, ids))
+    const linksMs = await timed(() => link(service, lab, ids, manyLinks))
     const opens: number[] = []
     for (let turn = 0; turn < turns; turn++) {
       await service.call('POST', `${lab}/close`)
@@ -51,23 +51,32 @@ export async function large(): Promise<Row[]> {
   }
 }
 
-async function makeLab(service: Service, name: string, count: number): Promise<string> {
+/** Makes a lab of switches on a grid. The result: its path. */
+export async function makeLab(service: Service, name: string, count: number): Promise<string> {
   const { project_id } = (await service.call('POST', '/v2/projects', { name })) as { project_id: string }
   const lab = `/v2/projects/${project_id}`
   await mapLimit(Array.from({ length: count }), (_, index) =>
-    service.call('POST', `${lab}/nodes`, { name: `S${index + 1}`, node_type: 'switch', x: index }),
+    service.call('POST', `${lab}/nodes`, { name: `S${index + 1}`, node_type: 'switch', ...placeOf(index, count) }),
   )
   return lab
 }
 
-/** A ring with chords: three ports of each switch. */
-async function link(service: Service, lab: string, ids: readonly string[]): Promise<void> {
-  const end = (index: number, port_number: number) => ({ node_id: ids[index % many], adapter_number: 0, port_number })
-  const links = Array.from({ length: manyLinks }, (_, index) =>
-    index < many
-      ? { nodes: [end(index, 0), end(index + 1, 1)] }
-      : { nodes: [end(index - many, 2), end(index - many + many / 2, 2)] },
-  )
+function placeOf(index: number, count: number): { x: number; y: number } {
+  const columns = Math.ceil(Math.sqrt(count * 1.6))
+  return { x: (index % columns) * 140, y: Math.floor(index / columns) * 140 }
+}
+
+/** A ring with chords. */
+export async function link(service: Service, lab: string, ids: readonly string[], count: number): Promise<void> {
+  const half = Math.floor(ids.length / 2)
+  const end = (index: number, port_number: number) => ({
+    ...{ node_id: ids[index % ids.length], adapter_number: 0, port_number },
+  })
+  const links = Array.from({ length: count }, (_, index) => {
+    if (index < ids.length) return { nodes: [end(index, 0), end(index + 1, 1)] }
+    const [chord, port] = [(index - ids.length) % half, 2 + Math.floor((index - ids.length) / half)]
+    return { nodes: [end(chord, port), end(chord + half, port)] }
+  })
   await mapLimit(links, (body) => service.call('POST', `${lab}/links`, body))
 }
 

@@ -1,13 +1,16 @@
 import { expect, test } from 'vitest'
 import {
   along,
+  boxAround,
   boxBetween,
   boxOf,
   fitted,
   labelPlaces,
   lineBetween,
   onMap,
+  overlaps,
   pathOf,
+  regionIn,
   touches,
   zoomed,
 } from '../../../runtime/browser/map/geometry.ts'
@@ -74,4 +77,18 @@ test('a rectangle selects the nodes that it touches', () => {
     false,
     false,
   ])
+})
+
+test('the part of the map that is drawn is more than what is in sight, and changes by whole cells', () => {
+  const window = { width: 1000, height: 800 }
+  const region = regionIn({ at: { x: 100, y: 100 }, scale: 1 }, window)
+  expect(region).toEqual({ x: -512, y: -512, width: 2560, height: 2048 })
+  expect(regionIn({ at: { x: 140, y: 130 }, scale: 1 }, window)).toEqual(region)
+  expect(touches({ x: 1200, y: 0 }, region)).toBe(true)
+  expect(touches({ x: 2100, y: 0 }, region)).toBe(false)
+  const across = boxAround([
+    { x: -900, y: 300 },
+    { x: 4000, y: 300 },
+  ])
+  expect(overlaps(across, region)).toBe(true)
 })
