@@ -1,14 +1,16 @@
 import { resolve } from 'node:path'
 import { parseArgs } from 'node:util'
+import { packContainer } from './packages/container.ts'
 import { packDeb, packNodeDeb } from './packages/deb.ts'
 import { packNpm } from './packages/npm.ts'
 import { processors, root } from './packages/program.ts'
 
 const usage = `Usage: npm run package [-- [FORM...] [--out DIRECTORY] [--cpu x64|arm64]]
 
-Makes packages of this checkout: npm (the default), deb, and node-deb (a Node.js of its own for Debian systems whose own is too old).`
+Makes packages of this checkout: npm (the default), deb, node-deb (a Node.js of its own for Debian systems whose own is too old), and
+container (an image as an OCI archive; needs root, buildah and mmdebstrap).`
 
-const makers = { npm: packNpm, deb: packDeb, 'node-deb': packNodeDeb }
+const makers = { npm: packNpm, deb: packDeb, 'node-deb': packNodeDeb, container: packContainer }
 
 const { values, positionals } = parseArgs({
   allowPositionals: true,
