@@ -307,7 +307,7 @@ class Editor {
       return
     }
     if (map.isFlow) {
-      const text = added.map(([key, value]) => `, ${flowText(key)}: ${flowText(value)}`).join('')
+      const text = added.map(([key, value]) => `, ${keyText(key)}: ${flowText(value)}`).join('')
       this.#insert(Math.max(last.value.range[1], last.keyRange[1]), text)
       return
     }
@@ -315,7 +315,7 @@ class Editor {
     const indent = ' '.repeat(start - this.#lineStart(start))
     const lines = added.flatMap(([key, value]) => {
       if (isRoot && typeof value === 'object') return ['', ...this.#section(key, value as object)]
-      return [`${indent}${flowText(key)}: ${flowText(value)}`]
+      return [`${indent}${keyText(key)}: ${flowText(value)}`]
     })
     this.#insertLines(last.value, lines)
   }
@@ -324,8 +324,8 @@ class Editor {
   #section(key: string, value: object): string[] {
     const lines = Array.isArray(value)
       ? value.map((it) => `  - ${flowText(it)}`)
-      : Object.entries(value).map(([name, it]) => `  ${flowText(name)}: ${flowText(it)}`)
-    return lines.length === 0 ? [`${flowText(key)}: ${flowText(value)}`] : [`${flowText(key)}:`, ...lines]
+      : Object.entries(value).map(([name, it]) => `  ${keyText(name)}: ${flowText(it)}`)
+    return lines.length === 0 ? [`${keyText(key)}: ${flowText(value)}`] : [`${keyText(key)}:`, ...lines]
   }
 
   #remove(map: MapValue, key: string, removed: readonly string[]): void {
@@ -384,12 +384,15 @@ class Verbatim {
 /** Characters that only an escape keeps in a line. */
 const unsafe = /[\p{Cc}\u2028\u2029\ufeff]/gu
 
+/** A key; numbers, such as those of ports, need no quotes: keys are texts. */
+const keyText = (key: string): string => (/^(?:0|[1-9]\d{0,9})$/.test(key) ? key : flowText(key))
+
 /** A value on one line. */
 function flowText(value: unknown): string {
   if (value instanceof Verbatim) return value.text
   if (Array.isArray(value)) return `[${value.map(flowText).join(', ')}]`
   if (isMap(value)) {
-    const members = Object.entries(value).map(([key, it]) => `${flowText(key)}: ${flowText(it)}`)
+    const members = Object.entries(value).map(([key, it]) => `${keyText(key)}: ${flowText(it)}`)
     return members.length === 0 ? '{}' : `{ ${members.join(', ')} }`
   }
   if (typeof value === 'string' && value.search(unsafe) !== -1)

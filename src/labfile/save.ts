@@ -1,12 +1,12 @@
 import { Equal } from '@sinclair/typebox/value'
-import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode } from './desired.ts'
+import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { documentOf } from './document.ts'
 import { editedLabFile, type LabFileEdit, plainOf } from './edit.ts'
 import { Faults } from './faults.ts'
 import { ofCompute } from './from-project.ts'
 import { defaultOf } from './nodes.ts'
 import { placesOf } from './places.ts'
-import { fieldsOf, impairmentKeys, isSegmentKind } from './schema.ts'
+import { fieldsOf, impairmentKeys, isSegmentKind, taggingKeys } from './schema.ts'
 import type { Fields, LabFileData } from './text.ts'
 import { treeOf } from './tree.ts'
 
@@ -85,6 +85,8 @@ class Save {
   readonly #actual: Desired
   /** How many configurations and parts of CDs come from a file. */
   readonly #uses = new Map<string, number>()
+  /** Settings of ports that have a link in the file, by segment; undefined: the member has them. */
+  readonly #ports = new Map<string, Map<number, SegmentPort | undefined>>()
 
   constructor(inputs: SaveInputs) {
     this.#inputs = inputs
@@ -99,7 +101,8 @@ class Save {
     const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name)), places.get(node)))
     const known = new Set(nodes.map(({ name }) => keyOf(name)))
     const added = all ? this.#actual.nodes.filter(({ name }) => !known.has(keyOf(name))) : []
-    this.desired = { ...desired, nodes: [...nodes, ...added], links: this.#links([...nodes, ...added]) }
+    const links = this.#links([...nodes, ...added])
+    this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(node)), links }
   }
 
   /** Places that are written: of nodes that the file places, and of all others when one of these is not where an apply puts it. */
@@ -151,6 +154,43 @@ class Save {
     return path
   }
 
+  /** The settings of a port of a switch in the lab; undefined: its segment is as the file says, or has no such settings. */
+  #portOf({ node: name, port_number, port }: DesiredEnd): SegmentPort | undefined {
+    const node = this.#inputs.changed.has(name) ? this.#actual.nodes.find((it) => it.name === name) : undefined
+    if (node?.kind !== 'switch' || node.segment === undefined) return undefined
+    return port ?? (port_number === undefined ? {} : (node.segment.ports[port_number] ?? {}))
+  }
+
+  /** A member with the tagging of its port in the lab. Ports of an entry of `links` are in `ports` of their segment. */
+  #withTagging(link: DesiredLink, actual: DesiredLink): DesiredLink {
+    const ends = endsLike(link, actual)
+    const found = ends.map((end) => this.#portOf(end))
+    for (const [index, port] of found.entries()) {
+      const { node } = link.ends[index] as DesiredEnd
+      const number = link.ends[index]?.port_number ?? ends[index]?.port_number
+      if (port === undefined || number === undefined) continue
+      const ports = this.#ports.get(node) ?? new Map<number, SegmentPort | undefined>()
+      this.#ports.set(node, ports.set(number, link.memberOf === undefined ? port : undefined))
+    }
+    const [one, ...others] = found.filter((it) => it !== undefined)
+    // The tagging of a member is for both of its ends.
+    if (link.memberOf === undefined || one === undefined || others.some((it) => !Equal(it, one))) return link
+    return { ...link, ends: [withPort(link.ends[0], one), withPort(link.ends[1], one)] }
+  }
+
+  /** A switch with the settings of its ports in the lab, but for those that its members have. */
+  #withPorts(node: DesiredNode): DesiredNode {
+    const actual = this.#actual.nodes.find(({ name }) => name === node.name)
+    const isOther = !this.#inputs.changed.has(node.name) || actual?.kind !== 'switch'
+    if (isOther || node.segment === undefined || actual.segment === undefined) return node
+    const ports = new Map(Object.entries({ ...actual.segment.ports }).map(([number, it]) => [Number(number), it]))
+    for (const [number, port] of this.#ports.get(node.name) ?? []) {
+      if (port === undefined || Object.keys(port).length === 0) ports.delete(number)
+      else ports.set(number, port)
+    }
+    return { ...node, segment: { ...node.segment, ports: Object.fromEntries(ports) } }
+  }
+
   #links(nodes: readonly DesiredNode[]): DesiredLink[] {
     const { desired, all = false } = this.#inputs
     const left = new Set(this.#actual.links)
@@ -158,13 +198,20 @@ class Save {
       const found = [...left].find((it) => isSameLink(link, it))
       if (found === undefined) return link
       left.delete(found)
-      return withImpairment(link, found)
+      return this.#withTagging(withImpairment(link, found), found)
     })
     if (!all) return links
     const names = new Set(nodes.map(({ name }) => keyOf(name)))
     return [...links, ...[...left].filter(({ ends }) => ends.every(({ node }) => names.has(keyOf(node))))]
   }
 }
+
+/** The ends of a link in the lab, in the order of the file. */
+const endsLike = ({ ends: [a, b] }: DesiredLink, { ends }: DesiredLink): readonly [DesiredEnd, DesiredEnd] =>
+  isSameEnd(a, ends[0]) && isSameEnd(b, ends[1]) ? ends : [ends[1], ends[0]]
+
+const withPort = ({ port: _, ...end }: DesiredEnd, port: SegmentPort): DesiredEnd =>
+  Object.keys(port).length === 0 ? end : { ...end, port }
 
 /** The normal form of a lab with the names of the file. */
 function withNames(actual: Desired, renamed: ReadonlyMap<string, string>): Desired {
@@ -334,7 +381,7 @@ function linkEdits(before: Fields, after: Fields, raw: unknown, path: readonly (
   const impairmentOf = (fields: Fields) =>
     Object.fromEntries(Object.entries(fields).filter(([key]) => linkKeys.includes(key)))
   const isImpaired = !Equal(impairmentOf(before), impairmentOf(after))
-  const keys = [...(isImpaired ? linkKeys : []), 'name', 'down']
+  const keys = [...(isImpaired ? linkKeys : []), 'name', 'down', ...taggingKeys]
   return keys.flatMap((key): LabFileEdit[] => {
     const isWritten = isMap(raw) && key in raw
     if (!linkKeys.includes(key) && Equal(before[key], after[key])) return []

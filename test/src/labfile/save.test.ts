@@ -75,6 +75,30 @@ test('a configuration that several nodes share gets a file of its own', async ()
   expect(saved.files).toEqual({ './configs/A.cfg': 'new A', './c.cfg': 'new C' })
 })
 
+test('settings of ports are written where the file has the port: at its member, or in ports', async () => {
+  const nodes = '  A: { kind: pc, at: [0, 0] }\n  B: { kind: pc, at: [0, 0] }'
+  const place = 'kind: switch, at: [0, 0]'
+  const file = lab(
+    nodes,
+    `segments:\n  s: { ${place}, members: [A], ports: { 7: { vlan: 9 } } } # s\n  t: { ${place} }\nlinks:\n  - [B, s:3]\n  - { name: up, ends: [s:7, t:7] }\n`,
+  )
+  const now = lab(
+    nodes,
+    `segments:\n  s: { ${place}, members: [{ end: A, vlan: 5 }, { end: B, port: 3, vlan: 6 }], ports: { 7: { trunk: true } } }\n  t: { ${place}, ports: { 7: { trunk: true } } }\nlinks:\n  - { name: up, ends: [s:7, t:7] }\n`,
+  )
+  const changed = new Set(['s', 't'])
+  const saved = await save(file, now, { changed })
+  expect(saved.text).toBe(
+    file
+      .replace(
+        '[A], ports: { 7: { vlan: 9 } } }',
+        '[{ end: A, vlan: 5 }], ports: { 7: { trunk: true }, 3: { vlan: 6 } } }',
+      )
+      .replace(`t: { ${place} }`, `t: { ${place}, ports: { 7: { trunk: true } } }`),
+  )
+  expect((await save(saved.text, now, { changed })).text).toBe(saved.text)
+})
+
 test('members and links are added at the end of their sections', async () => {
   const file = lab('  A: { kind: pc, at: [0, 0] }', 'segments:\n  s: { kind: hub, at: [0, 0], members: [A] }\n')
   const now = lab(
