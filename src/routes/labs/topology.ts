@@ -157,8 +157,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         const project_id = isUuid(word) ? word : projectIdOf(desired.lab)
         return answer(200, shownPlan(plannedNew, desired, { project_id, revision: 0 }), {})
       }
-      const lab = found ?? (await newLab(word, desired, context))
-      const isNew = found === undefined
+      const { lab, isNew } = found ? { lab: found, isNew: false } : await newLab(word, desired, context)
       try {
         requireOwn(lab, by, options)
         requireRevision(lab, ifMatch)
@@ -222,8 +221,13 @@ async function newLab(word: string, { lab: name, nodes }: Desired, context: Cont
   context.projects.requireNew(project_id === projectIdOf(name) ? { name } : { project_id, name })
   const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
   const input = { name, project_id, ...(compute_id !== undefined && { compute_id }) }
-  await labs.create(input, ask, { file: { by: context.identity.name } }).catch((error: unknown) => {
-    if (!(error instanceof ApiError) || error.word !== 'project-exists') throw error
-  })
-  return labs.lab(project_id)
+  const created = labs.create(input, ask, { file: { by: context.identity.name } })
+  const isNew = await created.then(
+    () => true,
+    (error: unknown) => {
+      if (error instanceof ApiError && error.word === 'project-exists') return false
+      throw error
+    },
+  )
+  return { lab: await labs.lab(project_id), isNew }
 }

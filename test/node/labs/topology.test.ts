@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
+import { projectIdOf } from '../../../src/labfile/ids.ts'
 import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
@@ -76,6 +77,15 @@ describe('an apply of a lab file', () => {
     for (const { job_id } of plans)
       if (job_id !== undefined) expect(await ended(service, job_id)).toMatchObject({ status: 'done' })
     expect(await put(service, pcs(4), { start: true })).toMatchObject({ steps: [], withheld: [], extra: [] })
+  })
+
+  it('leaves a project alone that another request makes at the same time', async () => {
+    const service = await start()
+    const byHand = () => service.call('POST', '/v2/projects', { name: 'campus', project_id: projectIdOf('campus') })
+    // Whichever comes first has the project; the other one is refused.
+    const ends = await Promise.allSettled([put(service, pcs(1)), byHand(), put(service, pcs(1))])
+    expect(ends.some(({ status }) => status === 'fulfilled')).toBe(true)
+    expect((await service.fetch(lab)).status).toBe(200)
   })
 
   it('gives a new node its console port, or fails when another one has it', async () => {
