@@ -6,6 +6,8 @@ import { isoImage } from '../iso/iso9660.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
+import { Faults, quoted } from '../labfile/faults.ts'
+import { LabFileError } from '../labfile/read.ts'
 import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
 import type { LabJobStep, LabPlan, LabTopology } from '../model/lab/topology.ts'
 import { startCapture } from './captures.ts'
@@ -92,7 +94,7 @@ export interface PreparedPlan {
   readonly actual: Actual
 }
 
-/** Compares an open lab with a lab file. 404 for a compute that is not there, 400 for images that are missing. */
+/** Compares an open lab with a lab file. A `LabFileError` for computes and images that are not there. */
 export async function prepare(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -113,10 +115,27 @@ export async function prepare(
   return { desired, options: complete, actual, plan }
 }
 
-/** The ids of the computes that a file names. */
-async function computesOf({ computes }: Pick<Labs, 'computes'>, { nodes }: Desired): Promise<Map<string, string>> {
-  const words = [...new Set(nodes.flatMap(({ compute_id }) => compute_id ?? []))]
-  return new Map(await mapLimit(words, async (word) => [word, await computes.choose(word)] as const))
+/** The ids of the computes that a file names. A `LabFileError` for those that are not there. */
+async function computesOf(
+  { computes }: Pick<Labs, 'computes'>,
+  { nodes }: Pick<Desired, 'nodes'>,
+): Promise<Map<string, string>> {
+  const naming = new Map<string, DesiredNode>()
+  for (const want of nodes)
+    if (want.compute_id !== undefined && (!naming.has(want.compute_id) || 'compute' in want.keys))
+      naming.set(want.compute_id, want)
+  const faults = new Faults()
+  const found = new Map<string, string>()
+  await mapLimit([...naming], async ([word, { keys, at }]) => {
+    try {
+      found.set(word, await computes.choose(word))
+    } catch (error) {
+      if (!(error instanceof ApiError) || error.word !== 'no-such-compute') throw error
+      faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, 'GET /v2/computes lists them')
+    }
+  })
+  if (!faults.isEmpty) throw new LabFileError(faults.list())
+  return found
 }
 
 /** The plan of a lab that is not there yet. Fails as `prepare`. */

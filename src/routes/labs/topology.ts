@@ -133,7 +133,6 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     },
     errors: {
       400: wrongFile,
-      404: 'A compute that the file names is not there',
       409: 'The project was made otherwise, or another project has the name',
       412: 'The project was changed meanwhile',
       413: 'The body is larger than 16 MiB',

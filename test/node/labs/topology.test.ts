@@ -71,6 +71,17 @@ describe('an apply of a lab file', () => {
     expect(there).toHaveLength(60)
   })
 
+  it('is refused before anything is made when a compute is not there', async () => {
+    const service = await start()
+    const document = 'lab: campus\nnodes:\n  A: { kind: pc }\n  B: { kind: pc, compute: rack }\n'
+    const refused = await service.fetch(`${lab}/topology`, { method: 'PUT', body: JSON.stringify({ document }) })
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { errors: [{ line: 4, column: 27, path: 'nodes.B.compute', message: 'there is no compute "rack"' }] },
+    ])
+    expect((await service.fetch(lab)).status).toBe(404)
+  })
+
   it('may come twice at once', async () => {
     const service = await start()
     const plans = await Promise.all([1, 2, 3].map(() => put(service, pcs(4), { start: true })))
