@@ -9,6 +9,10 @@ import type { LabProject } from '../../src/model/lab/project.ts'
 import type { LabSnapshot } from '../../src/model/lab/snapshot.ts'
 import { counting, countingFull } from '../node/kinds/machine-emulator/boot-sectors.ts'
 import { machineService, smallest, writeImage } from '../node/kinds/machine-emulator/machine-lab.ts'
+import { echoing } from '../stand-in/mips/programs.ts'
+import { freshDirectory } from '../support/directory.ts'
+import { dynamipsIn, niceDynamips } from '../support/dynamips.ts'
+import { IouConsole } from '../support/iou.ts'
 import { hangMs } from '../support/limits.ts'
 import { requireProgram, requireRoot } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -285,3 +289,35 @@ function mountSmallDisk(directory: string): void {
   execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=64m', 'tmpfs', directory])
   onTestFinished(() => void execFileSync('umount', ['-l', directory]))
 }
+
+describeWith(requireProgram('dynamips'))('a snapshot of a router of dynamips that runs', () => {
+  it('does not stop it; after a restore it boots with the configuration that it had', async () => {
+    const service = await TestService.start({ 'dynamips.path': await niceDynamips(await freshDirectory()) })
+    await mkdir(join(service.data, 'images/dynamips'), { recursive: true })
+    await writeFile(join(service.data, 'images/dynamips/echo.image'), echoing('c7200'))
+    await service.call('POST', '/v2/projects', { name: 'Campus' })
+    const properties = { platform: 'c7200', image: 'echo.image', ram: 64 }
+    const input = { name: 'R1', node_type: 'dynamips', console_type: 'telnet', properties }
+    await service.call('POST', `${campus}/nodes`, input)
+    const router = `${campus}/nodes/R1`
+    const configure = (text: string) => service.fetch(`${router}/config`, { method: 'PUT', body: text })
+    const configuration = async () => (await service.fetch(`${router}/config`)).text()
+    const view = () => service.call<LabNode>('GET', router)
+    expect((await configure('hostname before\n')).ok).toBe(true)
+    await service.call('POST', `${router}/start`)
+    const console = await IouConsole.connect((await view()).console ?? 0)
+    await console.expect('echo ready')
+    const kept = await service.call<LabSnapshot>('POST', `${campus}/snapshots`, { name: 'running' })
+    expect(kept).toMatchObject({ running: 1 })
+    console.send('still there\r')
+    await console.expect('still there')
+    await service.call('POST', `${router}/stop`)
+    expect((await configure('hostname after\n')).ok).toBe(true)
+    await service.call('POST', `${campus}/snapshots/${kept.snapshot_id}/restore`)
+    expect(await view()).toMatchObject({ status: 'started', status_reason: null })
+    expect(await configuration()).toContain('hostname before')
+    await (await IouConsole.connect((await view()).console ?? 0)).expect('echo ready')
+    await service.call('POST', `${campus}/close`)
+    expect(dynamipsIn(service.data)).toEqual([])
+  })
+})
