@@ -1,4 +1,5 @@
 import { mayEdit } from '../state/session.ts'
+import { aligned, distributed } from './align.ts'
 import type { LabWindow } from './lab-window.ts'
 
 /** Something that a user does by a key, or by the command bar. */
@@ -55,6 +56,29 @@ export const commands: readonly Command[] = [
   {
     ...{ id: 'connect', title: 'Draw a link from the node', keys: ['C'], isEdit: true, isPossible: hasOneNode },
     run: (window) => window.connectFrom(selectedIds(window)[0]),
+  },
+  {
+    ...{ id: 'link-many', title: 'Link nodes by their names', keys: ['Shift+C'], isEdit: true },
+    run: (window) => {
+      window.dialog.value = 'links'
+    },
+  },
+  {
+    ...{ id: 'arrange', title: 'Arrange selected nodes, or all, by their links', keys: ['A'], isEdit: true },
+    run: (window) => void window.editor.arrange().then(() => window.fit()),
+  },
+  {
+    ...{ id: 'row', title: 'Align selected nodes in a row', keys: ['H'], isEdit: true, isPossible: hasNodes },
+    run: ({ editor }) => void editor.place(aligned(editor.places, 'y')),
+  },
+  {
+    ...{ id: 'column', title: 'Align selected nodes in a column', keys: ['V'], isEdit: true, isPossible: hasNodes },
+    run: ({ editor }) => void editor.place(aligned(editor.places, 'x')),
+  },
+  {
+    ...{ id: 'distribute', title: 'Put equal space between selected nodes', keys: ['D'], isEdit: true },
+    isPossible: hasNodes,
+    run: ({ editor }) => void editor.place(distributed(editor.places)),
   },
   {
     ...{ id: 'rename', title: 'Rename the node', keys: ['F2'], isEdit: true, isPossible: hasOneNode },

@@ -139,6 +139,40 @@ export class LabEditor {
     this.#moved.value = new Map()
   }
 
+  /** Moves nodes to places, as one edit; those that are locked stay. */
+  async place(places: ReadonlyMap<string, Point>): Promise<void> {
+    this.drag(new Map([...places].filter(([id]) => this.store.nodes.get(id)?.locked === false)))
+    await this.drop()
+  }
+
+  /** The places of the selected nodes; of all, when none is selected. */
+  get places(): Map<string, Point> {
+    const selected = this.selectedNodes
+    const nodes = selected.length > 0 ? selected : this.store.nodes.values()
+    return new Map(nodes.map(({ node_id, x, y }) => [node_id, { x, y }]))
+  }
+
+  /** Arranges the selected nodes, or all, by their links. */
+  async arrange(): Promise<void> {
+    const { arranged } = await import('./arrange.ts')
+    const nodes = [...this.places].map(([id, place]) => ({ id, ...place }))
+    const links = this.store.links
+      .values()
+      .flatMap(({ nodes: [a, b] }) => (a && b ? [[a.node_id, b.node_id] as const] : []))
+    await this.place(arranged(nodes, links))
+  }
+
+  /** Makes links, as one edit. */
+  async linkAll(links: readonly (readonly [LabLinkEnd, LabLinkEnd])[]): Promise<void> {
+    await this.#edit(links.length, async () => {
+      for (const [a, b] of links)
+        await this.#client.call('POST /v2/projects/{project_id}/links', {
+          params: this.#params,
+          body: { nodes: [a, b] },
+        })
+    })
+  }
+
   /** Moves the selected nodes by steps of the keyboard. */
   nudge(dx: number, dy: number): void {
     const nodes = this.selectedNodes.filter(({ locked }) => !locked)

@@ -4,6 +4,7 @@ import { mayEdit } from '../state/session.ts'
 import { LabPanel } from './lab-panel.tsx'
 import { LinkPanel } from './link-panel.tsx'
 import { NodePanel } from './node-panel.tsx'
+import { Tool } from './toolbar.tsx'
 
 /** What is selected: a node, a link, several of them, or the lab itself. */
 export function Inspector({ window: lab }: { window: LabWindow }) {
@@ -19,7 +20,8 @@ export function Inspector({ window: lab }: { window: LabWindow }) {
   return editor.selection.value.size > 1 ? <ManyPanel window={lab} /> : <LabPanel window={lab} />
 }
 
-function ManyPanel({ window: { editor, dock } }: { window: LabWindow }) {
+function ManyPanel({ window: lab }: { window: LabWindow }) {
+  const { editor, dock } = lab
   const nodes = editor.selectedNodes
   const links = editor.selectedLinks
   const ids = nodes.map((it) => it.node_id)
@@ -48,6 +50,14 @@ function ManyPanel({ window: { editor, dock } }: { window: LabWindow }) {
           <button type="button" class="is-danger" onClick={() => void editor.removeSelected()}>
             <Icon name="trash" /> Delete
           </button>
+        </div>
+      )}
+      {mayEdit() && nodes.length > 1 && (
+        <div class="row">
+          <Tool id="row" icon="row" window={lab} />
+          <Tool id="column" icon="column" window={lab} />
+          <Tool id="distribute" icon="spread" window={lab} />
+          <Tool id="arrange" icon="arrange" window={lab} />
         </div>
       )}
       <ul class="plain">

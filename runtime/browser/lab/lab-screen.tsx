@@ -12,6 +12,7 @@ import { client } from '../state/client.ts'
 import { LiveLab } from '../state/live-lab.ts'
 import { notify } from '../state/notices.ts'
 import { mayEdit } from '../state/session.ts'
+import { BulkLinkDialog } from './bulk-link-dialog.tsx'
 import { CommandBar, KeysDialog } from './command-bar.tsx'
 import { Inspector } from './inspector.tsx'
 import { ListView } from './list-view.tsx'
@@ -66,6 +67,7 @@ export function LabScreen({ name }: { name: string }) {
               <Tool id="zoom-out" icon="minus" window={lab} />
               <Tool id="fit" icon="fit" window={lab} />
               <Tool id="zoom-in" icon="plus" window={lab} />
+              {mayEdit() && <Tool id="arrange" icon="arrange" window={lab} />}
             </div>
           )}
           {lab.drawing.value !== undefined && (
@@ -79,6 +81,7 @@ export function LabScreen({ name }: { name: string }) {
         <Inspector window={lab} />
       </main>
       {lab.dialog.value === 'bar' && <CommandBar window={lab} />}
+      {lab.dialog.value === 'links' && <BulkLinkDialog window={lab} />}
       {lab.dialog.value === 'keys' && <KeysDialog onClose={() => lab.escape()} />}
     </div>
   )
