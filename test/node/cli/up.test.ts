@@ -1,7 +1,9 @@
+import { existsSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 /** A LAN of pcs, with the address of the second one. */
@@ -183,26 +185,72 @@ test('a lab that was made in another way is used with --take-over alone', async 
   expect(await patchbay.run(['apply'])).toMatchObject({ code: 0, out: expect.stringContaining('nothing to do') })
 })
 
-test.each(['SIGINT', 'SIGKILL'] as const)('an up that %s ends is finished by the next one', async (kill) => {
+/** Ends a command by a signal once it has printed a line; gives its exit code and what it printed. */
+async function endedAt(
+  command: ReturnType<CommandLine['start']>,
+  isThere: (text: string) => boolean,
+  signal: NodeJS.Signals,
+) {
+  let text = ''
+  let isSent = false
+  command.stderr.on('data', (bytes) => {
+    text += String(bytes)
+    if (isSent || !isThere(text)) return
+    isSent = true
+    command.kill(signal)
+  })
+  command.stdout.on('data', (bytes) => {
+    text += String(bytes)
+  })
+  const code = await new Promise<number | null>((resolve) => command.once('close', resolve))
+  return { code, text }
+}
+
+test('an up that a signal ends at any moment is finished by the next one', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
-  const nodes = Array.from({ length: 40 }, (_, index) => `  PC${index}: { kind: pc }`).join('\n')
-  await patchbay.file('many.lab.yaml', `lab: many\nnodes:\n${nodes}\n`)
+  const idle = () =>
+    expect
+      .poll(() =>
+        service.call<{ status: string }[]>('GET', '/v2/jobs').then((jobs) => jobs.map(({ status }) => status)),
+      )
+      .not.toContain('running')
+  for (const [moment, signal] of [
+    ['Making', 'SIGINT'],
+    ['Making', 'SIGKILL'],
+    ['Starting', 'SIGINT'],
+    ['Starting', 'SIGKILL'],
+  ] as const) {
+    const lab = `${moment}-${signal}`.toLowerCase()
+    // Many to make, or a few that are not ready at once.
+    const [count, ready] = moment === 'Making' ? [40, ''] : [3, ', ready: { after: 1s }']
+    const wanted = Array.from({ length: count }, (_, index) => `  PC${index}: { kind: pc${ready} }`).join('\n')
+    const file = await patchbay.file(`${lab}.lab.yaml`, `lab: ${lab}\nnodes:\n${wanted}\n`)
+    const { code, text } = await endedAt(patchbay.start(['up', file]), (it) => it.includes(`${moment} ${lab}`), signal)
+    expect([lab, code], text).toEqual([lab, signal === 'SIGINT' ? 130 : null])
+    const said = { Making: 'the steps that were taken are taken back', Starting: 'the lab is made' }[moment]
+    if (signal === 'SIGINT') expect(text).toContain(`interrupted: ${said}`)
+    // The steps of a lab are taken by one job at a time.
+    await idle()
+    // A first apply that was cancelled leaves nothing, one whose command was killed goes on.
+    const labs = await service.call<{ name: string }[]>('GET', '/v2/projects')
+    expect(labs.some(({ name }) => name === lab)).toBe(!(moment === 'Making' && signal === 'SIGINT'))
+    expect(await patchbay.run(['up', file])).toMatchObject({ code: 0 })
+    const nodes = await service.call<{ status: string }[]>('GET', `/v2/projects/${lab}/nodes`)
+    expect(nodes.map(({ status }) => status)).toEqual(Array(count).fill('started'))
+    await service.call('DELETE', `/v2/projects/${lab}`)
+  }
+})
+
+test('an up that is killed while it starts its service leaves the next one a service', async () => {
+  const patchbay = await CommandLine.of()
+  await patchbay.file('one.lab.yaml', 'lab: one\nnodes: { PC1: { kind: pc } }\n')
   const begun = patchbay.start(['up'])
-  const line = await new Promise<string>((resolve) => begun.stderr.once('data', (it) => resolve(String(it))))
-  expect(line).toContain('Making many')
-  begun.kill(kill)
-  const code = await new Promise((resolve) => begun.once('exit', resolve))
-  expect(code).toBe(kill === 'SIGINT' ? 130 : null)
-  // The job of the first one may still run: the steps of a lab are taken by one job at a time.
-  await expect
-    .poll(() =>
-      service
-        .call<{ status: string }[]>('GET', '/v2/jobs')
-        .then((jobs) => jobs.some(({ status }) => status === 'running')),
-    )
-    .toBe(false)
-  expect(await patchbay.run(['up'])).toMatchObject({ code: 0 })
+  const ended = new Promise((resolve) => begun.once('exit', resolve))
+  // The first thing that a service makes.
+  await expect.poll(() => existsSync(patchbay.data), { timeout: hangMs, interval: 5 }).toBe(true)
+  begun.kill('SIGKILL')
+  await ended
+  expect(await patchbay.run(['up'])).toMatchObject({ code: 0, out: expect.stringContaining('PC1   pc    running') })
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
-  expect((await patchbay.run(['ls'])).out).toMatch(/many +running +40 of 40/)
 })
