@@ -381,9 +381,15 @@ export async function labNameIn(
   path: string,
   flags: Partial<CommandInput<typeof labFiling>['flags']>,
 ): Promise<string> {
-  const [, name] =
-    /^\s*[{]?\s*"?lab"?\s*:\s*"?'?([a-z0-9][a-z0-9-]{0,62})\b/m.exec(path === '-' ? '' : await readText(path)) ?? []
-  if (name !== undefined) return name
   const given = { name: undefined, var: [], 'allow-outside': false, ...flags }
-  return (await readLab(path, given)).desired.lab
+  try {
+    return (await readLab(path, given)).desired.lab
+  } catch (error) {
+    if (!(error instanceof CommandError) || error.exit !== exits.wrong || path === '-') throw error
+    // The key of the file itself: keys of its parts are indented.
+    const key = /^(?:\{\s*)?["']?lab["']?[ \t]*:[ \t]*["']?([a-z0-9][a-z0-9-]{0,62})["']?[ \t\r]*(?:[#,}].*)?$/m
+    const [, name] = key.exec(await readText(path)) ?? []
+    if (name === undefined) throw error
+    return name
+  }
 }

@@ -148,6 +148,23 @@ test('one file is many labs by --name, variables come from --var, and JSON from 
   })
 })
 
+test('down takes the lab that the file names, also when the file is wrong otherwise', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: service.url })
+  const part = 'nodes:\n  A:\n    kind: pc\n    labels:\n      lab: other\n'
+  const files = [
+    `${part}lab: mine\n`,
+    `${part}lab: mine # of us\nlinks: wrong\n`,
+    '{\n  "lab": "mine",\n  "nodes": 5\n}',
+  ]
+  for (const file of files) {
+    await patchbay.file('mine.lab.yaml', file)
+    expect(await patchbay.run(['down'])).toMatchObject({ code: 0, out: 'There is no lab mine; nothing to do\n' })
+  }
+  await patchbay.file('mine.lab.yaml', part)
+  expect((await patchbay.run(['down'])).code).toBe(3)
+})
+
 test('names cannot command a terminal or a shell', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
