@@ -46,7 +46,7 @@ export async function snapshotCreate({ args, flags, signal }: CommandInput<typeo
     json: { lab: lab.name, snapshot },
     async text() {
       const { shown } = await import('./table.ts')
-      const running = snapshot.running === 0 ? '' : `, with the memory of ${count(snapshot.running, 'running node')}`
+      const running = snapshot.running === 0 ? '' : `, while ${count(snapshot.running, 'node')} ran`
       return shown(`Took ${lab.name}/${snapshot.name}: ${bytesText(snapshot.size)}${running}`)
     },
   }
@@ -67,7 +67,7 @@ export async function snapshotRestore({
     json: { lab: lab.name, snapshot },
     async text() {
       const { shown } = await import('./table.ts')
-      const running = snapshot.running === 0 ? '' : `; ${count(snapshot.running, 'node')} that ran then started again`
+      const running = snapshot.running === 0 ? '' : `; what ran then is started again`
       return shown(`${lab.name} is what it was at ${timeText(snapshot.created_at)}${running}`)
     },
   }
