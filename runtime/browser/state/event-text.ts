@@ -21,8 +21,12 @@ export function eventText(
   const [resource = '', what = ''] = action.split('.')
   const { name = '' } = event as { name?: string }
   switch (resource) {
-    case 'node':
-      return { text: `${name} ${change ?? what}`, nodes: [(event as LabNode).node_id] }
+    case 'node': {
+      const node = event as LabNode
+      const before = nodes.get(node.node_id)
+      const isNewStatus = what === 'updated' && before !== undefined && before.status !== node.status
+      return { text: `${name} ${isNewStatus ? node.status : (change ?? what)}`, nodes: [node.node_id] }
+    }
     case 'link': {
       if (what === 'state') return undefined
       const ends = ((event as LabLink).nodes ?? links.get((event as LabLink).link_id)?.nodes ?? []).map(
@@ -39,7 +43,7 @@ export function eventText(
       return { text: `Lab ${what}`, nodes: [] }
     case 'snapshot':
     case 'drawing':
-      return { text: `${resource === 'snapshot' ? `Snapshot ${name}` : 'Drawing'} ${what}`, nodes: [] }
+      return { text: `${resource === 'snapshot' ? `Snapshot “${name}”` : 'Drawing'} ${what}`, nodes: [] }
     case 'log':
       return { text: String((event as { message?: unknown }).message), nodes: [] }
     default:

@@ -77,14 +77,14 @@ test('events are kept as sentences, with who did it', () => {
   const store = new LabStore()
   store.reset(snapshot({ nodes: [node('PC1'), node('PC2')] }))
   const ends = { nodes: [{ node_id: 'PC1' }, { node_id: 'PC2' }] }
-  store.apply({ action: 'node.updated', event: node('PC1'), change: 'started', by: 'anna' })
+  store.apply({ action: 'node.updated', event: node('PC1', { status: 'started' }), by: 'anna' })
   store.apply({ action: 'link.deleted', event: { link_id: 'l', ...ends } })
   store.apply({ action: 'ping', event: {} })
   store.apply({ action: 'snapshot.created', event: { snapshot_id: 's', name: 'before' } })
   expect(store.events.value.map(({ text, by }) => [text, by])).toEqual([
     ['PC1 started', 'anna'],
     ['Link PC1 – PC2 deleted', undefined],
-    ['Snapshot before created', undefined],
+    ['Snapshot “before” created', undefined],
   ])
   expect(store.snapshots.ids.value).toEqual(['s'])
   for (let count = 0; count < 300; count++) store.apply({ action: 'node.updated', event: node('PC2') })
