@@ -109,32 +109,41 @@ test('every file leads from every other to the same lab as on a bare one', async
   )
 })
 
-test('an apply that fails at any request leaves everything as it was, and the next one does it', async () => {
-  await fc.assert(
-    fc.asyncProperty(smallLabs, smallLabs, fc.nat(30), async (first, second, at) => {
-      const { compute, lab, apply, plan } = await newLab()
-      await apply(desiredOf(first))
-      const before = wholeOf(lab, compute)
-      let count = 0
-      let hasFailed = false
-      compute.beforeChange = () => {
-        if (count++ !== at) return
-        hasFailed = true
-        throw conflict('A failure of the test')
-      }
-      const desired = desiredOf(second)
-      // Nothing that destroys: what is destroyed cannot be put back.
-      const gentle = { ...all, recreate: false }
-      const failure = await apply(desired, gentle).catch((error: Error) => error)
-      expect(failure === undefined).toBe(!hasFailed)
-      compute.beforeChange = () => {}
-      if (hasFailed) expect(withoutMarks(wholeOf(lab, compute))).toEqual(withoutMarks(before))
-      await apply(desired, gentle)
-      expect((await plan(desired, gentle)).plan.steps).toEqual([])
-    }),
-    { numRuns: 120 },
-  )
-})
+test.each([
+  ['stopped', 120],
+  // Their starts take time.
+  ['running', 25],
+] as const)(
+  'an apply to %s nodes that fails at any request leaves everything as it was, and the next one does it',
+  async (nodes, numRuns) => {
+    await fc.assert(
+      fc.asyncProperty(smallLabs, smallLabs, fc.nat(30), async (first, second, at) => {
+        const { compute, lab, apply, plan } = await newLab()
+        // What runs is stopped for some changes, and runs again.
+        await apply(desiredOf(first), { ...all, start: nodes === 'running' })
+        const before = wholeOf(lab, compute)
+        let count = 0
+        let hasFailed = false
+        compute.beforeChange = (what) => {
+          // A node that does not start undoes nothing.
+          if (what === 'act' || count++ !== at) return
+          hasFailed = true
+          throw conflict('A failure of the test')
+        }
+        const desired = desiredOf(second)
+        // Nothing that destroys: what is destroyed cannot be put back.
+        const gentle = { ...all, recreate: false }
+        const failure = await apply(desired, gentle).catch((error: Error) => error)
+        expect(failure === undefined).toBe(!hasFailed)
+        compute.beforeChange = () => {}
+        if (hasFailed) expect(withoutMarks(wholeOf(lab, compute))).toEqual(withoutMarks(before))
+        await apply(desired, gentle)
+        expect((await plan(desired, gentle)).plan.steps).toEqual([])
+      }),
+      { numRuns },
+    )
+  },
+)
 
 const withoutMarks = (whole: unknown): unknown =>
   JSON.parse(
