@@ -255,7 +255,9 @@ export class Jobs implements JobList {
       }
       if (job.action === 'start' && record.ready !== null) {
         show('unready', 'It was started, and is not ready yet')
+        job.lab.unready.add(node_id)
         await untilReady(ask(compute_id), nodePathOf(job.lab, record), record.ready, signal)
+        job.lab.unready.delete(node_id)
       }
       show('done')
     } catch (error) {

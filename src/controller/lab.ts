@@ -42,6 +42,8 @@ export class Lab {
   readonly linkCursors = new Map<string, string>()
   /** Nodes that run or ended by themselves: `auto_start` starts them after a reboot of their compute. */
   readonly ran: Set<string>
+  /** Nodes that a job started, and that have not been seen to be ready since. */
+  readonly unready = new Set<string>()
   /** The last boot id of each compute. */
   readonly #boots: Map<string, string>
   readonly history = new LabHistory()

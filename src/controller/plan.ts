@@ -23,6 +23,8 @@ export interface Actual {
   readonly links: ReadonlyMap<string, LinkRecord>
   /** Ids of the nodes that are not stopped. */
   readonly running: ReadonlySet<string>
+  /** Ids of those that were started, and have not been seen to be ready. */
+  readonly unready?: ReadonlySet<string>
   /** Digests of the configurations of nodes, by id and name. Absent: the configuration could not be read. */
   readonly configs: ReadonlyMap<string, Readonly<Record<string, string>>>
 }
@@ -719,8 +721,10 @@ class Planner {
   #planStarts(): void {
     for (const { want, have } of this.#pairs.values()) {
       const isStopped = this.#stopped.has(want.name)
-      const isWanted =
-        this.#options.start === true && want.start && !(have !== undefined && this.#actual.running.has(have.node_id))
+      const isRunning = have !== undefined && this.#actual.running.has(have.node_id)
+      // What comes after it waits for it again, and an `up` that finds it so does not say that all is well.
+      const isUnready = isRunning && want.ready !== undefined && this.#actual.unready?.has(have.node_id) === true
+      const isWanted = this.#options.start === true && want.start && (!isRunning || isUnready)
       if (!isStopped && !isWanted) continue
       // It runs from its creation on.
       if (have === undefined && isAlwaysOn(want.kind)) continue
@@ -731,7 +735,7 @@ class Planner {
           what,
           name: want.name,
           how: 'live',
-          ...(isStopped && { because: 'it was stopped for its change' }),
+          ...(isStopped ? { because: 'it was stopped for its change' } : isUnready && { because: 'it was not ready' }),
         },
         { type: 'start-node', name: want.name },
       )

@@ -196,7 +196,7 @@ async function actualOf(lab: Lab, desired: Desired, ask: AskCompute): Promise<Ac
     if (digests !== undefined) configs.set(record.node_id, digests)
   })
   const { project, nodes, links } = document
-  return { project, nodes: new Map(nodes), links: new Map(links), running, configs }
+  return { project, nodes: new Map(nodes), links: new Map(links), running, unready: new Set(lab.unready), configs }
 }
 
 /** Texts of the configurations of a node, by name. */

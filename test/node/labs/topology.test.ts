@@ -177,6 +177,14 @@ starting: { at_once: 1 }
     expect(nodes.find(({ name }) => name === 'A')).toMatchObject({ status: 'stopped', after: ['B'] })
     // What was made stays.
     expect(nodes).toHaveLength(3)
+
+    // B runs, and is waited for again: A does not start after it as if it were ready.
+    const again = await ended(service, (await put(service, file, { start: true })).job_id)
+    expect(again).toMatchObject({
+      status: 'failed',
+      steps: expect.arrayContaining([expect.objectContaining({ do: 'start', name: 'B', because: 'it was not ready' })]),
+    })
+    expect((await nodesOf(service)).find(({ name }) => name === 'A')).toMatchObject({ status: 'stopped' })
   })
 
   it('renames by `was`, and keeps ports of a switch when others come and go', async () => {
