@@ -125,8 +125,12 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   for (const [name, entry] of entriesOf(file, 'nodes', faults)) {
     if (!isFree(name, entry, targets, faults)) continue
     const map = mapIn(entry, 'a node is a map, such as { kind: pc }', faults)
-    const found = map && readNode(name, templates.merged(map), entry.key, reading)
-    if (found !== undefined) nodes.push(found.node)
+    const merged = map && templates.merged(map)
+    const found = merged && readNode(name, merged, entry.key, reading)
+    if (found !== undefined) {
+      checkConsole(found.node, nodes, at(merged, 'console')?.at ?? entry.key, faults)
+      nodes.push(found.node)
+    }
     targets.set(name.toLowerCase(), { name, ...found })
   }
   const segments: (ReadSegment & { readonly list: Value | undefined })[] = []
@@ -154,6 +158,15 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
     checks: checksIn(file, { reader, links, targets, reading }),
     at: at(file, 'lab')?.at ?? root.at,
   }
+}
+
+/** No other node of the same compute may have the console port. */
+function checkConsole(node: DesiredNode, others: readonly DesiredNode[], where: Position, faults: Faults): void {
+  const { console } = node.settings
+  if (console === undefined) return
+  const other = others.find((it) => it.settings.console === console && it.compute_id === node.compute_id)
+  if (other === undefined) return
+  faults.add(where, `${quoted(other.name)} has the console port ${console} already`, 'leave console out for a free one')
 }
 
 /** A section; nothing after its colon means none. */

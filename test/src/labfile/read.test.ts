@@ -186,6 +186,7 @@ B: { kind: machine, adapters: 3, ports: [mgmt, "xe-0/0/0:1"], custom_adapters: [
       'A: { kind: machine, console_type: vnc, ready: { console: x } }',
       'console needs a text console; console_type is vnc',
     ],
+    ['A: { kind: pc, console: 5001 }\nB: { kind: pc, console: 5001 }', '"A" has the console port 5001 already'],
     ['A: { kind: pc, after: [B] }', 'there is no node "B"'],
     ['A: { kind: pc, after: [a] }', '"A" cannot start after itself'],
     ['A: { kind: pc, after: [B] }\nB: { kind: pc, start: false }', '"B" is not started'],
