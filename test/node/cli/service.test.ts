@@ -26,7 +26,7 @@ test('a service of its own is started once, found by all commands, and ended', a
   expect((await patchbay.run(['service', 'stop'])).out).toBe(`Stopped the service on ${url}\n`)
   expect(identify(told.process.pid)).toBeUndefined()
   // Without nodes its keeper has nothing to keep.
-  expect(await keepersOf(patchbay.data)).toEqual([])
+  await expect.poll(() => keepersOf(patchbay.data)).toEqual([])
   await expect(stat(file)).rejects.toThrow('ENOENT')
   expect(await patchbay.run(['service', 'stop'])).toMatchObject({ code: 0, out: 'No service runs\n' })
 })
