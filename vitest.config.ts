@@ -19,6 +19,29 @@ export const host = {
 /** Tests of how long something takes: they run when all others have ended, and mostly wait. */
 export const timing = ['test/node/switch/impairment-timing.test.ts', 'test/lab/impairment.test.ts']
 
+/**
+ * Tests of guests, emulators, browsers and other versions that need many processes: `npm run test:long` has them, so that `npm test` on two
+ * cores takes minutes. What they are about has quicker tests beside them.
+ */
+export const slow = [
+  'test/lab/{docs,foreign-page,held-pc,hypervisor-virtualbox,routers-lines}.test.ts',
+  'test/node/appliance-vm/libvirt.test.ts',
+  'test/node/cli/{gateway,images}.test.ts',
+  'test/node/gateway/{image-copies,mixed-versions}.test.ts',
+  'test/node/images/executables.test.ts',
+  'test/node/kinds/dynamips/{routers,service}.test.ts',
+  'test/node/kinds/hypervisor/{libvirt,libvirt-clones}.test.ts',
+  'test/node/kinds/iou/endings.test.ts',
+  'test/node/kinds/machine-emulator/{confined-tool,machine-disks,saved-state}.test.ts',
+  'test/node/kinds/nat/nat.test.ts',
+  'test/node/kinds/sixth-kind.test.ts',
+  'test/node/labs/stop-time.test.ts',
+  'test/node/nodes/unknown.test.ts',
+  'test/node/projects/deletion.test.ts',
+  'test/node/switch/device-offload.test.ts',
+  'test/worker/lab-copies.test.ts',
+]
+
 export default defineConfig({
   test: {
     reporters: ['default', 'test/support/left-out.ts'],
@@ -42,7 +65,7 @@ export default defineConfig({
           name: 'host',
           ...host,
           include: ['test/{src,node,browser,lab,worker,documents}/**/*.test.ts'],
-          exclude: timing,
+          exclude: [...timing, ...slow],
         },
       },
       {

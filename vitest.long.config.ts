@@ -1,16 +1,19 @@
 import { defineConfig } from 'vitest/config'
-import { hangMs } from './test/support/limits.ts'
+import all, { host, slow } from './vitest.config.ts'
 
-/** The second suite: what takes longer than `npm test` may. One file at a time, each with the machine to itself. */
+/** The second suite: what takes longer than `npm test` may. */
 export default defineConfig({
   test: {
-    reporters: ['default', 'test/support/left-out.ts'],
+    ...all.test,
     testTimeout: 300_000,
     hookTimeout: 120_000,
-    expect: { poll: { timeout: hangMs } },
-    include: ['test/long/**/*.test.ts'],
-    globalSetup: ['test/support/bundled.ts'],
-    setupFiles: ['test/support/from-bundle.ts'],
-    fileParallelism: false,
+    projects: [
+      // One file at a time, each with the machine to itself.
+      {
+        extends: true,
+        test: { name: 'alone', ...host, isolate: true, include: ['test/long/**/*.test.ts'], maxWorkers: 1 },
+      },
+      { extends: true, test: { name: 'host', ...host, include: slow, maxWorkers: 4, sequence: { groupOrder: 1 } } },
+    ],
   },
 })
