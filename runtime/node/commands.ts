@@ -77,8 +77,9 @@ written at its node. What is not saved is listed, and the exit code is 4 then; w
   }),
   validate: command({
     group: 'labs',
-    summary: 'check a lab file, without a service',
-    text: 'Checks a lab file, and the files that it names. All that is wrong is shown with line and column; the exit code is 3 then.',
+    summary: 'check a lab file; change nothing',
+    text: `Checks a lab file, and the files that it names. All that is wrong is shown with line and column; the exit code is 3 then.
+A service that --server names, or that runs here, is asked whether its computes have the images.`,
     args: [labFile],
     flags: validating,
     run: async (input) => (await import('./cli/topology.ts')).validate(input),

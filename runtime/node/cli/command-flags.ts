@@ -56,7 +56,7 @@ export const labFiling = {
   'allow-outside': { about: 'let the file name files that are not in its directory' },
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const validating = { ...labFiling, json: asking.json } as const satisfies Readonly<Record<string, Flag>>
+export const validating = { ...labFiling, ...asking } as const satisfies Readonly<Record<string, Flag>>
 
 const options = {
   restart: { about: 'restart running nodes for changes that need it' },

@@ -2,8 +2,9 @@ import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/cli
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
 import { quoted } from '../sandbox/shell.ts'
+import { reasonOf } from '../system/error-reason.ts'
 import { clientAt, clientOf, serviceOf } from './client.ts'
-import type { CommandInput } from './command.ts'
+import type { CommandInput, FlagValues } from './command.ts'
 import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
 import { secondsOf, stopText } from './counts.ts'
@@ -20,21 +21,44 @@ export type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
 type Step = LabPlan['steps'][number]
 type Query = NonNullable<Calls['PUT /v2/projects/{project_id}/topology']['query']>
 
-/** `patchbay validate FILE`: whether a lab file is right; asks no service. */
-export async function validate({ args: [word], flags }: CommandInput<typeof validating>): Promise<Outcome> {
-  const { name, desired } = await readLab(word, flags)
+/** `patchbay validate FILE`: whether a lab file is right. A service that is named, or runs here, is asked for its images. */
+export async function validate({ args: [word], flags, signal }: CommandInput<typeof validating>): Promise<Outcome> {
+  const source = await readLab(word, flags)
+  const { name, desired } = source
+  const unasked = desired.nodes.every(isWithoutImage) ? undefined : await whyUnasked(source, flags, signal)
   const nodes = desired.nodes.filter((it) => it.segment === undefined).length
   const segments = desired.nodes.length - nodes
   const found = { lab: desired.lab, nodes, segments, links: desired.links.length, checks: desired.checks.length }
   return {
-    json: found,
+    json: { ...found, images_checked: unasked === undefined },
     text: () =>
       `${name} is right: the lab ${desired.lab} of ${[
         count(nodes, 'node'),
         ...(segments > 0 ? [count(segments, 'segment')] : []),
         count(found.links, 'link'),
         ...(found.checks > 0 ? [count(found.checks, 'check')] : []),
-      ].join(', ')}`,
+      ].join(', ')}${unasked === undefined ? '' : `\nIts images were not looked for: ${unasked}`}`,
+  }
+}
+
+const isWithoutImage = ({ kind, segment }: LabSource['desired']['nodes'][number]): boolean =>
+  segment !== undefined || kind === 'pc'
+
+/** Why the service could not tell whether it has the images of a file; undefined when it has. CommandError 3 when it lacks one. */
+async function whyUnasked(
+  source: LabSource,
+  flags: FlagValues<typeof validating>,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  try {
+    const service = await serviceOf(flags)
+    if (service === undefined) return 'no service runs here, and --server names none'
+    // Whose a lab of this name is, is no question about the file.
+    await put(source, { client: clientAt(service), signal }, { dry_run: 'true', take_over: 'true' })
+    return undefined
+  } catch (error) {
+    if ((error instanceof CommandError && error.exit === exits.wrong) || signal.aborted) throw error
+    return reasonOf(error)
   }
 }
 

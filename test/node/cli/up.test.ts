@@ -52,6 +52,13 @@ test('after an edit only what differs is done; what disturbs a running node need
   expect((await patchbay.run(['ls'])).out).toContain('No labs')
   await patchbay.run(['up'])
 
+  // A file for a service that lacks its image.
+  const router = 'lab: small-lan\nnodes:\n  R1:\n    kind: machine-emulator\n    image: none.qcow2\n'
+  await patchbay.file('router.yaml', router)
+  expect(await patchbay.run(['validate', 'router.yaml'])).toMatchObject({
+    ...{ code: 3, out: '', err: expect.stringContaining('router.yaml:5:12: ') },
+  })
+
   await patchbay.file('lan.lab.yaml', lan('10.0.1.2/24', '  lan2: { kind: switch }\n'))
   const live = await patchbay.run(['up'])
   expect(live).toMatchObject({ code: 0, out: expect.stringContaining('created 1 segment') })
@@ -113,6 +120,11 @@ test('what is wrong in a file is told with line and column, before anything is c
       ]),
     })
   }
+  await patchbay.file('labs/lab.yaml', 'lab: right\nnodes:\n  R1:\n    kind: machine-emulator\n    image: none.qcow2\n')
+  expect(await patchbay.run(['validate', 'labs/lab.yaml'])).toMatchObject({
+    code: 0,
+    out: expect.stringContaining('Its images were not looked for: no service runs here'),
+  })
   // No service was started for a file that is wrong.
   expect((await patchbay.run(['service', 'status'])).code).toBe(5)
   expect(await patchbay.run(['up', 'nowhere.yaml'])).toMatchObject({
