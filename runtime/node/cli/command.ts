@@ -93,5 +93,6 @@ export const asking = {
 export const logging = {
   follow: { short: 'f', about: 'show new lines as they come, until Ctrl-C' },
   lines: { value: 'NUMBER', about: 'how many of the last lines; default 50' },
+  ...showing,
 } as const satisfies Readonly<Record<string, Flag>>
 export type Asking = FlagValues<typeof asking>

@@ -63,17 +63,25 @@ export async function exec({
 }
 
 /** `patchbay logs LAB/NODE [-f]`: the last lines of the console of a node. */
-export async function logs({ args: [word = ''], flags, signal }: CommandInput<typeof nodeLogging>): Promise<number> {
+export async function logs({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof nodeLogging>): Promise<number | Outcome> {
+  const lines = String(countOf(flags))
   const client = await clientOf(flags, { WebSocket })
   const target = await nodeOf(word, { client, signal })
   const { node } = target
   const params = { project_id: node.project_id, node_id: node.node_id }
-  const lines = String(countOf(flags))
   const body = await client.stream('GET /v2/projects/{project_id}/nodes/{node_id}/console/log', {
     params,
     query: { lines },
     signal,
   })
+  if (flags.json) {
+    const shown = await new Response(body).text()
+    return { json: { lab: target.lab, node: node.name, lines: plain(shown).split('\n') }, text: () => shown }
+  }
   for await (const bytes of body) process.stdout.write(bytes)
   if (!flags.follow) return exits.done
   const stream = await consoleOf(target, client, { replay: false, signal })

@@ -55,7 +55,7 @@ export async function serviceStop(_: CommandInput<typeof showing>): Promise<Outc
 const tailBytes = 1 << 20
 
 /** `patchbay service logs [-f]`: the last lines of its log. */
-export async function serviceLogs({ flags, signal }: CommandInput<typeof logging>): Promise<number> {
+export async function serviceLogs({ flags, signal }: CommandInput<typeof logging>): Promise<number | Outcome> {
   const path = logOf(await dataDirectory(process.env))
   const count = countOf(flags)
   let size: number
@@ -67,6 +67,7 @@ export async function serviceLogs({ flags, signal }: CommandInput<typeof logging
     readSync(file, bytes, 0, bytes.length, begin)
     closeSync(file)
     const lines = bytes.toString().split('\n').slice(0, -1).slice(-count)
+    if (flags.json) return { json: { path, lines }, text: () => lines.join('\n') }
     process.stdout.write(lines.map((it) => `${it}\n`).join(''))
   } catch (error) {
     throw new CommandError(exits.failed, [

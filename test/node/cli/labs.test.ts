@@ -79,6 +79,10 @@ test('a line is typed on the console of a node, and its answer shown', async () 
   expect(out).toContain('PC1 : 10.0.0.1')
   expect((await patchbay.run(['exec', 'typed/PC1', 'show ip'])).out).toContain('10.0.0.1/24')
   expect((await patchbay.run(['logs', 'typed/PC1'])).out).toContain('show ip')
+  expect(await patchbay.json(['logs', 'typed/PC1'])).toMatchObject({
+    ...{ ok: true, lab: 'typed', node: 'PC1', lines: expect.arrayContaining([expect.stringContaining('show ip')]) },
+  })
+  expect(await patchbay.run(['logs', 'typed/PC1', '-f', '--json'])).toMatchObject({ code: 64 })
   const late = await patchbay.run(['exec', 'typed/PC1', 'version', '--expect', 'never', '--within', '100ms'])
   expect(late).toMatchObject({ code: 1, err: expect.stringContaining('typed/PC1') })
 })

@@ -78,6 +78,7 @@ test('the log of the service is shown, and followed', async () => {
   const patchbay = await CommandLine.of()
   await patchbay.run(['service', 'start'])
   expect(await patchbay.run(['service', 'logs', '--lines', 'many'])).toMatchObject({ code: 64 })
+  expect(await patchbay.json(['service', 'logs'])).toMatchObject({ ok: true, lines: expect.any(Array) })
   const follower = patchbay.start(['service', 'logs', '-f'])
   let text = ''
   follower.stdout.on('data', (piece) => {
