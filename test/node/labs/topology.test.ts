@@ -190,7 +190,7 @@ starting: { at_once: 1 }
   it('renames by `was`, and keeps ports of a switch when others come and go', async () => {
     const service = await start()
     await ended(service, (await put(service, pcs(3))).job_id)
-    const [first] = await nodesOf(service)
+    const first = (await nodesOf(service)).find(({ name }) => name === 'PC0')
     const portOf = async (name: string) => {
       const nodes = await nodesOf(service)
       const id = nodes.find((node) => node.name === name)?.node_id
