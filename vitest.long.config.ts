@@ -1,6 +1,12 @@
 import { defineConfig } from 'vitest/config'
 import all, { host, slow } from './vitest.config.ts'
 
+/** Tests that measure, load the machine or look at all of it: they have it to themselves. */
+const alone = [
+  'test/long/{cpu-limit,debian-packages,deletion,dynamips-measurements,guests,hanging-pc,hibernation}.test.ts',
+  'test/long/{packaging,survival,torture}.test.ts',
+]
+
 /** The second suite: what takes longer than `npm test` may. */
 export default defineConfig({
   test: {
@@ -8,12 +14,18 @@ export default defineConfig({
     testTimeout: 300_000,
     hookTimeout: 120_000,
     projects: [
-      // One file at a time, each with the machine to itself.
+      { extends: true, test: { name: 'alone', ...host, isolate: true, include: alone, maxWorkers: 1 } },
       {
         extends: true,
-        test: { name: 'alone', ...host, isolate: true, include: ['test/long/**/*.test.ts'], maxWorkers: 1 },
+        test: {
+          name: 'host',
+          ...host,
+          include: [...slow, 'test/long/**/*.test.ts'],
+          exclude: alone,
+          maxWorkers: 4,
+          sequence: { groupOrder: 1 },
+        },
       },
-      { extends: true, test: { name: 'host', ...host, include: slow, maxWorkers: 4, sequence: { groupOrder: 1 } } },
     ],
   },
 })
