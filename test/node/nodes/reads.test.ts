@@ -50,6 +50,8 @@ beforeAll(async () => {
   afterAll(() => service.close())
   agent = service.agent
   project_id = (await agent.projects.create({ name: 'lab' })).project.project_id
+  // The keeper would hold the switches, which run from their creation on.
+  afterAll(() => agent.projects.remove(project_id))
   const elf = Buffer.alloc(64)
   Buffer.from('7f454c46010101', 'hex').copy(elf)
   await agent.images.write('iou', 'router.bin', new Blob([elf]).stream(), { digests: [] })
