@@ -14,8 +14,8 @@ const history = 1000
 const maxFeeds = 64
 /** How long a new reader waits for the feeds of the computes, ms. */
 const openMs = 3000
-/** Wait before a feed of a compute is opened again, ms: the first, and the longest. */
-const againMs = [500, 30_000] as const
+/** Wait before a feed of a compute is opened again, ms: the first, and the longest, for which readers hear nothing of a compute that is there. */
+const againMs = [500, 5000] as const
 
 /**
  * Up to which number each compute was heard, kept by whoever may sleep while feeds are open: what was not heard meanwhile is then
