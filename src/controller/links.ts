@@ -183,7 +183,8 @@ export function wiringOf([a, b]: Ends): Wiring {
 
 const keyOf = ({ node_id, adapter_number, port_number }: LabLinkEnd): string =>
   `port/${node_id}/${adapter_number}/${port_number}`
-const sameEnd = (ends: readonly LabLinkEnd[], end: LabLinkEnd): LabLinkEnd | undefined =>
+/** The end of a list that is at the same port. */
+export const sameEnd = (ends: readonly LabLinkEnd[], end: LabLinkEnd): LabLinkEnd | undefined =>
   ends.find(
     ({ node_id, adapter_number, port_number }) =>
       port_number === end.port_number && adapter_number === end.adapter_number && node_id.toLowerCase() === end.node_id,

@@ -6,7 +6,7 @@ import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type Pro
 import { type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
 import type { Lab, LabNews } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { impair, unwire } from './links.ts'
+import { impair, sameEnd, unwire } from './links.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
@@ -96,8 +96,9 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     for (const [key, record] of records) changes.entries.set(key, record)
     await lab.edit(() => ({ changes, news: () => news.map((it) => it()), result: undefined }), step)
   }
+  // All links that have to go, before one comes: two that exchanged their ends hold the ports of each other.
   for (const { key, then, now } of of('link')) {
-    if (then !== undefined) continue
+    if (then !== undefined && !isMoved(now, then)) continue
     await unwire(lab, now as LinkRecord, ask)
     await write([[key, undefined]])
   }
@@ -112,14 +113,14 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     if (record === undefined) lab.shown.delete((current as NodeRecord).node_id)
   }
   const made = of('link').filter(({ then }) => then !== undefined)
-  const created = made.filter(({ now }) => now === undefined)
+  const created = made.filter(({ now, then }) => now === undefined || isMoved(now, then))
   const unwired = created.map(
     ({ then }): LinkRecord => ({ ...(then as LinkRecord), wiring: { type: 'none' }, capture: null }),
   )
   const joined = new Map((await joinLinks(labs, lab, unwired, ask)).map((link) => [link.link_id, link]))
   await write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const))
   for (const { key, then, now } of made) {
-    if (now === undefined) continue
+    if (now === undefined || isMoved(now, then)) continue
     const { wiring, capture } = now as LinkRecord
     const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
     await impair(lab, next, ask)
@@ -128,6 +129,12 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
   await write(of('drawing').map(({ key, then }) => [key, then] as const))
   const project = entries.find(({ key }) => key === 'project')
   if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), ask, step)
+}
+
+/** Whether a link is at other ports: deleted and made anew under its id, which a lab file derives from its name. */
+function isMoved(now: unknown, then: unknown): boolean {
+  const [one, other] = [now as LinkRecord | undefined, then as LinkRecord | undefined]
+  return one !== undefined && other !== undefined && !one.nodes.every((end) => sameEnd(other.nodes, end) !== undefined)
 }
 
 /** Removes a node from its compute. Its directory stays until the project is closed. */
