@@ -35,6 +35,8 @@ export class CommandLine {
     const { PATCHBAY_SERVER: _, PATCHBAY_TOKEN: __, ...inherited } = process.env
     const env = {
       ...inherited,
+      // Where a CI system says its name, a colour library may colour pipes, too: no command of ours does.
+      CI: 'true',
       HOME: home,
       XDG_CONFIG_HOME: join(home, 'config'),
       ...(server === undefined

@@ -1,4 +1,4 @@
-import colors from 'picocolors'
+import { colours } from './colours.ts'
 import type { CommandFault } from './exits.ts'
 import type { LabSource } from './lab-file.ts'
 import type { TestPart } from './lab-test.ts'
@@ -25,14 +25,14 @@ export function linesOf(
     if (atOnce === 1) process.stdout.write(`${line}\n`)
     else waiting.push(line)
   }
-  write(`${colors.bold(shown(desired.lab))}  ${colors.dim(shown(name))}`)
+  write(`${colours.bold(shown(desired.lab))}  ${colours.dim(shown(name))}`)
   return {
     part(part) {
       for (const line of partLines(part)) write(line)
     },
     end(errors, kept) {
       for (const { message, hint } of errors)
-        write(colors.red(shown(`  ${message}${hint === undefined ? '' : ` (${hint})`}`)))
+        write(colours.red(shown(`  ${message}${hint === undefined ? '' : ` (${hint})`}`)))
       if (kept !== undefined) write(`  runs on: patchbay inspect ${kept}; patchbay down ${kept} --delete`)
       if (waiting.length > 0) process.stdout.write(`${waiting.join('\n')}\n`)
     },
@@ -40,7 +40,7 @@ export function linesOf(
 }
 
 const words = { ok: 'ok', failed: 'FAILED', 'not run': 'not run' } as const
-const colorOf = { ok: colors.green, failed: colors.red, 'not run': colors.yellow } as const
+const colorOf = { ok: colours.green, failed: colours.red, 'not run': colours.yellow } as const
 const [wordWidth, secondsWidth] = [8, 7]
 
 /** `  ok        0.3 s  PC1 pings PC2`, and below it what a failed check saw. */
@@ -50,5 +50,5 @@ function partLines({ name, state, seconds, saw }: TestPart): string[] {
   if (saw === null) return [line]
   const indent = ' '.repeat(2 + wordWidth + secondsWidth + 2)
   const rows = saw.trim().split(/\r?\n/)
-  return [line, ...rows.slice(-maxLines).map((row) => colors.dim(indent + shown(row.trimEnd())))]
+  return [line, ...rows.slice(-maxLines).map((row) => colours.dim(indent + shown(row.trimEnd())))]
 }
