@@ -161,8 +161,9 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         requireOwn(lab, by, options)
         requireRevision(lab, ifMatch)
         if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
-        if (ttl_s !== undefined && !isDry) await labs.stopAfter(lab, ttl_s)
         const prepared = await prepare(labs, lab, desired, options, ask)
+        // Not before: a file that is refused changes nothing.
+        if (ttl_s !== undefined && !isDry) await labs.stopAfter(lab, ttl_s)
         const { revision, stop_at } = lab.document.project
         const plan = {
           ...shownPlan(prepared.plan, desired, { project_id: lab.id, revision }),

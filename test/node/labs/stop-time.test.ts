@@ -75,3 +75,17 @@ test('the time is shown, renewed, taken away, and forgotten when the lab is stop
     })
   expect(await patchbay.run(['up', '--ttl', '9999d'])).toMatchObject({ code: 3, err: expect.stringContaining('ttl_s') })
 })
+
+test('a file that is refused does not change the time', async () => {
+  const { service, patchbay, project } = await lent()
+  await patchbay.run(['up', '--ttl', '2h'])
+  const { stop_at } = await project()
+  const machine = 'nodes: { R1: { kind: machine-emulator, image: none.qcow2 } }\n'
+  const refused = await service.fetch('/v2/projects/lent/topology', {
+    method: 'PUT',
+    headers: { 'Content-Type': 'application/json' },
+    body: JSON.stringify({ document: `lab: lent\n${machine}`, ttl_s: 60 }),
+  })
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('none.qcow2')])
+  expect(await project()).toMatchObject({ stop_at })
+})
