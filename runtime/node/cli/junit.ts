@@ -1,6 +1,7 @@
-import { mkdir, open, rename } from 'node:fs/promises'
+import { access, constants, mkdir, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { DOMImplementation, type Document, type Element, XMLSerializer } from '@xmldom/xmldom'
+import { replaceFiles } from '../storage/user-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { LabTestResult, TestPart } from './lab-test.ts'
@@ -13,20 +14,17 @@ export interface JunitFile {
 
 /** Makes sure that a file for results can be written, before the tests. CommandError 64. */
 export async function junitFile(path: string): Promise<JunitFile> {
-  const temporary = `${path}.new`
-  let file: Awaited<ReturnType<typeof open>>
   try {
     await mkdir(dirname(path), { recursive: true })
-    file = await open(temporary, 'w')
+    await access(dirname(path), constants.W_OK)
+    if ((await stat(path).catch(() => undefined))?.isDirectory()) throw new Error('it is a directory, not a file')
   } catch (error) {
     throw wrongArguments(`--junit: ${path}: ${reasonOf(error)}`)
   }
   return {
     async write(results, seconds) {
       try {
-        await file.writeFile(junitText(results, seconds))
-        await file.close()
-        await rename(temporary, path)
+        await replaceFiles([{ path, text: junitText(results, seconds) }])
       } catch (error) {
         throw new CommandError(exits.failed, `${path}: ${reasonOf(error)}`)
       }

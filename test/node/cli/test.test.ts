@@ -145,6 +145,7 @@ test('what is wrong is told before a lab is made', async () => {
     [['good.lab.yaml', 'bad.lab.yaml'], 3, 'bad.lab.yaml:7:13: checks[0].from: there is no node "PC9"'],
     [['good.lab.yaml', 'nowhere.lab.yaml'], 3, 'nowhere.lab.yaml: there is no such file'],
     [['good.lab.yaml', '--junit', 'file/out.xml'], 64, '--junit: file/out.xml'],
+    [['good.lab.yaml', '--junit', '.'], 64, '--junit: .: it is a directory, not a file'],
     [['good.lab.yaml', '--jobs', '0'], 64, '--jobs: expected a number from 1 to 16'],
     [['good.lab.yaml', 'bad.lab.yaml', '--name', 'x'], 64, '--name is for one file'],
     [['good.lab.yaml', '--running', '--keep'], 64, '--keep'],
