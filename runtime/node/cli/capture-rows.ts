@@ -3,6 +3,7 @@ import type { CapturedFrame } from '../../../src/packets/capture-reader.ts'
 import { summarize } from '../../../src/packets/decode.ts'
 import type { Sink } from './capture-sinks.ts'
 import { colours } from './colours.ts'
+import { count } from './counts.ts'
 import type { RowOutput } from './row-output.ts'
 
 /** Widths of the columns, in characters; those of addresses grow to the longest one. */
@@ -41,8 +42,8 @@ export function rows(output: RowOutput, { isTerminal, json }: { isTerminal: bool
   }
 }
 
-const leftOut = (count: number): string =>
-  colours.yellow(`... ${count} frame${count === 1 ? '' : 's'} not shown: the terminal is slower than the link`)
+const leftOut = (frames: number): string =>
+  colours.yellow(`... ${count(frames, 'frame')} not shown: the terminal is slower than the link`)
 
 function jsonLine(frame: CapturedFrame): string {
   const { source, destination, protocol, info } = summarize(frame)

@@ -8,6 +8,7 @@ import { sinkOf } from './capture-sinks.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { capturing } from './command-flags.ts'
+import { count } from './counts.ts'
 import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
 import { linkOf } from './link.ts'
 import type { Outcome } from './outcome.ts'
@@ -16,7 +17,7 @@ import { endsText } from './targets.ts'
 /** `patchbay capture LAB/LINK`: the frames of a link as decoded lines, or as pcap into a file or a pipe. */
 export async function capture({ args: [word = ''], flags, signal }: CommandInput<typeof capturing>): Promise<Outcome> {
   const { write, json } = flags
-  const count = countOf(flags.count)
+  const most = mostOf(flags.count)
   const isPiped = write === '-'
   if (isPiped && json) throw wrongArguments('-w - and --json both write to standard output')
   if (isPiped && process.stdout.isTTY)
@@ -30,7 +31,7 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
   const pcap = await client.stream('POST /v2/projects/{project_id}/links/{link_id}/capture/stream', {
     ...{ params, body, signal },
   })
-  const isWhole = matches === undefined && count === Number.POSITIVE_INFINITY
+  const isWhole = matches === undefined && most === Number.POSITIVE_INFINITY
   const sink = await sinkOf(flags, isWhole, linkTypes[linkType])
   const name = endsText(found, nodes)
   if (!isPiped && !json)
@@ -43,10 +44,10 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
       const { lost } = reader
       const read = reader.push(bytes)
       const wanted = matches === undefined ? read : read.filter((it) => matches(it.bytes, 0, it.bytes.length))
-      const frames = wanted.slice(0, count - total)
+      const frames = wanted.slice(0, most - total)
       total += frames.length
       await sink.take({ bytes: reader.whole, frames, hasLosses: reader.lost > lost })
-      if (total >= count) break
+      if (total >= most) break
     }
   } catch (error) {
     if (signal.aborted) exit = exits.interrupted
@@ -69,13 +70,14 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
     text() {
       const hidden = skipped === 0 ? '' : `, ${skipped} of them not shown`
       const lost = reader.lost === 0 ? '' : `; ${reader.lost} more were lost, as this end was too slow`
-      if (!isPiped || lost !== '') process.stderr.write(`${total} frame${total === 1 ? '' : 's'}${hidden}${lost}\n`)
+      if (!isPiped || lost !== '') process.stderr.write(`${count(total, 'frame')}${hidden}${lost}\n`)
       return ''
     },
   }
 }
 
-function countOf(text: string | undefined): number {
+/** How many frames the user wants. CommandError 64. */
+function mostOf(text: string | undefined): number {
   if (text === undefined) return Number.POSITIVE_INFINITY
   if (/^[1-9]\d{0,14}$/.test(text)) return Number(text)
   throw wrongArguments(`--count: expected a number from 1, got ${JSON.stringify(text)}`)

@@ -6,6 +6,13 @@ import type { Asking } from './command.ts'
 import { configurationDirectory, dataDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 
+/** Whom a command asks, and until when. */
+export interface Asked {
+  readonly client: Patchbay
+  /** Aborts at Ctrl-C. */
+  readonly signal: AbortSignal
+}
+
 /** Where a command sends its calls. */
 interface Service {
   readonly url: string
@@ -66,10 +73,13 @@ export function loginOf(env: NodeJS.ProcessEnv): Login | undefined {
   }
 }
 
-/** 64 unless the text is the address of a service. */
-export function originOf(text: string, from = '--server'): string {
+/** 64 unless the text is the address of a service. `hint`: what else would be right. */
+export function originOf(text: string, from = '--server', hint?: string): string {
   const url = URL.canParse(text) ? new URL(text) : undefined
   if (url === undefined || !/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.username !== '')
-    throw wrongArguments(`${from}: expected an address such as http://127.0.0.1:3080, got ${JSON.stringify(text)}`)
+    throw wrongArguments(
+      `${from}: expected an address such as http://127.0.0.1:3080, got ${JSON.stringify(text)}`,
+      hint,
+    )
   return url.origin
 }

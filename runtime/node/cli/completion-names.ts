@@ -40,8 +40,6 @@ const inLab =
     return (await list(lab, { client, signal })).map((it) => ({ ...it, word: `${name}/${it.word}` }))
   }
 
-const emulators = ['iou', 'dynamips', 'machine-emulator'] as const
-
 const lists: Partial<Readonly<Record<Completion, List>>> = {
   lab: labs,
   node: inLab(async (lab, asked) =>
@@ -65,17 +63,10 @@ const lists: Partial<Readonly<Record<Completion, List>>> = {
       word: compute_id,
       about: name,
     })),
-  image: async (client, _, signal) =>
-    (
-      await Promise.all(
-        emulators.map(async (emulator) =>
-          (
-            await client.call(`GET /v2/compute/${emulator}/images`, { signal })
-          ).map(({ filename }) => ({
-            word: filename,
-            about: emulator,
-          })),
-        ),
-      )
-    ).flat(),
+  image: async (client, _, signal) => {
+    const { imageKinds } = await import('../../../src/model/image.ts')
+    const listOf = async (kind: (typeof imageKinds)[number]) =>
+      (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((it) => ({ word: it.path, about: kind }))
+    return (await Promise.all(imageKinds.map(listOf))).flat()
+  },
 }

@@ -1,13 +1,10 @@
-import type { Compute, Patchbay } from '../../../src/client/patchbay.ts'
-import { nearest } from '../../../src/http/nearest-word.ts'
-import { clientOf } from './client.ts'
+import type { Compute } from '../../../src/client/patchbay.ts'
+import { type Asked, clientOf, originOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { computeAdding } from './command-flags.ts'
-import { CommandError, exits, wrongArguments } from './exits.ts'
+import { notFound } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { secretInput } from './secret-input.ts'
-
-type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
 
 /** `patchbay computes ls`: the machines of the fleet. */
 export async function computesLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
@@ -40,12 +37,7 @@ export async function computesAdd({
   flags,
   signal,
 }: CommandInput<typeof computeAdding>): Promise<Outcome> {
-  const url = URL.canParse(word) ? new URL(word) : undefined
-  if (url === undefined || !/^https?:$/.test(url.protocol) || url.pathname !== '/' || url.username !== '')
-    throw wrongArguments(
-      `URL: expected an address such as http://10.0.0.7:3080, got ${JSON.stringify(word)}`,
-      'a user is named by --user, and the password is asked for',
-    )
+  const url = new URL(originOf(word, 'URL', 'a user is named by --user, and the password is asked for'))
   const protocol = url.protocol === 'https:' ? 'https' : 'http'
   const client = await clientOf(flags)
   const password =
@@ -93,15 +85,8 @@ async function computesNamed(words: readonly string[], { client, signal }: Asked
   return words.map((word) => {
     const found = all.find((it) => it.compute_id === word) ?? all.find((it) => it.name === word)
     if (found !== undefined) return found
-    const guess = nearest(
-      word,
-      all.flatMap(({ compute_id, name }) => [compute_id, name]),
-    )
-    throw new CommandError(exits.failed, [
-      {
-        message: `there is no compute ${JSON.stringify(word)} on ${client.server}`,
-        hint: guess === undefined ? '"patchbay computes ls" lists them' : `did you mean ${guess}?`,
-      },
-    ])
+    const known = all.flatMap(({ compute_id, name }) => [compute_id, name])
+    const message = `there is no compute ${JSON.stringify(word)} on ${client.server}`
+    throw notFound(message, word, known, '"patchbay computes ls" lists them')
   })
 }

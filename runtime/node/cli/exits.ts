@@ -1,3 +1,5 @@
+import { nearest } from '../../../src/http/nearest-word.ts'
+
 /** The exit codes of all commands. */
 export const exits = {
   done: 0,
@@ -38,6 +40,12 @@ export class CommandError extends Error {
     this.exit = exit
     this.faults = list
   }
+}
+
+/** There is no such thing; the hint is the nearest of the `known` names, or `otherwise`. */
+export function notFound(message: string, word: string, known: readonly string[], otherwise: string): CommandError {
+  const guess = nearest(word, known)
+  return new CommandError(exits.failed, [{ message, hint: guess === undefined ? otherwise : `did you mean ${guess}?` }])
 }
 
 /** Wrong arguments; `hint` says what would be right. */

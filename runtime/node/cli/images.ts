@@ -3,22 +3,20 @@ import { createReadStream, openAsBlob } from 'node:fs'
 import { stat } from 'node:fs/promises'
 import { basename } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Image, Patchbay } from '../../../src/client/patchbay.ts'
+import type { Image } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import { nearest } from '../../../src/http/nearest-word.ts'
 import { type ImageKindName, imageKinds } from '../../../src/model/image.ts'
 import { hostKinds } from '../kinds/index.ts'
 import { begins } from '../storage/file-head.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { bytesText } from './bytes.ts'
-import { clientOf } from './client.ts'
+import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { imagePushing, imageRemoving } from './command-flags.ts'
-import { CommandError, exits, wrongArguments } from './exits.ts'
+import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
 
-type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
 interface KindImage extends Image {
   readonly kind: ImageKindName
 }
@@ -84,16 +82,9 @@ export async function imagesRm({ args, flags, signal }: CommandInput<typeof imag
         '--kind names one',
       )
     if (one !== undefined) return one
-    const guess = nearest(
-      word,
-      images.map(({ path }) => path),
-    )
-    throw new CommandError(exits.failed, [
-      {
-        message: `there is no image ${JSON.stringify(word)} on ${asked.client.server}`,
-        hint: guess === undefined ? '"patchbay images ls" lists them' : `did you mean ${guess}?`,
-      },
-    ])
+    const names = images.map(({ path }) => path)
+    const message = `there is no image ${JSON.stringify(word)} on ${asked.client.server}`
+    throw notFound(message, word, names, '"patchbay images ls" lists them')
   })
   for (const { kind, path } of found)
     await asked.client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, signal })

@@ -1,7 +1,7 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
-import { stopText } from './counts.ts'
+import { count, stopText } from './counts.ts'
 import type { Outcome } from './outcome.ts'
 import { endsText, labOf, linksOf, nodeOf, nodesOf, stateOf } from './targets.ts'
 
@@ -44,8 +44,6 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
     },
   }
 }
-
-export const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
 
 const nodeRow = (node: LabNode) => [
   node.name,

@@ -1,5 +1,5 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { clientOf } from './client.ts'
+import { type Asked, clientOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
 import type { linking } from './command-flags.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
@@ -61,8 +61,6 @@ async function changeOf(found: LabLink, flags: FlagValues<typeof linking>) {
   }
 }
 
-type Asked = Parameters<typeof labOf>[1]
-
 /** The link that a word names: `LAB/NODE:PORT`, `LAB/NODE--NODE` or `LAB/NAME`. CommandError 1. */
 export async function linkOf(word: string, asked: Asked): Promise<{ found: LabLink; nodes: LabNode[] }> {
   const slash = word.indexOf('/')
@@ -72,26 +70,17 @@ export async function linkOf(word: string, asked: Asked): Promise<{ found: LabLi
   )
   const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
   const wanted = plain(word.slice(slash + 1))
-  const nameOf = (it: LabLink) => (it as LabLink & { name?: string | null }).name
   const textsOf = (it: LabLink): string[] => {
     const ends = endsText(it, nodes).split(' -- ')
     const names = ends.map((end) => end.slice(0, end.lastIndexOf(':')))
     const [a = '', b = ''] = ends
     const [nodeA = '', nodeB = ''] = names
-    return [
-      nameOf(it) ?? '',
-      it.link_id,
-      ...ends,
-      `${a}--${b}`,
-      `${b}--${a}`,
-      `${nodeA}--${nodeB}`,
-      `${nodeB}--${nodeA}`,
-    ]
+    return [it.name ?? '', it.link_id, ...ends, `${a}--${b}`, `${b}--${a}`, `${nodeA}--${nodeB}`, `${nodeB}--${nodeA}`]
   }
   const found = links.filter((it) => textsOf(it).map(plain).includes(wanted))
   const [one] = found
   if (one !== undefined && found.length === 1) return { found: one, nodes }
-  const list = (found.length > 0 ? found : links).slice(0, 20).map((it) => nameOf(it) ?? endsText(it, nodes))
+  const list = (found.length > 0 ? found : links).slice(0, 20).map((it) => it.name ?? endsText(it, nodes))
   throw new CommandError(exits.failed, [
     {
       message:

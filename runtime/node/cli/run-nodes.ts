@@ -1,21 +1,18 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { LabJob, Patchbay } from '../../../src/client/patchbay.ts'
-import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import type { LabJob } from '../../../src/client/patchbay.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
-import { clientOf } from './client.ts'
+import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
+import { count } from './counts.ts'
 import { CommandError, exits } from './exits.ts'
-import { count } from './inspect.ts'
 import type { Outcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
-import { labOf, nodeOf } from './targets.ts'
+import { labIfAny, labOf, nodeOf } from './targets.ts'
 
 const [firstPollMs, longestPollMs] = [20, 500]
 const cancelMs = 5000
 
-interface JobWatch {
-  readonly client: Patchbay
-  readonly signal: AbortSignal
+interface JobWatch extends Asked {
   readonly progress: Progress
   /** Called with every state of the job that was read. */
   readonly onState?: (job: LabJob) => void
@@ -65,13 +62,11 @@ interface Wanted {
   nodes: string[] | undefined
 }
 
-type Asked = Parameters<typeof labOf>[1]
-
 /** The labs and nodes that words name: `LAB`, `LAB/NODE`, or `NODE` where only one open lab has it. */
 async function wantedOf(words: readonly string[], asked: Asked, opens: boolean): Promise<Wanted[]> {
   const found = new Map<string, Wanted>()
   for (const word of words) {
-    const lab = word.includes('/') ? undefined : await labIfAny(word, asked, opens)
+    const lab = word.includes('/') ? undefined : await labIfAny(word, asked, { opens })
     if (lab !== undefined) {
       found.set(lab.project_id, { project_id: lab.project_id, lab: lab.name, nodes: undefined })
       continue
@@ -83,16 +78,6 @@ async function wantedOf(words: readonly string[], asked: Asked, opens: boolean):
     found.set(node.project_id, one)
   }
   return [...found.values()]
-}
-
-async function labIfAny(word: string, asked: Asked, opens: boolean) {
-  const { client, signal } = asked
-  const params = { project_id: word }
-  const lab = await client.call('GET /v2/projects/{project_id}', { params, signal }).catch((error) => {
-    if (error instanceof PatchbayError && error.status === 404) return undefined
-    throw error
-  })
-  return lab === undefined ? undefined : labOf(word, asked, { opens })
 }
 
 const words = { start: ['Starting', 'started'], stop: ['Stopping', 'stopped'] } as const

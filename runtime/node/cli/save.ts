@@ -5,15 +5,15 @@ import { readLabFile } from '../../../src/labfile/read.ts'
 import { type SavedChange, savedLab } from '../../../src/labfile/save.ts'
 import { replaceFiles } from '../storage/user-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
-import { clientOf } from './client.ts'
+import { type Asked, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { saving } from './command-flags.ts'
+import { count } from './counts.ts'
 import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
-import { count } from './inspect.ts'
 import { isLabFile, type LabSource, labFilesHere, onlyLabFile, readLab, readText } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { labOf } from './targets.ts'
-import { type Asked, labNameIn, put, stepText } from './topology.ts'
+import { labNameIn, put, stepText } from './topology.ts'
 
 type Flags = CommandInput<typeof saving>['flags']
 

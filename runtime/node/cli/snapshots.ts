@@ -1,17 +1,15 @@
 import type { LabProject, LabSnapshot } from '../../../src/client/patchbay.ts'
-import { nearest } from '../../../src/http/nearest-word.ts'
 import { bytesText } from './bytes.ts'
-import { clientOf } from './client.ts'
+import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { confirming } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
-import { CommandError, exits, wrongArguments } from './exits.ts'
-import { count } from './inspect.ts'
+import { count } from './counts.ts'
+import { notFound, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { labOf } from './targets.ts'
 import { timeText } from './times.ts'
 
-type Asked = Parameters<typeof labOf>[1]
 const list = 'GET /v2/projects/{project_id}/snapshots'
 
 /** `patchbay snapshot ls LAB`: the snapshots of a lab. */
@@ -106,14 +104,7 @@ async function snapshotOf(word: string, asked: Asked): Promise<{ lab: LabProject
   const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal: asked.signal })
   const snapshot = snapshots.find((it) => it.name === name || it.snapshot_id === name)
   if (snapshot !== undefined) return { lab, snapshot }
-  const guess = nearest(
-    name,
-    snapshots.map((it) => it.name),
-  )
-  throw new CommandError(exits.failed, [
-    {
-      message: `the lab ${lab.name} has no snapshot ${JSON.stringify(name)}`,
-      hint: guess === undefined ? `"patchbay snapshot ls ${lab.name}" lists them` : `did you mean ${guess}?`,
-    },
-  ])
+  const names = snapshots.map((it) => it.name)
+  const message = `the lab ${lab.name} has no snapshot ${JSON.stringify(name)}`
+  throw notFound(message, name, names, `"patchbay snapshot ls ${lab.name}" lists them`)
 }

@@ -1,8 +1,8 @@
 import { mapLimit } from '../../../src/async/map-limit.ts'
-import type { LabLink, LabNode, LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import type { LabLink, LabNode, LabProject } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
-import { nearest } from '../../../src/http/nearest-word.ts'
-import { CommandError, exits, wrongArguments } from './exits.ts'
+import type { Asked } from './client.ts'
+import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 
 /** A node by the names that a user gives: `LAB/NODE`, or `NODE` alone where one open lab has it. */
 export interface NodeTarget {
@@ -10,24 +10,29 @@ export interface NodeTarget {
   readonly node: LabNode
 }
 
-type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
-
-/** A lab by its name or id; it is opened when it is closed. CommandError 1 with the nearest name. */
-export async function labOf(word: string, { client, signal }: Asked, { opens = false } = {}): Promise<LabProject> {
+/** A lab by its name or id; undefined: there is none. `opens`: it is opened when it is closed. */
+export async function labIfAny(
+  word: string,
+  { client, signal }: Asked,
+  { opens = false } = {},
+): Promise<LabProject | undefined> {
   const params = { project_id: word }
-  const lab = await client.call('GET /v2/projects/{project_id}', { params, signal }).catch(async (error) => {
-    if (!(error instanceof PatchbayError) || error.status !== 404) throw error
-    const names = (await client.call('GET /v2/projects', { signal })).map(({ name }) => name)
-    const guess = nearest(word, names)
-    throw new CommandError(exits.failed, [
-      {
-        message: `there is no lab ${JSON.stringify(word)} on ${client.server}`,
-        hint: guess === undefined ? '"patchbay ls" lists them' : `did you mean ${guess}?`,
-      },
-    ])
+  const lab = await client.call('GET /v2/projects/{project_id}', { params, signal }).catch((error) => {
+    if (error instanceof PatchbayError && error.status === 404) return undefined
+    throw error
   })
-  if (!opens || lab.status === 'opened') return lab
-  return client.call('POST /v2/projects/{project_id}/open', { params, signal })
+  const isClosed = lab !== undefined && lab.status !== 'opened'
+  return opens && isClosed ? client.call('POST /v2/projects/{project_id}/open', { params, signal }) : lab
+}
+
+/** The same; CommandError 1 with the nearest name when there is none. */
+export async function labOf(word: string, asked: Asked, { opens = false } = {}): Promise<LabProject> {
+  const lab = await labIfAny(word, asked, { opens })
+  if (lab !== undefined) return lab
+  const { client, signal } = asked
+  const names = (await client.call('GET /v2/projects', { signal })).map(({ name }) => name)
+  const message = `there is no lab ${JSON.stringify(word)} on ${client.server}`
+  throw notFound(message, word, names, '"patchbay ls" lists them')
 }
 
 /** The node that a word names. CommandError 1 when there is none, or several open labs have one. */
@@ -68,17 +73,9 @@ async function nodeIn(lab: LabProject, word: string, asked: Asked): Promise<LabN
   const params = { project_id: lab.project_id, node_id: word }
   return client.call('GET /v2/projects/{project_id}/nodes/{node_id}', { params, signal }).catch(async (error) => {
     if (!(error instanceof PatchbayError) || error.word !== 'no-such-node') throw error
-    const nodes = await nodesOf(lab, asked)
-    const guess = nearest(
-      word,
-      nodes.map(({ name }) => name),
-    )
-    throw new CommandError(exits.failed, [
-      {
-        message: `the lab ${lab.name} has no node ${JSON.stringify(word)}`,
-        hint: guess === undefined ? `"patchbay inspect ${lab.name}" lists them` : `did you mean ${guess}?`,
-      },
-    ])
+    const names = (await nodesOf(lab, asked)).map(({ name }) => name)
+    const message = `the lab ${lab.name} has no node ${JSON.stringify(word)}`
+    throw notFound(message, word, names, `"patchbay inspect ${lab.name}" lists them`)
   })
 }
 

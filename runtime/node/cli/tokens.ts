@@ -1,10 +1,9 @@
 import type { AccessToken } from '../../../src/client/patchbay.ts'
-import { nearest } from '../../../src/http/nearest-word.ts'
 import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { tokenCreating } from './command-flags.ts'
 import { secondsOf } from './counts.ts'
-import { CommandError, exits, wrongArguments } from './exits.ts'
+import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { timeText } from './times.ts'
 
@@ -87,19 +86,14 @@ function tokenNamed(word: string, all: readonly AccessToken[], server: string): 
   const found = all.filter((it) => it.token_id === word || it.name === word)
   const [one] = found
   if (one !== undefined && found.length === 1) return one
-  const guess = nearest(
-    word,
-    all.map(({ name }) => name),
-  )
-  throw new CommandError(exits.failed, [
-    found.length > 1
-      ? {
-          message: `${found.length} tokens have the name ${JSON.stringify(word)}`,
-          hint: `take the id of one: ${found.map((it) => it.token_id).join(', ')}`,
-        }
-      : {
-          message: `there is no token ${JSON.stringify(word)} on ${server}`,
-          hint: guess === undefined ? '"patchbay tokens ls" lists them' : `did you mean ${guess}?`,
-        },
-  ])
+  if (found.length > 1)
+    throw new CommandError(exits.failed, [
+      {
+        message: `${found.length} tokens have the name ${JSON.stringify(word)}`,
+        hint: `take the id of one: ${found.map((it) => it.token_id).join(', ')}`,
+      },
+    ])
+  const names = all.map(({ name }) => name)
+  const message = `there is no token ${JSON.stringify(word)} on ${server}`
+  throw notFound(message, word, names, '"patchbay tokens ls" lists them')
 }

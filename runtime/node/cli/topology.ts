@@ -3,21 +3,20 @@ import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
 import { quoted } from '../sandbox/shell.ts'
 import { reasonOf } from '../system/error-reason.ts'
-import { clientAt, clientOf, serviceOf } from './client.ts'
+import { type Asked, clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
 import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
-import { secondsOf, stopText } from './counts.ts'
+import { count, secondsOf, stopText } from './counts.ts'
 import { CommandError, type Exit, exits } from './exits.ts'
-import { count, linkJson } from './inspect.ts'
+import { linkJson } from './inspect.ts'
 import { inFile, isLabFile, type LabSource, onlyLabFile, readLab, readText } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { ownService } from './own-service.ts'
 import { noProgress, progressOf } from './progress.ts'
 import { jobEnd } from './run-nodes.ts'
-import { stateOf } from './targets.ts'
+import { labIfAny, stateOf } from './targets.ts'
 
-export type Asked = { readonly client: Patchbay; readonly signal: AbortSignal }
 type Step = LabPlan['steps'][number]
 type Query = NonNullable<Calls['PUT /v2/projects/{project_id}/topology']['query']>
 
@@ -359,11 +358,7 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
   const client = await clientOf(flags)
   const lab =
     flags.name ?? (word === undefined || isLabFile(word) ? await labNameIn(word ?? onlyLabFile(), flags) : word)
-  const params = { project_id: lab }
-  const found = await client.call('GET /v2/projects/{project_id}', { params, signal }).catch((error) => {
-    if (error instanceof PatchbayError && error.status === 404) return undefined
-    throw error
-  })
+  const found = await labIfAny(lab, { client, signal })
   if (found === undefined)
     return { json: { lab, stopped: 0, deleted: false }, text: () => `There is no lab ${lab}; nothing to do` }
   if (flags.delete) {
