@@ -4,6 +4,8 @@ export const errorHeader = 'X-Patchbay-Error'
 /** Every word of the header, with its statuses. The first word of a status is the default. */
 export const errorWords = {
   'invalid-request': [[400], 'The path, the query or the body is not valid'],
+  'is-lab-file': [[400], 'The text to import is a lab file already: PUT it to the topology of a project'],
+  'is-appliance': [[400], 'The text to import is an appliance: POST it to /v2/templates/import'],
   unauthorized: [[401], 'Valid credentials are needed'],
   forbidden: [
     [403],

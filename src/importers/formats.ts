@@ -40,10 +40,13 @@ export function importLabFile({
 function formatOf({ root }: Source): LabFormat {
   const has = (key: string) => root.isObject && !root.get(key).isAbsent
   if (has('appliance_id') || has('registry_version'))
-    throw root.fault('this is an appliance: POST it to /v2/templates/import, and make nodes of the template')
+    throw root.fault(
+      'this is an appliance: POST it to /v2/templates/import, and make nodes of the template',
+      'is-appliance',
+    )
   if (has('topology')) return has('revision') ? 'gns3' : 'containerlab'
   if (has('lab') && root.get('lab').isObject) return 'cml'
-  if (has('lab')) throw root.fault('this is a lab file already')
+  if (has('lab')) throw root.fault('this is a lab file already', 'is-lab-file')
   throw root.fault(
     'this is no lab of containerlab or GNS3 (they have "topology") and none of CML (it has "lab" and "nodes")',
   )

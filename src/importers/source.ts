@@ -1,3 +1,4 @@
+import type { ErrorWord } from '../errors/words.ts'
 import { Faults } from '../labfile/faults.ts'
 import type { Position } from '../labfile/position.ts'
 import { LabFileError } from '../labfile/read.ts'
@@ -115,8 +116,8 @@ export class Part {
   }
 
   /** The error of this part: 400 with line, column and path. */
-  fault(message: string): LabFileError {
-    return new LabFileError([{ ...this.#at, message }])
+  fault(message: string, word?: ErrorWord): LabFileError {
+    return new LabFileError([{ ...this.#at, message }], word)
   }
 
   leaveOut(message: string): void {

@@ -1,4 +1,5 @@
 import { ApiError } from '../errors/api-error.ts'
+import type { ErrorWord } from '../errors/words.ts'
 import { isUuid } from '../schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
@@ -28,8 +29,9 @@ export interface LabFileOptions {
 export class LabFileError extends ApiError {
   readonly faults: readonly LabFileFault[]
 
-  constructor(faults: readonly LabFileFault[]) {
-    super(400, faults.map((fault) => faultLine(fault)).join('\n'), { errors: faults })
+  constructor(faults: readonly LabFileFault[], word?: ErrorWord) {
+    const message = faults.map((fault) => faultLine(fault)).join('\n')
+    super(400, message, { errors: faults, ...(word !== undefined && { word }) })
     this.faults = faults
   }
 }

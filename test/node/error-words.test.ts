@@ -96,6 +96,8 @@ const duplicateInto = (node: string) => ({ destination_node_id: node.split('/').
 /** A request for every word. */
 const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>>> = {
   'invalid-request': () => lab.ask('GET', `${projects}/none`),
+  'is-lab-file': () => lab.ask('POST', '/v2/imports', { text: 'lab: two\nnodes: {}\n' }),
+  'is-appliance': () => lab.ask('POST', '/v2/imports', { text: '{"appliance_id": "1", "name": "Firewall"}' }),
   unauthorized: async () => (await TestService.start({ token: 'secret-token' })).fetch(projects),
   forbidden: () => lab.ask('GET', projects, undefined, { origin: 'https://elsewhere.example' }),
   'not-found': () => lab.ask('GET', `${lab.started}/console/ws`),
