@@ -4,6 +4,7 @@ import { useEffect } from 'preact/hooks'
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
 import { Icon } from '../parts/icon.tsx'
+import { IconButton } from '../parts/icon-button.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import type { LabStore } from '../state/lab-store.ts'
 import { consolePath } from '../state/route.ts'
@@ -109,11 +110,11 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
         </button>
       )}
       {count > 1 && (
-        <DockTool icon="columns" title="Side by side" isOn={panes.value.length > 1} onClick={() => dock.spread()} />
+        <IconButton icon="columns" title="Side by side" isOn={panes.value.length > 1} onClick={() => dock.spread()} />
       )}
       {node !== undefined && (
         <>
-          <DockTool
+          <IconButton
             icon="search"
             title="Search the console"
             isOn={isSearching.value}
@@ -121,7 +122,7 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
               isSearching.value = !isSearching.value
             }}
           />
-          <DockTool icon="download" title="Save what the console shows" onClick={() => save(dock, node)} />
+          <IconButton icon="download" title="Save what the console shows" onClick={() => save(dock, node)} />
           <a
             class="button is-quiet"
             target="_blank"
@@ -141,19 +142,6 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
 function save(dock: Dock, { node_id, name }: LabNode): void {
   saveFile(`${name}.log`, new Blob([dock.console(node_id)?.text() ?? '', '\n'], { type: 'text/plain' }))
 }
-
-interface DockToolProps {
-  readonly icon: Parameters<typeof Icon>[0]['name']
-  readonly title: string
-  readonly isOn?: boolean
-  readonly onClick: () => void
-}
-
-const DockTool = ({ icon, title, isOn, onClick }: DockToolProps) => (
-  <button type="button" class="tool is-quiet" title={title} aria-label={title} aria-pressed={isOn} onClick={onClick}>
-    <Icon name={icon} />
-  </button>
-)
 
 /** Finds a text in the console that is active. */
 function SearchBar({ dock }: { dock: Dock }) {

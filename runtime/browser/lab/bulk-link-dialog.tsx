@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { linksBetween } from '../editing/bulk-links.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
+import { TextField } from '../parts/text-field.tsx'
 
 /** Links all nodes of a pattern with all of another. */
 export function BulkLinkDialog({ window: lab }: { window: LabWindow }) {
@@ -20,21 +21,14 @@ export function BulkLinkDialog({ window: lab }: { window: LabWindow }) {
         { title: 'From', field: from, hint: 'leaf*' },
         { title: 'To', field: to, hint: 'spine*' },
       ].map(({ title, field, hint }) => (
-        <div class="field" key={title}>
-          <label for={`link-${title}`}>{title}</label>
-          <input
-            id={`link-${title}`}
-            required
-            autofocus={title === 'From'}
-            autocomplete="off"
-            spellcheck={false}
-            placeholder={hint}
-            value={field.value}
-            onInput={(event) => {
-              field.value = event.currentTarget.value
-            }}
-          />
-        </div>
+        <TextField
+          key={title}
+          id={`link-${title}`}
+          title={title}
+          value={field}
+          placeholder={hint}
+          isFirst={title === 'From'}
+        />
       ))}
       <p class="help">* stands for any text. Nodes that are linked already are left out.</p>
       {reasons.length > 0 && (

@@ -26,12 +26,13 @@ function useLab(name: string): { live: LiveLab; window: LabWindow } {
     return { live, window: new LabWindow(new LabEditor(client, live.store, name), new Dock()) }
   }, [name])
   useEffect(() => {
-    void lab.live.follow()
+    const over = new AbortController()
+    void lab.live.follow(over.signal)
     void lab.window.editor.prepare()
     const endPresence = showSelection(client, lab.window.editor)
     return () => {
       endPresence()
-      lab.live.close()
+      over.abort()
     }
   }, [lab])
   return lab

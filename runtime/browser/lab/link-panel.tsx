@@ -17,6 +17,7 @@ import { Sparkline } from '../links/sparkline.tsx'
 import { verdictOf } from '../links/verdict.ts'
 import { portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
+import { Segments } from '../parts/segments.tsx'
 import { mayEdit } from '../state/session.ts'
 
 /** A link: whether frames pass, how many, and its impairment. */
@@ -110,22 +111,20 @@ function Impairment({ link, names: [a, b], onChange }: ImpairmentProps) {
   return (
     <section class="impairment">
       <h3>Impairment</h3>
-      <div class="segments" role="radiogroup" aria-label="Direction">
-        {ways.map(([name, title]) => (
-          <label key={name} class={way.value === name ? 'is-active' : ''}>
-            <input
-              type="radio"
-              name="way"
-              checked={way.value === name}
-              onChange={() => {
-                way.value = name
-              }}
-            />
+      <Segments
+        label="Direction"
+        value={way.value}
+        options={ways.map(([name, title]) => [
+          name,
+          <>
             <bdi>{title}</bdi>
             {name !== way.value && Object.keys(link[name]).length > 0 && <span class="news" title="Impaired" />}
-          </label>
-        ))}
-      </div>
+          </>,
+        ])}
+        onChange={(it) => {
+          way.value = it
+        }}
+      />
       {knobs.map((knob) => (
         <KnobView
           key={`${way.value} ${knob.title}`}

@@ -3,6 +3,7 @@ import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { linksAt, portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
+import { ResourceTable } from '../parts/resource-table.tsx'
 import { mayEdit } from '../state/session.ts'
 import { hasTextConsole } from './node-panel.tsx'
 
@@ -13,95 +14,70 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
   const links = store.links.values()
   return (
     <div class="list">
-      <table>
-        <caption>Nodes</caption>
-        <thead>
-          <tr>
-            <th scope="col">Name</th>
-            <th scope="col">State</th>
-            <th scope="col">Kind</th>
-            <th scope="col">Links</th>
-            <th scope="col">
-              <span class="hidden">Actions</span>
-            </th>
-          </tr>
-        </thead>
-        <tbody>
-          {nodes.map((node) => {
-            const { node_id, name, status, status_reason, node_type } = node
-            const isOn = status === 'started'
-            return (
-              <tr key={node_id} class={selection.value.has(node_id) ? 'is-selected' : ''}>
-                <td>
-                  <button type="button" class="is-quiet" onClick={() => editor.select([node_id])}>
-                    <bdi>{name}</bdi>
+      <ResourceTable caption="Nodes" columns={['Name', 'State', 'Kind', 'Links']} hasActions>
+        {nodes.map((node) => {
+          const { node_id, name, status, status_reason, node_type } = node
+          const isOn = status === 'started'
+          return (
+            <tr key={node_id} class={selection.value.has(node_id) ? 'is-selected' : ''}>
+              <td>
+                <button type="button" class="is-quiet" onClick={() => editor.select([node_id])}>
+                  <bdi>{name}</bdi>
+                </button>
+              </td>
+              <td title={status_reason ?? undefined}>
+                <span class={`dot is-${status}`} /> {status}
+                {status_reason !== null && <Icon name="warning" />}
+              </td>
+              <td>{node_type}</td>
+              <td>{linksAt(links, node_id).length}</td>
+              <td class="actions">
+                {mayEdit() && (
+                  <button
+                    type="button"
+                    aria-label={`${isOn ? 'Stop' : 'Start'} ${name}`}
+                    onClick={() => void editor.act(isOn ? 'stop' : 'start', [node_id])}
+                  >
+                    <Icon name={isOn ? 'stop' : 'play'} />
                   </button>
-                </td>
-                <td title={status_reason ?? undefined}>
-                  <span class={`dot is-${status}`} /> {status}
-                  {status_reason !== null && <Icon name="warning" />}
-                </td>
-                <td>{node_type}</td>
-                <td>{linksAt(links, node_id).length}</td>
-                <td class="actions">
-                  {mayEdit() && (
-                    <button
-                      type="button"
-                      aria-label={`${isOn ? 'Stop' : 'Start'} ${name}`}
-                      onClick={() => void editor.act(isOn ? 'stop' : 'start', [node_id])}
-                    >
-                      <Icon name={isOn ? 'stop' : 'play'} />
-                    </button>
-                  )}
-                  {mayEdit() && hasTextConsole(node) && (
-                    <button type="button" aria-label={`Console of ${name}`} onClick={() => dock.open(node_id)}>
-                      <Icon name="console" />
-                    </button>
-                  )}
-                </td>
-              </tr>
-            )
-          })}
-        </tbody>
-      </table>
-      <table>
-        <caption>Links</caption>
-        <thead>
-          <tr>
-            <th scope="col">From</th>
-            <th scope="col">To</th>
-            <th scope="col">State</th>
-            <th scope="col">Impairment</th>
-          </tr>
-        </thead>
-        <tbody>
-          {links.map((link) => {
-            const [a, b] = link.nodes.map((end) => {
-              const node = store.nodes.get(end.node_id)
-              return (
-                <span key={end.node_id}>
-                  <bdi>{node?.name}</bdi> {portName(node, end)}
-                </span>
-              )
-            })
-            const { grade, sentence } = verdictOf(link)
-            return (
-              <tr key={link.link_id} class={selection.value.has(link.link_id) ? 'is-selected' : ''}>
-                <td>
-                  <button type="button" class="is-quiet" onClick={() => editor.select([link.link_id])}>
-                    {a}
+                )}
+                {mayEdit() && hasTextConsole(node) && (
+                  <button type="button" aria-label={`Console of ${name}`} onClick={() => dock.open(node_id)}>
+                    <Icon name="console" />
                   </button>
-                </td>
-                <td>{b}</td>
-                <td>
-                  <span class={`verdict is-${grade}`} /> {sentence}
-                </td>
-                <td>{shortImpairment(link)}</td>
-              </tr>
+                )}
+              </td>
+            </tr>
+          )
+        })}
+      </ResourceTable>
+      <ResourceTable caption="Links" columns={['From', 'To', 'State', 'Impairment']}>
+        {links.map((link) => {
+          const [a, b] = link.nodes.map((end) => {
+            const node = store.nodes.get(end.node_id)
+            return (
+              <span key={end.node_id}>
+                <bdi>{node?.name}</bdi> {portName(node, end)}
+              </span>
             )
-          })}
-        </tbody>
-      </table>
+          })
+          const { grade, sentence } = verdictOf(link)
+          return (
+            <tr key={link.link_id} class={selection.value.has(link.link_id) ? 'is-selected' : ''}>
+              <td>
+                <button type="button" class="is-quiet" onClick={() => editor.select([link.link_id])}>
+                  {a}
+                </button>
+              </td>
+              <td>{b}</td>
+              <td>
+                <span class={`verdict is-${grade}`} /> {sentence}
+              </td>
+              <td>{shortImpairment(link)}</td>
+            </tr>
+          )
+        })}
+      </ResourceTable>
     </div>
   )
 }

@@ -3,6 +3,7 @@ import type { LabTemplate } from '../../../src/client/patchbay.ts'
 import { templateMedia } from '../canvas/canvas.tsx'
 import { isBuiltIn, symbolUrl } from '../canvas/symbols.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { SearchField } from '../parts/search-field.tsx'
 
 /** Number of templates from which on they can be searched. */
 const manyTemplates = 12
@@ -17,17 +18,7 @@ export function Palette({ window: lab }: { window: LabWindow }) {
   const add = (template: LabTemplate) => void lab.addInMiddle(template)
   return (
     <nav class="palette" aria-label="Templates">
-      {templates.length > manyTemplates && (
-        <input
-          type="search"
-          placeholder="Search"
-          aria-label="Search templates"
-          value={wanted.value}
-          onInput={(event) => {
-            wanted.value = event.currentTarget.value
-          }}
-        />
-      )}
+      {templates.length > manyTemplates && <SearchField label="Search templates" words={wanted} />}
       <Group title="Nodes" templates={builtIn} onAdd={add} />
       <Group title="Templates" templates={own} onAdd={add} />
     </nav>

@@ -3,6 +3,8 @@ import type { LabSnapshot } from '../../../src/client/patchbay.ts'
 import type { LabEditor } from '../editing/lab-editor.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { IconButton } from '../parts/icon-button.tsx'
+import { TextField } from '../parts/text-field.tsx'
 import { mayEdit } from '../state/session.ts'
 
 type Open = { readonly kind: 'take' } | { readonly kind: 'restore' | 'delete'; readonly snapshot: LabSnapshot }
@@ -50,16 +52,13 @@ export function SnapshotsPanel({ editor }: { editor: LabEditor }) {
                 >
                   Restore
                 </button>
-                <button
-                  type="button"
-                  class="is-quiet"
-                  aria-label={`Delete ${snapshot.name}`}
+                <IconButton
+                  icon="trash"
+                  title={`Delete ${snapshot.name}`}
                   onClick={() => {
                     dialog.value = { kind: 'delete', snapshot }
                   }}
-                >
-                  <Icon name="trash" />
-                </button>
+                />
               </>
             )}
           </li>
@@ -72,20 +71,7 @@ export function SnapshotsPanel({ editor }: { editor: LabEditor }) {
           onSend={() => editor.takeSnapshot(name.value.trim())}
           onClose={close}
         >
-          <div class="field">
-            <label for="snapshot-name">Name</label>
-            <input
-              id="snapshot-name"
-              required
-              autofocus
-              maxLength={255}
-              autocomplete="off"
-              value={name.value}
-              onInput={(event) => {
-                name.value = event.currentTarget.value
-              }}
-            />
-          </div>
+          <TextField id="snapshot-name" title="Name" value={name} />
         </ActionDialog>
       )}
       {open !== undefined && open.kind !== 'take' && (

@@ -1,14 +1,10 @@
 import { signal } from '@preact/signals'
 import { v4 } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
-import { pause } from '../../../src/async/pause.ts'
 import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
-import { notifyError } from '../state/notices.ts'
+import { followFeed } from '../state/follow-feed.ts'
 import { Table } from '../state/table.ts'
-
-/** Time between two tries to read the list, ms. */
-const retryMs = 2000
 
 /** All labs of the service, kept up to date by its feed. */
 export class LabList {
@@ -16,32 +12,14 @@ export class LabList {
   readonly counts = new Table<LabStats>()
   readonly isLoaded = signal(false)
   readonly #client: Patchbay
-  readonly #over = new AbortController()
 
   constructor(client: Patchbay) {
     this.#client = client
   }
 
-  close(): void {
-    this.#over.abort()
-  }
-
-  /** Follows the list until `close`. Never rejects. */
-  async follow(): Promise<void> {
-    const { signal: over } = this.#over
-    while (!over.aborted) {
-      try {
-        let isRead = false
-        for await (const line of this.#client.feed({ signal: over })) {
-          if (!isRead || line.action === 'resync') await this.#read()
-          isRead = true
-          this.#apply(line)
-        }
-      } catch (error) {
-        if (!over.aborted) notifyError(error)
-      }
-      await pause(retryMs, over)
-    }
+  /** Follows the list until the signal aborts. Never rejects. */
+  follow(signal: AbortSignal): Promise<void> {
+    return followFeed(this.#client, { signal, read: () => this.#read(), apply: (line) => this.#apply(line) })
   }
 
   async #read(): Promise<void> {

@@ -3,7 +3,10 @@ import { useEffect, useMemo, useRef } from 'preact/hooks'
 import type { LabProject } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { IconButton } from '../parts/icon-button.tsx'
+import { SearchField } from '../parts/search-field.tsx'
 import { ServiceHeader } from '../parts/service-header.tsx'
+import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
@@ -20,8 +23,9 @@ export function LabsScreen() {
   const file = useRef<HTMLInputElement>(null)
   useEffect(() => {
     document.title = 'Patchbay'
-    void list.follow()
-    return () => list.close()
+    const over = new AbortController()
+    void list.follow(over.signal)
+    return () => over.abort()
   }, [])
   const shown = useComputed(() =>
     list.labs
@@ -30,6 +34,17 @@ export function LabsScreen() {
       .toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
   )
   const total = list.labs.ids.value.length
+  const newLab = (
+    <button
+      type="button"
+      class="is-main"
+      onClick={() => {
+        dialog.value = { kind: 'new' }
+      }}
+    >
+      <Icon name="plus" /> New lab
+    </button>
+  )
   const close = () => {
     dialog.value = undefined
   }
@@ -44,17 +59,7 @@ export function LabsScreen() {
       <main>
         <div class="labs-head">
           <h2>Labs</h2>
-          {total > 5 && (
-            <input
-              type="search"
-              placeholder="Search"
-              aria-label="Search labs"
-              value={words.value}
-              onInput={(event) => {
-                words.value = event.currentTarget.value
-              }}
-            />
-          )}
+          {total > 5 && <SearchField label="Search labs" words={words} />}
           <span class="spacer" />
           {mayEdit() && (
             <>
@@ -71,15 +76,7 @@ export function LabsScreen() {
               <button type="button" onClick={() => file.current?.click()}>
                 Import …
               </button>
-              <button
-                type="button"
-                class="is-main"
-                onClick={() => {
-                  dialog.value = { kind: 'new' }
-                }}
-              >
-                <Icon name="plus" /> New lab
-              </button>
+              {newLab}
             </>
           )}
         </div>
@@ -87,17 +84,7 @@ export function LabsScreen() {
           <div class="empty">
             <h3>No labs yet</h3>
             <p>A lab is a set of nodes – simulated PCs, switches, routers, machines – and the links between them.</p>
-            {mayEdit() && (
-              <button
-                type="button"
-                class="is-main"
-                onClick={() => {
-                  dialog.value = { kind: 'new' }
-                }}
-              >
-                <Icon name="plus" /> New lab
-              </button>
-            )}
+            {mayEdit() && newLab}
           </div>
         )}
         <ul class="cards">
@@ -125,28 +112,20 @@ export function LabsScreen() {
                       ['delete', 'trash', 'Delete'],
                     ] as const
                   ).map(([kind, icon, text]) => (
-                    <button
-                      type="button"
-                      class="is-quiet"
+                    <IconButton
                       key={kind}
-                      title={text}
-                      aria-label={`${text} ${lab.name}`}
+                      icon={icon}
+                      title={`${text} ${lab.name}`}
                       onClick={() => {
                         dialog.value = { kind, lab }
                       }}
-                    >
-                      <Icon name={icon} />
-                    </button>
+                    />
                   ))}
-                  <button
-                    type="button"
-                    class="is-quiet"
-                    title="Export"
-                    aria-label={`Export ${lab.name}`}
+                  <IconButton
+                    icon="download"
+                    title={`Export ${lab.name}`}
                     onClick={() => void list.export(lab).catch(notifyError)}
-                  >
-                    <Icon name="download" />
-                  </button>
+                  />
                 </div>
               )}
             </li>
@@ -199,21 +178,7 @@ function LabDialog({ open, list, onClose }: { open: Open; list: LabList; onClose
           is deleted with its nodes and files. This cannot be undone.
         </p>
       ) : (
-        <div class="field">
-          <label for="lab-name">Name</label>
-          <input
-            id="lab-name"
-            required
-            maxLength={255}
-            autocomplete="off"
-            spellcheck={false}
-            autofocus
-            value={name.value}
-            onInput={(event) => {
-              name.value = event.currentTarget.value
-            }}
-          />
-        </div>
+        <TextField id="lab-name" title="Name" value={name} />
       )}
     </ActionDialog>
   )

@@ -1,19 +1,22 @@
 import { useSignal } from '@preact/signals'
+import { Fault } from '../parts/fault.tsx'
+import { Segments } from '../parts/segments.tsx'
 import { logIn } from '../state/client.ts'
+import { messageOf } from '../state/notices.ts'
 
 /** Asks for credentials, where the service needs them. */
 export function SignIn() {
-  const isByToken = useSignal(true)
+  const way = useSignal<'token' | 'password'>('token')
   const fault = useSignal('')
   const send = async (form: HTMLFormElement) => {
     const text = (name: string) => (form.elements.namedItem(name) as HTMLInputElement | null)?.value ?? ''
     fault.value = ''
     try {
       await logIn(
-        isByToken.value ? { token: text('token').trim() } : { user: text('user'), password: text('password') },
+        way.value === 'token' ? { token: text('token').trim() } : { user: text('user'), password: text('password') },
       )
     } catch (error) {
-      fault.value = error instanceof Error ? error.message : String(error)
+      fault.value = messageOf(error)
     }
   }
   return (
@@ -25,22 +28,18 @@ export function SignIn() {
         }}
       >
         <h1>Patchbay</h1>
-        <div class="segments" role="radiogroup" aria-label="Sign in by">
-          {([true, false] as const).map((it) => (
-            <label key={String(it)} class={isByToken.value === it ? 'is-active' : ''}>
-              <input
-                type="radio"
-                name="way"
-                checked={isByToken.value === it}
-                onChange={() => {
-                  isByToken.value = it
-                }}
-              />
-              {it ? 'Token' : 'User and password'}
-            </label>
-          ))}
-        </div>
-        {isByToken.value ? (
+        <Segments
+          label="Sign in by"
+          value={way.value}
+          options={[
+            ['token', 'Token'],
+            ['password', 'User and password'],
+          ]}
+          onChange={(it) => {
+            way.value = it
+          }}
+        />
+        {way.value === 'token' ? (
           <div class="field">
             <label for="token">Token</label>
             <input id="token" name="token" type="password" required autofocus autocomplete="off" />
@@ -57,11 +56,7 @@ export function SignIn() {
             </div>
           </>
         )}
-        {fault.value !== '' && (
-          <p class="reason" role="alert" dir="auto">
-            {fault.value}
-          </p>
-        )}
+        <Fault text={fault.value} />
         <button type="submit" class="is-main">
           Sign in
         </button>

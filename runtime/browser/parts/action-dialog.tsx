@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { messageOf } from '../state/notices.ts'
 import { Dialog } from './dialog.tsx'
+import { Fault } from './fault.tsx'
 
 interface ActionProps {
   readonly title: string
@@ -23,7 +25,7 @@ export function ActionDialog({ title, verb, isDanger = false, onSend, onClose, c
       await onSend()
       onClose()
     } catch (error) {
-      fault.value = error instanceof Error ? error.message : String(error)
+      fault.value = messageOf(error)
     } finally {
       isSending.value = false
     }
@@ -37,11 +39,7 @@ export function ActionDialog({ title, verb, isDanger = false, onSend, onClose, c
         }}
       >
         {children}
-        {fault.value !== '' && (
-          <p class="reason" role="alert" dir="auto">
-            {fault.value}
-          </p>
-        )}
+        <Fault text={fault.value} />
         <div class="row form-actions">
           <button type="submit" class={isDanger ? 'is-danger is-main' : 'is-main'} disabled={isSending.value}>
             {verb}

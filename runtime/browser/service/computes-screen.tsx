@@ -1,19 +1,18 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { pause } from '../../../src/async/pause.ts'
 import type { Compute, NewAccessToken } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
-import { CopyButton } from '../parts/copy-button.tsx'
+import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
-import { notifyError } from '../state/notices.ts'
+import { followFeed } from '../state/follow-feed.ts'
 import { isAdministrator } from '../state/session.ts'
 import { Table } from '../state/table.ts'
 import { listComputes } from './computes.ts'
 import { DeclaredForm } from './declared-form.tsx'
 
-const retryMs = 2000
 type Open = { readonly kind: 'add' | 'join' } | { readonly kind: 'change' | 'remove'; readonly compute: Compute }
 
 /** The machines of the fleet, with their load. */
@@ -135,24 +134,15 @@ function useComputes(): Table<Compute> {
   const table = useSignal(new Table<Compute>()).value
   useEffect(() => {
     const over = new AbortController()
-    const { signal } = over
-    void (async () => {
-      while (!signal.aborted) {
-        try {
-          let isRead = false
-          for await (const { action, event } of client.feed({ signal })) {
-            if (!isRead || action === 'resync') table.reset((await listComputes()).map((it) => [it.compute_id, it]))
-            isRead = true
-            const compute = event as Compute
-            if (action === 'compute.deleted') table.delete(compute.compute_id)
-            else if (action.startsWith('compute.')) table.put(compute.compute_id, compute)
-          }
-        } catch (error) {
-          if (!signal.aborted) notifyError(error)
-        }
-        await pause(retryMs, signal)
-      }
-    })()
+    void followFeed(client, {
+      signal: over.signal,
+      read: async () => table.reset((await listComputes()).map((it) => [it.compute_id, it])),
+      apply({ action, event }) {
+        const compute = event as Compute
+        if (action === 'compute.deleted') table.delete(compute.compute_id)
+        else if (action.startsWith('compute.')) table.put(compute.compute_id, compute)
+      },
+    })
     return () => over.abort()
   }, [])
   return table
@@ -182,27 +172,15 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
         // Once there is a token, the dialog goes on with it.
         onClose={() => token.value === undefined && onClose()}
       >
-        <div class="field">
-          <label for="join-name">Name of the token</label>
-          <input
-            id="join-name"
-            required
-            autofocus
-            autocomplete="off"
-            value={name.value}
-            onInput={(event) => {
-              name.value = event.currentTarget.value
-            }}
-          />
-        </div>
+        <TextField id="join-name" title="Name of the token" value={name} />
       </ActionDialog>
     )
   const command = `patchbay serve --join ${location.origin.replace(/^http/, 'ws')} --join-token-file join-token`
   return (
     <Dialog title="Let a compute join" onClose={onClose}>
       <p>On the compute, write the token into a file that only its user can read, and start the service:</p>
-      <Secret text={token.value.token} what="the token" />
-      <Secret text={command} what="the command" />
+      <CopyText text={token.value.token} what="the token" />
+      <CopyText text={command} what="the command" />
       <p class="muted">The token is not shown again.</p>
       <div class="row form-actions">
         <button type="button" class="is-main" onClick={onClose}>
@@ -212,11 +190,3 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
     </Dialog>
   )
 }
-
-/** A text to be copied. */
-export const Secret = ({ text, what }: { text: string; what: string }) => (
-  <p class="fix">
-    <code>{text}</code>
-    <CopyButton text={text} what={what} />
-  </p>
-)

@@ -1,9 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Compute, Diagnosis } from '../../../src/client/patchbay.ts'
-import { CopyButton } from '../parts/copy-button.tsx'
+import { CopyText } from '../parts/copy-text.tsx'
+import { Fault } from '../parts/fault.tsx'
 import { send } from '../state/client.ts'
-import { notifyError } from '../state/notices.ts'
+import { messageOf, notifyError } from '../state/notices.ts'
 import { listComputes } from './computes.ts'
 
 /** What the doctor finds, on this machine and on each compute. */
@@ -42,7 +43,7 @@ function DoctorOf({ path, title }: { path: string; title: string }) {
     try {
       found.value = await diagnosisAt(path)
     } catch (error) {
-      fault.value = error instanceof Error ? error.message : String(error)
+      fault.value = messageOf(error)
     }
   }
   useEffect(() => void look(), [path])
@@ -58,11 +59,7 @@ function DoctorOf({ path, title }: { path: string; title: string }) {
           Look again
         </button>
       </div>
-      {fault.value !== '' && (
-        <p class="reason" role="alert" dir="auto">
-          {fault.value}
-        </p>
-      )}
+      <Fault text={fault.value} />
       {checks === undefined && fault.value === '' && <p class="muted">Looking …</p>}
       <ul>
         {checks?.map(({ name, status, found: text, fix }) => (
@@ -72,12 +69,7 @@ function DoctorOf({ path, title }: { path: string; title: string }) {
               <span dir="auto">
                 {name}: {text}
               </span>
-              {fix !== null && (
-                <p class="fix">
-                  <code>{fix}</code>
-                  <CopyButton text={fix} what="the fix" />
-                </p>
-              )}
+              {fix !== null && <CopyText text={fix} what="the fix" />}
             </div>
           </li>
         ))}

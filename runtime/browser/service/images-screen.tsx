@@ -2,7 +2,10 @@ import { signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { CallName, Image, LabKind } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
+import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { IconButton } from '../parts/icon-button.tsx'
+import { ResourceTable } from '../parts/resource-table.tsx'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { mayEdit } from '../state/session.ts'
@@ -114,45 +117,30 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
       ))}
       {images.value?.length === 0 && own.length === 0 && <p class="muted">No images.</p>}
       {images.value !== undefined && images.value.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              <th scope="col">Name</th>
-              <th scope="col">Size</th>
-              <th scope="col">SHA-256</th>
-              <th scope="col">
-                <span class="hidden">Actions</span>
-              </th>
+        <ResourceTable columns={['Name', 'Size', 'SHA-256']} hasActions>
+          {images.value.map((image) => (
+            <tr key={image.path}>
+              <td>
+                <bdi>{image.path}</bdi>
+              </td>
+              <td class="actions">{sizeText(image.filesize)}</td>
+              <td>
+                <code title={image.sha256}>{image.sha256?.slice(0, 16) ?? ''}</code>
+              </td>
+              <td class="actions">
+                {mayEdit() && (
+                  <IconButton
+                    icon="trash"
+                    title={`Delete ${image.path}`}
+                    onClick={() => {
+                      gone.value = image
+                    }}
+                  />
+                )}
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {images.value.map((image) => (
-              <tr key={image.path}>
-                <td>
-                  <bdi>{image.path}</bdi>
-                </td>
-                <td class="actions">{sizeText(image.filesize)}</td>
-                <td>
-                  <code title={image.sha256}>{image.sha256?.slice(0, 16) ?? ''}</code>
-                </td>
-                <td class="actions">
-                  {mayEdit() && (
-                    <button
-                      type="button"
-                      class="is-quiet"
-                      aria-label={`Delete ${image.path}`}
-                      onClick={() => {
-                        gone.value = image
-                      }}
-                    >
-                      <Icon name="trash" />
-                    </button>
-                  )}
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </ResourceTable>
       )}
       {gone.value !== undefined && (
         <ActionDialog
@@ -203,21 +191,10 @@ function UploadView({ upload, onAgain }: { upload: Upload; onAgain: () => void }
         </button>
       )}
       {state !== 'running' && (
-        <button
-          type="button"
-          class="is-quiet"
-          aria-label={`Forget the upload of ${name}`}
-          onClick={() => forget(upload)}
-        >
-          <Icon name="close" />
-        </button>
+        <IconButton icon="close" title={`Forget the upload of ${name}`} onClick={() => forget(upload)} />
       )}
       {state !== 'done' && <progress value={stored} max={Math.max(1, total)} aria-label={`Upload of ${name}`} />}
-      {state === 'failed' && (
-        <p class="reason" role="alert" dir="auto">
-          {upload.reason.value}
-        </p>
-      )}
+      {state === 'failed' && <Fault text={upload.reason.value} />}
     </div>
   )
 }

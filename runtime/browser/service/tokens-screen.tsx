@@ -2,11 +2,15 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { AccessToken, NewAccessToken } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
+import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'
+import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
+import { IconButton } from '../parts/icon-button.tsx'
+import { ResourceTable } from '../parts/resource-table.tsx'
 import { client } from '../state/client.ts'
+import { messageOf } from '../state/notices.ts'
 import { isAdministrator } from '../state/session.ts'
-import { Secret } from './computes-screen.tsx'
 import { DeclaredForm } from './declared-form.tsx'
 
 /** The credentials that were made at the service: a new one is shown once, and each can be revoked. */
@@ -21,9 +25,10 @@ export function TokensScreen() {
       .call('GET /v2/tokens')
       .then((it) => {
         tokens.value = it
+        fault.value = ''
       })
       .catch((error: unknown) => {
-        fault.value = error instanceof Error ? error.message : String(error)
+        fault.value = messageOf(error)
       })
   useEffect(() => {
     if (isAdministrator()) void read()
@@ -50,53 +55,36 @@ export function TokensScreen() {
           <Icon name="plus" /> New token
         </button>
       </div>
-      {fault.value !== '' && <p dir="auto">{fault.value}</p>}
+      <Fault text={fault.value} />
       {tokens.value?.length === 0 && (
         <p class="muted">No tokens were made here. Those of the configuration are not in this list.</p>
       )}
       {tokens.value !== undefined && tokens.value.length > 0 && (
-        <table>
-          <thead>
-            <tr>
-              {['Name', 'Rights', 'Labs', 'Ends with', 'Made', 'Expires'].map((it) => (
-                <th scope="col" key={it}>
-                  {it}
-                </th>
-              ))}
-              <th scope="col">
-                <span class="hidden">Actions</span>
-              </th>
+        <ResourceTable columns={['Name', 'Rights', 'Labs', 'Ends with', 'Made', 'Expires']} hasActions>
+          {tokens.value.map((token) => (
+            <tr key={token.token_id}>
+              <td>
+                <bdi>{token.name}</bdi>
+              </td>
+              <td>{token.purpose === 'join' ? `join ${token.compute_id ?? 'as any compute'}` : token.role}</td>
+              <td>{token.projects?.join(', ') ?? 'all'}</td>
+              <td>
+                <code>…{token.last_characters}</code>
+              </td>
+              <td class="actions">{dayOf(token.created_at)}</td>
+              <td class="actions">{token.expires_at === null ? 'never' : dayOf(token.expires_at)}</td>
+              <td class="actions">
+                <IconButton
+                  icon="trash"
+                  title={`Revoke ${token.name}`}
+                  onClick={() => {
+                    gone.value = token
+                  }}
+                />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {tokens.value.map((token) => (
-              <tr key={token.token_id}>
-                <td>
-                  <bdi>{token.name}</bdi>
-                </td>
-                <td>{token.purpose === 'join' ? `join ${token.compute_id ?? 'as any compute'}` : token.role}</td>
-                <td>{token.projects?.join(', ') ?? 'all'}</td>
-                <td>
-                  <code>…{token.last_characters}</code>
-                </td>
-                <td class="actions">{dayOf(token.created_at)}</td>
-                <td class="actions">{token.expires_at === null ? 'never' : dayOf(token.expires_at)}</td>
-                <td class="actions">
-                  <button
-                    type="button"
-                    class="is-quiet"
-                    aria-label={`Revoke ${token.name}`}
-                    onClick={() => {
-                      gone.value = token
-                    }}
-                  >
-                    <Icon name="trash" />
-                  </button>
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
+          ))}
+        </ResourceTable>
       )}
       {isMaking.value && (
         <DeclaredForm
@@ -117,7 +105,7 @@ export function TokensScreen() {
       {made.value !== undefined && (
         <Dialog title={`The token ${made.value.name}`} onClose={close}>
           <p>Copy it now: it is not shown again.</p>
-          <Secret text={made.value.token} what="the token" />
+          <CopyText text={made.value.token} what="the token" />
           <div class="row form-actions">
             <button type="button" class="is-main" onClick={close}>
               Done

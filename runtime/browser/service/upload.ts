@@ -1,6 +1,7 @@
 import { signal } from '@preact/signals'
 import { pause } from '../../../src/async/pause.ts'
 import { send } from '../state/client.ts'
+import { messageOf } from '../state/notices.ts'
 
 /** Bytes of a part: between two parts an upload can pause. */
 const partBytes = 4 << 20
@@ -53,7 +54,7 @@ export class Upload {
         if (signal.aborted) return
         if (error instanceof Refusal || ++tries === maxTries) {
           this.state.value = 'failed'
-          this.reason.value = error instanceof Error ? error.message : String(error)
+          this.reason.value = messageOf(error)
           return
         }
         isAsking = true

@@ -18,7 +18,6 @@ export class LiveLab {
   readonly connection = signal<Connection>({ state: 'connecting' })
   readonly #client: Patchbay
   readonly #project: string
-  readonly #over = new AbortController()
 
   /** `project` is its id or its name. */
   constructor(client: Patchbay, project: string, notice: ConstructorParameters<typeof LabStore>[0]) {
@@ -27,13 +26,8 @@ export class LiveLab {
     this.store = new LabStore(notice)
   }
 
-  close(): void {
-    this.#over.abort()
-  }
-
-  /** Follows the lab until `close`. Never rejects. */
-  async follow(): Promise<void> {
-    const { signal: over } = this.#over
+  /** Follows the lab until the signal aborts, or the lab is gone. Never rejects. */
+  async follow(over: AbortSignal): Promise<void> {
     while (!over.aborted) {
       try {
         await this.#open()

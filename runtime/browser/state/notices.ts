@@ -26,6 +26,8 @@ export function dismiss(id: number): void {
   notices.value = notices.value.filter((it) => it.id !== id)
 }
 
+/** What an error says. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
+
 /** Shows why something failed. */
-export const notifyError = (error: unknown): void =>
-  notify('error', error instanceof Error ? error.message : String(error))
+export const notifyError = (error: unknown): void => notify('error', messageOf(error))
