@@ -9,6 +9,7 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { FleetMembers } from '../../src/gateway/members.ts'
 import { peerAddress } from '../../src/gateway/peer-address.ts'
+import type { EventAgent } from '../../src/host-agent.ts'
 import { assetOf } from '../../src/http/assets.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
 import { MemoryAppliance } from './memory-appliance.ts'
@@ -38,13 +39,12 @@ async function open(env: Env): Promise<App> {
     upkeep: false,
   }
   // Apart from the fleet that tests see.
-  const behind = await Fleet.open({ ...common, registry: new MemoryRegistry(env.COMPUTES) })
-  const options = {
-    members: connected(behind),
-    placements: new MemoryPlacements(),
-    host: { version: '0.0.0-test', metrics: async () => [] },
-  }
-  const gateway = createGateway(options)
+  const openBehind = () => Fleet.open({ ...common, registry: new MemoryRegistry(env.COMPUTES) })
+  const behind = await openBehind()
+  const placements = new MemoryPlacements()
+  const host = { version: '0.0.0-test', metrics: async () => [] }
+  // New for every request: a request must not wait for a promise of another one, which ends with that.
+  const gatewayOf = (fleet: Fleet) => createGateway({ members: connected(fleet), placements, host })
   const fleet = await Fleet.open({
     ...common,
     registry: new MemoryRegistry(),
@@ -52,18 +52,25 @@ async function open(env: Env): Promise<App> {
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
-      host: gateway.agent({ caller: { isDirect: false, mayExecute: false }, absent() {}, answered() {} }).host,
+      host: gatewayOf(behind).agent({ caller: { isDirect: false, mayExecute: false }, absent() {}, answered() {} })
+        .host,
       fetch: (request) => opened.inside(request),
     },
   })
   const engines = { remote: new RemoteEngine(fleet) }
   const opened: App = createApp({
-    // A feed that one request began ends with it, whoever reads it beside: each has feeds of its own.
     agent(asker) {
-      const { events } = createGateway(options).agent(asker)
-      return Object.defineProperty(gateway.agent(asker), 'events', { value: events })
+      // A feed listens to its computes, and reads those that come: it must not hear of those that other requests connect, as it would
+      // read them in such a request, with which its reading ends.
+      const events: EventAgent = {
+        open: async (feed) =>
+          gatewayOf(await openBehind())
+            .agent(asker)
+            .events.open(feed),
+      }
+      return Object.defineProperty(gatewayOf(behind).agent(asker), 'events', { value: events })
     },
-    between: peerAddress(behind, gateway.locator),
+    between: (from, to) => peerAddress(behind, gatewayOf(behind).locator)(from, to),
     fleet,
     appliance: await ApplianceVmService.open({ fleet, engines, store: new MemoryAppliance() }),
     version: '0.0.0-test',
