@@ -1,6 +1,7 @@
 import { Document, isCollection } from 'yaml'
 import { Faults } from './faults.ts'
 import { LabFileError } from './read.ts'
+import { fitsBlock } from './text.ts'
 import { type Entry, type ListValue, type MapValue, type ScalarValue, treeOf, type Value } from './tree.ts'
 
 /** A change of a lab file. */
@@ -252,7 +253,9 @@ class Editor {
     const isEmpty = start === end
     const before = isEmpty && !/\s/.test(this.#text[start - 1] ?? ' ') ? ' ' : ''
     const isAlone = this.#text[end - 1] === '\n' || /^[ \t]*(?:\r?\n|$)/.test(this.#text.slice(end, end + 1000))
-    const isBlock = typeof next === 'string' && next.includes('\n') && !isInFlow && isAlone && isLiteral(next)
+    const canBeBlock = typeof next === 'string' && next.includes('\n') && fitsBlock(next)
+    // A block ends with one line end or none; more would be those of the file.
+    const isBlock = canBeBlock && !next.endsWith('\n\n') && !isInFlow && isAlone
     const text = isBlock ? this.#literal(next, start) : flowText(next)
     this.#replacements.push({ start, end, text: `${before}${text}${this.#tail(value)}` })
   }
@@ -262,12 +265,10 @@ class Editor {
     const line = this.#lineStart(start)
     const indent = /^[ ]*(?:- +)*/.exec(this.#text.slice(line))?.[0].length ?? 0
     const deeper = ' '.repeat(indent + 2)
+    const chomp = text.endsWith('\n') ? '' : '-'
     const body = text.endsWith('\n') ? text.slice(0, -1) : text
     const lines = body.split('\n').map((it) => (it === '' ? '' : `${deeper}${it}`))
-    const chomp = text.endsWith('\n') ? '' : '-'
-    // An explicit indentation: the first line may begin with blanks.
-    const digit = /^[ \n]/.test(body) ? '2' : ''
-    return [`|${digit}${chomp}`, ...lines].join(this.#lineEnd)
+    return [`|${chomp}`, ...lines].join(this.#lineEnd)
   }
 
   /** The line end that belongs to the text of a block. */
@@ -362,16 +363,13 @@ class Editor {
 }
 
 const rangeOf = ([start, end]: readonly [number, number]) => ({ start, end })
-const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
+/** Whether data is a map. */
+export const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
   typeof value === 'object' && value !== null && !Array.isArray(value)
 
 /** Whether a scalar says the value already; a number may be the text that is written. */
 const isSameScalar = ({ value, source }: ScalarValue, next: unknown): boolean =>
   Object.is(value, next) || (typeof next === 'string' && typeof value !== 'string' && value !== null && source === next)
-
-/** Whether a literal block keeps a text as it is. */
-const isLiteral = (text: string): boolean =>
-  !/[^\P{Cc}\n]|[\u2028\u2029\ufeff]/u.test(text) && !/\n\n$|^\n|[ ]$|[ ]\n/.test(text)
 
 /** Text of the file that is kept as it is. */
 class Verbatim {

@@ -1,7 +1,7 @@
 import { Equal } from '@sinclair/typebox/value'
 import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { documentOf } from './document.ts'
-import { editedLabFile, type LabFileEdit, plainOf } from './edit.ts'
+import { editedLabFile, isMap, type LabFileEdit, plainOf } from './edit.ts'
 import { Faults } from './faults.ts'
 import { ofCompute } from './from-project.ts'
 import { defaultOf } from './nodes.ts'
@@ -54,9 +54,10 @@ export interface SavedLab {
  */
 export function savedLab(inputs: SaveInputs): SavedLab {
   const before = documentOf(inputs.desired)
-  const save = new Save(inputs)
+  const raw = rawOf(inputs.text)
+  const save = new Save(inputs, raw)
   const after = documentOf(save.desired)
-  const edits = new Edits(before, after, rawOf(inputs.text)).all(inputs.desired, save.desired)
+  const edits = new Edits(before, after, raw).all(inputs.desired, save.desired)
   const list = edits.filter(({ edits }) => edits.length > 0)
   return {
     text: editedLabFile(
@@ -88,10 +89,10 @@ class Save {
   /** Settings of ports that have a link in the file, by segment; undefined: the member has them. */
   readonly #ports = new Map<string, Map<number, SegmentPort | undefined>>()
 
-  constructor(inputs: SaveInputs) {
+  constructor(inputs: SaveInputs, raw: unknown) {
     this.#inputs = inputs
     const { desired, all = false } = inputs
-    this.#raw = { ...member(rawOf(inputs.text), 'segments'), ...member(rawOf(inputs.text), 'nodes') }
+    this.#raw = { ...member(raw, 'segments'), ...member(raw, 'nodes') }
     this.#actual = withNames(inputs.actual, inputs.renamed)
     for (const { configs, day0 } of desired.nodes)
       for (const { file } of [...Object.values(configs), ...Object.values(day0?.files ?? {})])
@@ -338,9 +339,6 @@ class Edits {
 
 /** The keys of a node that are compared one by one: the members of a segment are links. */
 const without = ({ members: _, ...fields }: Fields): Fields => fields
-
-const isMap = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const member = (value: unknown, key: string): Readonly<Record<string, unknown>> => {
   const found = isMap(value) ? value[key] : undefined

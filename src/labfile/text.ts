@@ -26,7 +26,7 @@ export function labFileText(file: LabFileData, comments: readonly string[] = [])
   visit(document, {
     Scalar: (key, node) => {
       if (typeof node.value !== 'string') return
-      if (unsafe.test(node.value) || blanks.test(node.value)) node.type = 'QUOTE_DOUBLE'
+      if (!fitsBlock(node.value)) node.type = 'QUOTE_DOUBLE'
       else if (key !== 'key' && node.value.includes('\n')) node.type = 'BLOCK_LITERAL'
     },
     Collection(_, node, path) {
@@ -49,6 +49,9 @@ const unsafe = /[^\P{Cc}\n]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u
 
 /** Texts of several lines whose blanks a block may lose, or a reader overlook. */
 const blanks = /^\s[\s\S]*\n|^\n|[ \t]\n|\n[ \t]+$/
+
+/** Whether a block keeps a text as it is, and a reader sees all of it. */
+export const fitsBlock = (text: string): boolean => !unsafe.test(text) && !blanks.test(text)
 
 /** Whether a value is one line of a flow collection: JSON of it is a little longer than YAML. */
 const isShort = (value: unknown): boolean => {
