@@ -140,6 +140,8 @@ export interface Plan {
   readonly marks: ReadonlyMap<string, DesiredNode>
   /** Links that need no step, and now count as made from the file. */
   readonly linkMarks: readonly string[]
+  /** The nodes that nodes of the file are. */
+  readonly found: ReadonlyMap<DesiredNode, NodeRecord>
 }
 
 type Flag = LabWithheldStep['flag']
@@ -176,6 +178,12 @@ export const phaseOf = ({ task, what }: PlannedStep): number =>
       ? phases['late-link']
       : phases[task.type]
 
+/** The id of the compute that the file names for a node; undefined: it names none. */
+export const wantedCompute = (
+  { compute_id }: DesiredNode,
+  { computes }: Pick<PlanOptions, 'computes'>,
+): string | undefined => (compute_id ? (computes?.get(compute_id) ?? compute_id) : undefined)
+
 /** Makes the plan. */
 export function planOf(desired: Desired, actual: Actual, options: PlanOptions = {}): Plan {
   return new Planner(desired, actual, options).plan()
@@ -192,6 +200,7 @@ class Planner {
   readonly #linkMarks: string[] = []
   /** Keys of the names that the file gives links. */
   readonly #linkNames: ReadonlySet<string>
+  readonly #found = new Map<DesiredNode, NodeRecord>()
   readonly #pairs = new Map<string, Pair>()
   /** Pairs by the ids of their nodes. */
   readonly #byId = new Map<string, Pair>()
@@ -239,6 +248,7 @@ class Planner {
       extra: this.#extra,
       marks: this.#marks,
       linkMarks: this.#linkMarks,
+      found: this.#found,
     }
   }
 
@@ -257,7 +267,7 @@ class Planner {
   /** Finds the nodes of the file: by name, by the earlier name, then a renamed one by its id. */
   #pair(): void {
     const byName = new Map([...this.#actual.nodes.values()].map((node) => [nameKey(node.name), node]))
-    const found = new Map<DesiredNode, NodeRecord>()
+    const found = this.#found
     const taken = new Set<string>()
     const take = (want: DesiredNode, node: NodeRecord | undefined) => {
       if (node === undefined || taken.has(node.node_id) || found.has(want)) return
@@ -471,9 +481,8 @@ class Planner {
   #whyAnew({ want, have, isMade }: Pair): string | undefined {
     if (have === undefined) return undefined
     if (have.node_type !== want.kind) return `its kind is ${have.node_type}, ${want.kind} in the file`
-    const compute = want.compute_id && (this.#options.computes?.get(want.compute_id) ?? want.compute_id)
-    if (compute !== undefined && compute !== '' && compute !== have.compute_id)
-      return `it is on the compute ${have.compute_id}`
+    const compute = wantedCompute(want, this.#options)
+    if (compute !== undefined && compute !== have.compute_id) return `it is on the compute ${have.compute_id}`
     if (!isMade) return undefined
     const { create, update } = kindOf(want.kind)
     for (const [key, value] of Object.entries(want.properties)) {

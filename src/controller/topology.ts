@@ -43,6 +43,7 @@ import {
   planOf,
   same,
   type WantedLink,
+  wantedCompute,
 } from './plan.ts'
 import { rollBack } from './undo.ts'
 
@@ -103,16 +104,20 @@ export async function prepare(
   ask: AskCompute,
 ): Promise<PreparedPlan> {
   const actual = await actualOf(lab, desired, ask)
-  const computes = await computesOf(labs, desired)
-  const complete = { ...options, computes }
+  return { desired, actual, ...(await planned(labs, desired, { actual, options, project_id: lab.id }, ask)) }
+}
+
+async function planned(
+  labs: Pick<Labs, 'computes'>,
+  desired: Desired,
+  { actual, options, project_id }: { actual: Actual; options: PlanOptions; project_id?: string },
+  ask: AskCompute,
+): Promise<Pick<PreparedPlan, 'plan' | 'options'>> {
+  const complete = { ...options, computes: await computesOf(labs, desired) }
   const plan = planOf(desired, actual, complete)
-  const byName = new Map([...actual.nodes.values()].map((node) => [nameKey(node.name), node]))
-  const computeOf = ({ compute_id, name, was = name }: DesiredNode) =>
-    compute_id === undefined
-      ? (byName.get(nameKey(name)) ?? byName.get(nameKey(was)))?.compute_id
-      : computes.get(compute_id)
-  await requireImages(labs, { plan, nodes: desired.nodes }, { ask, computeOf, project_id: lab.id })
-  return { desired, options: complete, actual, plan }
+  const computeOf = (want: DesiredNode) => wantedCompute(want, complete) ?? plan.found.get(want)?.compute_id
+  await requireImages(labs, { plan, nodes: desired.nodes }, { ask, computeOf, ...given({ project_id }) })
+  return { plan, options: complete }
 }
 
 /** The ids of the computes that a file names. A `LabFileError` for those that are not there. */
@@ -146,11 +151,8 @@ export async function planNew(
   ask: AskCompute,
 ): Promise<Plan> {
   const project = { name: desired.lab, revision: 0 } as ProjectRecord
-  const nothing = { nodes: new Map(), links: new Map(), running: new Set<string>(), configs: new Map() }
-  const computes = await computesOf(labs, desired)
-  const plan = planOf(desired, { project, ...nothing }, { ...options, computes })
-  const computeOf = ({ compute_id }: DesiredNode) => compute_id && computes.get(compute_id)
-  await requireImages(labs, { plan, nodes: desired.nodes }, { ask, computeOf })
+  const actual = { project, nodes: new Map(), links: new Map(), running: new Set<string>(), configs: new Map() }
+  const { plan } = await planned(labs, desired, { actual, options }, ask)
   const step = { do: 'create', what: 'project', name: desired.lab, how: 'live' } as const
   return { ...plan, steps: [{ ...step, task: { type: 'project', name: desired.lab } }, ...plan.steps] }
 }
@@ -537,8 +539,7 @@ class Run {
     node_id: string | undefined,
     { settings, properties, configs }: NodeChange,
   ): Promise<void> {
-    const { options } = this.#prepared
-    const compute_id = want.compute_id && (options.computes?.get(want.compute_id) ?? want.compute_id)
+    const compute_id = wantedCompute(want, this.#prepared.options)
     const input: LabNodeCreate = {
       ...{ name: want.name, node_type: want.kind, ...given({ node_id, compute_id }) },
       ...settings,
@@ -618,8 +619,7 @@ class Run {
     const before = lab.node(id)
     const links = lab.document.linksOf(id)
     await this.#stop(id)
-    const compute_id = want.compute_id && (this.#prepared.options.computes?.get(want.compute_id) ?? want.compute_id)
-    const to = compute_id || before.compute_id
+    const to = wantedCompute(want, this.#prepared.options) ?? before.compute_id
     await labs.enlist(lab, to, ask)
     for (const link of links) await unwire(lab, link, ask)
     const record: NodeRecord = {
