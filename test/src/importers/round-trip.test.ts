@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { labFileOf } from '../../../src/controller/lab-file.ts'
 import { applyPlan, prepare } from '../../../src/controller/topology.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
@@ -21,6 +21,7 @@ test.each(names)('%s is imported, applied and shown as a lab file again without 
 
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
+  onTestFinished(() => labs.shutdown())
   const ask = compute.client
   const { project_id } = await labs.create({ name: desired.lab }, ask, { file: { by: 'me' } })
   const lab = await labs.lab(project_id)
@@ -35,5 +36,4 @@ test.each(names)('%s is imported, applied and shown as a lab file again without 
   // The files of a CD are not shown; it stays.
   const shown = await labFileOf(lab, ask, 'http://127.0.0.1/schemas/lab-1.json')
   expect(await stepsOf(await readLabFile(shown))).toEqual([])
-  await labs.shutdown()
 })
