@@ -1,3 +1,4 @@
+import { callsAt } from '../support/calls.ts'
 import type { Front } from './near-and-far.ts'
 
 export const adminToken = 'the-admin-token-of-bench'
@@ -7,16 +8,4 @@ export const bindings = {
 }
 
 /** The Worker at that address, asked by who may do everything. */
-export const asAdmin = (url: string): Front => ({
-  async call(method, path, body) {
-    const headers = { authorization: `Bearer ${adminToken}` }
-    const answer = await fetch(url + path, {
-      method,
-      headers,
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-    return text === '' ? undefined : JSON.parse(text)
-  },
-})
+export const asAdmin = (url: string): Front => callsAt(url, adminToken)

@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { performance } from 'node:perf_hooks'
 import { createInterface } from 'node:readline'
 import { tickMs } from '../../runtime/node/system/processor-time.ts'
+import { callsAt } from '../support/calls.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 
 /** The build that is measured: a directory with `patchbay.js` in it. */
@@ -64,12 +65,7 @@ export async function startServiceWith(env: Record<string, string>, ...flags: st
     url,
     data,
     coldStartMs,
-    async call(method, path, body) {
-      const answer = await fetch(url + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
-      const text = await answer.text()
-      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-      return text === '' ? undefined : JSON.parse(text)
-    },
+    ...callsAt(url),
     memoryMb: async () => memoryOf(await processesOf(data)),
     async usage() {
       // Node runs what is ours.

@@ -8,6 +8,7 @@ import { promisify } from 'node:util'
 import { expect, onTestFinished, type TestContext } from 'vitest'
 import { findProgram } from '../../runtime/node/system/find-program.ts'
 import { packContainer } from '../../scripts/packages/container.ts'
+import { callsAt } from '../support/calls.ts'
 import { createLab, openConsole, start } from '../support/lab.ts'
 import { freePort, portArguments } from '../support/ports.ts'
 import { requireDevices, requireThing } from '../support/require.ts'
@@ -65,21 +66,11 @@ testWith(needed)(
     for await (const line of createInterface({ input: child.stdout })) if (line.includes('is ready on')) break
     const url = `http://127.0.0.1:${port}`
     expect((await fetch(`${url}/v2/projects`)).status).toBe(401)
-    const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
-      const headers = { authorization: 'Bearer secret' }
-      const answer = await fetch(url + path, {
-        method,
-        headers,
-        ...(body !== undefined && { body: JSON.stringify(body) }),
-      })
-      const text = await answer.text()
-      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-      return (text === '' ? undefined : JSON.parse(text)) as T
-    }
-    expect(await call('GET', '/v2/compute/capabilities')).toMatchObject({ packet_path: 'fast' })
-    const lab = await createLab({ call })
-    await start({ call }, lab.pc1, lab.pc2)
-    const terminal = await openConsole({ call }, lab.pc1)
+    const service = callsAt(url, 'secret')
+    expect(await service.call('GET', '/v2/compute/capabilities')).toMatchObject({ packet_path: 'fast' })
+    const lab = await createLab(service)
+    await start(service, lab.pc1, lab.pc2)
+    const terminal = await openConsole(service, lab.pc1)
     terminal.type('ping 10.0.0.2 -c 1\r')
     await terminal.expect('icmp_seq=1 ttl=64')
   },

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { beforeAll, expect, onTestFinished, type TestContext, test } from 'vitest'
 import { packNpm } from '../../scripts/packages/npm.ts'
+import { callsAt } from '../support/calls.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 import { createLab, openConsole, start } from '../support/lab.ts'
 import { hangMs } from '../support/limits.ts'
@@ -88,13 +89,10 @@ async function serves(cwd: string, user: User | undefined, command: string, ...a
     url = /is ready on (http:\S+)/.exec(line)?.[1] ?? ''
     if (url !== '') break
   }
-  const call = async <T>(method: string, path: string, body?: unknown): Promise<T> => {
-    const answer = await fetch(url + path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-    return (text === '' ? undefined : JSON.parse(text)) as T
-  }
-  expect(await call('GET', '/v2/compute/version')).toMatchObject({ version: expect.stringMatching(/^\d+\.\d+\.\d+/) })
+  const service = callsAt(url)
+  expect(await service.call('GET', '/v2/compute/version')).toMatchObject({
+    version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+  })
   expect((await fetch(`${url}/docs/rapidoc.js`)).headers.get('content-type')).toContain('text/javascript')
   const html = await (await fetch(`${url}/`)).text()
   const files = html.match(/\/app\/[\w.-]+/g) ?? []
@@ -102,10 +100,10 @@ async function serves(cwd: string, user: User | undefined, command: string, ...a
     expect.arrayContaining(['.css', '.js', '.txt']),
   )
   for (const file of files) expect((await fetch(url + file)).status).toBe(200)
-  expect(await call('GET', '/v2/compute/capabilities')).toMatchObject({ packet_path: 'fast' })
-  const lab = await createLab({ call })
-  await start({ call }, lab.pc1, lab.pc2)
-  const terminal = await openConsole({ call }, lab.pc1)
+  expect(await service.call('GET', '/v2/compute/capabilities')).toMatchObject({ packet_path: 'fast' })
+  const lab = await createLab(service)
+  await start(service, lab.pc1, lab.pc2)
+  const terminal = await openConsole(service, lab.pc1)
   terminal.type('ping 10.0.0.2 -c 1\r')
   await terminal.expect('icmp_seq=1 ttl=64')
   child.kill('SIGTERM')

@@ -5,6 +5,7 @@ import { onTestFinished } from 'vitest'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
+import { succeeded } from './calls.ts'
 
 const adminToken = 'the-admin-token-of-tests'
 export const asAdmin = { authorization: `Bearer ${adminToken}` }
@@ -101,8 +102,6 @@ export class CountingWorker {
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
     const init = { method, headers: asAdmin, ...(body !== undefined && { body: JSON.stringify(body) }) }
     const answer = await fetch(this.url + path, init)
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-    return (text === '' ? undefined : JSON.parse(text)) as T
+    return succeeded(method, path, answer)
   }
 }

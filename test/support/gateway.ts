@@ -11,6 +11,7 @@ import type { Member, PlacementStore } from '../../src/gateway/members.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { responseOf } from '../../src/http/relayed-answer.ts'
+import { succeeded } from './calls.ts'
 import { freshDirectory } from './directory.ts'
 import { MemoryDigests, testHasher } from './memory-digests.ts'
 import { MemoryPlacements } from './memory-placements.ts'
@@ -107,9 +108,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     fetch: request,
     async call<T>(method: string, path: string, body?: unknown) {
       const answer = await request(method, path, body)
-      const text = await answer.text()
-      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-      return (text === '' ? undefined : JSON.parse(text)) as T
+      return succeeded<T>(method, path, answer)
     },
   }
 }

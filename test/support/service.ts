@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { inject, onTestFinished } from 'vitest'
+import { succeeded } from './calls.ts'
 import { endsWithUs } from './ends-with-us.ts'
 import { portRanges } from './ports.ts'
 
@@ -162,9 +163,7 @@ export class TestService {
   /** A request that must succeed; its JSON answer. */
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await this.fetch(path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-    return (text === '' ? undefined : JSON.parse(text)) as T
+    return succeeded(method, path, answer)
   }
 }
 

@@ -4,6 +4,7 @@ import { WebSocket } from 'ws'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { type RunningWorker, runWorker } from '../../scripts/run-worker.ts'
 import type { Compute } from '../../src/model/compute.ts'
+import { succeeded } from './calls.ts'
 import { freshDirectory } from './directory.ts'
 
 export const adminToken = 'the-admin-token-of-tests'
@@ -67,9 +68,7 @@ export class WorkerGateway {
   /** A request that must succeed; its JSON answer. */
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await this.fetch(method, path, body)
-    const text = await answer.text()
-    if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${text}`)
-    return (text === '' ? undefined : JSON.parse(text)) as T
+    return succeeded(method, path, answer)
   }
 
   /** Resolves when the compute is shown as connected. */

@@ -1,5 +1,6 @@
 import { test } from 'vitest'
 import { bearer } from '../../support/auth-app.ts'
+import { succeeded } from '../../support/calls.ts'
 import { TestService } from '../../support/service.ts'
 import { expectTornUploadsChangeNothing, type Gateway } from '../../support/torn-uploads.ts'
 
@@ -19,9 +20,7 @@ async function startGateway(): Promise<Gateway> {
     token,
     fetch: ask,
     async call<T>(method: string, path: string, body?: unknown): Promise<T> {
-      const answer = await ask(method, path, body)
-      if (!answer.ok) throw new Error(`${method} ${path}: ${answer.status} ${await answer.text()}`)
-      return (await answer.json()) as T
+      return succeeded(method, path, await ask(method, path, body))
     },
   }
 }
