@@ -686,14 +686,15 @@ export class Labs {
   }
 
   /**
-   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name.
+   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path keeps the
+   * name of a lab that is being made: there is no such lab yet, so no event tells of it.
    */
   register(id: string, head: ProjectRecord): Promise<void> {
     const before = this.#heads.get(id)
     this.#requireFreeName(id, head.name)
     this.#heads.set(id, head)
     const action =
-      before === undefined
+      before === undefined || before.path === null
         ? 'created'
         : before.is_open === head.is_open
           ? 'updated'
@@ -701,7 +702,7 @@ export class Labs {
             ? 'opened'
             : 'closed'
     const shown = ({ revision: _, ...rest }: ProjectRecord) => JSON.stringify(rest)
-    if (before === undefined || shown(before) !== shown(head))
+    if (head.path !== null && (before === undefined || shown(before) !== shown(head)))
       this.#tell({ action: `project.${action}`, event: this.#headView(head) })
     return this.#store.save(id, new Changes().project(head).entries)
   }
@@ -711,7 +712,7 @@ export class Labs {
     const head = this.#heads.get(id)
     this.#heads.delete(id)
     if (head === undefined) return
-    this.#tell({ action: 'project.deleted', event: this.#headView(head) })
+    if (head.path !== null) this.#tell({ action: 'project.deleted', event: this.#headView(head) })
     await this.#store.remove(id)
   }
 

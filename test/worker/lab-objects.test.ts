@@ -188,14 +188,20 @@ describe('a lab of a Worker', () => {
     await gateway.call('DELETE', '/v2/computes/rebooted')
   })
 
-  it('is told of in the feed of the service', async () => {
+  it('is told of in the feed of the service, as soon as it is there', async () => {
     const feed = await gateway.fetch('GET', '/v2/notifications')
     const name = `told ${crypto.randomUUID().slice(0, 8)}`
-    await gateway.call('POST', projects, { name })
-    await gateway.call('DELETE', `${projects}/${encodeURIComponent(name)}`)
+    const path = `${projects}/${encodeURIComponent(name)}`
+    const made = gateway.call('POST', projects, { name })
     let text = ''
     for await (const piece of feed.body as unknown as AsyncIterable<Uint8Array>) {
+      const before = text
       text += new TextDecoder().decode(piece)
+      if (text.includes('project.created') && !before.includes('project.created')) {
+        expect((await gateway.fetch('GET', path)).status).toBe(200)
+        await made
+        await gateway.call('DELETE', path)
+      }
       if (text.includes('project.deleted')) break
     }
     expect(text).toMatch(/project\.created.*project\.deleted/s)
