@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { firstLab } from '../support/first-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -8,53 +9,11 @@ const browser = requireProgram('chromium')
 const embedded = { 'pc.engine': 'embedded' }
 
 testWith(browser)(
-  'a first lab: nodes, links, a ping, a delay in it, and undo',
+  'a first lab: nodes, links, a ping, a delay in it, its packets, undo, and export',
   async () => {
     const service = await TestService.start(embedded)
     const lab = await LabPage.open(service.url)
-    const { page } = lab
-    await lab.newLab('First lab')
-    await lab.place('PC', { x: 200, y: 320 }, 'PC1')
-    await lab.place('Switch', { x: 380, y: 180 }, 'Switch1')
-    await lab.place('PC', { x: 560, y: 320 }, 'PC2')
-    await lab.draw('PC1', 'Switch1')
-    await lab.draw('PC2', 'Switch1')
-    await page.getByRole('button', { name: 'Start all nodes' }).click()
-    await lab.node('PC1', ', pc, started').waitFor()
-    await lab.node('PC2', ', pc, started').waitFor()
-
-    const two = await lab.openConsole('PC2')
-    await lab.shows('VPCS>')
-    await two.pressSequentially('ip 10.0.0.2/24\r')
-    await lab.shows('10.0.0.2 255.255.255.0')
-    const one = await lab.openConsole('PC1')
-    await lab.shows('VPCS>')
-    await one.pressSequentially('ip 10.0.0.1/24\r')
-    await lab.shows('10.0.0.1 255.255.255.0')
-    await one.pressSequentially('ping 10.0.0.2 -c 1\r')
-    await lab.shows(/icmp_seq=1 ttl=64 time=\d{1,2}\.\d+ ms/)
-
-    await lab.link('PC1', 'Switch1').focus()
-    await page.getByText('Frames pass both ways.').waitFor()
-    await page.getByLabel('Delay', { exact: true }).fill('100')
-    await page.keyboard.press('Enter')
-    await page.locator('.badge', { hasText: '100 ms' }).waitFor()
-    await one.pressSequentially('clear\rping 10.0.0.2 -c 1\r')
-    await lab.shows(/icmp_seq=1 ttl=64 time=2\d\d\.\d+ ms/)
-
-    await page.getByRole('button', { name: 'Packets' }).click()
-    const packets = page.getByRole('region', { name: 'Packets of PC1 – Switch1' })
-    await packets.getByText('No frames yet').waitFor()
-    await page.getByRole('button', { name: 'PC1', exact: true }).first().click()
-    await one.pressSequentially('ping 10.0.0.2 -c 1\r')
-    await page.getByRole('button', { name: 'PC1 – Switch1', exact: true }).click()
-    await packets.getByLabel('Filter').fill('icmp reply')
-    await packets.getByRole('option').first().click()
-    await packets.getByText('Internet Protocol Version 4', { exact: false }).first().waitFor()
-
-    await lab.node('PC1').focus()
-    await page.keyboard.press('Control+z')
-    await page.locator('.badge').waitFor({ state: 'detached' })
+    await firstLab(lab)
     expect(lab.faults).toEqual([])
   },
   120_000,

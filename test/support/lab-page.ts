@@ -3,6 +3,9 @@ import { expect } from 'vitest'
 import { startChromium } from './chromium.ts'
 import { hangMs } from './limits.ts'
 
+/** What Chromium writes of an answer that a user is told of: sign in, or do something else before. */
+const refusal = /the server responded with a status of (401|409)/
+
 /** The page of the labs in a browser, as a person uses it. */
 export class LabPage {
   readonly page: Page
@@ -24,7 +27,8 @@ export class LabPage {
     })
     page.on('pageerror', (error) => lab.faults.push(String(error)))
     page.on('console', (message) => {
-      if (message.type() === 'error') lab.faults.push(message.text())
+      if (message.type() === 'error' && !refusal.test(message.text()))
+        lab.faults.push(`${message.text()} ${message.location().url}`)
     })
     await page.goto(url + path)
     return lab
@@ -38,6 +42,13 @@ export class LabPage {
   /** A link on the map. One that is level has no height, so that it counts as hidden. */
   link(from: string, to: string): Locator {
     return this.page.getByRole('button', { name: new RegExp(`^Link (${from} .* to ${to}|${to} .* to ${from}) `) })
+  }
+
+  /** Signs in by a token. */
+  async signIn(token: string): Promise<void> {
+    await this.page.getByLabel('Token', { exact: true }).last().fill(token)
+    await this.page.getByRole('button', { name: 'Sign in' }).click()
+    await this.page.getByRole('heading', { name: 'Labs' }).waitFor()
   }
 
   async newLab(name: string): Promise<void> {
@@ -66,6 +77,32 @@ export class LabPage {
     await mouse.move(b.x + b.width / 2, b.y + b.height / 2, { steps: 3 })
     await mouse.up()
     await this.link(from, to).waitFor({ state: 'attached' })
+  }
+
+  /** Clicks a link with the mouse, in the middle between its nodes. */
+  async clickLink(from: string, to: string): Promise<void> {
+    const [a, b] = [await this.#box(from), await this.#box(to)]
+    await this.page.mouse.click(
+      (a.x + a.width / 2 + b.x + b.width / 2) / 2,
+      (a.y + a.height / 2 + b.y + b.height / 2) / 2,
+    )
+  }
+
+  /** Pulls a slider of the impairment from its left end with the mouse, until it shows a value such as `100 ms`. */
+  async pull(knob: string, wanted: string): Promise<void> {
+    const slider = this.page.getByRole('slider', { name: `${knob}, slider` })
+    const box = await slider.boundingBox()
+    if (box === null) throw new Error(`${knob} has no slider`)
+    const { mouse } = this.page
+    const y = box.y + box.height / 2
+    await mouse.move(box.x + 6, y)
+    await mouse.down()
+    for (let x = 7; x < box.width; x += 0.5) {
+      await mouse.move(box.x + x, y)
+      await this.page.evaluate('new Promise(requestAnimationFrame)')
+      if ((await slider.getAttribute('aria-valuetext')) === wanted) break
+    }
+    await mouse.up()
   }
 
   /** Opens the console of a node by a double click. */

@@ -85,6 +85,12 @@ export class LabList {
     saveFile(`${name}.gns3project`, await new Response(stream).blob())
   }
 
+  /** The same of a lab that runs. */
+  async stopAndExport(lab: LabProject): Promise<void> {
+    await this.#client.call('POST /v2/projects/{project_id}/nodes/stop', { params: { project_id: lab.project_id } })
+    await this.export(lab)
+  }
+
   #put(lab: LabProject): void {
     this.labs.put(lab.project_id, lab)
   }

@@ -1,6 +1,6 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
-import type { LabProject } from '../../../src/client/patchbay.ts'
+import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
@@ -13,7 +13,9 @@ import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
 import { LabList } from './lab-list.ts'
 
-type Open = { readonly kind: 'new' } | { readonly kind: 'rename' | 'delete' | 'duplicate'; readonly lab: LabProject }
+type Open =
+  | { readonly kind: 'new' }
+  | { readonly kind: 'rename' | 'delete' | 'duplicate' | 'export'; readonly lab: LabProject }
 
 /** All labs. */
 export function LabsScreen() {
@@ -47,6 +49,15 @@ export function LabsScreen() {
   )
   const close = () => {
     dialog.value = undefined
+  }
+  const exportLab = async (lab: LabProject) => {
+    try {
+      await list.export(lab)
+    } catch (error) {
+      // A disk that is in use has no contents to keep.
+      if (error instanceof PatchbayError && error.word === 'node-running') dialog.value = { kind: 'export', lab }
+      else notifyError(error)
+    }
   }
   const importFile = async (given: File | undefined) => {
     if (given === undefined) return
@@ -121,11 +132,7 @@ export function LabsScreen() {
                       }}
                     />
                   ))}
-                  <IconButton
-                    icon="download"
-                    title={`Export ${lab.name}`}
-                    onClick={() => void list.export(lab).catch(notifyError)}
-                  />
+                  <IconButton icon="download" title={`Export ${lab.name}`} onClick={() => void exportLab(lab)} />
                 </div>
               )}
             </li>
@@ -159,23 +166,27 @@ function LabDialog({ open, list, onClose }: { open: Open; list: LabList; onClose
     if (open.kind === 'new') location.hash = labPath((await list.create(wanted)).name)
     else if (open.kind === 'rename') await list.rename(open.lab, wanted)
     else if (open.kind === 'duplicate') await list.duplicate(open.lab, wanted)
+    else if (open.kind === 'export') await list.stopAndExport(open.lab)
     else await list.remove(open.lab)
   }
   const words = {
     new: ['New lab', 'Create'],
     rename: ['Rename the lab', 'Rename'],
     duplicate: ['Duplicate the lab', 'Duplicate'],
+    export: ['Stop the lab?', 'Stop and export'],
     delete: ['Delete the lab?', 'Delete'],
   } as const
   const [title, verb] = words[open.kind]
   return (
     <ActionDialog title={title} verb={verb} isDanger={open.kind === 'delete'} onSend={send} onClose={onClose}>
-      {open.kind === 'delete' ? (
+      {open.kind === 'delete' || open.kind === 'export' ? (
         <p>
           <bdi>
             <b>{open.lab.name}</b>
           </bdi>{' '}
-          is deleted with its nodes and files. This cannot be undone.
+          {open.kind === 'delete'
+            ? 'is deleted with its nodes and files. This cannot be undone.'
+            : 'runs. An export has the files of stopped nodes: all nodes are stopped first.'}
         </p>
       ) : (
         <TextField id="lab-name" title="Name" value={name} />
