@@ -1,5 +1,4 @@
 import { signal } from '@preact/signals'
-import { v4 } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
 import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
@@ -67,16 +66,6 @@ export class LabList {
   /** Closes a lab: its nodes are stopped. */
   async shut({ project_id }: LabProject): Promise<void> {
     await this.#client.call('POST /v2/projects/{project_id}/close', { params: { project_id } })
-  }
-
-  /** Makes a closed lab of an archive. */
-  async import(file: File): Promise<LabProject> {
-    const name = file.name.replace(/\.\w+$/, '')
-    return this.#client.call('POST /v2/projects/{project_id}/import', {
-      params: { project_id: v4() },
-      query: { name },
-      body: file,
-    })
   }
 
   /** Saves the archive of a lab as a file. */

@@ -2,8 +2,10 @@ import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
+import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { ServiceHeader } from '../parts/service-header.tsx'
 import { TextField } from '../parts/text-field.tsx'
@@ -16,6 +18,9 @@ import { LabList } from './lab-list.ts'
 type Open =
   | { readonly kind: 'new' }
   | { readonly kind: 'rename' | 'delete' | 'duplicate' | 'export'; readonly lab: LabProject }
+
+const importHint =
+  'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
 /** All labs. */
 export function LabsScreen() {
@@ -59,15 +64,17 @@ export function LabsScreen() {
       else notifyError(error)
     }
   }
-  const importFile = async (given: File | undefined) => {
-    if (given === undefined) return
-    const lab = await list.import(given).catch(notifyError)
-    if (lab !== undefined) location.hash = labPath(lab.name)
+  const given = useSignal<readonly File[]>([])
+  const take = (files: readonly File[]) => {
+    // A second drop while files are imported would forget those.
+    if (given.value.length === 0) given.value = files
   }
+  const { isOver, handlers } = useFileDrop(take)
   return (
     <div class="labs">
       <ServiceHeader />
-      <main>
+      {/* The button below does the same as a drop. */}
+      <main class={isOver.value ? 'is-over' : undefined} {...handlers}>
         <div class="labs-head">
           <h2>Labs</h2>
           {total > 5 && <SearchField label="Search labs" words={words} />}
@@ -78,13 +85,13 @@ export function LabsScreen() {
                 ref={file}
                 type="file"
                 hidden
-                accept=".gns3project,.zip"
+                multiple
                 onChange={(event) => {
-                  void importFile(event.currentTarget.files?.[0])
+                  take([...(event.currentTarget.files ?? [])])
                   event.currentTarget.value = ''
                 }}
               />
-              <button type="button" onClick={() => file.current?.click()}>
+              <button type="button" title={importHint} onClick={() => file.current?.click()}>
                 Import …
               </button>
               {newLab}
@@ -95,6 +102,7 @@ export function LabsScreen() {
           <div class="empty">
             <h3>No labs yet</h3>
             <p>A lab is a set of nodes – simulated PCs, switches, routers, machines – and the links between them.</p>
+            {mayEdit() && <p>{importHint}</p>}
             {mayEdit() && newLab}
           </div>
         )}
@@ -139,6 +147,17 @@ export function LabsScreen() {
           ))}
         </ul>
       </main>
+      {given.value.length > 0 && (
+        <Loaded
+          load={() => import('../importing/import-dialog.tsx').then((it) => it.ImportDialog)}
+          props={{
+            files: given.value,
+            onClose: () => {
+              given.value = []
+            },
+          }}
+        />
+      )}
       {dialog.value !== undefined && <LabDialog open={dialog.value} list={list} onClose={close} />}
     </div>
   )

@@ -3,9 +3,11 @@ import { useEffect } from 'preact/hooks'
 import type { CallName, Image, LabKind } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Fault } from '../parts/fault.tsx'
+import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { ResourceTable } from '../parts/resource-table.tsx'
+import { sizeText } from '../parts/size-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { mayEdit } from '../state/session.ts'
@@ -45,7 +47,6 @@ export function ImagesScreen() {
 function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
   const images = useSignal<readonly Image[] | undefined>(undefined)
   const gone = useSignal<Image | undefined>(undefined)
-  const isOver = useSignal(false)
   const read = () =>
     client
       .call(`GET /v2/compute/${kind}/images`)
@@ -64,6 +65,7 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
       void run(upload)
     }
   }
+  const { isOver, handlers } = useFileDrop(take)
   const run = async (upload: Upload) => {
     await upload.run()
     await read()
@@ -75,23 +77,8 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
   }
   const own = uploads.value.filter((it) => it.kind === kind)
   return (
-    // biome-ignore lint/a11y/noStaticElementInteractions: files are dropped here; the button below does the same
-    <section
-      class={isOver.value ? 'images is-over' : 'images'}
-      onDragOver={(event) => {
-        if (!mayEdit() || event.dataTransfer?.types.includes('Files') !== true) return
-        event.preventDefault()
-        isOver.value = true
-      }}
-      onDragLeave={() => {
-        isOver.value = false
-      }}
-      onDrop={(event) => {
-        event.preventDefault()
-        isOver.value = false
-        take(event.dataTransfer?.files)
-      }}
-    >
+    // Files are dropped here; the button below does the same.
+    <section class={isOver.value ? 'images is-over' : 'images'} {...handlers}>
       <div class="row">
         <h3>
           {kind} <small>{noun}</small>
@@ -197,12 +184,4 @@ function UploadView({ upload, onAgain }: { upload: Upload; onAgain: () => void }
       {state === 'failed' && <Fault text={upload.reason.value} />}
     </div>
   )
-}
-
-/** A size in a unit that people read. */
-function sizeText(bytes: number): string {
-  const units = ['bytes', 'KB', 'MB', 'GB', 'TB']
-  const power = Math.min(units.length - 1, Math.floor(Math.log10(Math.max(1, bytes)) / 3))
-  const value = bytes / 1000 ** power
-  return `${power === 0 ? value : value.toPrecision(3)} ${units[power]}`
 }

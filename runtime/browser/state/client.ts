@@ -3,11 +3,13 @@ import { notifyError } from './notices.ts'
 import { session } from './session.ts'
 
 /** A request of the page; where it is refused, the page asks who the user is. */
-export async function send(url: string, init: RequestInit): Promise<Response> {
-  const response = await fetch(url, init)
+export async function send(url: string, init: RequestInit, ask: typeof fetchOf = fetchOf): Promise<Response> {
+  const response = await ask(url, init)
   if (response.status === 401 && !url.endsWith('/v2/session')) session.value = null
   return response
 }
+
+const fetchOf = (url: string, init: RequestInit): Promise<Response> => fetch(url, init)
 
 /** The service of this page. The cookie of a session goes along by itself. */
 export const client = new Patchbay({ server: location.origin, fetch: send })

@@ -1,0 +1,159 @@
+import { type ReadonlySignal, signal } from '@preact/signals'
+import { v4 } from 'uuid'
+import { pause } from '../../../src/async/pause.ts'
+import { type ApplianceImport, type LabImport, Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
+import { client, send } from '../state/client.ts'
+import { messageOf } from '../state/notices.ts'
+import { fetchWithProgress } from './fetch-with-progress.ts'
+import { freeName, type GivenFile, isArchive, pathsIn, textOf } from './given-files.ts'
+
+/** Time between two reads of a job, ms. */
+const jobMs = 300
+/** Timeout of an upload, ms: a day. */
+const uploadMs = 86_400_000
+
+/** How far an import is. */
+export type ImportState =
+  | { readonly step: 'waiting' | 'reading' | 'cancelled' }
+  /** An archive is on its way: bytes. */
+  | { readonly step: 'sending'; readonly sent: number }
+  /** The service makes nodes and links. */
+  | { readonly step: 'making'; readonly done: number; readonly total: number }
+  | { readonly step: 'done'; readonly made: 'lab' | 'template'; readonly name: string }
+  | { readonly step: 'failed'; readonly reason: string }
+
+/** What of a file was not taken over, or otherwise. */
+export type LeftOut = LabImport['left_out'][number]
+
+/** An image that nodes need. */
+export interface NeededImage {
+  readonly image: string
+  /** Where it is from, which nodes need it, and whether it is there. */
+  readonly about: string
+}
+
+/** A file that becomes a lab, or a template. The service reads it. */
+export class FileImport {
+  readonly file: File
+  readonly #state = signal<ImportState>({ step: 'waiting' })
+  readonly state: ReadonlySignal<ImportState> = this.#state
+  /** Known when the file was read. */
+  readonly leftOut = signal<readonly LeftOut[]>([])
+  readonly images = signal<readonly NeededImage[]>([])
+  /** The lab file that a lab of another program became. */
+  readonly labFile = signal<string | undefined>(undefined)
+  readonly #given: GivenFile<File>
+  readonly #over = new AbortController()
+
+  constructor(given: GivenFile<File>) {
+    this.file = given.file
+    this.#given = given
+  }
+
+  get isRunning(): boolean {
+    return ['waiting', 'reading', 'sending', 'making'].includes(this.#state.value.step)
+  }
+
+  /** Ends an import that has not ended. What the service has begun to make, it makes. */
+  cancel(): void {
+    this.#over.abort()
+  }
+
+  /** Never rejects: `state` has the reason of a failure. */
+  async run(): Promise<void> {
+    const { signal: over } = this.#over
+    try {
+      over.throwIfAborted()
+      this.#state.value = { step: 'reading' }
+      if (await isArchive(this.file)) await this.#sendArchive(over)
+      else await this.#read(await textOf(this.file), over)
+    } catch (error) {
+      this.#state.value = over.aborted ? { step: 'cancelled' } : { step: 'failed', reason: messageOf(error) }
+    }
+  }
+
+  async #sendArchive(over: AbortSignal): Promise<void> {
+    const onSent = (sent: number) => {
+      this.#state.value = { step: 'sending', sent }
+    }
+    onSent(0)
+    const sender = new Patchbay({
+      server: client.server,
+      fetch: (url, init) => send(url, init, fetchWithProgress(onSent)),
+    })
+    const { name } = await sender.call('POST /v2/projects/{project_id}/import', {
+      ...{ params: { project_id: v4() }, query: { name: this.file.name.replace(/\.\w+$/, '') } },
+      ...{ body: this.file, signal: over, timeoutMs: uploadMs },
+    })
+    this.#state.value = { step: 'done', made: 'lab', name }
+  }
+
+  async #read(text: string, over: AbortSignal): Promise<void> {
+    const annotations = await this.#given.annotations?.text()
+    try {
+      const body = { text, ...(annotations !== undefined && { annotations }) }
+      const read = await client.call('POST /v2/imports', { body, signal: over })
+      this.leftOut.value = read.left_out
+      this.images.value = read.images.map(({ image, kind, nodes }) => ({
+        image,
+        about: `${kind}: ${nodes.join(', ')}`,
+      }))
+      this.labFile.value = read.text
+    } catch (error) {
+      const word = error instanceof PatchbayError ? error.word : ''
+      if (word === 'is-appliance') return this.#makeTemplate(text, over)
+      if (word !== 'is-lab-file') throw error
+    }
+    await this.#makeLab(this.labFile.value ?? text, over)
+  }
+
+  async #makeTemplate(text: string, over: AbortSignal): Promise<void> {
+    const { template, images, left_out } = await client.call('POST /v2/templates/import', {
+      body: { text },
+      signal: over,
+    })
+    this.leftOut.value = left_out
+    this.images.value = images.filter((it) => it.is_missing).map(neededOf)
+    this.#state.value = { step: 'done', made: 'template', name: template.name }
+  }
+
+  async #makeLab(document: string, over: AbortSignal): Promise<void> {
+    const files: Record<string, string> = {}
+    for (const file of this.#given.beside) {
+      const paths = pathsIn(document, file.name)
+      const text = paths.length === 0 ? '' : await textOf(file)
+      for (const path of paths) files[path] = text
+    }
+    const params = { project_id: v4() }
+    const put = (query: { name?: string; dry_run?: 'true' }) =>
+      client.call('PUT /v2/projects/{project_id}/topology', { params, query, body: { document, files }, signal: over })
+    const { lab } = await put({ dry_run: 'true' })
+    const taken = await client.call('GET /v2/projects', { signal: over })
+    const name = freeName(
+      lab,
+      taken.map((it) => it.name),
+    )
+    const { job_id } = await put({ name })
+    if (job_id !== undefined) await this.#follow(job_id, over)
+    this.#state.value = { step: 'done', made: 'lab', name }
+  }
+
+  async #follow(job_id: string, over: AbortSignal): Promise<void> {
+    for (;;) {
+      const { status, done, total, reason } = await client.call('GET /v2/jobs/{job_id}', {
+        params: { job_id },
+        signal: over,
+      })
+      if (status === 'done') return
+      if (status !== 'running') throw new Error(reason ?? `The job was ${status}.`)
+      this.#state.value = { step: 'making', done, total }
+      await pause(jobMs, over)
+      over.throwIfAborted()
+    }
+  }
+}
+
+const neededOf = ({ image, md5, from }: ApplianceImport['images'][number]): NeededImage => ({
+  image,
+  about: ['missing', ...(md5 === null ? [] : [`MD5 ${md5}`]), ...(from === null ? [] : [from])].join(', '),
+})

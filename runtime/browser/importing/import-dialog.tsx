@@ -1,0 +1,154 @@
+import { useEffect, useMemo } from 'preact/hooks'
+import { Dialog } from '../parts/dialog.tsx'
+import { saveFile } from '../parts/downloads.ts'
+import { Fault } from '../parts/fault.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { sizeText } from '../parts/size-text.ts'
+import { labPath } from '../state/route.ts'
+import { FileImport, type ImportState } from './file-import.ts'
+import { givenFiles } from './given-files.ts'
+
+interface ImportProps {
+  readonly files: readonly File[]
+  readonly onClose: () => void
+}
+
+/** Makes labs and templates of files, one after the other, and says what was not taken over. */
+export function ImportDialog({ files, onClose }: ImportProps) {
+  const imports = useMemo(() => givenFiles(files).map((it) => new FileImport(it)), [files])
+  const isRunning = imports.some((it) => it.isRunning)
+  const cancel = () => {
+    for (const it of imports) it.cancel()
+  }
+  useEffect(() => {
+    void runAll(imports)
+    return cancel
+  }, [imports])
+  return (
+    // A press beside the dialog must not end an upload.
+    <Dialog title="Import" isWide onClose={() => isRunning || onClose()}>
+      <ul class="imports">
+        {imports.map((it) => (
+          <ImportView key={it.file.name} given={it} />
+        ))}
+      </ul>
+      <div class="row form-actions">
+        {isRunning ? (
+          <button type="button" autofocus onClick={cancel}>
+            Cancel
+          </button>
+        ) : (
+          <button type="button" class="is-main" autofocus onClick={onClose}>
+            Close
+          </button>
+        )}
+      </div>
+    </Dialog>
+  )
+}
+
+/** Opens the lab, where one file became one without a remark. */
+async function runAll(imports: readonly FileImport[]): Promise<void> {
+  for (const it of imports) await it.run()
+  const [only, ...others] = imports
+  if (only === undefined || others.length > 0 || only.leftOut.value.length > 0) return
+  const { value: state } = only.state
+  if (state.step === 'done' && state.made === 'lab') location.hash = labPath(state.name)
+}
+
+function ImportView({ given }: { given: FileImport }) {
+  const { file, leftOut, images, labFile } = given
+  const { value: state } = given.state
+  const { value: text } = labFile
+  return (
+    <li class="import">
+      <div class="row">
+        <b>
+          <bdi>{file.name}</bdi>
+        </b>
+        <span class="muted">{sizeText(file.size)}</span>
+        <span class="spacer" />
+        <span role="status">{stateText(state, file.size)}</span>
+      </div>
+      {state.step === 'sending' && (
+        <progress value={state.sent} max={Math.max(1, file.size)} aria-label={`Upload of ${file.name}`} />
+      )}
+      {state.step === 'making' && (
+        <progress value={state.done} max={Math.max(1, state.total)} aria-label={`Steps of ${file.name}`} />
+      )}
+      <Fault text={state.step === 'failed' ? state.reason : ''} />
+      {state.step === 'done' && (
+        <p>
+          {state.made === 'lab' ? 'Lab ' : 'Template '}
+          {state.made === 'lab' ? (
+            <a href={labPath(state.name)} dir="auto">
+              {state.name}
+            </a>
+          ) : (
+            <b dir="auto">{state.name}</b>
+          )}
+          {state.made === 'template' && '; it is in the palette of every lab.'}
+        </p>
+      )}
+      {images.value.length > 0 && (
+        <details open={state.step === 'failed' || (state.step === 'done' && state.made === 'template')}>
+          <summary>
+            {images.value.length === 1 ? 'An image that it needs' : `${images.value.length} images that it needs`}
+          </summary>
+          <ul class="remarks">
+            {images.value.map(({ image, about }) => (
+              <li key={`${image} ${about}`}>
+                <b dir="auto">{image}</b> <span dir="auto">{about}</span>
+              </li>
+            ))}
+          </ul>
+          <p>
+            What is missing is uploaded at <a href="#/images">Images</a>.
+          </p>
+        </details>
+      )}
+      {leftOut.value.length > 0 && (
+        <details open>
+          <summary>Not as it was ({leftOut.value.length})</summary>
+          <ul class="remarks">
+            {leftOut.value.map(({ path, line, column, message }) => (
+              <li key={`${line}:${column} ${path} ${message}`}>
+                <small>
+                  line {line}:{column}
+                </small>{' '}
+                <code dir="auto">{path}</code> <span dir="auto">{message}</span>
+              </li>
+            ))}
+          </ul>
+        </details>
+      )}
+      {text !== undefined && (
+        <button
+          type="button"
+          onClick={() => saveFile(`${file.name.replace(/(\.clab)?\.\w+$/, '')}.lab.yaml`, new Blob([text]))}
+        >
+          <Icon name="download" /> Lab file
+        </button>
+      )}
+    </li>
+  )
+}
+
+function stateText(state: ImportState, size: number): string {
+  switch (state.step) {
+    case 'waiting':
+      return 'waits'
+    case 'reading':
+      return 'is read …'
+    case 'sending':
+      return state.sent < size ? `${sizeText(state.sent)} of ${sizeText(size)}` : 'sent; the service reads it …'
+    case 'making':
+      return `step ${state.done} of ${state.total}`
+    case 'done':
+      return 'imported'
+    case 'failed':
+      return 'refused'
+    case 'cancelled':
+      return 'cancelled'
+  }
+}

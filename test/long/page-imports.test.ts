@@ -1,0 +1,95 @@
+import { expect } from 'vitest'
+import { accessibilityFaults } from '../support/accessibility.ts'
+import { LabPage } from '../support/lab-page.ts'
+import { requireProgram } from '../support/require.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+const browser = requireProgram('chromium')
+
+const containerlab = `name: two
+topology:
+  nodes:
+    h1: { kind: linux, binds: [a:b], exec: [ip addr add 10.0.0.1/24 dev eth1] }
+    h2: { kind: linux }
+  links:
+    - endpoints: [h1:eth1, h2:eth1]
+`
+const labFile = `lab: pair
+nodes:
+  A: { kind: pc, config: configs/a.vpc }
+  B: { kind: pc }
+links:
+  - [ A, B ]
+`
+const appliance = JSON.stringify({
+  appliance_id: '00000000-0000-4000-8000-000000000000',
+  name: 'Firewall of a vendor',
+  category: 'firewall',
+  qemu: { ram: 1024, adapters: 4, arch: 'x86_64' },
+  images: [{ filename: 'fw.qcow2', version: '2', md5sum: 'ab'.repeat(16), filesize: 1000 }],
+  versions: [{ name: '2', images: { hda_disk_image: 'fw.qcow2' } }],
+})
+const file = (name: string, content: string | Buffer) => ({
+  name,
+  mimeType: 'application/octet-stream',
+  buffer: Buffer.from(content),
+})
+
+testWith(browser)(
+  'labs of several programs are imported by a drop and by a button, and what is not taken over is listed',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const lab = await LabPage.open(service.url)
+    const { page } = lab
+    await page.getByText('No labs yet').waitFor()
+
+    // One file without a remark: the page goes to the lab.
+    const files = [file('pair.lab.yaml', labFile), file('a.vpc', 'ip 10.0.0.1/24\n')]
+    const transfer = await page.evaluateHandle(
+      (given) => {
+        const all = new DataTransfer()
+        for (const { name, text } of given) all.items.add(new File([text], name))
+        return all
+      },
+      files.map(({ name, buffer }) => ({ name, text: buffer.toString() })),
+    )
+    await page.dispatchEvent('main', 'drop', { dataTransfer: transfer })
+    await lab.node('A').waitFor()
+    await lab.link('A', 'B').waitFor({ state: 'attached' })
+
+    await page.getByRole('link', { name: 'All labs' }).click()
+    const exported = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Export pair' }).click()
+    const archive = await (await exported).createReadStream()
+    const bytes = Buffer.concat(await archive.toArray())
+    await page
+      .locator('input[type=file]')
+      .setInputFiles([
+        file('two.clab.yml', containerlab),
+        file('pair again.gns3project', bytes),
+        file('firewall.gns3a', appliance),
+        file('pair.lab.yaml', labFile.replace('configs/a.vpc', '{ text: "" }')),
+        file('broken.yaml', 'nodes: [\n'),
+        file('noise.zip', Buffer.from('PK\u0003\u0004 and nothing else')),
+        file('<img src=x onerror=alert(1)>.json', '{"topology": "<script>alert(2)</script>"}'),
+      ])
+    const dialog = page.getByRole('dialog', { name: 'Import' })
+    await dialog.getByRole('button', { name: 'Close' }).waitFor()
+    const entry = (name: string) => dialog.locator('.import', { hasText: name })
+    await entry('two.clab.yml').getByText('is not taken over: a node has no files of the host').waitFor()
+    await entry('two.clab.yml').getByText('topology.nodes.h1.binds').waitFor()
+    await entry('pair again').getByRole('link', { name: 'pair again' }).waitFor()
+    await entry('firewall.gns3a').getByText('Firewall of a vendor').waitFor()
+    await entry('firewall.gns3a').getByText('fw.qcow2').waitFor()
+    await entry('pair.lab.yaml').getByRole('link', { name: 'pair-2' }).waitFor()
+    for (const name of ['broken.yaml', 'noise.zip', '<img src=x']) await entry(name).getByRole('alert').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await page.keyboard.press('Escape')
+    await page.getByRole('link', { name: 'two', exact: true }).click()
+    await lab.link('h1', 'h2').waitFor({ state: 'attached' })
+    // The browser itself tells answers with 4xx.
+    expect(lab.faults.filter((it) => !/status of 4\d\d/.test(it))).toEqual([])
+  },
+  120_000,
+)
