@@ -72,7 +72,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   const gesture = gestures.current
   const isEmpty = isRead && store.nodes.ids.value.length === 0
   return (
-    <div class={`canvas${isOver.value ? ' is-over' : ''}${lab.drawing.value === undefined ? '' : ' is-drawing'}`}>
+    <div class={`canvas${isOver.value ? ' is-over' : ''}${lab.newLink.value === undefined ? '' : ' is-linking'}`}>
       <svg
         ref={element}
         role="application"
@@ -157,10 +157,10 @@ const handlePlaces: readonly Point[] = [
 ]
 
 /** The dots at the edges of a node from which links are drawn. */
-function Handles({ window: { editor, drawing }, hovered }: { window: LabWindow; hovered: string | undefined }) {
+function Handles({ window: { editor, newLink }, hovered }: { window: LabWindow; hovered: string | undefined }) {
   const [selected, ...others] = editor.selectedNodes
   const id = hovered ?? (others.length === 0 ? selected?.node_id : undefined)
-  if (!mayEdit() || drawing.value !== undefined || id === undefined || !editor.store.nodes.has(id)) return null
+  if (!mayEdit() || newLink.value !== undefined || id === undefined || !editor.store.nodes.has(id)) return null
   const { x, y } = editor.placeOf(id).value
   return (
     <g class="handles" transform={`translate(${x} ${y})`} data-node={id}>
@@ -172,8 +172,8 @@ function Handles({ window: { editor, drawing }, hovered }: { window: LabWindow; 
 }
 
 /** The link that is being drawn. */
-function NewLink({ window: { editor, drawing }, pointer }: { window: LabWindow; pointer: Point | undefined }) {
-  const from = drawing.value?.from
+function NewLink({ window: { editor, newLink }, pointer }: { window: LabWindow; pointer: Point | undefined }) {
+  const from = newLink.value?.from
   if (from === undefined || pointer === undefined) return null
   return <path class="new-link" d={pathOf({ from: centreOf(editor.placeOf(from).value), to: pointer })} />
 }

@@ -42,7 +42,7 @@ export class Gestures {
   }
 
   down(event: PointerEvent, at: Point): void {
-    const { editor, view, drawing } = this.#window
+    const { editor, view, newLink } = this.#window
     const { node, link, handle } = targetOf(event)
     const svg = event.currentTarget as Element
     this.#isPressed = true
@@ -52,9 +52,9 @@ export class Gestures {
     if (isPan || handle !== undefined || (node === undefined && link === undefined))
       svg.setPointerCapture(event.pointerId)
     if (isPan) this.#gesture = { kind: 'pan', last: at }
-    else if (drawing.value !== undefined) {
+    else if (newLink.value !== undefined) {
       // A link that the keyboard or a menu began ends at the node that is clicked.
-      if (node === undefined) drawing.value = undefined
+      if (node === undefined) newLink.value = undefined
       else this.#connect(node)
     } else if (handle !== undefined) {
       this.#window.connectFrom(handle)
@@ -78,9 +78,9 @@ export class Gestures {
   }
 
   move(event: PointerEvent, at: Point): void {
-    const { editor, view, drawing } = this.#window
+    const { editor, view, newLink } = this.#window
     const gesture = this.#gesture
-    if (drawing.value !== undefined) this.pointer.value = onMap(view.value, at)
+    if (newLink.value !== undefined) this.pointer.value = onMap(view.value, at)
     if (event.pointerType === 'mouse' && gesture === undefined) this.hovered.value = targetOf(event).node
     if (gesture === undefined) return
     // It was released outside of the map.
@@ -134,7 +134,7 @@ export class Gestures {
       const isClick = Math.hypot(at.x - gesture.start.x, at.y - gesture.start.y) < clickDistance
       // After a click on a dot the link goes on to the next click.
       if (isClick) return
-      if (node === undefined) this.#window.drawing.value = undefined
+      if (node === undefined) this.#window.newLink.value = undefined
       else this.#connect(node)
     } else if (gesture?.kind === 'move') {
       if (gesture.isMoving) void editor.drop()
@@ -168,10 +168,10 @@ export class Gestures {
   focus(event: FocusEvent): void {
     if (this.#isPressed) return
     const { node, link } = targetOf(event)
-    const { editor, drawing } = this.#window
+    const { editor, newLink } = this.#window
     const id = node ?? link
     if (id === undefined) return
-    if (drawing.value === undefined) editor.select([id])
+    if (newLink.value === undefined) editor.select([id])
     else if (node !== undefined) this.pointer.value = centreOf(editor.placeOf(node).value)
   }
 

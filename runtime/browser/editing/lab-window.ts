@@ -17,7 +17,7 @@ import { endsFor, type Port } from '../map/ports.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
 
 /** A link that is being drawn: from a node, and maybe from one of its ports. */
-export interface Drawing {
+export interface NewLink {
   readonly from: string
   readonly port?: Port
 }
@@ -57,7 +57,7 @@ export class LabWindow {
   readonly isList = signal(false)
   /** The dialog that is open. */
   readonly dialog = signal<'bar' | 'keys' | 'links' | undefined>(undefined)
-  readonly drawing = signal<Drawing | undefined>(undefined)
+  readonly newLink = signal<NewLink | undefined>(undefined)
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)
 
@@ -67,14 +67,14 @@ export class LabWindow {
   }
 
   connectFrom(from: string | undefined, port?: Port): void {
-    if (from !== undefined) this.drawing.value = { from, ...(port !== undefined && { port }) }
+    if (from !== undefined) this.newLink.value = { from, ...(port !== undefined && { port }) }
   }
 
   /** Ends the link that is being drawn at a node, by the first free ports of both. */
   connectTo(to: string): void {
     const { nodes, links } = this.editor.store
-    const { from = '', port } = this.drawing.value ?? {}
-    this.drawing.value = undefined
+    const { from = '', port } = this.newLink.value ?? {}
+    this.newLink.value = undefined
     const [a, b] = [nodes.get(from), nodes.get(to)]
     if (a === undefined || b === undefined || a === b) return
     const found = endsFor(a, b, links.values(), port)
@@ -96,7 +96,7 @@ export class LabWindow {
 
   escape(): void {
     if (this.dialog.value !== undefined) this.dialog.value = undefined
-    else if (this.drawing.value !== undefined) this.drawing.value = undefined
+    else if (this.newLink.value !== undefined) this.newLink.value = undefined
     else this.editor.select([])
   }
 

@@ -71,9 +71,9 @@ export function LabScreen({ name }: { name: string }) {
               {mayEdit() && <Tool id="arrange" icon="arrange" window={lab} />}
             </div>
           )}
-          {lab.drawing.value !== undefined && (
-            <p class="drawing-hint" role="status">
-              Link from {store.nodes.get(lab.drawing.value.from)?.name}: click the other node, or press Tab and Enter.
+          {lab.newLink.value !== undefined && (
+            <p class="link-hint" role="status">
+              Link from {store.nodes.get(lab.newLink.value.from)?.name}: click the other node, or press Tab and Enter.
               Escape cancels.
             </p>
           )}
@@ -123,7 +123,7 @@ function press(event: KeyboardEvent, lab: LabWindow): void {
   const target = event.target instanceof Element ? event.target : undefined
   if (target?.closest('input, textarea, select, .console, .packets') != null) return
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node
-  if (event.key === 'Enter' && lab.drawing.value !== undefined && node !== undefined) {
+  if (event.key === 'Enter' && lab.newLink.value !== undefined && node !== undefined) {
     event.preventDefault()
     return lab.connectTo(node)
   }
