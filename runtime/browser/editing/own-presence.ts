@@ -1,4 +1,5 @@
 import { effect } from '@preact/signals'
+import { ignore } from '../../../src/async/ignore.ts'
 import type { Patchbay } from '../../../src/client/patchbay.ts'
 import { windowId } from '../state/window-id.ts'
 import type { LabEditor } from './lab-editor.ts'
@@ -22,8 +23,8 @@ export function showSelection(client: Patchbay, { store, selection }: LabEditor)
         params: { project_id: project.project_id },
         body: { client: windowId, selection: [...shown] },
       })
-      .catch(() => [])
-    for (const it of present) store.meet(it)
+      .catch(ignore('the next one is sent soon, and a lost connection is shown'))
+    if (present) store.meetAll(present)
     if (shown === current && shown.length > 0) timer = setTimeout(() => void send(shown), repeatMs)
   }
   const end = effect(() => {

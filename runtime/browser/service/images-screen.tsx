@@ -58,10 +58,9 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
   const take = (files: Iterable<File> | null | undefined) => {
     for (const file of files ?? []) {
       const upload = new Upload(kind, file)
-      uploads.value = [
-        ...uploads.value.filter((it) => it.kind !== kind || it.upload.name !== file.name),
-        { kind, upload },
-      ]
+      const before = uploads.value.find((it) => it.kind === kind && it.upload.name === file.name)
+      before?.upload.pause()
+      uploads.value = [...uploads.value.filter((it) => it !== before), { kind, upload }]
       void run(upload)
     }
   }

@@ -85,6 +85,7 @@ export class LabStore {
           return put(this.nodes, (event as LabNode).node_id, event as LabNode, change)
         case 'link':
           if (change === 'state') return this.#linkState(event as LabLinkState)
+          if (change === 'deleted') this.rates.delete((event as LabLink).link_id)
           return put(this.links, (event as LabLink).link_id, event as LabLink, change)
         case 'drawing':
           return put(this.drawings, (event as LabDrawing).drawing_id, event as LabDrawing, change)
@@ -95,7 +96,7 @@ export class LabStore {
         case 'project':
           return this.#projectChanged(event as LabProject, change)
         case 'presence':
-          return this.meet(event as LabPresence)
+          return this.#meet(event as LabPresence)
         case 'log':
           if (change === 'info') return
           return this.#notice(
@@ -130,13 +131,20 @@ export class LabStore {
   }
 
   /** Takes the selection of another window at the lab. */
-  meet(presence: LabPresence): void {
+  #meet(presence: LabPresence): void {
     if (presence.client === windowId) return
-    const id = `${presence.client}/${presence.name}`
-    if (presence.present) this.presence.put(id, presence)
-    else this.presence.delete(id)
+    if (presence.present) this.presence.put(presenceId(presence), presence)
+    else this.presence.delete(presenceId(presence))
+  }
+
+  /** Takes the selections of all windows at the lab: those that left while the connection was lost are gone. */
+  meetAll(present: readonly LabPresence[]): void {
+    const others = present.filter(({ client }) => client !== windowId)
+    this.presence.reset(others.map((it) => [presenceId(it), it]))
   }
 }
+
+const presenceId = ({ client, name }: LabPresence): string => `${client}/${name}`
 
 function put<T>(table: Table<T>, id: string, value: T, change: string): void {
   if (change === 'deleted') table.delete(id)

@@ -49,6 +49,8 @@ test('the state of a link leaves its settings, and its rates are kept for a minu
   expect(store.links.get('l')).toMatchObject({ verdict: 'ok', filters: { delay: [5] } })
   const rates = store.rates.get('l') ?? []
   expect([rates.length, rates.at(-1)]).toEqual([60, { ab: 99, ba: 0 }])
+  store.apply({ action: 'link.deleted', event: link('l') })
+  expect(store.rates.values()).toEqual([])
 })
 
 test('the end of a lab is known, and that it was opened again', () => {
@@ -68,6 +70,11 @@ test('selections of others come and go, and messages of the service are shown', 
   expect(store.presence.values()).toEqual([presence])
   store.apply({ action: 'presence', event: { ...presence, present: false } })
   expect(store.presence.values()).toEqual([])
+  // Who left while the connection was lost is not in the next answer.
+  store.apply({ action: 'presence', event: presence })
+  const other = { ...presence, name: 'ben', client: 'right' }
+  store.meetAll([other])
+  expect(store.presence.values()).toEqual([other])
   store.apply({ action: 'log.warning', event: { message: 'the disk is nearly full' } })
   store.apply({ action: 'something.new', event: {} })
   expect(said).toEqual(['warning: the disk is nearly full'])
