@@ -1775,7 +1775,7 @@ export type LabKind = {
   configs: string[]
   /** Possible values of `console_type` */
   console_types: string[]
-  /** JSON Schema of the member `properties` of a changed node */
+  /** JSON Schema of the member `properties` of a changed node, without configurations: they have a path of their own */
   settings: Record<string, unknown>
 }
 

@@ -1,4 +1,4 @@
-import { type TObject, Type } from '@sinclair/typebox'
+import { Type } from '@sinclair/typebox'
 import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { kinds } from '../kinds/index.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
@@ -24,11 +24,12 @@ const shownKind = (kind: KindDescriptor): LabKind => ({
   can_be_suspended: kind.canBePaused,
   has_images: kind.image !== undefined,
   console_types: wordsOf(kind.update.properties.console_type),
-  settings: settingsOf(kind.update),
+  settings: settingsOf(kind),
 })
 
-function settingsOf({ properties }: TObject): Record<string, unknown> {
-  const own = Object.entries(properties).filter(([key]) => !ofNode.has(key))
+function settingsOf({ update, configs = {} }: KindDescriptor): Record<string, unknown> {
+  const texts = new Set(Object.values(configs).map(({ field }) => field))
+  const own = Object.entries(update.properties).filter(([key]) => !ofNode.has(key) && !texts.has(key))
   return { type: 'object', properties: Object.fromEntries(own) }
 }
 

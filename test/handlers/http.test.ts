@@ -165,7 +165,7 @@ test('the page of the labs is asked for again each time, and its files are kept 
   expect(text).toContain('Permission is hereby granted')
 })
 
-test('each kind has a form of its settings', async () => {
+test('each kind has a form of its settings, and its configurations apart from them', async () => {
   const kinds = await body<LabKind[]>(send('/v2/kinds'))
   expect(kinds.map(({ name }) => name)).toContain('machine-emulator')
   expect(kinds.find(({ name }) => name === 'pc')).toMatchObject({
@@ -173,9 +173,15 @@ test('each kind has a form of its settings', async () => {
     has_images: false,
     consoles: ['text'],
     console_types: ['telnet', 'none'],
-    settings: { type: 'object', properties: { startup_script: { anyOf: [{ type: 'string' }, { type: 'null' }] } } },
+    configs: ['startup'],
   })
-  for (const { settings } of kinds) expect(settings.properties).not.toHaveProperty('name')
+  expect(kinds.find(({ name }) => name === 'iou')).toMatchObject({
+    configs: ['startup', 'private'],
+    settings: { type: 'object', properties: { ram: { anyOf: [{ type: 'integer' }, { type: 'null' }] } } },
+  })
+  for (const { settings } of kinds)
+    for (const member of ['name', 'startup_script', 'startup_config_content', 'private_config_content'])
+      expect(settings.properties).not.toHaveProperty(member)
 })
 
 test('the reference page and its document are there', async () => {

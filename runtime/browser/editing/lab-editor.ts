@@ -12,6 +12,7 @@ import type {
 import { type Point, tile } from '../map/geometry.ts'
 import type { LabStore } from '../state/lab-store.ts'
 import { notify, notifyError } from '../state/notices.ts'
+import { ConfigDraft, type ConfigRef } from './config-draft.ts'
 
 /** Time after the last key at which nodes that keys moved are where they are, ms. */
 const nudgeMs = 400
@@ -228,6 +229,11 @@ export class LabEditor {
       }),
     )
     if (link !== undefined) this.store.links.put(link_id, { ...this.store.links.get(link_id), ...link })
+  }
+
+  /** An editor of a configuration. */
+  draft(ref: ConfigRef): ConfigDraft {
+    return new ConfigDraft(this.#client, ref)
   }
 
   async renameLab(name: string): Promise<void> {

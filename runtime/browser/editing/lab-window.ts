@@ -1,5 +1,5 @@
 import { computed, signal } from '@preact/signals'
-import type { LabTemplate } from '../../../src/client/patchbay.ts'
+import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
 import type { Dock } from '../console/dock.ts'
 import {
   type Box,
@@ -14,6 +14,7 @@ import {
   zoomed,
 } from '../map/geometry.ts'
 import { endsFor, type Port } from '../map/ports.ts'
+import type { ConfigDraft } from './config-draft.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
 
 /** A link that is being drawn: from a node, and maybe from one of its ports. */
@@ -61,6 +62,11 @@ export class LabWindow {
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)
 
+  /** Whether the configurations of nodes are open in the inspector. */
+  readonly isConfigOpen = signal(false)
+  /** Configurations that are shown, and those with text that is not saved yet. */
+  readonly #drafts = new Map<string, ConfigDraft>()
+
   constructor(editor: LabEditor, dock: Dock) {
     this.editor = editor
     this.dock = dock
@@ -80,6 +86,20 @@ export class LabWindow {
     const found = endsFor(a, b, links.values(), port)
     if ('reason' in found) refuse(found.reason)
     else void this.editor.link(found.ends)
+  }
+
+  /** The configuration of a node in the editor. */
+  draftOf({ project_id, node_id }: LabNode, name: string): ConfigDraft {
+    const id = `${node_id}/${name}`
+    const draft = this.#drafts.get(id) ?? this.editor.draft({ project_id, node_id, name })
+    this.#drafts.set(id, draft)
+    return draft
+  }
+
+  /** The configuration is no longer shown: what was typed stays until it is saved or discarded. */
+  forgetDraft({ node_id }: LabNode, name: string): void {
+    const id = `${node_id}/${name}`
+    if (this.#drafts.get(id)?.isChanged.value === false) this.#drafts.delete(id)
   }
 
   focusOn(field: string): void {

@@ -7,6 +7,7 @@ import { verdictOf } from '../links/verdict.ts'
 import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
 import { mayEdit } from '../state/session.ts'
+import { ConfigEditor } from './config-editor.tsx'
 import { EditableName } from './editable-name.tsx'
 import { EventList } from './event-list.tsx'
 
@@ -84,6 +85,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
           />
         </section>
       )}
+      {kind !== undefined && kind.configs.length > 0 && <ConfigEditor node={node} names={kind.configs} window={lab} />}
       <EventList events={editor.store.events.value.filter(({ nodes }) => nodes.includes(node_id))} />
       <details>
         <summary>Details</summary>

@@ -15,6 +15,7 @@ export const LabKind = objectSchema('LabKind', 'A kind of node, and the form of 
   configs: Type.Array(Type.String(), { description: 'Names of its configurations, the default first' }),
   console_types: Type.Array(Type.String(), { description: 'Possible values of `console_type`' }),
   settings: Type.Record(Type.String(), Type.Unknown(), {
-    description: 'JSON Schema of the member `properties` of a changed node',
+    description:
+      'JSON Schema of the member `properties` of a changed node, without configurations: they have a path of their own',
   }),
 })

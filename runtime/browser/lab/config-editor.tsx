@@ -1,0 +1,152 @@
+import { useComputed, useSignal } from '@preact/signals'
+import { useEffect, useId } from 'preact/hooks'
+import type { LabNode } from '../../../src/client/patchbay.ts'
+import type { ConfigDraft } from '../editing/config-draft.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
+import { differenceOf } from '../forms/difference.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { Fault } from '../parts/fault.tsx'
+import { IconButton } from '../parts/icon-button.tsx'
+import { Segments } from '../parts/segments.tsx'
+import { mayEdit } from '../state/session.ts'
+
+interface ConfigEditorProps {
+  readonly node: LabNode
+  /** Names of the configurations of its kind, the default first. */
+  readonly names: readonly string[]
+  readonly window: LabWindow
+}
+
+/** The configurations of a node: read when this is opened first, and compared with what is typed. */
+export function ConfigEditor({ node, names, window: lab }: ConfigEditorProps) {
+  const name = useSignal(names[0] ?? '')
+  const isLarge = useSignal(false)
+  const { isConfigOpen } = lab
+  const title = `Configuration of ${node.name}`
+  return (
+    <details
+      open={isConfigOpen.value}
+      onToggle={(event) => {
+        isConfigOpen.value = event.currentTarget.open
+      }}
+    >
+      <summary>Configuration</summary>
+      {isConfigOpen.value && (
+        <div class="config">
+          {names.length > 1 && (
+            <Segments
+              label="Which configuration"
+              value={name.value}
+              options={names.map((it) => [it, it])}
+              onChange={(it) => {
+                name.value = it
+              }}
+            />
+          )}
+          {!isLarge.value && (
+            <ConfigText
+              key={name.value}
+              {...{ node, title, window: lab, name: name.value }}
+              onEnlarge={() => {
+                isLarge.value = true
+              }}
+            />
+          )}
+        </div>
+      )}
+      {isLarge.value && (
+        <Dialog
+          title={title}
+          isWide
+          onClose={() => {
+            isLarge.value = false
+          }}
+        >
+          <ConfigText key={name.value} {...{ node, title, window: lab, name: name.value }} />
+        </Dialog>
+      )}
+    </details>
+  )
+}
+
+interface ConfigTextProps {
+  readonly node: LabNode
+  readonly name: string
+  readonly title: string
+  readonly window: LabWindow
+  /** Shows it in a larger window; absent: it is there. */
+  readonly onEnlarge?: () => void
+}
+
+function ConfigText({ node, name, title, window: lab, onEnlarge }: ConfigTextProps) {
+  const id = useId()
+  const draft = lab.draftOf(node, name)
+  // Another client may have changed it, or the node has saved it.
+  useEffect(() => void draft.read(), [draft, JSON.stringify(node.properties), node.status])
+  useEffect(() => () => lab.forgetDraft(node, name), [draft])
+  const { saved, text, isChanged, isSaving, fault } = draft
+  const lines = text.value.split('\n').length
+  return (
+    <form
+      class="config-text"
+      onSubmit={(event) => {
+        event.preventDefault()
+        void draft.save()
+      }}
+    >
+      <label class="hidden" for={id}>
+        {title}
+      </label>
+      <textarea
+        id={id}
+        rows={Math.min(24, Math.max(8, lines + 1))}
+        spellcheck={false}
+        readOnly={!mayEdit()}
+        disabled={saved.value === undefined}
+        placeholder={saved.value === undefined ? 'Reading …' : 'It has none yet.'}
+        value={text.value}
+        onInput={(event) => draft.type(event.currentTarget.value)}
+      />
+      <Fault text={fault.value} />
+      {isChanged.value && <ConfigDifference draft={draft} />}
+      <div class="row">
+        {isChanged.value && (
+          <>
+            <button type="submit" class="is-main" disabled={isSaving.value}>
+              Save
+            </button>
+            <button type="button" onClick={() => draft.discard()}>
+              Discard
+            </button>
+          </>
+        )}
+        <span class="spacer" />
+        {onEnlarge !== undefined && <IconButton icon="fit" title="Show it in a larger window" onClick={onEnlarge} />}
+      </div>
+    </form>
+  )
+}
+
+const marks = { same: ' ', added: '+', removed: '−', gap: '…' } as const
+
+/** What a save would change. */
+function ConfigDifference({ draft: { saved, text } }: { draft: ConfigDraft }) {
+  const difference = useComputed(() => differenceOf(saved.value ?? '', text.value)).value
+  if (difference === undefined) return <p class="muted">Too much is different to be shown line by line.</p>
+  return (
+    <div class="difference">
+      <p class="muted" role="status">
+        {difference.added} lines added, {difference.removed} removed
+      </p>
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by the keyboard */}
+      <section tabIndex={0} aria-label="Difference">
+        {difference.lines.map(({ kind, text }, index) => (
+          <div key={index} class={`is-${kind}`}>
+            <span class="sign">{marks[kind]}</span>
+            <bdi>{text}</bdi>
+          </div>
+        ))}
+      </section>
+    </div>
+  )
+}
