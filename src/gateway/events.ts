@@ -6,6 +6,7 @@ import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
 import type { Load } from '../model/host.ts'
 import { type MetricFamily, single } from '../model/metrics.ts'
+import { MemberFeed } from './member-feed.ts'
 import type { FleetMembers, Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
@@ -161,6 +162,8 @@ export class GatewayEvents implements EventAgent {
 
   async #read(member: Member, signal: AbortSignal, opened: () => void): Promise<void> {
     for (let wait: number = againMs[0]; !signal.aborted; wait = Math.min(2 * wait, againMs[1])) {
+      const items = this.#feedOf(member)
+      const forget = onAbort(signal, () => items.end())
       try {
         const since = this.#bookmarks.get(member.id)
         const feed = await member.agent.events.open({ ...(since !== undefined && { since }), pings: false, signal })
@@ -171,31 +174,30 @@ export class GatewayEvents implements EventAgent {
           // What was read before the end is not told after it.
           if (signal.aborted) return
           wait = againMs[0]
-          await this.#heard(member, item)
+          await items.take(item)
           if (signal.aborted) return
         }
       } catch {
         // It is opened again; that the compute has gone is told by the fleet.
+      } finally {
+        forget()
+        items.end()
       }
       await pause(wait * (0.5 + Math.random() / 2), signal)
     }
   }
 
-  async #heard(member: Member, item: FeedItem): Promise<void> {
-    if (item.kind === 'event') {
-      const { project_id, payload, by } = item.event
-      if (await this.#locator.isAt(project_id, member)) this.#log.emit(project_id, payload, by)
-      else this.#dropped += 1
-    } else if (item.kind !== 'ping') this.#log.gap()
-    const seq = seqOf(item)
-    if (seq !== undefined) this.#bookmarks.put(member.id, seq)
+  #feedOf(member: Member): MemberFeed {
+    return new MemberFeed({
+      ...{ locator: this.#locator, member },
+      tell: ({ project_id, payload, by }) => this.#log.emit(project_id, payload, by),
+      foreign: () => {
+        this.#dropped += 1
+      },
+      gap: () => this.#log.gap(),
+      told: (seq) => this.#bookmarks.put(member.id, seq),
+    })
   }
-}
-
-/** Up to which number everything was told with this item; undefined: as before. */
-export function seqOf(item: FeedItem): number | undefined {
-  if (item.kind === 'dropped') return undefined
-  return item.kind === 'event' ? item.event.seq : item.seq
 }
 
 /** The feed of one compute. */

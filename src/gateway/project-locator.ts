@@ -44,6 +44,8 @@ export class ProjectLocator {
   readonly #left = new Map<string, { readonly id: string; readonly until: number }>()
   /** Project that was found, and whose placement could not be saved -> where it is, and until when that counts. */
   readonly #unsaved = new Map<string, { readonly id: string; readonly until: number }>()
+  /** Project on several computes, or that could not be looked for -> until when its events do not have it looked for again. */
+  readonly #disputed = new Map<string, number>()
   /** Project on several computes -> what was told of it last. */
   readonly #shared = new Map<string, string>()
   readonly #isShared: (projectId: string, message: string) => void
@@ -156,6 +158,7 @@ export class ProjectLocator {
   /** A project is about to be placed there; rejects when that cannot be saved. */
   async put(projectId: string, { id }: Member): Promise<void> {
     this.#unknown.delete(projectId)
+    this.#disputed.delete(projectId)
     this.#left.delete(projectId)
     await this.#store.put(projectId, id)
     this.#unsaved.delete(projectId)
@@ -187,16 +190,31 @@ export class ProjectLocator {
     })
   }
 
-  /** Whether the project is, or was until just now, at that compute: only then what the compute tells of it counts. Never rejects. */
-  async isAt(projectId: string, { id }: Member): Promise<boolean> {
+  /**
+   * Whether the project is, or was until just now, at that compute: only then what the compute tells of it counts. Undefined when the
+   * project has to be looked for. Never rejects.
+   */
+  async knownAt(projectId: string, { id }: Member): Promise<boolean | undefined> {
     const left = this.#left.get(projectId)
     if (left !== undefined && left.until > Date.now() && left.id === id) return true
     if (this.#labs()?.computesOf(projectId)?.includes(id)) return true
     try {
       const placed = await this.#placeOf(projectId)
       if (placed !== undefined) return placed === id
-      return !this.#isVain(projectId) && (await this.#search(projectId))?.id === id
+      return this.#isVain(projectId) || isPending(this.#disputed, projectId) ? false : undefined
     } catch {
+      return false
+    }
+  }
+
+  /** As `knownAt`; looks for the project when that is needed. */
+  async isAt(projectId: string, member: Member): Promise<boolean> {
+    const known = await this.knownAt(projectId, member)
+    if (known !== undefined) return known
+    try {
+      return (await this.#search(projectId))?.id === member.id
+    } catch {
+      setNewest(this.#disputed, projectId, Date.now() + unknownMs, maxUnknown)
       return false
     }
   }
@@ -262,11 +280,15 @@ export class ProjectLocator {
   }
 
   #isVain(projectId: string): boolean {
-    const until = this.#unknown.get(projectId) ?? 0
-    if (until > Date.now()) return true
-    this.#unknown.delete(projectId)
-    return false
+    return isPending(this.#unknown, projectId)
   }
+}
+
+/** Whether the time of an entry is still to come; removes the entry otherwise. */
+function isPending(times: Map<string, number>, projectId: string): boolean {
+  if ((times.get(projectId) ?? 0) > Date.now()) return true
+  times.delete(projectId)
+  return false
 }
 
 /** Whether a compute has a project, and how; undefined when it has not. */

@@ -2,6 +2,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { ApiError } from '../../../src/errors/api-error.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import { startAgent, startGateway, type TestGateway } from '../../support/gateway.ts'
+import { lyingCompute } from '../../support/lying-compute.ts'
 
 const projects = '/v2/compute/projects'
 
@@ -175,6 +176,48 @@ test('one feed tells what happens on all computes, and a resync when it cannot k
   expect(await missed()).toMatchObject({ action: 'ping' })
   expect(await missed()).toMatchObject({ action: 'resync' })
   expect(nodes).toHaveLength(2)
+})
+
+test('a compute that answers nothing but its feed does not hold up what the others tell', async () => {
+  const load = { cpu_usage_percent: 1, memory_usage_percent: 1 }
+  const silent = await lyingCompute((req, res) => {
+    if (req.url?.startsWith('/v2/compute/notifications'))
+      res.write(`${JSON.stringify({ action: 'ping', event: load, seq: 1 })}\n`)
+  })
+  const agent = await startAgent()
+  // It was made past the gateway, which has to look for it when it hears of it; its own compute takes its time, too.
+  const unplaced = crypto.randomUUID()
+  let answer = () => {}
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  const projectsOf = new Proxy(agent.projects, {
+    get: (all, name: keyof HostAgent['projects']) =>
+      name === 'get'
+        ? async (id: string) => {
+            if (id === unplaced) await answered
+            return all.get(id)
+          }
+        : all[name]?.bind(all),
+  })
+  const gateway = startGateway([{ ...agent, projects: projectsOf }, silent.agent as HostAgent])
+  const over = new AbortController()
+  onTestFinished(() => over.abort())
+  const placed = await createProject(gateway, { compute_id: 'c0' })
+  const lines = await feedOf(gateway, over.signal)
+  const nextEvent = async () => {
+    for (;;) {
+      const line = await lines()
+      if (line.action !== 'ping') return line
+    }
+  }
+  await agent.projects.create({ project_id: unplaced, name: 'made past the gateway', temporary: false })
+  await agent.projects.update(unplaced, { name: 'renamed' })
+  await expect.poll(() => silent.requests.filter(({ url }) => url?.includes(unplaced))).toHaveLength(1)
+  await gateway.call('PUT', `${projects}/${placed}`, { name: 'in time' })
+  expect(await nextEvent()).toMatchObject({ project_id: placed, event: { name: 'in time' } })
+  answer()
+  expect(await nextEvent()).toMatchObject({ project_id: unplaced, event: { name: 'renamed' } })
 })
 
 test('two ports are patched together over two computes in one request, or nothing is left', async () => {

@@ -3,6 +3,7 @@ import { abortable, aborted, onAbort } from '../../../src/async/abort.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import { relay } from '../../../src/async/relay.ts'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
+import { Slots } from '../../../src/async/slots.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 
 const never = new Promise<never>(() => {})
@@ -47,6 +48,29 @@ test('a queue runs one after the other, and goes on after a failure', async () =
   expect(await second).toBe(2)
   await queue.idle()
   expect(order).toEqual([1, 2])
+})
+
+test('of many operations as many run as there are slots, and a failed one gives its slot back', async () => {
+  const slots = new Slots(2)
+  const begun: number[] = []
+  const ends: (() => void)[] = []
+  const results = [1, 2, 3, 4].map((number) =>
+    slots.run(async () => {
+      begun.push(number)
+      await new Promise<void>((resolve) => ends.push(resolve))
+      if (number === 1) throw new Error('broken')
+      return number
+    }),
+  )
+  expect(begun).toEqual([1, 2])
+  ends[0]?.()
+  await expect(results[0]).rejects.toThrow('broken')
+  expect(begun).toEqual([1, 2, 3])
+  ends[1]?.()
+  expect(await results[1]).toBe(2)
+  for (const end of ends) end()
+  ends[3]?.()
+  expect(await Promise.all(results.slice(2))).toEqual([3, 4])
 })
 
 test('no more than the limit is done at a time, and results keep their places', async () => {

@@ -1,0 +1,111 @@
+import { KeyedMutex } from '../async/keyed-mutex.ts'
+import { Slots } from '../async/slots.ts'
+import type { FeedItem, LabEvent } from '../model/event.ts'
+import type { Member } from './members.ts'
+import type { ProjectLocator } from './project-locator.ts'
+
+/** Events that wait until the computes of their projects are found; then nothing more is read of the feed. */
+const maxWaiting = 64
+/** Projects that are looked for at a time: each search asks all computes. */
+const maxSearches = 4
+
+export interface MemberFeedOptions {
+  readonly locator: Pick<ProjectLocator, 'knownAt' | 'isAt'>
+  readonly member: Member
+  /** Called with each event of a project that the compute has. */
+  readonly tell: (event: LabEvent) => void
+  /** Called for each event of a project that the compute does not have. */
+  readonly foreign: () => void
+  /** Called when events may have been missed. */
+  readonly gap: () => void
+  /** Called with the number up to which everything was told. */
+  readonly told: (seq: number) => void
+}
+
+/**
+ * The items of a feed of one compute, on their way to the readers. The events of a project keep their order. An event whose project
+ * has to be looked for waits, and the events of other projects pass it: a compute that does not answer delays every search.
+ */
+export class MemberFeed {
+  readonly #options: MemberFeedOptions
+  /** In the order in which they came. */
+  readonly #waiting = new Set<LabEvent>()
+  readonly #turns = new KeyedMutex()
+  readonly #searches = new Slots(maxSearches)
+  #isOver = false
+  #seq: number | undefined
+  /** Called when fewer events wait. */
+  #wake = () => {}
+
+  constructor(options: MemberFeedOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when the next item may be read. */
+  async take(item: FeedItem): Promise<void> {
+    if (item.kind === 'event') await this.#take(item.event)
+    else if (item.kind !== 'ping') {
+      // Who reads the resources again needs no events of before.
+      this.#drop()
+      this.#options.gap()
+    }
+    if (this.#isOver) return
+    this.#seq = seqOf(item) ?? this.#seq
+    this.#mark()
+  }
+
+  /** The feed has ended: events that wait are not told. The next feed has them again, or readers are told of a gap. */
+  end(): void {
+    this.#isOver = true
+    this.#drop()
+  }
+
+  async #take(event: LabEvent): Promise<void> {
+    const { locator, member } = this.#options
+    const { project_id } = event
+    if (!this.#turns.isBusy(project_id)) {
+      const known = await locator.knownAt(project_id, member)
+      if (this.#isOver) return
+      if (known !== undefined) return this.#decide(event, known)
+    }
+    if (this.#waiting.size >= maxWaiting) {
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve
+      })
+      if (this.#isOver) return
+    }
+    this.#waiting.add(event)
+    void this.#turns.run(project_id, () => this.#find(event))
+  }
+
+  /** Never rejects. */
+  async #find(event: LabEvent): Promise<void> {
+    const { locator, member } = this.#options
+    const search = async () => this.#waiting.has(event) && (await locator.isAt(event.project_id, member))
+    const isTheirs = (await locator.knownAt(event.project_id, member)) ?? (await this.#searches.run(search))
+    if (!this.#waiting.delete(event)) return
+    this.#decide(event, isTheirs)
+    this.#mark()
+    this.#wake()
+  }
+
+  #decide(event: LabEvent, isTheirs: boolean): void {
+    if (isTheirs) this.#options.tell(event)
+    else this.#options.foreign()
+  }
+
+  #drop(): void {
+    this.#waiting.clear()
+    this.#wake()
+  }
+
+  #mark(): void {
+    if (this.#waiting.size === 0 && this.#seq !== undefined) this.#options.told(this.#seq)
+  }
+}
+
+/** Up to which number everything was told with this item; undefined: as before. */
+export function seqOf(item: FeedItem): number | undefined {
+  if (item.kind === 'dropped') return undefined
+  return item.kind === 'event' ? item.event.seq : item.seq
+}
