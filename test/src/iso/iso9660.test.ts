@@ -5,6 +5,8 @@ import { promisify } from 'node:util'
 import { expect, test } from 'vitest'
 import { isoImage } from '../../../src/iso/iso9660.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { requireProgram } from '../../support/require.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 const run = promisify(execFile)
@@ -76,10 +78,9 @@ test('names and labels that no CD can have are refused', () => {
   expect(() => isoImage('x', both)).toThrow('is below a, which is a file')
 })
 
-test('other programs read it, where they are installed', async ({ skip }) => {
+testWith(requireProgram('bsdtar'))('other programs read it', async () => {
   const file = join(await freshDirectory(), 'a.iso')
   await writeFile(file, isoImage('cidata', new Map([['openstack/latest/user_data', bytes('one\n')]])))
-  const list = await run('bsdtar', ['-xOf', file, 'openstack/latest/user_data']).catch(() => undefined)
-  if (list === undefined) skip('bsdtar is not installed')
-  expect(list?.stdout).toBe('one\n')
+  const { stdout } = await run('bsdtar', ['-xOf', file, 'openstack/latest/user_data'])
+  expect(stdout).toBe('one\n')
 })
