@@ -124,9 +124,10 @@ test('a pipe whose reader has enough ends the capture, and so does the end of th
   expect(out.split('\n')).toHaveLength(3)
   await stop()
   const child = patchbay.start(['capture', 'ends/PC1:e0'])
+  const over = once(child, 'exit')
   await once(child.stderr, 'data')
   await service.call('DELETE', at)
-  expect(await once(child, 'exit')).toEqual([0, null])
+  expect(await over).toEqual([0, null])
 })
 
 test('a file has the frames of a stream that tells losses, and nothing of what tells them', async () => {

@@ -83,13 +83,14 @@ describeWith(devices)('a cloud', () => {
     await join([box, 1], [cloud, 0])
     await pings(service, pc, '10.0.0.9')
     const traffic = host.start('ping', '-i', '0.02', '-c', '100', '10.0.0.1')
+    const over = once(traffic, 'exit')
     let said = ''
     traffic.stdout?.on('data', (text) => {
       said += text
     })
     await service.kill('SIGKILL')
     await service.restart()
-    await once(traffic, 'exit')
+    await over
     expect(said).toContain('100 received')
     await pings(service, pc, '10.0.0.9')
   })
