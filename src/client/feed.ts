@@ -16,7 +16,7 @@ export interface FeedOptions {
   readonly onLost?: (error: PatchbayError | undefined) => void
 }
 
-type OpenFeed = (input: { since: number | undefined; signal: AbortSignal }) => Promise<Response>
+type OpenFeed = (input: { since: number | undefined; signal: AbortSignal }) => Promise<Pick<Response, 'body'>>
 
 /** A service sends a line every 5 s: a feed that is silent for longer than this, ms, is lost. */
 const silentMs = 20_000

@@ -14,13 +14,18 @@ export { lostWords, PatchbayError } from './patchbay-error.ts'
 /** Default timeout of a call, ms. The service has its own, shorter timeouts. */
 const usualMs = 600_000
 
+/** What is read of an answer; a `Response` is one. */
+export interface Answer extends Pick<Response, 'ok' | 'status' | 'body' | 'text'> {
+  readonly headers: Pick<Headers, 'get'>
+}
+
 export interface PatchbayOptions {
   /** Such as http://127.0.0.1:3080. */
   readonly server: string | URL
   /** Lets the client in. */
   readonly token?: string | undefined
   /** Default: the global one. */
-  readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
+  readonly fetch?: (url: string, init: RequestInit) => Promise<Answer>
   /** Opens consoles. Default: the global one, which Node has since version 22. */
   readonly WebSocket?: WebSocketMaker
 }
@@ -80,7 +85,7 @@ export class Patchbay {
   }
 
   /** A call whose status and headers matter; the caller reads or cancels the body. */
-  async answer<K extends CallName>(name: K, ...[input]: Input<K>): Promise<Response> {
+  async answer<K extends CallName>(name: K, ...[input]: Input<K>): Promise<Answer> {
     return this.#send(name, input as AnyInput)
   }
 
@@ -113,7 +118,7 @@ export class Patchbay {
     return this.#fetch('GET', path + query, { signal })
   }
 
-  #send(name: CallName, input: AnyInput = {}): Promise<Response> {
+  #send(name: CallName, input: AnyInput = {}): Promise<Answer> {
     const [method = '', path = ''] = name.split(' ')
     const filled = path.replace(/\{(\w+)\}/g, (_, key: string) => {
       const value = input.params?.[key] ?? ''
@@ -132,7 +137,7 @@ export class Patchbay {
     method: string,
     path: string,
     { body, headers, signal, timeoutMs = usualMs, accepts = [] }: AnyInput,
-  ): Promise<Response> {
+  ): Promise<Answer> {
     const { token, fetch: ask = fetch } = this.#options
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeoutMs)
@@ -148,7 +153,7 @@ export class Patchbay {
       redirect: 'manual',
       signal: signal === undefined ? late.signal : AbortSignal.any([signal, late.signal]),
     }
-    let response: Response
+    let response: Answer
     try {
       response = await ask(this.server + path, init)
     } catch (cause) {
@@ -164,7 +169,7 @@ export class Patchbay {
   }
 
   /** The error of an answer. */
-  async #refused(response: Response): Promise<PatchbayError> {
+  async #refused(response: Answer): Promise<PatchbayError> {
     const { status, headers } = response
     const said = jsonIn(await response.text().catch(() => ''))
     const answer = (typeof said === 'object' && said !== null ? said : {}) as Readonly<Record<string, unknown>>

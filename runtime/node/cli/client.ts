@@ -5,6 +5,7 @@ import { reasonOf } from '../system/error-reason.ts'
 import type { Asking } from './command.ts'
 import { configurationDirectory, dataDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
+import { wireFetch } from './wire-fetch.ts'
 
 /** Whom a command asks, and until when. */
 export interface Asked {
@@ -35,7 +36,7 @@ export async function clientOf(
 }
 
 export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'WebSocket'> = {}): Patchbay =>
-  new Patchbay({ server: url, token, ...more })
+  new Patchbay({ server: url, token, fetch: wireFetch, ...more })
 
 /**
  * The service that a command asks: the named one, else that of `patchbay login`, else the running one of this user. Undefined when none

@@ -4,7 +4,8 @@ import { onAbort } from '../../../src/async/abort.ts'
 import { originOf } from '../../../src/client/address.ts'
 import { ConnectionLost, type SocketTransport } from '../../../src/client/transport.ts'
 import { wrap } from '../http/websocket.ts'
-import { targetOf, WireAnswer, watchConnection } from './http-transport.ts'
+import { WireAnswer, watchConnection } from '../http/wire-request.ts'
+import { targetOf } from './http-transport.ts'
 
 /** A console that is read slowly comes in large messages. */
 const largestMessage = 16 << 20
@@ -22,7 +23,7 @@ export const socketTransport: SocketTransport = (address) => {
         perMessageDeflate: false,
         maxPayload: largestMessage,
         finishRequest(request: ClientRequest) {
-          isReached = watchConnection(request, address)
+          isReached = watchConnection(request, address.protocol)
           request.end()
         },
       })
