@@ -1,6 +1,8 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { LabTemplate } from '../../../src/client/patchbay.ts'
+import { Drawings } from '../drawings/drawing-shape.tsx'
+import { drawables } from '../drawings/shape.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { centreOf, onMap, type Point, pathOf, tile, zoomed } from '../map/geometry.ts'
 import { mayEdit } from '../state/session.ts'
@@ -8,7 +10,7 @@ import { Gestures } from './gestures.ts'
 import { Minimap } from './minimap.tsx'
 import { Shapes } from './shapes.tsx'
 
-/** The media type of a template that is dragged from the palette. */
+/** The media type of what is dragged from the palette: the id of a template, or the kind of a drawing. */
 export const templateMedia = 'application/x-patchbay-template'
 /** Distance of the dots of the background, pixels of the map. */
 const grid = 20
@@ -64,13 +66,16 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   const drop = (event: DragEvent) => {
     isOver.value = false
     const id = event.dataTransfer?.getData(templateMedia)
+    const place = onMap(view.value, inWindow(event))
+    const drawn = drawables.find(({ kind }) => kind === id)
     const template = editor.templates.value.find((it: LabTemplate) => it.template_id === id)
-    if (template === undefined) return
+    if (drawn === undefined && template === undefined) return
     event.preventDefault()
-    void editor.add(template, onMap(view.value, inWindow(event)))
+    if (drawn !== undefined) void lab.draw(drawn.kind, place)
+    else if (template !== undefined) void editor.add(template, place)
   }
   const gesture = gestures.current
-  const isEmpty = isRead && store.nodes.ids.value.length === 0
+  const isEmpty = isRead && store.nodes.ids.value.length + store.drawings.ids.value.length === 0
   return (
     <div class={`canvas${isOver.value ? ' is-over' : ''}${lab.newLink.value === undefined ? '' : ' is-linking'}`}>
       <svg
@@ -121,31 +126,6 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
         </div>
       )}
     </div>
-  )
-}
-
-/** The drawings of other programs, as pictures: an SVG of a user never becomes a part of the page. */
-function Drawings({ window: { editor } }: { window: LabWindow }) {
-  return (
-    <>
-      {editor.store.drawings.values().map(({ drawing_id, svg, x, y, rotation }) => {
-        const [, width = '100', height = '100'] =
-          /<svg\b[^>]*?\bwidth="([\d.]+)"[^>]*?\bheight="([\d.]+)"/.exec(svg) ??
-          /<svg\b[^>]*?\bheight="([\d.]+)"[^>]*?\bwidth="([\d.]+)"/.exec(svg)?.toReversed() ??
-          []
-        return (
-          <image
-            key={drawing_id}
-            href={`data:image/svg+xml,${encodeURIComponent(svg)}`}
-            x={x}
-            y={y}
-            width={width}
-            height={height}
-            transform={rotation === 0 ? undefined : `rotate(${rotation} ${x} ${y})`}
-          />
-        )
-      })}
-    </>
   )
 }
 

@@ -1,6 +1,17 @@
 import { signal } from '@preact/signals'
+import { type Shape, shapeOf, sizeOf, withSize } from '../drawings/shape.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
-import { type Box, boxBetween, centreOf, onMap, type Point, snapped, touches, zoomed } from '../map/geometry.ts'
+import {
+  type Box,
+  boxBetween,
+  centreOf,
+  contains,
+  onMap,
+  type Point,
+  snapped,
+  touches,
+  zoomed,
+} from '../map/geometry.ts'
 import { mayEdit } from '../state/session.ts'
 
 /** Movement below this is a click, pixels of the window. */
@@ -21,6 +32,8 @@ type Gesture =
       isMoving: boolean
     }
   | { readonly kind: 'link'; readonly start: Point }
+  /** A corner of a drawing is pulled; `fixed` is the opposite one, on the map. */
+  | { readonly kind: 'resize'; readonly id: string; readonly shape: Shape; readonly fixed: Point }
   | { readonly kind: 'pinch'; distance: number; middle: Point }
 
 /** Turns what the pointer does on the map into selections and edits. */
@@ -43,13 +56,13 @@ export class Gestures {
 
   down(event: PointerEvent, at: Point): void {
     const { editor, view, newLink } = this.#window
-    const { node, link, handle } = targetOf(event)
+    const { node, link, handle, drawing, corner } = targetOf(event)
     const svg = event.currentTarget as Element
     this.#isPressed = true
     if (event.pointerType === 'touch' && this.#touch(event, at)) return
     const isPan = event.button === 1 || event.button === 2 || (event.button === 0 && event.altKey)
     // Not for a node or a link: they would get no focus and no double click.
-    if (isPan || handle !== undefined || (node === undefined && link === undefined))
+    if (isPan || handle !== undefined || corner !== undefined || (node ?? link ?? drawing) === undefined)
       svg.setPointerCapture(event.pointerId)
     if (isPan) this.#gesture = { kind: 'pan', last: at }
     else if (newLink.value !== undefined) {
@@ -60,13 +73,14 @@ export class Gestures {
       this.#window.connectFrom(handle)
       this.pointer.value = onMap(view.value, at)
       this.#gesture = { kind: 'link', start: at }
-    } else if (node !== undefined) {
-      const wasSelected = editor.selection.value.has(node)
-      if (event.shiftKey || event.ctrlKey) editor.toggle(node)
-      else if (!wasSelected) editor.select([node])
-      const moved = mayEdit() ? editor.selectedNodes.filter(({ locked }) => !locked) : []
-      const places = new Map(moved.map((it) => [it.node_id, editor.placeOf(it.node_id).value]))
-      this.#gesture = { kind: 'move', from: at, places, wasSelected, id: node, isMoving: false }
+    } else if (corner !== undefined) this.#gesture = this.#resizeAt(corner)
+    else if (node !== undefined || drawing !== undefined) {
+      const id = node ?? drawing ?? ''
+      const wasSelected = editor.selection.value.has(id)
+      if (event.shiftKey || event.ctrlKey) editor.toggle(id)
+      else if (!wasSelected) editor.select([id])
+      const places = new Map(mayEdit() ? editor.movable.map((it) => [it, editor.placeOf(it).value]) : [])
+      this.#gesture = { kind: 'move', from: at, places, wasSelected, id, isMoving: false }
     } else if (link !== undefined) {
       if (event.shiftKey || event.ctrlKey) editor.toggle(link)
       else editor.select([link])
@@ -99,7 +113,8 @@ export class Gestures {
         const box = boxBetween(gesture.from, onMap(view.value, at))
         this.marquee.value = box
         const inside = editor.store.nodes.values().filter((it) => touches(it, box))
-        editor.select([...gesture.before, ...inside.map((it) => it.node_id)])
+        const drawn = editor.store.drawings.values().filter((it) => contains(box, { ...it, ...sizeOf(it.svg) }))
+        editor.select([...gesture.before, ...inside.map((it) => it.node_id), ...drawn.map((it) => it.drawing_id)])
         return
       }
       case 'move': {
@@ -114,6 +129,17 @@ export class Gestures {
           return [id, event.altKey ? place : snapped(place, grid)] as const
         })
         return editor.drag(new Map(places))
+      }
+      case 'resize': {
+        const { id, shape, fixed } = gesture
+        const place = onMap(view.value, at)
+        const box = boxBetween(fixed, event.altKey ? place : snapped(place, grid))
+        const next = withSize(shape, box)
+        // A side has a least length, a text its own proportions: the opposite corner stays.
+        const x = box.x < fixed.x ? fixed.x - next.width : fixed.x
+        const y = box.y < fixed.y ? fixed.y - next.height : fixed.y
+        editor.resized.value = { id, shape: next, x, y }
+        return
       }
       case 'pinch':
         return this.#pinch(event, at, gesture)
@@ -139,15 +165,21 @@ export class Gestures {
     } else if (gesture?.kind === 'move') {
       if (gesture.isMoving) void editor.drop()
       else if (!event.shiftKey && !event.ctrlKey && gesture.wasSelected) editor.select([gesture.id])
-    } else if (gesture?.kind === 'marquee') {
+    } else if (gesture?.kind === 'resize') void editor.endResize()
+    else if (gesture?.kind === 'marquee') {
       const end = onMap(this.#window.view.value, at)
       const isClick = Math.hypot(end.x - gesture.from.x, end.y - gesture.from.y) < clickDistance
-      if (isClick && gesture.before.size === 0) editor.select([])
+      // The area of a drawing belongs to the map, so that what lies on it can be selected: a click is for the drawing.
+      const below = editor.store.drawings
+        .values()
+        .findLast((it) => contains({ ...it, ...sizeOf(it.svg) }, { ...end, width: 0, height: 0 }))
+      if (isClick && gesture.before.size === 0) editor.select(below === undefined ? [] : [below.drawing_id])
     }
   }
 
   cancel(): void {
     if (this.#gesture?.kind === 'move') this.#window.editor.drag(new Map())
+    this.#window.editor.resized.value = undefined
     this.#gesture = undefined
     this.#isPressed = false
     this.#touches.clear()
@@ -159,20 +191,33 @@ export class Gestures {
   }
 
   doubleClick(event: MouseEvent): void {
-    const { node, link } = targetOf(event)
+    const { node, link, drawing } = targetOf(event)
     const id = node ?? link
+    if (drawing !== undefined) this.#window.focusOn('drawing-text')
     if (id !== undefined && mayEdit()) this.#window.dock.open(id)
   }
 
   /** The keyboard goes from node to node: what has the focus is selected. */
   focus(event: FocusEvent): void {
     if (this.#isPressed) return
-    const { node, link } = targetOf(event)
+    const { node, link, drawing } = targetOf(event)
     const { editor, newLink } = this.#window
-    const id = node ?? link
+    const id = node ?? link ?? drawing
     if (id === undefined) return
     if (newLink.value === undefined) editor.select([id])
     else if (node !== undefined) this.pointer.value = centreOf(editor.placeOf(node).value)
+  }
+
+  /** Begins to pull a corner of the selected drawing, such as `ne`. */
+  #resizeAt(corner: string): Gesture | undefined {
+    const [drawing] = this.#window.editor.selectedDrawings
+    const shape = drawing && shapeOf(drawing.svg)
+    if (drawing === undefined || shape === undefined) return undefined
+    const fixed = {
+      x: drawing.x + (corner.includes('w') ? shape.width : 0),
+      y: drawing.y + (corner.includes('n') ? shape.height : 0),
+    }
+    return { kind: 'resize', id: drawing.drawing_id, shape, fixed }
   }
 
   /** Ends the link that is being drawn at a node. */
@@ -210,12 +255,11 @@ export class Gestures {
 
 const middleOf = (a: Point, b: Point): Point => ({ x: (a.x + b.x) / 2, y: (a.y + b.y) / 2 })
 
+const targets = ['node', 'link', 'handle', 'drawing', 'corner'] as const
+
 /** What an event on the map is about. */
-function targetOf({ target }: Event): { node?: string; link?: string; handle?: string } {
+function targetOf({ target }: Event): { readonly [K in (typeof targets)[number]]?: string } {
   const element = target instanceof Element ? target : null
-  const of = (name: 'node' | 'link' | 'handle') => {
-    const id = element?.closest<SVGElement>(`[data-${name}]`)?.dataset[name]
-    return id === undefined ? {} : { [name]: id }
-  }
-  return { ...of('node'), ...of('link'), ...of('handle') }
+  const found = targets.map((name) => [name, element?.closest<SVGElement>(`[data-${name}]`)?.dataset[name]] as const)
+  return Object.fromEntries(found.filter(([, id]) => id !== undefined))
 }

@@ -1,3 +1,4 @@
+import { drawables } from '../drawings/shape.ts'
 import { mayEdit } from '../state/session.ts'
 import { aligned, distributed } from './align.ts'
 import type { LabWindow } from './lab-window.ts'
@@ -17,6 +18,7 @@ export interface Command {
 
 const hasNodes = ({ editor }: LabWindow) => editor.selectedNodes.length > 0
 const hasOneNode = ({ editor }: LabWindow) => editor.selection.value.size === 1 && editor.selectedNodes.length === 1
+const canMove = ({ editor }: LabWindow) => editor.movable.length > 0
 const selectedIds = ({ editor }: LabWindow) => editor.selectedNodes.map((it) => it.node_id)
 /** Distance of one press of an arrow key, and with Shift, pixels. */
 const [step, smallStep] = [20, 1]
@@ -80,9 +82,16 @@ export const commands: readonly Command[] = [
     isPossible: hasNodes,
     run: ({ editor }) => void editor.place(distributed(editor.places)),
   },
+  ...drawables.map(
+    ({ kind, noun, key }): Command => ({
+      ...{ id: `draw-${kind}`, title: `Draw: ${noun.toLowerCase()}`, keys: [key], isEdit: true },
+      run: (window) => void window.draw(kind),
+    }),
+  ),
   {
-    ...{ id: 'rename', title: 'Rename the node', keys: ['F2'], isEdit: true, isPossible: hasOneNode },
-    run: (window) => window.focusOn('node-name'),
+    ...{ id: 'rename', title: 'Rename the node, or change the words of the text', keys: ['F2'], isEdit: true },
+    isPossible: (window) => hasOneNode(window) || window.editor.selectedDrawings.length === 1,
+    run: (window) => window.focusOn(hasOneNode(window) ? 'node-name' : 'drawing-text'),
   },
   {
     ...{ id: 'delete', title: 'Delete selected', keys: ['Delete', 'Backspace'], isEdit: true },
@@ -118,13 +127,18 @@ export const commands: readonly Command[] = [
   { ...{ id: 'escape', title: 'Cancel, select nothing', keys: ['Escape'] }, run: (window) => window.escape() },
   ...Object.entries(arrows).flatMap(([arrow, [x, y]]): Command[] => [
     {
-      ...{ id: `move-${arrow}`, title: `Move selected nodes (${arrow})`, keys: [`Arrow${arrow}`], isEdit: true },
-      isPossible: hasNodes,
+      ...{
+        id: `move-${arrow}`,
+        title: `Move selected nodes and drawings (${arrow})`,
+        keys: [`Arrow${arrow}`],
+        isEdit: true,
+      },
+      isPossible: canMove,
       run: ({ editor }) => editor.nudge(x * step, y * step),
     },
     {
       ...{ id: `nudge-${arrow}`, title: `Move by a pixel (${arrow})`, keys: [`Shift+Arrow${arrow}`], isEdit: true },
-      isPossible: hasNodes,
+      isPossible: canMove,
       run: ({ editor }) => editor.nudge(x * smallStep, y * smallStep),
     },
   ]),

@@ -1,5 +1,7 @@
 import { computed, type ReadonlySignal, signal } from '@preact/signals'
 import type {
+  LabDrawing,
+  LabDrawingUpdate,
   LabKind,
   LabLinkEnd,
   LabLinkUpdate,
@@ -9,6 +11,7 @@ import type {
   LabTemplate,
   Patchbay,
 } from '../../../src/client/patchbay.ts'
+import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts'
 import { type Point, tile } from '../map/geometry.ts'
 import type { LabStore } from '../state/lab-store.ts'
 import { notify, notifyError } from '../state/notices.ts'
@@ -26,13 +29,16 @@ export class LabEditor {
   readonly kinds = signal<ReadonlyMap<string, LabKind>>(new Map())
   /** The symbol of each kind, for nodes without one of their own. */
   readonly #symbols = signal<Readonly<Record<string, string>>>({})
-  /** Ids of the selected nodes and links. */
+  /** Ids of the selected nodes, links and drawings. */
   readonly selection = signal<ReadonlySet<string>>(new Set())
   /** Number of requests without an answer. */
   readonly pending = signal(0)
-  /** Places of nodes that are being moved, until the service has taken them. */
+  /** A drawing whose corner is being pulled, as it is shown meanwhile. */
+  readonly resized = signal<Resized | undefined>(undefined)
+  /** Places of nodes and drawings that are being moved, until the service has taken them. */
   readonly #moved = signal<ReadonlyMap<string, Point>>(new Map())
-  readonly #places = new Map<string, ReadonlySignal<Point>>()
+  /** By the rows of their tables: a resource that is deleted and comes back has another one. */
+  readonly #places = new WeakMap<object, ReadonlySignal<Point>>()
   /** Numbers of requests of the last edits: an undo takes all of one back. */
   readonly #steps: number[] = []
   readonly #undone: number[] = []
@@ -71,14 +77,19 @@ export class LabEditor {
     return symbol ?? this.#symbols.value[node_type] ?? 'computer'
   }
 
-  /** The place of a node, also while it is being dragged. */
+  /** The place of a node or a drawing, also while it is being dragged. */
   placeOf(id: string): ReadonlySignal<Point> {
-    const known = this.#places.get(id)
+    const row = this.store.nodes.row(id) ?? this.store.drawings.row(id)
+    const known = row && this.#places.get(row)
     if (known !== undefined) return known
-    // The node itself stands for its place: what is not moved keeps its identity, so that nothing is drawn again.
-    const place = computed<Point>(() => this.#moved.value.get(id) ?? this.store.nodes.get(id) ?? nowhere)
-    this.#places.set(id, place)
+    // The resource itself stands for its place: what is not moved keeps its identity, so that nothing is drawn again.
+    const place = computed<Point>(() => this.#moved.value.get(id) ?? this.#resource(id) ?? nowhere)
+    if (row !== undefined) this.#places.set(row, place)
     return place
+  }
+
+  #resource(id: string): LabNode | LabDrawing | undefined {
+    return this.store.nodes.get(id) ?? this.store.drawings.get(id)
   }
 
   // Selection
@@ -95,6 +106,15 @@ export class LabEditor {
 
   get selectedNodes(): LabNode[] {
     return [...this.selection.value].flatMap((id) => this.store.nodes.get(id) ?? [])
+  }
+
+  get selectedDrawings(): LabDrawing[] {
+    return [...this.selection.value].flatMap((id) => this.store.drawings.get(id) ?? [])
+  }
+
+  /** Ids of the selected nodes and drawings that are not locked. */
+  get movable(): string[] {
+    return [...this.selection.value].filter((id) => this.#resource(id)?.locked === false)
   }
 
   get selectedLinks(): string[] {
@@ -117,23 +137,52 @@ export class LabEditor {
     this.select([node.node_id])
   }
 
-  /** Shows nodes at other places, without a request. */
+  /** Makes a drawing with its middle at a place, and selects it. */
+  async draw(kind: Drawable, { x, y }: Point): Promise<void> {
+    const shape = newShape(kind)
+    const place = { x: Math.round(x - shape.width / 2), y: Math.round(y - shape.height / 2) }
+    const drawing = await this.#edit(1, () =>
+      this.#client.call('POST /v2/projects/{project_id}/drawings', {
+        params: this.#params,
+        body: { ...place, svg: svgOf(shape) },
+      }),
+    )
+    if (drawing === undefined) return
+    if (!this.store.drawings.has(drawing.drawing_id)) this.store.drawings.put(drawing.drawing_id, drawing)
+    this.select([drawing.drawing_id])
+  }
+
+  async changeDrawing(drawing_id: string, body: LabDrawingUpdate): Promise<void> {
+    await this.#edit(1, () => this.#putDrawing(drawing_id, body))
+  }
+
+  /** Gives a drawing the size and place to which its corner was pulled. */
+  async endResize(): Promise<void> {
+    const { value: resized } = this.resized
+    if (resized !== undefined) {
+      const { id, x, y, shape } = resized
+      await this.changeDrawing(id, { x: Math.round(x), y: Math.round(y), svg: svgOf(shape) })
+    }
+    this.resized.value = undefined
+  }
+
+  /** Shows nodes and drawings at other places, without a request. */
   drag(places: ReadonlyMap<string, Point>): void {
     this.#moved.value = places
   }
 
-  /** Moves the dragged nodes to where they are shown. */
+  /** Moves the dragged nodes and drawings to where they are shown. */
   async drop(): Promise<void> {
     const places = [...this.#moved.value].filter(([id, { x, y }]) => {
-      const node = this.store.nodes.get(id)
-      return node !== undefined && (node.x !== x || node.y !== y)
+      const now = this.#resource(id)
+      return now !== undefined && (now.x !== x || now.y !== y)
     })
     await this.#edit(places.length, () =>
       Promise.all(
-        places.map(async ([node_id, { x, y }]) => {
+        places.map(async ([id, { x, y }]) => {
           const body = { x: Math.round(x), y: Math.round(y) }
-          const node = await this.#putNode(node_id, body)
-          this.store.nodes.put(node_id, node)
+          if (this.store.drawings.has(id)) await this.#putDrawing(id, body)
+          else this.store.nodes.put(id, await this.#putNode(id, body))
         }),
       ),
     )
@@ -174,10 +223,9 @@ export class LabEditor {
     })
   }
 
-  /** Moves the selected nodes by steps of the keyboard. */
+  /** Moves the selected nodes and drawings by steps of the keyboard. */
   nudge(dx: number, dy: number): void {
-    const nodes = this.selectedNodes.filter(({ locked }) => !locked)
-    const places = nodes.map(({ node_id }) => [node_id, this.placeOf(node_id).value] as const)
+    const places = this.movable.map((id) => [id, this.placeOf(id).value] as const)
     this.drag(new Map(places.map(([id, { x, y }]) => [id, { x: x + dx, y: y + dy }])))
     // A key that is held down is one edit.
     clearTimeout(this.#nudged)
@@ -194,14 +242,19 @@ export class LabEditor {
     if (link !== undefined && !this.store.links.has(link.link_id)) this.store.links.put(link.link_id, link)
   }
 
-  /** Deletes the selected nodes, with their links, and the selected links. */
+  /** Deletes the selected nodes, with their links, the selected links, and the selected drawings. */
   async removeSelected(): Promise<void> {
     const nodes = this.selectedNodes
     const gone = new Set(nodes.map((it) => it.node_id))
     const links = this.selectedLinks.filter(
       (id) => !this.store.links.get(id)?.nodes.some((end) => gone.has(end.node_id)),
     )
-    await this.#edit(nodes.length + links.length, async () => {
+    const drawings = this.selectedDrawings
+    await this.#edit(nodes.length + links.length + drawings.length, async () => {
+      for (const { drawing_id } of drawings)
+        await this.#client.call('DELETE /v2/projects/{project_id}/drawings/{drawing_id}', {
+          params: { ...this.#params, drawing_id },
+        })
       for (const link_id of links)
         await this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
           params: { ...this.#params, link_id },
@@ -304,6 +357,14 @@ export class LabEditor {
     })
   }
 
+  async #putDrawing(drawing_id: string, body: LabDrawingUpdate): Promise<void> {
+    const drawing = await this.#client.call('PUT /v2/projects/{project_id}/drawings/{drawing_id}', {
+      params: { ...this.#params, drawing_id },
+      body,
+    })
+    this.store.drawings.put(drawing_id, drawing)
+  }
+
   /** An edit of so many requests, which one undo takes back. */
   async #edit<T>(count: number, send: () => Promise<T>): Promise<T | undefined> {
     if (count === 0) return undefined
@@ -332,6 +393,12 @@ export class LabEditor {
       this.pending.value -= 1
     }
   }
+}
+
+/** A drawing in another size, and where its upper left corner is then. */
+export interface Resized extends Point {
+  readonly id: string
+  readonly shape: Shape
 }
 
 const nowhere: Point = { x: 0, y: 0 }

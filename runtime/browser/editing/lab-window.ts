@@ -1,9 +1,11 @@
 import { computed, signal } from '@preact/signals'
 import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
 import type { Dock } from '../console/dock.ts'
+import { type Drawable, sizeOf } from '../drawings/shape.ts'
 import {
   type Box,
   boxOf,
+  boxOfAll,
   centreOf,
   fitted,
   onMap,
@@ -120,10 +122,20 @@ export class LabWindow {
     else this.editor.select([])
   }
 
+  get #middle(): Point {
+    const { width, height } = this.size.value
+    return onMap(this.view.value, { x: width / 2, y: height / 2 })
+  }
+
+  /** Adds a drawing, in the middle of the map unless a place is given. Of a text its words are asked for. */
+  async draw(kind: Drawable, at: Point = this.#middle): Promise<void> {
+    await this.editor.draw(kind, at)
+    if (kind === 'text') this.focusOn('drawing-text')
+  }
+
   /** Adds a node in the middle of the map, or beside the nodes that are there. */
   addInMiddle(template: LabTemplate): Promise<void> {
-    const { width, height } = this.size.value
-    const { x, y } = onMap(this.view.value, { x: width / 2, y: height / 2 })
+    const { x, y } = this.#middle
     const taken = this.editor.store.nodes.values().map(centreOf)
     const isFree = (place: Point) => taken.every((it) => Math.hypot(it.x - place.x, it.y - place.y) > tile)
     const places = Array.from({ length: taken.length + 1 }, (_, index) => ({
@@ -143,7 +155,9 @@ export class LabWindow {
   /** Shows the whole lab; an empty one with its origin in the middle. */
   fit(): void {
     const { width, height } = this.size.value
-    const box = boxOf(this.editor.store.nodes.values())
+    const { nodes, drawings } = this.editor.store
+    const drawn = drawings.values().map((it) => ({ x: it.x, y: it.y, ...sizeOf(it.svg) }))
+    const box = boxOfAll([boxOf(nodes.values()) ?? [], drawn].flat())
     this.#whole =
       box === undefined ? { at: { x: -width / 2, y: -height / 2 }, scale: 1 } : fitted(box, { width, height })
     this.view.value = this.#whole

@@ -1,21 +1,31 @@
 import type { LabWindow } from '../editing/lab-window.ts'
 import { Icon } from '../parts/icon.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { mayEdit } from '../state/session.ts'
 import { LabPanel } from './lab-panel.tsx'
 import { LinkPanel } from './link-panel.tsx'
 import { NodePanel } from './node-panel.tsx'
 import { Tool } from './toolbar.tsx'
 
-/** What is selected: a node, a link, several of them, or the lab itself. */
+/** What is selected: a node, a link, a drawing, several of them, or the lab itself. */
 export function Inspector({ window: lab }: { window: LabWindow }) {
   const { editor } = lab
   const [first, ...others] = editor.selection.value
-  const { nodes, links } = editor.store
+  const { nodes, links, drawings } = editor.store
   if (first !== undefined && others.length === 0) {
     const node = nodes.get(first)
     if (node !== undefined) return <NodePanel key={first} node={node} window={lab} />
     const link = links.get(first)
     if (link !== undefined) return <LinkPanel key={first} link={link} window={lab} />
+    const drawing = drawings.get(first)
+    if (drawing !== undefined)
+      return (
+        <Loaded
+          key={first}
+          load={() => import('../drawings/drawing-panel.tsx').then((it) => it.DrawingPanel)}
+          props={{ drawing, window: lab }}
+        />
+      )
   }
   return editor.selection.value.size > 1 ? <ManyPanel window={lab} /> : <LabPanel window={lab} />
 }
@@ -28,7 +38,10 @@ function ManyPanel({ window: lab }: { window: LabWindow }) {
   return (
     <aside class="inspector" aria-label="Selection">
       <h2>
-        {[count(nodes.length, 'node'), count(links.length, 'link')].filter((it) => it !== '').join(', ')} selected
+        {[count(nodes.length, 'node'), count(links.length, 'link'), count(editor.selectedDrawings.length, 'drawing')]
+          .filter((it) => it !== '')
+          .join(', ')}{' '}
+        selected
       </h2>
       {mayEdit() && (
         <div class="row">

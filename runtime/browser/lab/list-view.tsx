@@ -1,3 +1,4 @@
+import { nameOfDrawing } from '../drawings/drawing-shape.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
@@ -12,6 +13,7 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
   const { store, selection } = editor
   const nodes = store.nodes.values().toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
   const links = store.links.values()
+  const drawings = store.drawings.values()
   return (
     <div class="list">
       <ResourceTable caption="Nodes" columns={['Name', 'State', 'Kind', 'Links']} hasActions>
@@ -78,6 +80,22 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
           )
         })}
       </ResourceTable>
+      {drawings.length > 0 && (
+        <ResourceTable caption="Drawings" columns={['Drawing', 'Place']}>
+          {drawings.map((drawing) => (
+            <tr key={drawing.drawing_id} class={selection.value.has(drawing.drawing_id) ? 'is-selected' : ''}>
+              <td>
+                <button type="button" class="is-quiet" onClick={() => editor.select([drawing.drawing_id])}>
+                  <bdi>{nameOfDrawing(drawing)}</bdi>
+                </button>
+              </td>
+              <td>
+                {drawing.x}, {drawing.y}
+              </td>
+            </tr>
+          ))}
+        </ResourceTable>
+      )}
     </div>
   )
 }

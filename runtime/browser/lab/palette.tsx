@@ -1,14 +1,16 @@
 import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import type { LabTemplate } from '../../../src/client/patchbay.ts'
 import { templateMedia } from '../canvas/canvas.tsx'
 import { isBuiltIn, symbolUrl } from '../canvas/symbols.tsx'
+import { type Drawable, drawables } from '../drawings/shape.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { SearchField } from '../parts/search-field.tsx'
 
 /** Number of templates from which on they can be searched. */
 const manyTemplates = 12
 
-/** The templates, to drag onto the map; a click or Enter adds a node in the middle of the map. */
+/** Templates and drawings, to drag onto the map; a click or Enter adds one in the middle of the map. */
 export function Palette({ window: lab }: { window: LabWindow }) {
   const wanted = useSignal('')
   const templates = lab.editor.templates.value
@@ -21,6 +23,19 @@ export function Palette({ window: lab }: { window: LabWindow }) {
       {templates.length > manyTemplates && <SearchField label="Search templates" words={wanted} />}
       <Group title="Nodes" templates={builtIn} onAdd={add} />
       <Group title="Templates" templates={own} onAdd={add} />
+      <h2>Drawings</h2>
+      <ul>
+        {drawables.map(({ kind, noun, key }) => (
+          <li key={kind}>
+            <PaletteButton
+              {...{ dragged: kind, title: `Drag it onto the map (${key})`, onClick: () => void lab.draw(kind) }}
+            >
+              <DrawablePicture kind={kind} />
+              {noun}
+            </PaletteButton>
+          </li>
+        ))}
+      </ul>
     </nav>
   )
 }
@@ -39,26 +54,52 @@ function Group({ title, templates, onAdd }: GroupProps) {
       <ul>
         {templates.map((template) => (
           <li key={template.template_id}>
-            <button
-              type="button"
-              class="template"
-              draggable
+            <PaletteButton
+              dragged={template.template_id}
               title={template.usage || `Drag ${template.name} onto the map`}
-              onDragStart={(event) => {
-                event.dataTransfer?.setData(templateMedia, template.template_id)
-                if (event.dataTransfer !== null) event.dataTransfer.effectAllowed = 'copy'
-              }}
               onClick={() => onAdd(template)}
             >
               <SymbolPicture name={template.symbol} />
               <bdi>{template.name}</bdi>
-            </button>
+            </PaletteButton>
           </li>
         ))}
       </ul>
     </>
   )
 }
+
+interface ButtonProps {
+  /** What a drop on the map gets. */
+  readonly dragged: string
+  readonly title: string
+  readonly onClick: () => void
+  readonly children: ComponentChildren
+}
+
+const PaletteButton = ({ dragged, title, onClick, children }: ButtonProps) => (
+  <button
+    type="button"
+    class="template"
+    draggable
+    title={title}
+    onDragStart={(event) => {
+      event.dataTransfer?.setData(templateMedia, dragged)
+      if (event.dataTransfer !== null) event.dataTransfer.effectAllowed = 'copy'
+    }}
+    onClick={onClick}
+  >
+    {children}
+  </button>
+)
+
+const DrawablePicture = ({ kind }: { kind: Drawable }) => (
+  <svg class="symbol is-drawable" viewBox="0 0 60 60" aria-hidden="true">
+    {kind === 'rect' && <rect x="8" y="15" width="44" height="30" rx="2" />}
+    {kind === 'ellipse' && <ellipse cx="30" cy="30" rx="23" ry="16" />}
+    {kind === 'text' && <path d="M16 16h28M30 16v30" />}
+  </svg>
+)
 
 export const SymbolPicture = ({ name }: { name: string }) =>
   isBuiltIn(name) ? (

@@ -63,6 +63,21 @@ export function boxAround(places: readonly Point[]): Box {
   return { x, y, width: Math.max(...xs) - x + tile, height: Math.max(...ys) - y + tile }
 }
 
+/** Whether a box is wholly within another one. */
+export const contains = (outer: Box, inner: Box): boolean =>
+  outer.x <= inner.x &&
+  outer.y <= inner.y &&
+  outer.x + outer.width >= inner.x + inner.width &&
+  outer.y + outer.height >= inner.y + inner.height
+
+/** The smallest box around boxes; undefined without one. */
+export function boxOfAll(boxes: readonly Box[]): Box | undefined {
+  if (boxes.length === 0) return undefined
+  const [x, y] = [Math.min(...boxes.map((it) => it.x)), Math.min(...boxes.map((it) => it.y))]
+  const right = Math.max(...boxes.map((it) => it.x + it.width))
+  return { x, y, width: right - x, height: Math.max(...boxes.map((it) => it.y + it.height)) - y }
+}
+
 /** Whether two boxes have a part in common. */
 export const overlaps = (a: Box, b: Box): boolean =>
   a.x < b.x + b.width && a.x + a.width > b.x && a.y < b.y + b.height && a.y + a.height > b.y
