@@ -10,6 +10,8 @@ const maxSize = 16 << 20
 export interface EditStep {
   /** `rollback`: takes back what has failed, and is not recorded. */
   readonly by: 'edit' | 'undo' | 'redo' | 'rollback'
+  /** Keys of the nodes whose console ports it has set: other changes of these ports are of the service. */
+  readonly consoles?: Set<string>
 }
 
 /** The entries of a document that one step changed, before and after it. */
@@ -27,7 +29,8 @@ export class LabHistory {
 
   /** Records an edit. Edits of one step become one. An edit that changes no field that a user sets is not recorded. */
   note(before: LabEntries, after: LabEntries, step: EditStep = { by: 'edit' }): void {
-    const keys = [...after.keys()].filter((key) => !isSame(key, before.get(key), after.get(key)))
+    const isSet = (key: string) => step.consoles?.has(key) && consoleOf(before.get(key)) !== consoleOf(after.get(key))
+    const keys = [...after.keys()].filter((key) => isSet(key) || !isSame(key, before.get(key), after.get(key)))
     if (keys.length === 0 || step.by === 'rollback') return
     const list = step.by === 'undo' ? this.#redo : this.#undo
     const last = list.at(-1)
@@ -81,6 +84,9 @@ function setBy(key: string, value: unknown): unknown {
   const { console: _, unmade: __, file: ___, ...node } = value as NodeRecord
   return node
 }
+
+/** The console port in the record of a node. */
+export const consoleOf = (node: unknown): number | null | undefined => (node as NodeRecord | undefined)?.console
 
 /** The fields of a project that a user sets. */
 export const settingsOf = (record: ProjectRecord): Partial<LabDocument['project']> =>

@@ -129,7 +129,10 @@ export async function updateNode(
   word: string,
   input: LabNodeUpdate,
   ask: AskCompute,
-  { step, more }: { step?: EditStep; more?: (record: NodeRecord) => Promise<Partial<NodeRecord>> } = {},
+  {
+    step = { by: 'edit', consoles: new Set() },
+    more,
+  }: { step?: EditStep; more?: (record: NodeRecord) => Promise<Partial<NodeRecord>> } = {},
 ): Promise<LabNode> {
   const record = lab.node(word)
   const { name, properties: _, kept: __, console, console_type, ...map } = input
@@ -154,6 +157,7 @@ export async function updateNode(
     const update = () => ask(record.compute_id).updateNode(nodePathOf(lab, record), asked)
     const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.shown.set(record.node_id, shown)
+    if ('console' in asked) step.consoles?.add(`node/${record.node_id}`)
     const added = await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })
     return await lab.edit(({ nodes }) => {
       const now = nodes.get(record.node_id) ?? record

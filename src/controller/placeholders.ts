@@ -35,10 +35,13 @@ export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick
 
 /** Creates a node on its compute. The result is a placeholder when the compute refuses; other errors reject. */
 export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
-  const { node_type, node_id, name, properties, console_type, compute_id } = record
+  const { node_type, node_id, name, properties, console, console_type, compute_id } = record
   if (!isKnownKind(node_type)) return record
   const known = kindOf(node_type).create.properties
-  const settings = Object.entries({ ...properties, console_type }).filter(([key]) => key in known)
+  // A compute chooses another console port when that one is in use.
+  const settings = Object.entries({ ...properties, console: console ?? undefined, console_type }).filter(
+    ([key]) => key in known,
+  )
   try {
     const shown = await ask(compute_id).createNode(
       { project_id: lab.id, node_type },

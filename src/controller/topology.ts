@@ -301,7 +301,7 @@ class Run {
   readonly #by: string
   readonly #isNew: boolean
   readonly #ask: AskCompute
-  readonly #edit: EditStep = { by: 'edit' }
+  readonly #edit: EditStep = { by: 'edit', consoles: new Set() }
   /** What takes back changes that are not in the document, in the order of the changes. */
   readonly #undo: (() => Promise<unknown>)[] = []
   /** Ids of nodes that steps have stopped. */

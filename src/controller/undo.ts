@@ -3,7 +3,8 @@ import { kindOf } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import { Changes, type DrawingRecord, type LinkRecord, type NodeRecord, type ProjectRecord } from './document.ts'
-import { type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
+import { given } from './fields.ts'
+import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
 import type { Lab, LabNews } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { impair, sameEnd, unwire } from './links.ts'
@@ -29,7 +30,7 @@ export function undoEdit(
       lab.history.drop(edit)
       throw error
     }
-    await revert(labs, lab, edit, { by: way }, ask)
+    await revert(labs, lab, edit, { by: way, ...given({ consoles: edit.step.consoles }) }, ask)
     lab.history.drop(edit)
     return lab.project()
   })
@@ -108,7 +109,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     const next =
       record === undefined || current === undefined || (current.unmade !== undefined && record.unmade === undefined)
         ? record && (await remade(lab, record, ask))
-        : await changed(lab, current, record, ask)
+        : await changed(lab, current, record, { ask, console: isConsoleSet(edit, key, current) })
     await write([[key, next]])
     if (record === undefined) lab.shown.delete((current as NodeRecord).node_id)
   }
@@ -154,13 +155,24 @@ async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<No
   return made
 }
 
-async function changed(lab: Lab, now: NodeRecord, then: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
+/** Whether the present console port of a node is that which the edit has set. */
+const isConsoleSet = ({ step, after }: PastEdit, key: string, now: NodeRecord): boolean =>
+  step.consoles?.has(key) === true && consoleOf(after.get(key)) === now.console
+
+/** Changes a node back. `console`: also its console port. */
+async function changed(
+  lab: Lab,
+  now: NodeRecord,
+  then: NodeRecord,
+  { ask, console }: { ask: AskCompute; console: boolean },
+): Promise<NodeRecord> {
   const asked: Record<string, unknown> = {}
   const taken = isKnownKind(now.node_type) ? kindOf(now.node_type).update.properties : {}
   // A compute shows more than it takes.
   for (const [key, value] of Object.entries(then.properties))
     if (key in taken && JSON.stringify(value) !== JSON.stringify(now.properties[key])) asked[key] = value
   for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) asked[key] = then[key]
+  if (console && then.console !== null && then.console !== now.console) asked.console = then.console
   const next: NodeRecord = { ...then, console: now.console }
   if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.unmade !== undefined) return next
   try {

@@ -14,6 +14,7 @@ export interface SmallLab {
     readonly place?: [number, number] | undefined
     readonly label?: string | undefined
     readonly after?: boolean | undefined
+    readonly console?: number | undefined
   }[]
   readonly switches: readonly { readonly vlans?: readonly (number | undefined)[] | undefined }[]
   readonly links: readonly {
@@ -45,6 +46,7 @@ export const smallLabs: fc.Arbitrary<SmallLab> = fc.record({
       place: option(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3 }))),
       label: option(fc.constantFrom('core', 'edge')),
       after: option(fc.boolean()),
+      console: option(fc.constantFrom(5100, 5200)),
     }),
     { maxLength: 5 },
   ),
@@ -72,12 +74,15 @@ export function desiredOf({ nodes, switches, links, offset }: SmallLab, lab = 'l
     ...{ configs: {}, labels: {}, start: true, after: [], at, keys: {}, settings: {}, properties: {} },
   }
   const wanted: DesiredNode[] = [
-    ...nodes.map(({ kind, ram, adapters, config, place, label, after }, index): DesiredNode => {
+    ...nodes.map(({ kind, ram, adapters, config, place, label, after, console }, index): DesiredNode => {
       const name = `n${index + offset}`
       return {
         ...plain,
         ...{ name, node_id: nodeIdOf(lab, name), kind: kind as NodeKindName },
-        settings: place === undefined ? {} : { x: place[0] * 10, y: place[1] * 10 },
+        settings: {
+          ...(place !== undefined && { x: place[0] * 10, y: place[1] * 10 }),
+          ...(console !== undefined && { console: console + index }),
+        },
         properties: {
           ...(kind === 'machine-emulator' && {
             platform: 'x86_64',

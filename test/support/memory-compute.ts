@@ -107,8 +107,9 @@ export class MemoryCompute {
     const node = {
       ...shownDefaults(kind),
       ...(kind === 'pc' && { startup_script: null, mac_address: '00:50:79:66:68:00' }),
+      console: 5000,
       ...(input as { node_id: string; name: string }),
-      ...{ status: isAlwaysOn(kind) ? 'started' : 'stopped', console: 5000 },
+      status: isAlwaysOn(kind) ? 'started' : 'stopped',
     }
     this.nodes.set(node.node_id, node as never)
     this.#kinds.set(node.node_id, kind)

@@ -3,10 +3,13 @@ import { readdir, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { describe, expect, it } from 'vitest'
+import type { LabJob } from '../../../src/model/lab/job.ts'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
 import type { LabSnapshot } from '../../../src/model/lab/snapshot.ts'
+import type { LabPlan } from '../../../src/model/lab/topology.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 const projects = '/v2/projects'
@@ -238,6 +241,32 @@ describe('undo', () => {
     await redo(service)
     expect((await nodesOf(service)).map(({ name }) => name)).toEqual(['PC2'])
     expect(await service.call('GET', `${campus}/links`)).toEqual([])
+  })
+
+  it('gives nodes the console ports back that they had: of a change, of a deletion, and of an apply of a lab file', async () => {
+    const { service } = await lab()
+    const ports = async () => (await nodesOf(service)).map((it) => Number(it.console)).sort((a, b) => a - b)
+    const [first, second] = (await ports()) as [number, number]
+    const other = second + 7
+    await service.call('PUT', `${campus}/nodes/PC1`, { console: other })
+    expect(await ports()).toEqual([second, other])
+    await undo(service)
+    expect(await ports()).toEqual([first, second])
+    await redo(service)
+    expect(await ports()).toEqual([second, other])
+    await service.call('DELETE', `${campus}/nodes/PC1`)
+    await undo(service)
+    expect(await ports()).toEqual([second, other])
+
+    const document = `{ lab: campus, nodes: { PC1: { kind: pc, console: ${other + 1} }, PC2: { kind: pc } } }`
+    const apply = { document, take_over: true }
+    const { job_id } = await service.call<LabPlan>('PUT', `${campus}/topology`, apply)
+    await expect
+      .poll(() => service.call<LabJob>('GET', `/v2/jobs/${job_id}`), { timeout: hangMs, interval: 20 })
+      .toMatchObject({ status: 'done' })
+    expect(await ports()).toEqual([second, other + 1])
+    await undo(service)
+    expect(await ports()).toEqual([second, other])
   })
 
   it('removes the directory of a deleted node when the project is closed', async () => {
