@@ -96,6 +96,8 @@ export type PlanTask =
       readonly want: DesiredNode
       readonly node_id: string
       readonly change: NodeChange
+      /** Properties that a withheld step changes. */
+      readonly held: readonly string[]
       readonly stops: boolean
     }
   | {
@@ -155,6 +157,8 @@ interface Pair {
   state: 'there' | 'new' | 'anew' | 'outdated'
   /** The flag of a withheld change, which links to new ports wait for. */
   flag: Flag | undefined
+  /** The node after the changes that are not withheld; undefined: as it is. */
+  next: NodeRecord | undefined
 }
 
 /** A link of the file and the link that it is, if any. */
@@ -284,7 +288,8 @@ class Planner {
     for (const want of nodes) {
       const have = found.get(want)
       const isMade = have === undefined || have.file?.made === true || this.#options.take_over === true
-      const pair: Pair = { want, have, isMade, state: have === undefined ? 'new' : 'there', flag: undefined }
+      const state = have === undefined ? 'new' : 'there'
+      const pair: Pair = { want, have, isMade, state, flag: undefined, next: undefined }
       this.#pairs.set(nameKey(want.name), pair)
       if (have !== undefined) this.#byId.set(have.node_id, pair)
     }
@@ -432,66 +437,68 @@ class Planner {
     const { node_id } = have
     const anew = this.#whyAnew(pair)
     if (anew !== undefined) {
-      const step = { do: 'update', what, name, how: 'recreate', because: anew } as const
-      pair.state = 'anew'
-      if (!this.#addIf('recreate', step, { type: 'recreate-node', want, node_id, change: all })) {
-        pair.state = 'outdated'
-        pair.flag = 'recreate'
-      } else if (this.#actual.running.has(node_id)) this.#stopped.add(name)
-      return
+      const step = { do: 'update', what, name, how: 'recreate', because: anew.because } as const
+      if (this.#addIf('recreate', step, { type: 'recreate-node', want, node_id, change: all })) {
+        pair.state = 'anew'
+        if (this.#actual.running.has(node_id)) this.#stopped.add(name)
+        return
+      }
+      pair.state = 'outdated'
+      pair.flag = 'recreate'
+      // Settings of another kind are no settings of this node.
+      if (have.node_type !== want.kind || have.unmade !== undefined) return
     }
     const cd = want.day0 === undefined ? {} : { cdrom_image: madeCd }
-    const { live, restarting } = this.#differences(pair, { ...all, properties: { ...all.properties, ...cd } })
+    const complete = { ...all, properties: { ...all.properties, ...cd } }
+    const { live, restarting } = this.#differences(pair, complete, anew?.keys ?? [])
     const isRunning = this.#actual.running.has(node_id)
     const configs = this.#configs(pair, isRunning ? restarting : live)
+    const both = {
+      names: [...live.names, ...restarting.names],
+      change: merged(live.change, restarting.change),
+    }
     if (have.unmade !== undefined) {
-      const change = merged(live.change, restarting.change)
       const step = { do: 'create', what, name, how: 'live', because: 'its compute could not make it' } as const
-      this.#add(step, { type: 'make-node', want, node_id, change })
+      this.#add(step, { type: 'make-node', want, node_id, change: both.change })
       return
     }
-    const needsRestart = isRunning && restarting.names.length > 0
-    const now = isRunning
-      ? live
-      : { names: [...live.names, ...restarting.names], change: merged(live.change, restarting.change) }
-    if (needsRestart && this.#options.restart === true) {
-      const because = [...live.names, ...restarting.names].join(', ')
-      this.#add(
-        { do: 'update', what, name, how: 'restart', because },
-        { type: 'change-node', want, node_id, change: merged(live.change, restarting.change), stops: true },
-      )
-      this.#stopped.add(name)
-      return
-    }
-    if (needsRestart) {
+    const needsStop = isRunning && restarting.names.length > 0
+    const isHeld = needsStop && this.#options.restart !== true
+    if (isHeld) {
       const because = restarting.names.join(', ')
       this.#withheld.push({ do: 'update', what, name, how: 'restart', because, flag: 'restart' })
       pair.state = 'outdated'
       pair.flag = 'restart'
     }
-    if (now.names.length > 0)
-      this.#add(
-        { do: 'update', what, name, how: 'live', because: now.names.join(', ') },
-        { type: 'change-node', want, node_id, change: now.change, stops: false },
-      )
-    else if (!needsRestart && (isMade || configs)) this.#marks.set(node_id, want)
+    const { names, change } = isHeld ? live : both
+    const held = [...(anew?.keys ?? []), ...(isHeld ? Object.keys(restarting.change.properties) : [])]
+    pair.next = { ...have, properties: { ...have.properties, ...change.properties } }
+    if (names.length > 0) {
+      const how = needsStop && !isHeld ? 'restart' : 'live'
+      const step = { do: 'update', what, name, how, because: names.join(', ') } as const
+      this.#add(step, { type: 'change-node', want, node_id, change, held, stops: how === 'restart' })
+      if (how === 'restart') this.#stopped.add(name)
+    } else if (pair.state === 'there' && (isMade || configs)) this.#marks.set(node_id, want)
   }
 
-  /** Why a node must be made anew; undefined: it need not. */
-  #whyAnew({ want, have, isMade }: Pair): string | undefined {
+  /** Why a node must be made anew, and the properties that only a new node takes; undefined: it need not. */
+  #whyAnew({ want, have, isMade }: Pair): { because: string; keys: readonly string[] } | undefined {
     if (have === undefined) return undefined
-    if (have.node_type !== want.kind) return `its kind is ${have.node_type}, ${want.kind} in the file`
-    const compute = wantedCompute(want, this.#options)
-    if (compute !== undefined && compute !== have.compute_id) return `it is on the compute ${have.compute_id}`
-    if (!isMade) return undefined
+    if (have.node_type !== want.kind)
+      return { because: `its kind is ${have.node_type}, ${want.kind} in the file`, keys: [] }
     const { create, update } = kindOf(want.kind)
-    for (const [key, value] of Object.entries(want.properties)) {
-      if (key in create.properties && !(key in update.properties) && !isShown(have, key, value))
-        return `${key} is read at creation only`
-    }
-    const before = have.file?.day0
-    if (have.file?.made === true && before !== day0In(want, have)) return 'day0 is read at creation only'
-    return undefined
+    const keys = Object.entries(isMade ? want.properties : {}).flatMap(([key, value]) =>
+      key in create.properties && !(key in update.properties) && !isShown(have, key, value) ? [key] : [],
+    )
+    const hasOtherCd = have.file?.made === true && have.file.day0 !== day0In(want, have)
+    const words = [...keys, ...(hasOtherCd ? ['day0'] : [])]
+    const compute = wantedCompute(want, this.#options)
+    const reasons = [
+      ...(compute !== undefined && compute !== have.compute_id ? [`it is on the compute ${have.compute_id}`] : []),
+      ...(words.length > 0 ? [`${words.join(', ')} ${words.length > 1 ? 'are' : 'is'} read at creation only`] : []),
+    ]
+    if (reasons.length === 0) return undefined
+    return { because: reasons.join('; '), keys: [...keys, ...(hasOtherCd ? ['cdrom_image'] : [])] }
   }
 
   /** The ports of a segment, as members of its properties. Those of links that others made stay as they are. */
@@ -542,7 +549,11 @@ class Planner {
   }
 
   /** What differs between a node and the file: what changes at once, and what needs a restart of a running node. */
-  #differences({ want, have, isMade }: Pair, all: NodeChange): { live: Differences; restarting: Differences } {
+  #differences(
+    { want, have, isMade }: Pair,
+    all: NodeChange,
+    held: readonly string[],
+  ): { live: Differences; restarting: Differences } {
     const record = have as NodeRecord
     const live = new DifferenceList()
     const restarting = new DifferenceList()
@@ -565,12 +576,13 @@ class Planner {
       ;(needsStop && !isAlwaysOn(want.kind) ? restarting : live).setting(key, value)
     }
     for (const [key, value] of Object.entries(all.properties)) {
-      if (isShown(record, key, value)) continue
+      if (held.includes(key) || isShown(record, key, value)) continue
       ;(isFree(key) ? live : restarting).property(key, value, record.properties[key])
     }
     if (isMade)
       for (const [key, value] of defaultsOf(want.kind, record)) {
-        if (key in all.properties || mark?.own?.includes(key) || same(record.properties[key], value)) continue
+        if (held.includes(key) || key in all.properties || mark?.own?.includes(key)) continue
+        if (same(record.properties[key], value)) continue
         ;(isFree(key) ? live : restarting).property(key, value, record.properties[key])
       }
     return { live, restarting }
@@ -639,7 +651,8 @@ class Planner {
       const pairs = link.ends.map(({ node }) => this.#pairs.get(nameKey(node)) as Pair)
       // A port that a withheld change would make.
       const lacking = pairs.find(
-        (pair, index) => pair.state === 'outdated' && !hasPort(pair.have as NodeRecord, link.ends[index] as WantedEnd),
+        ({ state, next, have }, index) =>
+          state === 'outdated' && !hasPort((next ?? have) as NodeRecord, link.ends[index] as WantedEnd),
       )
       if (lacking?.flag !== undefined) {
         const because = `${lacking.want.name} lacks the port until it is changed`
@@ -909,16 +922,19 @@ const samePorts = (a: unknown, b: unknown): boolean => {
   return same(sorted(a), sorted(b))
 }
 
-/** What a node shows of the keys of the file, for the mark of its record. `made`: the file made it. */
+/** What a node shows of the keys of the file, for the mark of its record. `made`: the file made it; `held`: properties that it has not taken. */
 export function markOf(
   want: DesiredNode,
   record: NodeRecord,
   { made, configs }: Pick<NodeMark, 'made' | 'configs'>,
   isNew: boolean,
+  held: readonly string[] = [],
 ): NodeMark {
   const keys = [...Object.keys(want.settings), ...Object.keys(want.properties)]
   const shownAs = Object.entries(want.properties).flatMap(([key, value]) => {
     const shown = record.properties[key]
+    const before = record.file?.shownAs?.[key]
+    if (held.includes(key)) return before === undefined ? [] : [[key, before] as const]
     return same(shown, value) ? [] : [[key, [fingerprint(value), fingerprint(shown)]] as const]
   })
   const own = isNew
@@ -932,7 +948,7 @@ export function markOf(
           : []),
       ]
     : (record.file?.own ?? [])
-  const day0 = day0In(want, record)
+  const day0 = held.includes('cdrom_image') ? record.file?.day0 : day0In(want, record)
   return {
     made,
     keys,

@@ -491,7 +491,7 @@ class Run {
         return this.#createNode(task.want, task.node_id, task.change)
       case 'change-node':
         if (task.stops) await this.#stop(task.node_id)
-        return this.#changeNode(task.want, task.node_id, task.change)
+        return this.#changeNode(task.want, task.node_id, task.change, task.held)
       case 'make-node':
         await this.#changeNode(task.want, task.node_id, task.change)
         await requireMade(labs, lab, lab.node(task.node_id), ask, this.#edit)
@@ -572,7 +572,13 @@ class Run {
   }
 
   /** What a node is marked with after it took the file. `taken`: the configurations that it took now. */
-  async #markOf(want: DesiredNode, record: NodeRecord, isNew: boolean, taken: readonly string[]): Promise<NodeMark> {
+  async #markOf(
+    want: DesiredNode,
+    record: NodeRecord,
+    isNew: boolean,
+    taken: readonly string[],
+    held: readonly string[] = [],
+  ): Promise<NodeMark> {
     const { options, actual } = this.#prepared
     const made = isNew || record.file?.made === true || options.take_over === true
     const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {})) }
@@ -583,10 +589,15 @@ class Run {
         if (file !== undefined) configs[name] = { file, node: now[name] ?? file }
       }
     }
-    return markOf(want, record, { made, configs }, isNew)
+    return markOf(want, record, { made, configs }, isNew, held)
   }
 
-  async #changeNode(want: DesiredNode, id: string, { name, settings, properties, configs }: NodeChange): Promise<void> {
+  async #changeNode(
+    want: DesiredNode,
+    id: string,
+    { name, settings, properties, configs }: NodeChange,
+    held: readonly string[] = [],
+  ): Promise<void> {
     const [lab, ask] = [this.#lab, this.#ask]
     const record = lab.node(id)
     const places = kindOf(want.kind).configs ?? {}
@@ -603,7 +614,7 @@ class Run {
     const { console, console_type, custom_adapters, ...map } = settings
     const more = async (now: NodeRecord): Promise<Partial<NodeRecord>> => ({
       ...map,
-      file: await this.#markOf(want, { ...now, ...map }, false, configs),
+      file: await this.#markOf(want, { ...now, ...map }, false, configs, held),
     })
     const input = {
       ...given({ name, console, console_type, custom_adapters }),

@@ -15,6 +15,8 @@ export interface SmallLab {
     readonly label?: string | undefined
     readonly after?: boolean | undefined
     readonly console?: number | undefined
+    /** Of a pc: its creation alone takes it. */
+    readonly mac?: string | undefined
   }[]
   readonly switches: readonly { readonly vlans?: readonly (number | undefined)[] | undefined }[]
   readonly links: readonly {
@@ -47,6 +49,7 @@ export const smallLabs: fc.Arbitrary<SmallLab> = fc.record({
       label: option(fc.constantFrom('core', 'edge')),
       after: option(fc.boolean()),
       console: option(fc.constantFrom(5100, 5200)),
+      mac: option(fc.constantFrom('00:50:79:66:68:0a', '00:50:79:66:68:0b')),
     }),
     { maxLength: 5 },
   ),
@@ -74,7 +77,7 @@ export function desiredOf({ nodes, switches, links, offset }: SmallLab, lab = 'l
     ...{ configs: {}, labels: {}, start: true, after: [], at, keys: {}, settings: {}, properties: {} },
   }
   const wanted: DesiredNode[] = [
-    ...nodes.map(({ kind, ram, adapters, config, place, label, after, console }, index): DesiredNode => {
+    ...nodes.map(({ kind, ram, adapters, config, place, label, after, console, mac }, index): DesiredNode => {
       const name = `n${index + offset}`
       return {
         ...plain,
@@ -84,6 +87,7 @@ export function desiredOf({ nodes, switches, links, offset }: SmallLab, lab = 'l
           ...(console !== undefined && { console: console + index }),
         },
         properties: {
+          ...(kind === 'pc' && mac !== undefined && { mac_address: mac }),
           ...(kind === 'machine-emulator' && {
             platform: 'x86_64',
             ...(ram && { ram }),

@@ -32,9 +32,14 @@ async function newLab() {
   return { compute, labs, lab, ask, plan, apply }
 }
 
-/** What a file decides of a lab, by names. Free ports of segments are left out: a member keeps the port that it has. */
-function shapeOf(lab: Lab, { links: wanted }: Pick<Desired, 'links'>): unknown {
+/**
+ * What a file decides of a lab, by names. Free ports of segments are left out: a member keeps the port that it has. So does a pc its MAC address,
+ * which the file need not give.
+ */
+function shapeOf(lab: Lab, { nodes: given, links: wanted }: Pick<Desired, 'nodes' | 'links'>): unknown {
   const { nodes, links } = lab.document
+  const macOf = (name: string, mac: unknown) =>
+    given.some((it) => it.name === name && 'mac_address' in it.properties) ? mac : 'any'
   const isOpen = (name: string) =>
     wanted.some(({ ends }) => ends.some((end) => end.node === name && end.port_number === undefined))
   // A member that has kept its port may be beyond those that a switch has anyway.
@@ -42,11 +47,19 @@ function shapeOf(lab: Lab, { links: wanted }: Pick<Desired, 'links'>): unknown {
   return {
     nodes: [...nodes.values()]
       .map(
-        ({ name, node_type, properties: { startup_script, ports_mapping, ...properties }, labels, after, symbol }) => ({
+        ({
+          name,
+          node_type,
+          properties: { startup_script, ports_mapping, mac_address, ...properties },
+          labels,
+          after,
+          symbol,
+        }) => ({
           ...{ name, node_type, labels, after, symbol },
           properties: {
             ...properties,
             ports_mapping: portsOf(name, ports_mapping),
+            mac_address: macOf(name, mac_address),
             startup_script: startup_script ?? '',
           },
         }),
@@ -107,6 +120,47 @@ test('every file leads from every other to the same lab as on a bare one', async
     }),
     { numRuns: 120 },
   )
+})
+
+test('an apply without a flag does what needs none, and a later one with all flags the rest', async () => {
+  await fc.assert(
+    fc.asyncProperty(smallLabs, smallLabs, async (first, second) => {
+      const [a, b] = [await newLab(), await newLab()]
+      const desired = desiredOf(second)
+      await a.apply(desiredOf(first), { ...all, start: true })
+      await a.apply(desired, {})
+      const { steps } = (await a.plan(desired, {})).plan
+      expect(steps).toEqual([])
+      await a.apply(desired)
+      await b.apply(desired)
+      expect(shapeOf(a.lab, desired)).toEqual(shapeOf(b.lab, desired))
+    }),
+    // The starts take time.
+    { numRuns: 25 },
+  )
+})
+
+test('what only a new node takes is withheld with all its keys, and holds back no other change of the node', async () => {
+  const { lab, plan, apply } = await newLab()
+  const file = (mac: string, label: string, more = {}): Desired =>
+    desiredOf({ nodes: [{ kind: 'pc', mac, label, ...more }], switches: [], links: [], offset: 0 })
+  await apply(file('00:50:79:66:68:0a', 'core'), { start: true })
+  const changed = file('00:50:79:66:68:0b', 'edge', { config: 'ip dhcp' })
+  const moved = { ...changed, nodes: changed.nodes.map((it) => ({ ...it, compute_id: 'other' })) }
+  const withheld = [
+    {
+      ...{ name: 'n0', how: 'recreate', flag: 'recreate' },
+      because: 'it is on the compute local; mac_address is read at creation only',
+    },
+    { name: 'n0', how: 'restart', flag: 'restart', because: 'config' },
+  ]
+  const first = await plan(moved, {})
+  expect(first.plan).toMatchObject({ withheld, steps: [{ name: 'n0', how: 'live', because: 'labels' }] })
+  await apply(moved, {})
+  expect([...lab.document.nodes.values()]).toMatchObject([
+    { labels: { role: 'edge' }, properties: { mac_address: '00:50:79:66:68:0a' } },
+  ])
+  expect((await plan(moved, {})).plan).toMatchObject({ withheld, steps: [] })
 })
 
 /** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
