@@ -5,6 +5,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { PortPath } from './compute-client.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
+import { given } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
@@ -15,8 +16,13 @@ interface CapturePlace {
   readonly port: PortPath
 }
 
-/** Starts a capture of a link, at its first endpoint on a compute. 409 when the link is captured already. */
-export async function startCapture(lab: Lab, id: string, input: LabCaptureStart, ask: AskCompute): Promise<LabLink> {
+/** Starts a capture of a link, at its first endpoint on a compute. 409 when the link is captured already. `made`: a lab file starts it. */
+export async function startCapture(
+  lab: Lab,
+  id: string,
+  { made, ...input }: LabCaptureStart & { made?: true },
+  ask: AskCompute,
+): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture !== null) throw conflict('The link is captured already; stop that capture first')
   const end = endOnCompute(lab, link)
@@ -24,7 +30,7 @@ export async function startCapture(lab: Lab, id: string, input: LabCaptureStart,
   const file = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? linkTypesOf[link.link_type][0]
   await ask(node.compute_id).startCapture(port, { capture_file_name: file, data_link_type })
-  return save(lab, link.link_id, { end, file })
+  return save(lab, link.link_id, { end, file, ...given({ made }) })
 }
 
 /** Stops the capture of a link. Does nothing without one. */

@@ -102,8 +102,8 @@ export type LinkRecord = Omit<
   | 'traffic_ba'
 > & {
   readonly wiring: Wiring
-  /** The endpoint at which its capture runs, and the name of the file; null without a capture. */
-  readonly capture: { readonly end: 0 | 1; readonly file: string } | null
+  /** The endpoint at which its capture runs, and the name of the file; null without a capture. `made`: a lab file started it. */
+  readonly capture: { readonly end: 0 | 1; readonly file: string; readonly made?: true } | null
   /** Present when it was made from a lab file. */
   readonly file?: { readonly made: true }
 }

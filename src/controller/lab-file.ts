@@ -38,6 +38,7 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
     nodes: records.map((record) => lab.nodeView(record)),
     links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
     configs,
+    captured: new Set([...lab.document.links.values()].flatMap((it) => (it.capture?.made ? [it.link_id] : []))),
   })
   for (const { name, file, properties } of records)
     if (file?.day0 !== undefined && properties.cdrom_image === madeCd)

@@ -118,6 +118,8 @@ export type PlanTask =
       readonly parts: readonly LinkPart[]
     }
   | { readonly type: 'delete-link'; readonly link_id: string }
+  /** Stops a capture that a lab file started. `next`: the one that takes its place. */
+  | { readonly type: 'end-capture'; readonly link_id: string; readonly next: WantedLink['capture'] }
   | { readonly type: 'start-node'; readonly name: string }
 
 /** A step with what it does. */
@@ -168,10 +170,11 @@ interface Resolved {
   readonly have: LinkRecord | undefined
 }
 
-/** Order of the steps: no disk is destroyed before all else that does not need it is done. */
+/** Order of the steps: no disk is destroyed, and no capture ended, before all else that does not need it is done. */
 const phases = {
   ...{ project: 0, 'delete-link': 1, 'delete-segment': 2, 'create-node': 3, 'make-node': 3, 'change-node': 4 },
-  ...{ 'create-link': 5, 'change-link': 5, 'delete-node': 6, 'recreate-node': 7, 'late-link': 8, 'start-node': 9 },
+  ...{ 'create-link': 5, 'change-link': 5, 'delete-node': 6, 'recreate-node': 7, 'late-link': 8 },
+  ...{ 'end-capture': 9, 'start-node': 10 },
 } as const
 
 /** The phase of a step. Steps of one phase do not depend on each other. */
@@ -646,6 +649,10 @@ class Planner {
             { type: 'change-link', link_id: have.link_id, link, isTurned, parts },
           )
         else if (have.file === undefined && this.#options.take_over === true) this.#linkMarks.push(have.link_id)
+        const file = want.capture?.file
+        if (want.capture === undefined) this.#endCapture(have, 'no capture')
+        else if (file !== undefined && file !== have.capture?.file)
+          this.#endCapture(have, `capture in ${file}`, want.capture)
         continue
       }
       const pairs = link.ends.map(({ node }) => this.#pairs.get(nameKey(node)) as Pair)
@@ -691,6 +698,13 @@ class Planner {
     )
   }
 
+  /** Ends the capture of a link that stays. One that a lab file did not start is left alone. */
+  #endCapture({ link_id, capture, ...link }: LinkRecord, because: string, next?: WantedLink['capture']): void {
+    if (capture?.made !== true) return
+    const name = this.#nameOfLink(link)
+    this.#add({ do: 'update', what: 'link', name, how: 'live', because }, { type: 'end-capture', link_id, next })
+  }
+
   #isTurned({ ends: [first] }: WantedLink, { nodes: [a] }: LinkRecord): boolean {
     const node_id = this.#pairs.get(nameKey(first.node))?.have?.node_id as string
     return a !== undefined && portKey({ ...first, node_id }) !== portKey(a)
@@ -710,7 +724,7 @@ class Planner {
     return names
   }
 
-  #nameOfLink(link: LinkRecord): string {
+  #nameOfLink(link: Pick<LinkRecord, 'name' | 'nodes'>): string {
     if (link.name != null) return link.name
     const ends = link.nodes.map((end) => {
       const node = this.#actual.nodes.get(end.node_id)
@@ -725,7 +739,10 @@ class Planner {
     for (const link of this.#actual.links.values()) {
       if (kept.has(link.link_id)) continue
       if (isLinkMade(link)) this.#deleteLink(link, 'it has left the file')
-      else if (!this.#deletedLinks.has(link.link_id)) this.#extra.push({ what: 'link', name: this.#nameOfLink(link) })
+      else if (!this.#deletedLinks.has(link.link_id)) {
+        this.#extra.push({ what: 'link', name: this.#nameOfLink(link) })
+        this.#endCapture(link, 'it has left the file')
+      }
     }
     for (const node of this.#actual.nodes.values()) {
       if (this.#byId.has(node.node_id)) continue

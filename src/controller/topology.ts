@@ -10,7 +10,7 @@ import { Faults, quoted } from '../labfile/faults.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
 import type { LabJobStep, LabPlan, LabTopology } from '../model/lab/topology.ts'
-import { startCapture } from './captures.ts'
+import { startCapture, stopCapture } from './captures.ts'
 import {
   Changes,
   type LinkRecord,
@@ -507,6 +507,10 @@ class Run {
         return this.#changeLink(task)
       case 'delete-link':
         return removeLink(lab, task.link_id, ask, this.#edit)
+      case 'end-capture':
+        await stopCapture(lab, task.link_id, ask)
+        if (task.next !== undefined) await this.#startCapture(task.link_id, task.next)
+        return
       case 'start-node':
         return
     }
@@ -687,7 +691,11 @@ class Run {
     })) as unknown as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
     const input = { ...given({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
     const link = await createLink(labs, lab, input, ask, { step: this.#edit, more: { file: { made: true } } })
-    if (capture !== undefined) await startCapture(lab, link.link_id, given({ capture_file_name: capture.file }), ask)
+    if (capture !== undefined) await this.#startCapture(link.link_id, capture)
+  }
+
+  async #startCapture(id: string, { file }: NonNullable<WantedLink['capture']>): Promise<void> {
+    await startCapture(this.#lab, id, { ...given({ capture_file_name: file }), made: true }, this.#ask)
   }
 
   async #changeLink({
@@ -706,7 +714,10 @@ class Run {
     }
     const more = { ...(parts.includes('name') && { name }), ...(isMade && { file: { made: true as const } }) }
     await updateLink(lab, link_id, changes, ask, { step: this.#edit, more })
-    if (parts.includes('capture')) await startCapture(lab, link_id, given({ capture_file_name: capture?.file }), ask)
+    if (parts.includes('capture') && capture !== undefined) {
+      await this.#startCapture(link_id, capture)
+      this.#undo.push(() => stopCapture(lab, link_id, ask))
+    }
   }
 
   /** Marks what the file names and needs no step, and that the apply has begun. */

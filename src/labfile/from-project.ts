@@ -33,6 +33,8 @@ export interface ProjectState {
   readonly links: readonly LabLink[]
   /** Texts of the configurations, by the id of the node and the name of the configuration. */
   readonly configs: ReadonlyMap<string, Readonly<Record<string, string>>>
+  /** Ids of the links whose capture a lab file has started. Other captures are no part of a lab. */
+  readonly captured?: ReadonlySet<string>
 }
 
 /** A project as a lab file would have it. */
@@ -252,7 +254,7 @@ function portSettings(kind: DesiredNode['kind'], { port_number, ...port }: Mappe
 type SegmentParts = Pick<DesiredNode, 'segment' | 'properties'>
 
 /** The links, and what only segments have. */
-function linksOf({ nodes, links }: ProjectState, made: ReadonlyMap<string, DesiredNode>, leftOut: string[]) {
+function linksOf({ nodes, links, captured }: ProjectState, made: ReadonlyMap<string, DesiredNode>, leftOut: string[]) {
   const settings = new Map<string, Map<number, SegmentPort>>()
   for (const { node_id, properties } of nodes) {
     const node = made.get(node_id)
@@ -275,7 +277,11 @@ function linksOf({ nodes, links }: ProjectState, made: ReadonlyMap<string, Desir
     const [isA, isB] = [a, b].map(({ node }) => settings.has(node))
     // A member of a segment is written with its own end first.
     const isTurned = isA === true && isB !== true
-    const found = desiredLink(link, isTurned ? [b, a] : [a, b], isTurned)
+    const file = captured?.has(link.link_id) ? (link.capture_file_name ?? undefined) : undefined
+    const found: DesiredLink = {
+      ...desiredLink(link, isTurned ? [b, a] : [a, b], isTurned),
+      ...(file !== undefined && { capture: { file } }),
+    }
     const [, own] = found.ends
     if (!isA && !isB) plain.push(found)
     else members.set(own.node, [...(members.get(own.node) ?? []), { ...found, memberOf: own.node }])

@@ -187,6 +187,41 @@ starting: { at_once: 1 }
     expect((await nodesOf(service)).find(({ name }) => name === 'A')).toMatchObject({ status: 'stopped' })
   })
 
+  it('ends a capture that the file has started, and no other one', async () => {
+    const service = await start()
+    const file = (capture: string, inTwo = '') => `
+lab: campus
+nodes: { A: { kind: pc }, B: { kind: pc }, C: { kind: pc }, D: { kind: pc } }
+links:
+  - { name: one, ends: [A, B]${capture} }
+  - { name: two, ends: [C, D]${inTwo} }
+`
+    const becauseOf = async (document: string) => {
+      const { steps, job_id } = await put(service, document)
+      if (job_id !== undefined) expect(await ended(service, job_id)).toMatchObject({ status: 'done' })
+      return steps.map(({ name, because }) => [name, because])
+    }
+    const captures = async () =>
+      Object.fromEntries((await linksOf(service)).map((it) => [it.name, it.capture_file_name]))
+    await becauseOf(file(', capture: first.pcap', ', capture: true'))
+    // The person stops the capture of the file, and starts an own one.
+    const two = (await linksOf(service)).find(({ name }) => name === 'two')?.link_id
+    await service.call('POST', `${lab}/links/${two}/stop_capture`)
+    await service.call('POST', `${lab}/links/${two}/start_capture`, { capture_file_name: 'own.pcap' })
+    const yaml = await (await service.fetch(`${lab}/topology?format=yaml`)).text()
+    expect(yaml.match(/capture: .*pcap/g)).toEqual(['capture: first.pcap'])
+    expect(await becauseOf(yaml)).toEqual([])
+
+    expect(await becauseOf(file(', capture: other.pcap'))).toEqual([['one', 'capture in other.pcap']])
+    expect(await captures()).toEqual({ one: 'other.pcap', two: 'own.pcap' })
+    expect(await becauseOf(file(', delay: 5ms'))).toEqual([
+      ['one', 'impairment'],
+      ['one', 'no capture'],
+    ])
+    expect(await captures()).toEqual({ one: null, two: 'own.pcap' })
+    expect(await becauseOf(file(', delay: 5ms'))).toEqual([])
+  })
+
   it('renames by `was`, and keeps ports of a switch when others come and go', async () => {
     const service = await start()
     await ended(service, (await put(service, pcs(3))).job_id)
