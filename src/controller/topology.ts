@@ -249,14 +249,26 @@ function marksOf(lab: Lab, { plan, actual, options }: PreparedPlan): { record: N
   })
 }
 
-/** The bases of configurations: those that are equal to the file become its base, the others keep theirs. */
-function basesOf(want: DesiredNode, record: NodeRecord, now: Readonly<Record<string, string>>): NodeMark['configs'] {
+/**
+ * The bases of configurations: those that are equal to the file become its base, the others keep theirs. So do those that have left the file, as
+ * long as the node still has them: `held` are the properties that it has not taken.
+ */
+function basesOf(
+  want: DesiredNode,
+  record: NodeRecord,
+  now: Readonly<Record<string, string>>,
+  held: readonly string[] = [],
+): NodeMark['configs'] {
+  const { configs: places = {} }: Pick<KindDescriptor, 'configs'> = kindOf(want.kind)
+  const left = Object.entries(record.file?.configs ?? {}).filter(
+    ([name]) => !(name in want.configs) && held.includes(places[name]?.field ?? ''),
+  )
   const bases = Object.entries(want.configs).flatMap(([name, { digest }]) => {
     if (now[name] === digest) return [[name, { file: digest, node: digest }] as const]
     const base = record.file?.configs[name]
     return base === undefined ? [] : [[name, base] as const]
   })
-  return Object.fromEntries(bases)
+  return Object.fromEntries([...left, ...bases])
 }
 
 /** Who applies a file, and how its nodes start. */
@@ -585,7 +597,7 @@ class Run {
   ): Promise<NodeMark> {
     const { options, actual } = this.#prepared
     const made = isNew || record.file?.made === true || options.take_over === true
-    const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {})) }
+    const configs = { ...basesOf(want, record, isNew ? {} : (actual.configs.get(record.node_id) ?? {}), held) }
     if (taken.length > 0) {
       const now = await configDigests(this.#lab, record, this.#ask)
       for (const name of taken) {
