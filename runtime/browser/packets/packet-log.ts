@@ -29,14 +29,15 @@ export class PacketLog {
   #bytes = 0
   #words: readonly string[] = []
   #total = 0
+  #lost = 0
   readonly #isPaused = signal(false)
   /** Changes with what is shown. */
   readonly #version = signal(0)
   #later: ReturnType<typeof setTimeout> | undefined
 
   /** What is shown now; a reader follows it. */
-  get counts(): { readonly total: number; readonly shown: number; readonly version: number } {
-    return { version: this.#version.value, total: this.#total, shown: this.#kept.length }
+  get counts(): { readonly total: number; readonly lost: number; readonly shown: number; readonly version: number } {
+    return { version: this.#version.value, total: this.#total, lost: this.#lost, shown: this.#kept.length }
   }
 
   get length(): number {
@@ -62,10 +63,11 @@ export class PacketLog {
     return kept === undefined ? undefined : rowOf(kept)
   }
 
-  /** Takes frames; their bytes are copied. While it is paused, they are only counted. */
-  add(frames: readonly CapturedFrame[]): void {
-    if (frames.length === 0) return
-    this.begin ??= timeOf(frames[0] as CapturedFrame)
+  /** Takes frames; their bytes are copied. While it is paused, they are only counted. `lost`: frames that never came, since the last call. */
+  add(frames: readonly CapturedFrame[], lost = 0): void {
+    if (frames.length === 0 && lost === 0) return
+    if (frames[0] !== undefined) this.begin ??= timeOf(frames[0])
+    this.#lost += lost
     const first = this.#total + 1
     this.#total += frames.length
     if (!this.#isPaused.peek()) {

@@ -27,6 +27,7 @@ export function PacketView({ link, title, isShown }: PacketProps) {
   const log = useMemo(() => new PacketLog(), [])
   const words = useSignal('')
   const fault = useSignal('')
+  const isOpen = useSignal(false)
   const selected = useSignal<number | undefined>(undefined)
   const { project_id, link_id } = link
 
@@ -38,12 +39,15 @@ export function PacketView({ link, title, isShown }: PacketProps) {
         ...{ params, body: {}, signal: over.signal },
       })
       fault.value = ''
+      isOpen.value = true
       const pieces = stream.getReader()
       const reader = new CaptureReader()
       for (;;) {
         const { done, value } = await pieces.read()
         if (done) return
-        log.add(reader.push(value))
+        const { lost } = reader
+        const frames = reader.push(value)
+        log.add(frames, reader.lost - lost)
       }
     }
     void (async () => {
@@ -51,6 +55,7 @@ export function PacketView({ link, title, isShown }: PacketProps) {
         await capture().catch((error: unknown) => {
           fault.value = error instanceof PatchbayError ? error.message : 'The capture broke off. Trying again …'
         })
+        isOpen.value = false
         await pause(retryMs, over.signal)
       }
     })()
@@ -64,7 +69,8 @@ export function PacketView({ link, title, isShown }: PacketProps) {
     saveFile(`${title}.pcapng`, new Blob([bytes], { type: 'application/x-pcapng' }))
   }
   const { isPaused } = log
-  const { total, shown } = log.counts
+  const { counts } = log
+  const { shown } = counts
   const row = selected.value === undefined ? undefined : rowNumbered(log, selected.value)
   return (
     <section class={isShown ? 'packets' : 'packets is-behind'} aria-label={`Packets of ${title}`}>
@@ -94,7 +100,7 @@ export function PacketView({ link, title, isShown }: PacketProps) {
           }}
         />
         <span class="muted" role="status">
-          {countsOf(total, shown)}
+          {isOpen.value || counts.total > 0 ? countsOf(counts) : 'Connecting …'}
         </span>
         <span class="spacer" />
         <button type="button" disabled={shown === 0} onClick={save} title="Save the frames that are shown as pcapng">
@@ -121,10 +127,14 @@ export function PacketView({ link, title, isShown }: PacketProps) {
   )
 }
 
-const countsOf = (total: number, shown: number): string => {
+/** Such as `24,000 frames, 2,000 shown, 310 lost`: of a link with many frames not all come, and the table keeps the last ones. */
+function countsOf({ total, shown, lost }: PacketLog['counts']): string {
+  if (total === 0 && lost === 0) return 'No frames yet'
   const number = (value: number) => value.toLocaleString('en')
-  if (total === 0) return 'No frames yet'
-  return shown === total ? `${number(total)} frames` : `${number(total)} frames, ${number(shown)} shown`
+  const words = [`${number(total)} frames`]
+  if (shown !== total) words.push(`${number(shown)} shown`)
+  if (lost > 0) words.push(`${number(lost)} lost on the way`)
+  return words.join(', ')
 }
 
 /** The row of a number, as long as it is kept. Numbers ascend. */

@@ -22,6 +22,13 @@ test('the last frames are kept, and all are counted', () => {
   expect(log.begin).toBe(100.5)
 })
 
+test('frames that never came are counted apart', () => {
+  const log = new PacketLog()
+  log.add([], 5)
+  log.add(frames(arp, 2), 3)
+  expect(log.counts).toMatchObject({ total: 2, lost: 8, shown: 2 })
+})
+
 test('large frames take no more memory', () => {
   const log = new PacketLog()
   for (let piece = 0; piece < 10; piece++) log.add(frames(arp, 100, 65_000))
