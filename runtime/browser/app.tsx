@@ -14,10 +14,10 @@ export const App = () => (
   </>
 )
 
+const serviceScreen = () => import('./service/service-screen.tsx').then((it) => it.ServiceScreen)
+
 /** The screens about the service; their part of the page is loaded with the first of them. */
-const ServiceScreen = (props: { screen: ServiceScreenName }) => (
-  <Loaded load={() => import('./service/service-screen.tsx').then((it) => it.ServiceScreen)} props={props} />
-)
+const ServiceScreen = (props: { screen: ServiceScreenName }) => <Loaded load={serviceScreen} props={props} />
 
 function Screen() {
   if (session.value === undefined) return null

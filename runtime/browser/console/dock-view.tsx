@@ -193,10 +193,10 @@ interface PacketsProps {
   readonly isShown: boolean
 }
 
+const packetView = () => import('../packets/packet-view.tsx').then((it) => it.PacketView)
+
 /** The packets of a link; their part of the page is loaded with the first of them. */
-const Packets = (props: PacketsProps) => (
-  <Loaded load={() => import('../packets/packet-view.tsx').then((it) => it.PacketView)} props={props} />
-)
+const Packets = (props: PacketsProps) => <Loaded load={packetView} props={props} />
 
 /** The upper edge of the dock, which is dragged, or moved by the arrow keys. */
 function Divider({ onMove, value }: { onMove: (by: number) => void; value: number }) {

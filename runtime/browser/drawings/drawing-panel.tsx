@@ -2,6 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { LabDrawing } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { Icon } from '../parts/icon.tsx'
+import { Segments } from '../parts/segments.tsx'
 import { mayEdit } from '../state/session.ts'
 import { nameOfDrawing } from './drawing-shape.tsx'
 import {
@@ -18,11 +19,12 @@ import {
   withText,
 } from './shape.ts'
 
-const fills = [
-  ['None', '0'],
-  ['Light', '0.15'],
-  ['Full', '1'],
-] as const
+/** Opacities of areas. */
+const fills: readonly (readonly [string, string])[] = [
+  ['0', 'None'],
+  ['0.15', 'Light'],
+  ['1', 'Full'],
+]
 
 /** A drawing: its words, colour and size. */
 export function DrawingPanel({ drawing, window: { editor, wanted } }: { drawing: LabDrawing; window: LabWindow }) {
@@ -137,24 +139,16 @@ function Colours({ shape, isDisabled, onChange }: ColoursProps) {
           onChange={(event) => onChange(withColour(shape, event.currentTarget.value))}
         />
       </fieldset>
-      {(shape.kind === 'rect' || shape.kind === 'ellipse') && (
-        <div class="segments" role="radiogroup" aria-label="Area">
-          {fills.map(([title, value]) => (
-            <label key={value} class={value === shown ? 'is-active' : ''}>
-              <input
-                type="radio"
-                name="area"
-                disabled={isDisabled}
-                checked={value === shown}
-                onChange={() => {
-                  const area = { fill: fill === 'none' ? now : fill, 'fill-opacity': value }
-                  onChange({ ...shape, attributes: { ...shape.attributes, ...area } })
-                }}
-              />
-              {title}
-            </label>
-          ))}
-        </div>
+      {!isDisabled && (shape.kind === 'rect' || shape.kind === 'ellipse') && (
+        <Segments
+          label="Area"
+          value={shown}
+          options={fills}
+          onChange={(value) => {
+            const area = { fill: fill === 'none' ? now : fill, 'fill-opacity': value }
+            onChange({ ...shape, attributes: { ...shape.attributes, ...area } })
+          }}
+        />
       )}
     </>
   )

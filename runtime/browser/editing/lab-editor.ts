@@ -14,7 +14,7 @@ import type {
 import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts'
 import { type Point, tile } from '../map/geometry.ts'
 import type { LabStore } from '../state/lab-store.ts'
-import { notify, notifyError } from '../state/notices.ts'
+import { messageOf, notify, notifyError } from '../state/notices.ts'
 import { ConfigDraft, type ConfigRef } from './config-draft.ts'
 
 /** Time after the last key at which nodes that keys moved are where they are, ms. */
@@ -275,18 +275,25 @@ export class LabEditor {
   }
 
   async changeLink(link_id: string, body: LabLinkUpdate): Promise<void> {
-    const link = await this.#edit(1, () =>
-      this.#client.call('PUT /v2/projects/{project_id}/links/{link_id}', {
-        params: { ...this.#params, link_id },
-        body,
-      }),
-    )
-    if (link !== undefined) this.store.links.put(link_id, { ...this.store.links.get(link_id), ...link })
+    await this.#edit(1, () => this.#putLink(link_id, body))
   }
 
   /** An editor of a configuration. */
   draft(ref: ConfigRef): ConfigDraft {
     return new ConfigDraft(this.#client, ref)
+  }
+
+  /** Changes a link; the result is why the service refuses it, for the place where it was typed. Empty: it is changed. */
+  async tryLink(link_id: string, body: LabLinkUpdate): Promise<string> {
+    let reason = ''
+    await this.#edit(
+      1,
+      () => this.#putLink(link_id, body),
+      (error) => {
+        reason = messageOf(error)
+      },
+    )
+    return reason
   }
 
   async renameLab(name: string): Promise<void> {
@@ -357,6 +364,14 @@ export class LabEditor {
     })
   }
 
+  async #putLink(link_id: string, body: LabLinkUpdate): Promise<void> {
+    const link = await this.#client.call('PUT /v2/projects/{project_id}/links/{link_id}', {
+      params: { ...this.#params, link_id },
+      body,
+    })
+    this.store.links.put(link_id, { ...this.store.links.get(link_id), ...link })
+  }
+
   async #putDrawing(drawing_id: string, body: LabDrawingUpdate): Promise<void> {
     const drawing = await this.#client.call('PUT /v2/projects/{project_id}/drawings/{drawing_id}', {
       params: { ...this.#params, drawing_id },
@@ -365,15 +380,15 @@ export class LabEditor {
     this.store.drawings.put(drawing_id, drawing)
   }
 
-  /** An edit of so many requests, which one undo takes back. */
-  async #edit<T>(count: number, send: () => Promise<T>): Promise<T | undefined> {
+  /** An edit of so many requests, which one undo takes back. `onFault` shows why it was refused. */
+  async #edit<T>(count: number, send: () => Promise<T>, onFault = notifyError): Promise<T | undefined> {
     if (count === 0) return undefined
     let isDone = false
     const result = await this.#ask(async () => {
       const sent = await send()
       isDone = true
       return sent
-    })
+    }, onFault)
     // Of several requests some may have been done.
     if (isDone || count > 1) {
       this.#steps.push(count)
@@ -382,12 +397,12 @@ export class LabEditor {
     return result
   }
 
-  async #ask<T>(send: () => Promise<T>): Promise<T | undefined> {
+  async #ask<T>(send: () => Promise<T>, onFault = notifyError): Promise<T | undefined> {
     this.pending.value += 1
     try {
       return await send()
     } catch (error) {
-      notifyError(error)
+      onFault(error)
       return undefined
     } finally {
       this.pending.value -= 1

@@ -3,9 +3,11 @@ import { Icon } from '../parts/icon.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { mayEdit } from '../state/session.ts'
 import { LabPanel } from './lab-panel.tsx'
-import { LinkPanel } from './link-panel.tsx'
 import { NodePanel } from './node-panel.tsx'
 import { Tool } from './toolbar.tsx'
+
+const linkPanel = () => import('./on-demand.ts').then((it) => it.LinkPanel)
+const drawingPanel = () => import('./on-demand.ts').then((it) => it.DrawingPanel)
 
 /** What is selected: a node, a link, a drawing, several of them, or the lab itself. */
 export function Inspector({ window: lab }: { window: LabWindow }) {
@@ -16,16 +18,9 @@ export function Inspector({ window: lab }: { window: LabWindow }) {
     const node = nodes.get(first)
     if (node !== undefined) return <NodePanel key={first} node={node} window={lab} />
     const link = links.get(first)
-    if (link !== undefined) return <LinkPanel key={first} link={link} window={lab} />
+    if (link !== undefined) return <Loaded key={first} load={linkPanel} props={{ link, window: lab }} />
     const drawing = drawings.get(first)
-    if (drawing !== undefined)
-      return (
-        <Loaded
-          key={first}
-          load={() => import('../drawings/drawing-panel.tsx').then((it) => it.DrawingPanel)}
-          props={{ drawing, window: lab }}
-        />
-      )
+    if (drawing !== undefined) return <Loaded key={first} load={drawingPanel} props={{ drawing, window: lab }} />
   }
   return editor.selection.value.size > 1 ? <ManyPanel window={lab} /> : <LabPanel window={lab} />
 }

@@ -8,16 +8,19 @@ import { commandOf, isEnabled } from '../editing/commands.ts'
 import { LabEditor } from '../editing/lab-editor.ts'
 import { LabWindow } from '../editing/lab-window.ts'
 import { showSelection } from '../editing/own-presence.ts'
+import { Loaded } from '../parts/loaded.tsx'
 import { client } from '../state/client.ts'
 import { LiveLab } from '../state/live-lab.ts'
 import { notify } from '../state/notices.ts'
 import { mayEdit } from '../state/session.ts'
-import { BulkLinkDialog } from './bulk-link-dialog.tsx'
-import { CommandBar, KeysDialog } from './command-bar.tsx'
+import { CommandBar } from './command-bar.tsx'
 import { Inspector } from './inspector.tsx'
-import { ListView } from './list-view.tsx'
 import { Palette } from './palette.tsx'
 import { Tool, Toolbar } from './toolbar.tsx'
+
+const listView = () => import('./on-demand.ts').then((it) => it.ListView)
+const bulkLinkDialog = () => import('./on-demand.ts').then((it) => it.BulkLinkDialog)
+const keysDialog = () => import('./on-demand.ts').then((it) => it.KeysDialog)
 
 /** Follows a lab while the component is shown. */
 function useLab(name: string): { live: LiveLab; window: LabWindow } {
@@ -62,7 +65,7 @@ export function LabScreen({ name }: { name: string }) {
       <main class={mayEdit() ? 'workspace' : 'workspace is-read-only'}>
         {mayEdit() && <Palette window={lab} />}
         <div class="stage">
-          {lab.isList.value ? <ListView window={lab} /> : <Canvas window={lab} />}
+          {lab.isList.value ? <Loaded load={listView} props={{ window: lab }} /> : <Canvas window={lab} />}
           {!lab.isList.value && (
             <div class="zoom" role="group" aria-label="Zoom">
               <Tool id="zoom-out" icon="minus" window={lab} />
@@ -82,8 +85,8 @@ export function LabScreen({ name }: { name: string }) {
         <Inspector window={lab} />
       </main>
       {lab.dialog.value === 'bar' && <CommandBar window={lab} />}
-      {lab.dialog.value === 'links' && <BulkLinkDialog window={lab} />}
-      {lab.dialog.value === 'keys' && <KeysDialog onClose={() => lab.escape()} />}
+      {lab.dialog.value === 'links' && <Loaded load={bulkLinkDialog} props={{ window: lab }} />}
+      {lab.dialog.value === 'keys' && <Loaded load={keysDialog} props={{ onClose: () => lab.escape() }} />}
     </div>
   )
 }

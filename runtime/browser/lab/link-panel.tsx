@@ -1,6 +1,8 @@
 import { useSignal } from '@preact/signals'
 import type { LabLink } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { wiresharkLine } from '../links/drops.ts'
+import { FrameFilter } from '../links/frame-filter.tsx'
 import {
   type Filters,
   type Knob,
@@ -8,17 +10,17 @@ import {
   numberOf,
   placeOf,
   presets,
-  rateText,
   valueAt,
   type Way,
   withValue,
 } from '../links/impairment.ts'
-import { Sparkline } from '../links/sparkline.tsx'
+import { Traffic } from '../links/traffic.tsx'
 import { verdictOf } from '../links/verdict.ts'
 import { portName } from '../map/ports.ts'
+import { CopyText } from '../parts/copy-text.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Segments } from '../parts/segments.tsx'
-import { mayEdit } from '../state/session.ts'
+import { mayEdit, session } from '../state/session.ts'
 
 /** A link: whether frames pass, how many, and its impairment. */
 export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; window: LabWindow }) {
@@ -26,6 +28,7 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
   const [first, second] = link.nodes
   const [a, b] = [nodes.get(first?.node_id ?? ''), nodes.get(second?.node_id ?? '')]
   const { grade, sentence } = verdictOf(link)
+  const needsToken = session.value?.expires_at != null
   const samples = rates.get(link.link_id) ?? []
   const names = [a?.name ?? '?', b?.name ?? '?'] as const
   return (
@@ -55,52 +58,36 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
           </button>
         </div>
       )}
-      <section>
-        <h3>Traffic</h3>
-        <Traffic from={names[0]} to={names[1]} traffic={link.traffic_ab} samples={samples.map(({ ab }) => ab)} />
-        <Traffic from={names[1]} to={names[0]} traffic={link.traffic_ba} samples={samples.map(({ ba }) => ba)} />
-      </section>
+      <Traffic link={link} ends={[a, b]} samples={samples} />
       <Impairment
         link={link}
         names={names}
         onChange={(way, filters) => void editor.changeLink(link.link_id, { [way]: filters })}
+        onFilter={(way, filters) => editor.tryLink(link.link_id, { [way]: filters })}
       />
+      {mayEdit() && (
+        <details>
+          <summary>Open in Wireshark</summary>
+          <p class="help">
+            On a machine with Wireshark, until either end stops
+            {needsToken && '; PATCHBAY_TOKEN there has a token of yours'}.
+          </p>
+          <CopyText text={wiresharkLine(location.origin, link, needsToken)} what="line for Wireshark" />
+        </details>
+      )}
     </aside>
   )
 }
-
-interface TrafficProps {
-  readonly from: string
-  readonly to: string
-  readonly traffic: LabLink['traffic_ab']
-  readonly samples: readonly number[]
-}
-
-const Traffic = ({ from, to, traffic, samples }: TrafficProps) => (
-  <div class="traffic">
-    <span class="way">
-      <bdi>{from}</bdi> → <bdi>{to}</bdi>
-    </span>
-    <Sparkline values={samples} />
-    <span class="rate">
-      {traffic === null ? 'no reading' : `${Math.round(traffic.frames_per_s)} frames/s`}
-      <small>{traffic === null ? '' : rateText(traffic.bits_per_s)}</small>
-    </span>
-    {traffic !== null && (
-      <span class="muted totals">
-        {traffic.frames.toLocaleString('en')} frames, {traffic.dropped.toLocaleString('en')} dropped
-      </span>
-    )}
-  </div>
-)
 
 interface ImpairmentProps {
   readonly link: LabLink
   readonly names: readonly [string, string]
   readonly onChange: (way: Way, filters: Filters) => void
+  /** Resolves with why it is refused; empty: it is not. */
+  readonly onFilter: (way: Way, filters: Filters) => Promise<string>
 }
 
-function Impairment({ link, names: [a, b], onChange }: ImpairmentProps) {
+function Impairment({ link, names: [a, b], onChange, onFilter }: ImpairmentProps) {
   const way = useSignal<Way>('filters')
   const filters = link[way.value]
   const ways: readonly (readonly [Way, string])[] = [
@@ -133,11 +120,16 @@ function Impairment({ link, names: [a, b], onChange }: ImpairmentProps) {
           onChange={(value) => onChange(way.value, withValue(filters, knob, value))}
         />
       ))}
+      <FrameFilter key={way.value} filters={filters} onChange={(it) => onFilter(way.value, it)} />
       {mayEdit() && (
         <div class="row presets">
           <span class="muted">Presets</span>
           {presets.map(({ title, filters: wanted }) => (
-            <button type="button" key={title} onClick={() => onChange(way.value, wanted)}>
+            <button
+              type="button"
+              key={title}
+              onClick={() => onChange(way.value, { ...(filters.bpf && { bpf: filters.bpf }), ...wanted })}
+            >
               {title}
             </button>
           ))}

@@ -22,6 +22,8 @@ type Open =
 const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
+const importDialog = () => import('../importing/import-dialog.tsx').then((it) => it.ImportDialog)
+
 /** All labs. */
 export function LabsScreen() {
   const list = useMemo(() => new LabList(client), [])
@@ -149,7 +151,7 @@ export function LabsScreen() {
       </main>
       {given.value.length > 0 && (
         <Loaded
-          load={() => import('../importing/import-dialog.tsx').then((it) => it.ImportDialog)}
+          load={importDialog}
           props={{
             files: given.value,
             onClose: () => {

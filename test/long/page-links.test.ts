@@ -1,0 +1,70 @@
+import { expect } from 'vitest'
+import { accessibilityFaults } from '../support/accessibility.ts'
+import { LabPage } from '../support/lab-page.ts'
+import { requireProgram } from '../support/require.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+const browser = requireProgram('chromium')
+
+testWith(browser)(
+  'a link drops frames by an expression that is checked, says why frames were dropped, and has a line for Wireshark',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded', user: 'anna', password: 'geheim-geheim' })
+    const lab = await LabPage.open(service.url)
+    const { page } = lab
+    await page.getByText('User and password').click()
+    await page.getByLabel('User', { exact: true }).fill('anna')
+    await page.getByLabel('Password', { exact: true }).fill('geheim-geheim')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await lab.newLab('Filtered')
+    lab.faults.length = 0
+    await lab.place('PC', { x: 200, y: 320 }, 'PC1')
+    await lab.place('PC', { x: 500, y: 320 }, 'PC2')
+    await lab.draw('PC1', 'PC2')
+    await page.getByRole('button', { name: 'Start all nodes' }).click()
+    await lab.node('PC2', ', pc, started').waitFor()
+    await lab.node('PC1', ', pc, started').waitFor()
+    await lab.link('PC1', 'PC2').focus()
+
+    const filter = page.getByLabel('Drop frames that match')
+    await filter.fill('tcp prot 80')
+    await page.keyboard.press('Enter')
+    const alert = page.getByRole('complementary', { name: 'Link' }).getByRole('alert')
+    await alert.getByText('filters.bpf').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await filter.fill('arp')
+    await page.getByRole('button', { name: 'Apply' }).click()
+    await alert.waitFor({ state: 'detached' })
+    await page.locator('.badge', { hasText: 'bpf' }).waitFor()
+    // A preset is about the line, and leaves the expression.
+    await page.getByRole('button', { name: 'DSL' }).click()
+    await page.locator('.badge', { hasText: '15 ms' }).waitFor()
+    expect(await filter.inputValue()).toBe('arp')
+
+    const one = await lab.openConsole('PC1')
+    await lab.shows('VPCS>')
+    await one.pressSequentially('ip 10.0.0.1/24\r')
+    await lab.shows('10.0.0.1 255.255.255.0')
+    await one.pressSequentially('ping 10.0.0.2 -c 1\r')
+    await lab.link('PC1', 'PC2').focus()
+    await page
+      .getByRole('list', { name: 'Dropped from PC1 to PC2' })
+      .getByText(/\d+: the filter/)
+      .waitFor()
+
+    await page.getByText('Open in Wireshark').click()
+    const line = await page.locator('.fix code').innerText()
+    const [, address = ''] = /"(http[^"]+)"/.exec(line) ?? []
+    expect(line).toBe(`curl -sN -X POST -H "Authorization: Bearer $PATCHBAY_TOKEN" "${address}" | wireshark -k -i -`)
+    const stream = await service.fetch(new URL(address).pathname + new URL(address).search, {
+      method: 'POST',
+      headers: { authorization: `Basic ${btoa('anna:geheim-geheim')}` },
+    })
+    expect(stream.status).toBe(200)
+    expect(stream.headers.get('content-type')).toBe('application/x-pcapng')
+    await stream.body?.cancel()
+    expect(lab.faults.filter((it) => !/status of 400/.test(it))).toEqual([])
+  },
+  120_000,
+)
