@@ -4,8 +4,11 @@ import type { FeedItem, LabEvent } from '../model/event.ts'
 import type { Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
-/** Events that wait until the computes of their projects are found; then nothing more is read of the feed. */
-const maxWaiting = 64
+/**
+ * Events that wait until the computes of their projects are found; then nothing more is read of the feed. A line of a feed may have
+ * 4 MiB, and a Worker has 128 MB.
+ */
+const maxWaiting = 16
 /** Projects that are looked for at a time: each search asks all computes. */
 const maxSearches = 4
 

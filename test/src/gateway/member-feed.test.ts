@@ -76,12 +76,12 @@ test('events that wait are not told after a gap, for which everything is read ag
 
 test('a compute that tells of many unknown projects has few looked for at a time, and is not read when too many wait', async () => {
   const { told, found, items } = feed()
-  for (let seq = 1; seq <= 64; seq++) await items.take(event(`new${seq}`, seq))
-  await items.take(event('p', 65))
+  for (let seq = 1; seq <= 16; seq++) await items.take(event(`new${seq}`, seq))
+  await items.take(event('p', 17))
   await turn()
-  expect([told, [...found.keys()]]).toEqual([['p 65'], ['new1', 'new2', 'new3', 'new4']])
+  expect([told, [...found.keys()]]).toEqual([['p 17'], ['new1', 'new2', 'new3', 'new4']])
   let isTaken = false
-  const next = items.take(event('new66', 66)).then(() => {
+  const next = items.take(event('new18', 18)).then(() => {
     isTaken = true
   })
   await turn()
@@ -90,15 +90,15 @@ test('a compute that tells of many unknown projects has few looked for at a time
   await next
   await turn()
   expect([told, [...found.keys()]]).toEqual([
-    ['p 65', 'foreign'],
+    ['p 17', 'foreign'],
     ['new1', 'new2', 'new3', 'new4', 'new5'],
   ])
 })
 
 test('the end of a feed that is not read, as too many events wait, ends its reading', async () => {
   const { told, items } = feed()
-  for (let seq = 1; seq <= 64; seq++) await items.take(event(`new${seq}`, seq))
-  const next = items.take(event('new65', 65))
+  for (let seq = 1; seq <= 16; seq++) await items.take(event(`new${seq}`, seq))
+  const next = items.take(event('new17', 17))
   items.end()
   await next
   expect(told).toEqual([])
