@@ -36,7 +36,10 @@ export class Net {
       for (const listener of this.#listeners) listener(event)
     }
     const sendOpen = (frame: Uint8Array) => {
-      if (!this.gate.isClosed) send(frame)
+      if (this.gate.isClosed) return
+      // What is for an address of this pc never reaches the wire, on which no one would answer.
+      if (equalBytes(frame.subarray(0, 6), mac)) this.receive(frame)
+      else send(frame)
     }
     this.ip4 = new Stack4(mac, sendOpen, emit, timer)
     this.ip6 = new Stack6(mac, sendOpen, emit, timer)
