@@ -28,6 +28,12 @@ const labFile = {
   complete: 'file',
 } as const
 
+/** Also in one word: LAB/SNAPSHOT. */
+const snapshotArgs = [
+  { name: 'LAB', about: 'a lab, or LAB/SNAPSHOT', complete: 'snapshot' },
+  { name: 'SNAPSHOT', about: 'one of its snapshots', optional: true, complete: 'snapshot' },
+] as const
+
 /** Every command of the program, in the order in which help lists them. A name may have two words. */
 export const commands: Readonly<Record<string, Command>> = {
   up: command({
@@ -143,7 +149,7 @@ must be stopped. What a lab file does not have is listed.`,
     group: 'labs',
     summary: 'take a snapshot of a lab',
     text: `Takes a snapshot of a lab: nodes, links, disks, configurations, and the memory of running machines. Nodes that run
-go on. Without NAME the time is its name.`,
+go on. Without NAME the time is its name. LAB/NAME is the same as LAB NAME.`,
     args: [
       { name: 'LAB', about: 'a lab', complete: 'lab' },
       { name: 'NAME', about: 'name of the snapshot', optional: true },
@@ -155,16 +161,16 @@ go on. Without NAME the time is its name.`,
     group: 'labs',
     summary: 'make a lab what it was when a snapshot was taken',
     text: `Stops the nodes of a lab, makes it what it was when the snapshot was taken, and starts the nodes that ran then.
-What was changed since is lost, so the command asks; --yes answers.`,
-    args: [{ name: 'LAB/SNAPSHOT', about: 'a snapshot', complete: 'snapshot' }],
+What was changed since is lost, so the command asks; --yes answers. LAB/SNAPSHOT is the same as LAB SNAPSHOT.`,
+    args: snapshotArgs,
     flags: confirming,
     run: async (input) => (await import('./cli/snapshots.ts')).snapshotRestore(input),
   }),
   'snapshot rm': command({
     group: 'labs',
     summary: 'delete snapshots',
-    text: 'Deletes snapshots. The lab stays as it is.',
-    args: [{ name: 'LAB/SNAPSHOT', about: 'a snapshot', many: true, complete: 'snapshot' }],
+    text: 'Deletes snapshots; LAB/SNAPSHOT is the same as LAB SNAPSHOT. The lab stays as it is.',
+    args: [snapshotArgs[0], { ...snapshotArgs[1], many: true }],
     flags: asking,
     run: async (input) => (await import('./cli/snapshots.ts')).snapshotRm(input),
   }),

@@ -69,7 +69,7 @@ async function ofCommand(
   { commands, names }: Source,
 ): Promise<Candidates> {
   const given = new Map<string, string | undefined>()
-  let count = 0
+  const placed: string[] = []
   let open: string | undefined
   let isFlags = true
   for (const it of before) {
@@ -83,7 +83,7 @@ async function ofCommand(
       if (flag === undefined) continue
       given.set(flag, value)
       if (flags[flag]?.value !== undefined && value === undefined) open = flag
-    } else count += 1
+    } else placed.push(it)
   }
   const server = given.get('server')
   const valuesOf = async (it: { choices?: readonly string[]; complete?: Completion; name?: string }, text: string) => {
@@ -109,8 +109,13 @@ async function ofCommand(
     const more = settings === undefined ? [] : (await import('./setting-flags.ts')).settingWords()
     return { words: [...own, ...more, helpFlag], files: false }
   }
-  const arg = args[count] ?? (args.at(-1)?.many ? args.at(-1) : undefined)
-  return arg === undefined ? none : valuesOf(arg, word)
+  const arg = args[placed.length] ?? (args.at(-1)?.many ? args.at(-1) : undefined)
+  if (arg === undefined) return none
+  const [lab = ''] = placed
+  if (arg.complete !== 'snapshot' || lab === '' || lab.includes('/')) return valuesOf(arg, word)
+  // After a lab alone the snapshots of it have no slash.
+  const found = await valuesOf(arg, `${lab}/${word}`)
+  return { ...found, words: found.words.map((it) => ({ ...it, word: it.word.slice(lab.length + 1) })) }
 }
 
 /** `--flag=value` in two. */

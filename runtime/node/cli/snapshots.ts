@@ -29,9 +29,9 @@ export async function snapshotLs({ args: [word = ''], flags, signal }: CommandIn
   }
 }
 
-/** `patchbay snapshot create LAB [NAME]`: takes a snapshot. */
+/** `patchbay snapshot create LAB [NAME]`, or `LAB/NAME`: takes a snapshot. */
 export async function snapshotCreate({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
-  const [word = '', name = timeText(Date.now() / 1000)] = args
+  const [word, name = timeText(Date.now() / 1000)] = args.length === 1 ? inTwo(args[0]) : args
   const asked = { client: await clientOf(flags), signal }
   const lab = await labOf(word, asked, { opens: true })
   const params = { project_id: lab.project_id }
@@ -50,14 +50,13 @@ export async function snapshotCreate({ args, flags, signal }: CommandInput<typeo
   }
 }
 
-/** `patchbay snapshot restore LAB/SNAPSHOT`: makes a lab what it was. */
-export async function snapshotRestore({
-  args: [word = ''],
-  flags,
-  signal,
-}: CommandInput<typeof confirming>): Promise<Outcome> {
+/** `patchbay snapshot restore LAB SNAPSHOT`, or `LAB/SNAPSHOT`: makes a lab what it was. */
+export async function snapshotRestore({ args, flags, signal }: CommandInput<typeof confirming>): Promise<Outcome> {
+  const [wanted, other] = wantedOf(args)
+  if (wanted === undefined || other !== undefined)
+    throw wrongArguments(`expected one snapshot, got ${args.map((it) => JSON.stringify(it)).join(' ')}`)
   const asked = { client: await clientOf(flags), signal }
-  const { lab, snapshot } = await snapshotOf(word, asked)
+  const { lab, snapshot } = await snapshotOf(wanted, asked)
   await requireYes(`Restore ${lab.name} to ${snapshot.name}? What was changed since is lost.`, flags, 'restored')
   const params = { project_id: lab.project_id, snapshot_id: snapshot.snapshot_id }
   await asked.client.call('POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore', { params, signal })
@@ -71,12 +70,13 @@ export async function snapshotRestore({
   }
 }
 
-/** `patchbay snapshot rm LAB/SNAPSHOT...`: deletes snapshots. */
+/** `patchbay snapshot rm LAB SNAPSHOT...`, or `LAB/SNAPSHOT...`: deletes snapshots. */
 export async function snapshotRm({ args, flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
+  const wanted = wantedOf(args)
   const asked = { client: await clientOf(flags), signal }
   // All are found before one is deleted.
   const found = []
-  for (const word of args) found.push(await snapshotOf(word, asked))
+  for (const it of wanted) found.push(await snapshotOf(it, asked))
   for (const { lab, snapshot } of found) {
     const params = { project_id: lab.project_id, snapshot_id: snapshot.snapshot_id }
     await asked.client.call('DELETE /v2/projects/{project_id}/snapshots/{snapshot_id}', { params, signal })
@@ -91,16 +91,35 @@ export async function snapshotRm({ args, flags, signal }: CommandInput<typeof as
   }
 }
 
-/** The snapshot that `LAB/SNAPSHOT` names, by its name or id. CommandError 1 and 64. */
-async function snapshotOf(word: string, asked: Asked): Promise<{ lab: LabProject; snapshot: LabSnapshot }> {
+/** `LAB/NAME` in two; a lab alone has no name. */
+function inTwo(word = ''): [lab: string, name?: string] {
   const slash = word.indexOf('/')
-  if (slash === -1)
+  return slash === -1 ? [word] : [word.slice(0, slash), word.slice(slash + 1)]
+}
+
+interface Wanted {
+  readonly lab: string
+  readonly name: string
+}
+
+/** The snapshots that words name: after a lab alone its snapshots, else `LAB/SNAPSHOT` each. CommandError 64. */
+function wantedOf(words: readonly string[]): Wanted[] {
+  const [first = '', ...others] = words
+  if (!first.includes('/') && others.length > 0) return others.map((name) => ({ lab: first, name }))
+  return words.map((word) => {
+    const [lab, name] = inTwo(word)
+    if (name !== undefined) return { lab, name }
     throw wrongArguments(
       `expected LAB/SNAPSHOT, got ${JSON.stringify(word)}`,
       `"patchbay snapshot ls ${word}" lists those of a lab`,
     )
-  const lab = await labOf(word.slice(0, slash), asked)
-  const name = word.slice(slash + 1)
+  })
+}
+
+/** A snapshot by its name or id. CommandError 1. */
+async function snapshotOf(wanted: Wanted, asked: Asked): Promise<{ lab: LabProject; snapshot: LabSnapshot }> {
+  const { name } = wanted
+  const lab = await labOf(wanted.lab, asked)
   const snapshots = await asked.client.call(list, { params: { project_id: lab.project_id }, signal: asked.signal })
   const snapshot = snapshots.find((it) => it.name === name || it.snapshot_id === name)
   if (snapshot !== undefined) return { lab, snapshot }

@@ -8,7 +8,8 @@ import { TestService } from '../../support/service.ts'
 async function offered(line: string): Promise<string[]> {
   const words = line.split(' ')
   const { words: found, files } = await candidatesFor(words, commands, async (what, word, server) => {
-    const names = { lab: ['wan'], node: word.includes('/') ? ['wan/R1', 'wan/R2'] : ['wan/'], link: ['wan/'] }
+    const inLab = (...found: string[]) => (word.includes('/') ? found.map((it) => `wan/${it}`) : ['wan/'])
+    const names = { lab: ['wan'], node: inLab('R1', 'R2'), link: ['wan/'], snapshot: inLab('before', 'after') }
     if (server === 'http://away') return [{ word: 'away', about: '' }]
     return (names[what as keyof typeof names] ?? []).map((it) => ({ word: it, about: '' }))
   })
@@ -23,6 +24,10 @@ test.each([
   ['console w', ['wan/']],
   ['start wan/R1 wan/R', ['wan/R1', 'wan/R2']],
   ['exec wan/R1 ', []],
+  ['snapshot restore w', ['wan/']],
+  ['snapshot restore wan/b', ['wan/before']],
+  ['snapshot restore wan b', ['before']],
+  ['snapshot rm wan before ', ['before', 'after']],
   ['up ', [':files']],
   ['down ', ['wan', ':files']],
   ['up --dr', ['--dry-run']],
