@@ -74,6 +74,24 @@ test('patchbay alone shows what it can do, and every command has a --help', asyn
   })
 })
 
+test('help is there for programs, too', async () => {
+  const of = async (...argv: string[]) => JSON.parse((await run([...argv, '--json'])).out)
+  const { commands, ...rest } = await of('help')
+  expect(rest).toEqual({ ok: true, exit: 0, version: expect.stringMatching(/^\d/) })
+  expect(commands).toContainEqual({ name: 'ls', group: 'labs', summary: 'list the labs' })
+  expect(await of('--help')).toMatchObject({ commands })
+  const { flags, ...ls } = await of('ls', '--help')
+  expect(ls).toMatchObject({ ok: true, command: 'ls', usage: 'patchbay ls [flags]', args: [] })
+  expect(flags).toContainEqual({ name: '--json', about: 'print one JSON object' })
+  expect(await of('help', 'ls')).toEqual({ flags, ...ls })
+  expect((await of('help', 'serve')).settings).toContainEqual({ name: '--port', about: expect.any(String) })
+  for (const argv of [
+    ['help', 'lss'],
+    ['--help', 'lss'],
+  ])
+    expect(await run(argv)).toMatchObject({ code: 64, out: '', err: expect.stringContaining('did you mean ls?') })
+})
+
 test('the ready lines name the address, the page, the reference, the data directory and what was taken over', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
@@ -127,6 +145,10 @@ test('config shows where each value came from, and no secret', async () => {
   const { out } = await run(['config', '--port', '4000'], '', { PATCHBAY_TOKEN: 'hidden' })
   expect(out).toMatch(/^port +4000 +flag --port$/m)
   expect(out).toMatch(/^token +\*{8} +variable PATCHBAY_TOKEN$/m)
+  const json = JSON.parse((await run(['config', '--json', '--port', '4000'], '', { PATCHBAY_TOKEN: 'hidden' })).out)
+  expect(json).toMatchObject({ ok: true, exit: 0 })
+  expect(json.settings).toContainEqual({ key: 'port', value: '4000', source: 'flag --port' })
+  expect(json.settings).toContainEqual({ key: 'token', value: '********', source: 'variable PATCHBAY_TOKEN' })
   // Not at a terminal: what is in the list of processes is no secret.
   const refused = await run(['config', '--token', 'hidden'])
   expect(refused).toMatchObject({ code: 64, out: '', err: expect.stringContaining('--token-file FILE') })

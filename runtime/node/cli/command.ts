@@ -39,7 +39,7 @@ export type FlagValues<F extends Readonly<Record<string, Flag>>> = {
 export interface CommandInput<F extends Readonly<Record<string, Flag>> = Readonly<Record<never, Flag>>> {
   readonly args: readonly string[]
   readonly flags: FlagValues<F>
-  /** The arguments as they were given. */
+  /** The arguments as they were given, without a flag `--json` of the command. */
   readonly argv: readonly string[]
   /** Aborts at Ctrl-C. */
   readonly signal: AbortSignal

@@ -1,10 +1,15 @@
 import { loadConfig } from '../config/load.ts'
+import type { Outcome } from './outcome.ts'
 
 /** `patchbay config`: every setting with its value and its source; secrets are masked. */
-export async function configCommand(argv: readonly string[]): Promise<number> {
-  const rows = loadConfig({ argv, env: process.env }).effective()
-  const [key, value] = (['key', 'value'] as const).map((column) => Math.max(...rows.map((row) => row[column].length)))
-  for (const row of rows)
-    process.stdout.write(`${row.key.padEnd(key ?? 0)}  ${row.value.padEnd(value ?? 0)}  ${row.source}\n`)
-  return 0
+export function configCommand(argv: readonly string[]): Outcome {
+  const settings = loadConfig({ argv, env: process.env }).effective()
+  return {
+    json: { settings },
+    text() {
+      const widthOf = (column: 'key' | 'value') => Math.max(...settings.map((row) => row[column].length))
+      const [keys, values] = [widthOf('key'), widthOf('value')]
+      return settings.map((it) => `${it.key.padEnd(keys)}  ${it.value.padEnd(values)}  ${it.source}`).join('\n')
+    },
+  }
 }

@@ -7,7 +7,7 @@ const marks = { ok: 'ok     ', warning: 'warning', error: 'ERROR  ' } as const
 
 /** `patchbay doctor [--json]`: what labs need here; exit code 1 when something is missing that every lab needs. */
 export async function doctorCommand(argv: readonly string[]): Promise<Outcome> {
-  const config = loadConfig({ argv: argv.filter((it) => it !== '--json'), env: process.env })
+  const config = loadConfig({ argv, env: process.env })
   const { ok, checks } = await diagnose(config.current)
   const width = Math.max(...checks.map(({ name }) => name.length))
   return {

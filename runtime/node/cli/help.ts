@@ -1,21 +1,36 @@
 import { version } from '../system/version.ts'
 import { type Command, groups } from './command.ts'
+import type { Outcome } from './outcome.ts'
 import { found } from './run.ts'
 
 type Table = Readonly<Record<string, Command>>
 
-/** Prints the help of the command that the words name, or the list of all commands. */
-export async function help(words: readonly string[], commands: Table): Promise<number> {
-  if (words.length === 0) process.stdout.write(overview(commands))
-  else {
-    const { name, command } = found(
-      words.flatMap((it) => it.split(' ')),
-      commands,
-    )
-    process.stdout.write(await helpOf(name, command))
+/** The help of the command that the words name, or the list of all commands. CommandError 64. */
+export async function help(words: readonly string[], commands: Table): Promise<Outcome> {
+  if (words.length === 0)
+    return {
+      json: { version, commands: listed(commands).map(([name, { group, summary }]) => ({ name, group, summary })) },
+      text: () => overview(commands),
+    }
+  const { name, command } = found(
+    words.flatMap((it) => it.split(' ')),
+    commands,
+  )
+  const { group, summary, text, args, flags, settings } = command
+  const settingsOf = async () =>
+    (await import('./setting-flags.ts')).settingWords().map(({ word, about }) => ({ name: word, about }))
+  return {
+    json: {
+      ...{ command: name, group, usage: usageOf(name, command), summary, text: text.replaceAll('\n', ' ') },
+      args: args.map(({ complete: _, ...it }) => it),
+      flags: Object.entries(flags).map(([flag, { complete: _, ...it }]) => ({ name: `--${flag}`, ...it })),
+      ...(settings !== undefined && { settings: await settingsOf() }),
+    },
+    text: async () => (await helpOf(name, command)).trimEnd(),
   }
-  return 0
 }
+
+const listed = (commands: Table) => Object.entries(commands).filter(([, { hidden = false }]) => !hidden)
 
 /** The headings of the groups. */
 export const titles: Readonly<Record<(typeof groups)[number], string>> = {
@@ -30,10 +45,10 @@ export const titles: Readonly<Record<(typeof groups)[number], string>> = {
 
 /** The output of `patchbay` without a command: all commands. */
 function overview(commands: Table): string {
-  const listed = Object.entries(commands).filter(([, { hidden = false }]) => !hidden)
-  const width = Math.max(...listed.map(([name]) => name.length))
+  const all = listed(commands)
+  const width = Math.max(...all.map(([name]) => name.length))
   const sections = groups.flatMap((group) => {
-    const rows = listed.filter(([, it]) => it.group === group)
+    const rows = all.filter(([, it]) => it.group === group)
     return rows.length === 0
       ? []
       : [`${titles[group]}\n${rows.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`).join('')}`]
@@ -43,8 +58,7 @@ function overview(commands: Table): string {
 Usage: patchbay COMMAND [ARGUMENTS] [FLAGS]
 
 ${sections.join('\n')}
-"patchbay help COMMAND" says more.
-`
+"patchbay help COMMAND" says more.`
 }
 
 /** The first line of the help of a command. */

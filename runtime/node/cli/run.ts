@@ -13,19 +13,21 @@ type Table = Readonly<Record<string, Command>>
 
 /** Runs the command of the command line, and prints its outcome; resolves with the exit code. */
 export async function runCommand(argv: readonly string[], commands: Table): Promise<number> {
-  const [first, ...rest] = argv
-  if (first === undefined || first === '--help' || first === '-h') return help(rest.slice(0, 1), commands)
+  const [first, ...others] = argv
   if (first === '--version' || first === '-v') return print(`${version}\n`)
-  // Flags without a command are flags of `serve`.
-  const words = first.startsWith('-') ? ['serve', ...argv] : argv
-  const isJson = words.includes('--json')
+  const isJson = argv.includes('--json')
   try {
+    if (first === undefined || first === '--help' || first === '-h')
+      return await show(await help(others.filter((it) => it !== '--json').slice(0, 1), commands), isJson)
+    // Flags without a command are flags of `serve`.
+    const words = first.startsWith('-') ? ['serve', ...argv] : argv
     const { name, command, rest } = found(words, commands)
     const flagsEnd = rest.indexOf('--')
     const flags = flagsEnd === -1 ? rest : rest.slice(0, flagsEnd)
-    if (flags.includes('--help') || flags.includes('-h')) return await help([name], commands)
+    if (flags.includes('--help') || flags.includes('-h')) return await show(await help([name], commands), isJson)
     const input = command.settings === undefined ? argumentsOf(name, command, rest) : ({ args: [], flags: {} } as const)
-    const outcome = await command.run({ ...input, argv: rest, signal: interruption(command) })
+    const own = 'json' in command.flags ? rest.filter((it) => it !== '--json') : rest
+    const outcome = await command.run({ ...input, argv: own, signal: interruption(command) })
     if (typeof outcome !== 'number') return withOutput(await show(outcome, isJson))
     return withOutput(outputFault === undefined ? outcome : exits.done)
   } catch (error) {
@@ -63,7 +65,7 @@ export function found(
   )
 }
 
-const help = async (words: readonly string[], commands: Table): Promise<number> =>
+const help = async (words: readonly string[], commands: Table): Promise<Outcome> =>
   (await import('./help.ts')).help(words, commands)
 
 const interrupt = new AbortController()
