@@ -3,6 +3,7 @@ import { isAlwaysOn, kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredLink, DesiredNode, SegmentPort } from '../labfile/desired.ts'
 import { linkIdOf } from '../labfile/ids.ts'
 import { placesOf } from '../labfile/places.ts'
+import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { LabLinkEnd } from '../model/lab/link.ts'
 import { isKnownKind, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
@@ -835,9 +836,6 @@ const merged = (a: NodeChange, b: NodeChange): NodeChange => ({
   configs: [...a.configs, ...b.configs],
 })
 
-const segmentKinds: ReadonlySet<string> = new Set(['switch', 'hub', 'nat', 'cloud'])
-/** Whether nodes of a kind are segments of a lab file. */
-export const isSegmentKind = (kind: string): boolean => segmentKinds.has(kind)
 /** The name of a CD that is made for a machine: a file in its directory. */
 export const madeCd = './day0.iso'
 /** The digest of what the file says of a made CD. A file that only names the CD, as a project is shown, leaves it as it is. */

@@ -8,6 +8,7 @@ import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
 import { Faults, quoted } from '../labfile/faults.ts'
 import { LabFileError } from '../labfile/read.ts'
+import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
 import type { LabJobStep, LabPlan, LabTopology } from '../model/lab/topology.ts'
 import { startCapture, stopCapture } from './captures.ts'
@@ -32,7 +33,6 @@ import { joinLinks, requireMade } from './placeholders.ts'
 import {
   type Actual,
   completeSettings,
-  isSegmentKind,
   madeCd,
   markOf,
   type NodeChange,

@@ -3,6 +3,7 @@ import { imageProperties, kindOfWord } from '../controller/archive-document.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import { labName } from '../labfile/names.ts'
+import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { Fields } from '../labfile/text.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import { labSettings } from '../model/lab/project.ts'
@@ -11,8 +12,6 @@ import { type Part, quoted, type Source } from './source.ts'
 
 /** Revisions of documents that GNS3 2.2 writes and opens. */
 const revisions = [8, 9]
-
-const segmentKinds = new Set(['switch', 'hub', 'nat', 'cloud'])
 
 /** Where release 2.2 has the configuration of a node, below `project-files/{kind}/{node_id}`; `property` says that there is one. */
 const configFiles: Readonly<Record<string, { readonly property: string; readonly file: string }>> = {
@@ -69,7 +68,7 @@ function readNode(draft: Draft, part: Part, hasFile: (path: string) => boolean):
     return undefined
   }
   const place = mapFieldsOf(part, kind)
-  if (segmentKinds.has(kind)) return readSegment(draft, part, kind, place)
+  if (isSegmentKind(kind)) return readSegment(draft, part, kind, place)
   const name = draft.node(label, label.text(), {
     kind,
     ...propertiesOf(part, kind, word),

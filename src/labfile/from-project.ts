@@ -23,7 +23,8 @@ import { normalFilters } from './impairment.ts'
 import { labName } from './names.ts'
 import { defaultOf, portsOfNode, requireExpression } from './nodes.ts'
 import type { Position } from './position.ts'
-import { fieldsOf, isSegmentKind } from './schema.ts'
+import { fieldsOf } from './schema.ts'
+import { isSegmentKind } from './segment-kinds.ts'
 
 /** A project as it is. */
 export interface ProjectState {

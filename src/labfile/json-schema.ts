@@ -1,5 +1,6 @@
 import { type TObject, type TProperties, type TSchema, Type } from '@sinclair/typebox'
-import { kindOfWord, kindWords, nodeSchemas, sectionNames, sections, segmentKinds, segmentSchemas } from './schema.ts'
+import { kindOfWord, kindWords, nodeSchemas, sectionNames, sections, segmentSchemas } from './schema.ts'
+import { segmentKinds } from './segment-kinds.ts'
 
 /** JSON Schema, draft 7: the one that editors of YAML know best. */
 export type JsonSchema = Readonly<Record<string, unknown>>

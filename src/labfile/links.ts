@@ -11,11 +11,11 @@ import {
   impairmentKeys,
   type LinkMap,
   type MemberMap,
-  type SegmentKind,
   sections,
   type Tagging,
   taggingKeys,
 } from './schema.ts'
+import type { SegmentKind } from './segment-kinds.ts'
 import { maxPortsOf, taggedPort } from './segments.ts'
 import { at, type ListValue, type MapValue, type Value } from './tree.ts'
 

@@ -12,15 +12,8 @@ import type { Contents } from './files.ts'
 import { nodeIdOf } from './ids.ts'
 import type { Position } from './position.ts'
 import type { Reader } from './reader.ts'
-import {
-  type Condition,
-  isSegmentKind,
-  kindOfWord,
-  kindWords,
-  nodeKeyNames,
-  nodeSchemas,
-  wordOfKind,
-} from './schema.ts'
+import { type Condition, kindOfWord, kindWords, nodeKeyNames, nodeSchemas, wordOfKind } from './schema.ts'
+import { isSegmentKind } from './segment-kinds.ts'
 import { at, type MapValue } from './tree.ts'
 import { amountOf } from './units.ts'
 

@@ -8,15 +8,11 @@ import { LabReady } from '../model/lab/node.ts'
 import { WantedCompute } from '../model/project.ts'
 import { closedSchema, Name, oneOf } from '../schema/fields.ts'
 import { LinkVerdict } from '../schema/nio.ts'
+import { isSegmentKind, type SegmentKind, segmentKinds } from './segment-kinds.ts'
 import { quantity, quantityOrZero } from './units.ts'
 
 /** Short words for kinds in lab files. */
 const shortWords = { machine: 'machine-emulator', vm: 'hypervisor' } as const satisfies Record<string, NodeKindName>
-
-/** Kinds that are under `segments`, and not under `nodes`. */
-export const segmentKinds = ['switch', 'hub', 'nat', 'cloud'] as const satisfies readonly NodeKindName[]
-export type SegmentKind = (typeof segmentKinds)[number]
-export const isSegmentKind = (kind: string): kind is SegmentKind => (segmentKinds as readonly string[]).includes(kind)
 
 const nodeKinds = kinds.map(({ name }) => name).filter((name) => !isSegmentKind(name))
 /** The words for `kind` of a node. */

@@ -5,16 +5,8 @@ import { didYouMean, type Faults, quoted } from './faults.ts'
 import { nodeIdOf } from './ids.ts'
 import { type Common, common, Places, type Reading, segmentSettings, split } from './nodes.ts'
 import type { Position } from './position.ts'
-import {
-  isSegmentKind,
-  kindOfWord,
-  type MemberMap,
-  type SegmentKind,
-  segmentKinds,
-  segmentSchemas,
-  type Tagging,
-  taggingKeys,
-} from './schema.ts'
+import { kindOfWord, type MemberMap, segmentSchemas, type Tagging, taggingKeys } from './schema.ts'
+import { isSegmentKind, type SegmentKind, segmentKinds } from './segment-kinds.ts'
 import { at, type MapValue } from './tree.ts'
 
 interface SegmentKeys extends Common {

@@ -1,0 +1,6 @@
+import type { NodeKindName } from '../kinds/node.ts'
+
+/** Kinds whose nodes are segments: they are under `segments` of a lab file, and are no nodes for people. */
+export const segmentKinds = ['switch', 'hub', 'nat', 'cloud'] as const satisfies readonly NodeKindName[]
+export type SegmentKind = (typeof segmentKinds)[number]
+export const isSegmentKind = (kind: string): kind is SegmentKind => (segmentKinds as readonly string[]).includes(kind)
