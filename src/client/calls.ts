@@ -977,7 +977,12 @@ export type LabProjectUpdate = {
 
 /** Numbers of nodes, links, drawings and snapshots of a project */
 export type LabStats = {
+  /** With the segments */
   nodes: number
+  /** Switches, hubs, nats and clouds */
+  segments: number
+  /** Nodes that run, without the segments */
+  running: number
   links: number
   drawings: number
   snapshots: number

@@ -3,7 +3,7 @@ import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { count, stopText } from './counts.ts'
 import type { Outcome } from './outcome.ts'
-import { endsText, labOf, linksOf, nodeOf, nodesOf, stateOf } from './targets.ts'
+import { endsText, labOf, linksOf, nodeOf, nodesOf, runningText, stateOf } from './targets.ts'
 
 /** `patchbay inspect LAB[/NODE]`: the nodes and links of a lab, or one node. */
 export async function inspect({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
@@ -23,9 +23,8 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
     async text() {
       const { shown, tableOf } = await import('./table.ts')
       if (lab.status === 'closed') return `${shown(lab.name)} is closed; "patchbay start ${lab.name}" opens it`
-      const running = nodes.filter(({ status }) => status === 'started').length
       const parts = [
-        `${shown(lab.name)}: ${running} of ${count(nodes.length, 'node')} running, ${count(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab.stop_at)}`}`,
+        `${shown(lab.name)}: ${runningText(nodes)}, ${count(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab.stop_at)}`}`,
       ]
       if (nodes.length > 0) parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], nodes.map(nodeRow)))
       if (links.length > 0) {

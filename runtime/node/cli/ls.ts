@@ -13,14 +13,9 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
   const labs = await mapLimit(
     projects,
     async ({ project_id, name, status, stop_at }) => {
-      const isOpen = status === 'opened'
-      const params = { project_id }
-      const nodes = isOpen ? await client.call('GET /v2/projects/{project_id}/nodes', { params, signal }) : []
-      const total = isOpen
-        ? nodes.length
-        : (await client.call('GET /v2/projects/{project_id}/stats', { params, signal })).nodes
-      const running = nodes.filter((it) => it.status === 'started').length
-      return { name, status, nodes: total, running, project_id, ...(stop_at !== undefined && { stop_at }) }
+      const stats = await client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
+      const nodes = stats.nodes - stats.segments
+      return { name, status, nodes, running: stats.running, project_id, ...(stop_at !== undefined && { stop_at }) }
     },
     atOnce,
   )

@@ -3,7 +3,7 @@ import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { exits } from './exits.ts'
 import { linkJson, nodeJson } from './inspect.ts'
-import { endsText, labOf, linksOf, nodesOf, stateOf } from './targets.ts'
+import { endsText, labOf, linksOf, nodesOf, runningText, stateOf } from './targets.ts'
 
 /** Least time between two pictures on a terminal, ms. */
 const pictureMs = 250
@@ -28,10 +28,9 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
   const { fitted, shown, tableOf } = await import('./table.ts')
   let note = ''
   const picture = () => {
-    const running = [...nodes.values()].filter(({ status }) => status === 'started').length
     const all = [...nodes.values()]
     const parts = [
-      `${shown(lab.name)}: ${running} of ${nodes.size} running${note}   (Ctrl-C leaves)`,
+      `${shown(lab.name)}: ${runningText(nodes.values())}${note}   (Ctrl-C leaves)`,
       tableOf(
         ['NODE', 'STATE', 'REASON'],
         all.map((it) => [it.name, stateOf(it), it.status_reason ?? '']),

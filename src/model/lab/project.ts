@@ -89,7 +89,9 @@ export const LabProjectUpdate = Type.Object(
 
 export const LabStats = Type.Object(
   {
-    nodes: Type.Integer(),
+    nodes: Type.Integer({ description: 'With the segments' }),
+    segments: Type.Integer({ description: 'Switches, hubs, nats and clouds' }),
+    running: Type.Integer({ description: 'Nodes that run, without the segments' }),
     links: Type.Integer(),
     drawings: Type.Integer(),
     snapshots: Type.Integer(),

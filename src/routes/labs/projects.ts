@@ -2,6 +2,7 @@ import { Type } from '@sinclair/typebox'
 import { onAbort } from '../../async/abort.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../../http/feed.ts'
+import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { LabProject, LabProjectCreate, LabProjectUpdate, LabStats } from '../../model/lab/project.ts'
 import { feedQuery } from '../shown-v2.ts'
 import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
@@ -77,9 +78,14 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The numbers', schema: LabStats } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      const { document } = await labsOf(context).labs.find(params.project_id)
+      const { document, shown } = await labsOf(context).labs.find(params.project_id)
       const { nodes, links, drawings, snapshots } = document
-      return ok({ nodes: nodes.size, links: links.size, drawings: drawings.size, snapshots: snapshots.size })
+      const others = [...nodes.values()].filter(({ node_type }) => !isSegmentKind(node_type))
+      return ok({
+        ...{ nodes: nodes.size, segments: nodes.size - others.length },
+        running: others.filter(({ node_id }) => shown.get(node_id)?.status === 'started').length,
+        ...{ links: links.size, drawings: drawings.size, snapshots: snapshots.size },
+      })
     },
   }),
   endpoint({

@@ -62,6 +62,8 @@ describe('a lab', () => {
     await service.call('POST', `${path('campus')}/nodes/start`)
     expect(await service.call('GET', `${path('campus')}/stats`)).toEqual({
       nodes: 2,
+      segments: 0,
+      running: 2,
       links: 1,
       drawings: 0,
       snapshots: 0,
