@@ -76,6 +76,7 @@ export class Gestures {
     } else if (corner !== undefined) this.#gesture = this.#resizeAt(corner)
     else if (node !== undefined || drawing !== undefined) {
       const id = node ?? drawing ?? ''
+      void editor.endNudge()
       const wasSelected = editor.selection.value.has(id)
       if (event.shiftKey || event.ctrlKey) editor.toggle(id)
       else if (!wasSelected) editor.select([id])
@@ -178,7 +179,7 @@ export class Gestures {
   }
 
   cancel(): void {
-    if (this.#gesture?.kind === 'move') this.#window.editor.drag(new Map())
+    if (this.#gesture?.kind === 'move') this.#window.editor.cancelDrag()
     this.#window.editor.resized.value = undefined
     this.#gesture = undefined
     this.#isPressed = false
@@ -231,7 +232,7 @@ export class Gestures {
     this.#touches.set(event.pointerId, at)
     const [a, b, ...more] = [...this.#touches.values()]
     if (a === undefined || b === undefined || more.length > 0) return false
-    if (this.#gesture?.kind === 'move') this.#window.editor.drag(new Map())
+    if (this.#gesture?.kind === 'move') this.#window.editor.cancelDrag()
     this.#gesture = { kind: 'pinch', distance: Math.hypot(a.x - b.x, a.y - b.y), middle: middleOf(a, b) }
     return true
   }

@@ -1,4 +1,6 @@
 import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type {
   LabDrawing,
   LabDrawingUpdate,
@@ -15,6 +17,7 @@ import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts
 import { type Point, tile } from '../map/geometry.ts'
 import type { LabStore } from '../state/lab-store.ts'
 import { messageOf, notify, notifyError } from '../state/notices.ts'
+import type { Table } from '../state/table.ts'
 import { ConfigDraft, type ConfigRef } from './config-draft.ts'
 
 /** Time after the last key at which nodes that keys moved are where they are, ms. */
@@ -37,6 +40,11 @@ export class LabEditor {
   readonly resized = signal<Resized | undefined>(undefined)
   /** Places of nodes and drawings that are being moved, until the service has taken them. */
   readonly #moved = signal<ReadonlyMap<string, Point>>(new Map())
+  /** Those of which the service is being told. */
+  #told: ReadonlyMap<string, Point> = new Map()
+  readonly #drops = new SerialQueue()
+  /** Changes of one resource follow one another: two connections could change their order. */
+  readonly #turns = new KeyedMutex()
   /** By the rows of their tables: a resource that is deleted and comes back has another one. */
   readonly #places = new WeakMap<object, ReadonlySignal<Point>>()
   /** Numbers of requests of the last edits: an undo takes all of one back. */
@@ -168,25 +176,52 @@ export class LabEditor {
 
   /** Shows nodes and drawings at other places, without a request. */
   drag(places: ReadonlyMap<string, Point>): void {
-    this.#moved.value = places
+    this.#moved.value = new Map([...this.#moved.value, ...places])
   }
 
-  /** Moves the dragged nodes and drawings to where they are shown. */
-  async drop(): Promise<void> {
-    const places = [...this.#moved.value].filter(([id, { x, y }]) => {
+  /** Shows what was dragged where it is, but for moves of which the service is being told. */
+  cancelDrag(): void {
+    this.#moved.value = new Map(this.#told)
+  }
+
+  /**
+   * Moves the dragged nodes and drawings to where they are shown. What is dragged on meanwhile stays so, until the next drop: drops
+   * follow one another, so that the last one counts.
+   */
+  drop(): Promise<void> {
+    clearTimeout(this.#nudged)
+    this.#nudged = undefined
+    return this.#drops.run(() => this.#dropNow())
+  }
+
+  /** Ends moves by the keyboard that wait for a next key. */
+  async endNudge(): Promise<void> {
+    if (this.#nudged !== undefined) await this.drop()
+  }
+
+  async #dropNow(): Promise<void> {
+    const told = this.#moved.value
+    const places = [...told].filter(([id, { x, y }]) => {
       const now = this.#resource(id)
       return now !== undefined && (now.x !== x || now.y !== y)
     })
+    this.#told = new Map(places)
     await this.#edit(places.length, () =>
       Promise.all(
         places.map(async ([id, { x, y }]) => {
           const body = { x: Math.round(x), y: Math.round(y) }
           if (this.store.drawings.has(id)) await this.#putDrawing(id, body)
-          else this.store.nodes.put(id, await this.#putNode(id, body))
+          else await this.#putNode(id, body)
         }),
       ),
     )
-    this.#moved.value = new Map()
+    this.#told = new Map()
+    this.#moved.value = new Map([...this.#moved.value].filter(([id, place]) => told.get(id) !== place))
+  }
+
+  /** Whether the service has not taken all edits yet. */
+  get hasUnsent(): boolean {
+    return this.pending.value > 0 || this.#moved.value.size > 0
   }
 
   /** Moves nodes to places, as one edit; those that are locked stay. */
@@ -269,9 +304,12 @@ export class LabEditor {
 
   /** Changes a node. False when the service refuses. */
   async change(node_id: string, body: LabNodeUpdate): Promise<boolean> {
-    const node = await this.#edit(1, () => this.#putNode(node_id, body))
-    if (node !== undefined) this.store.nodes.put(node_id, node)
-    return node !== undefined
+    let isDone = false
+    await this.#edit(1, async () => {
+      await this.#putNode(node_id, body)
+      isDone = true
+    })
+    return isDone
   }
 
   async changeLink(link_id: string, body: LabLinkUpdate): Promise<void> {
@@ -344,6 +382,7 @@ export class LabEditor {
   }
 
   async #back(way: 'undo' | 'redo', from: number[], to: number[]): Promise<void> {
+    await this.endNudge()
     const count = from.pop() ?? 1
     const isDone = await this.#ask(async () => {
       for (let left = count; left > 0; left--)
@@ -357,27 +396,42 @@ export class LabEditor {
     return { project_id: this.#project() }
   }
 
-  #putNode(node_id: string, body: LabNodeUpdate): Promise<LabNode> {
-    return this.#client.call('PUT /v2/projects/{project_id}/nodes/{node_id}', {
-      params: { ...this.#params, node_id },
-      body,
-    })
+  #putNode(node_id: string, body: LabNodeUpdate): Promise<void> {
+    return this.#put(this.store.nodes, node_id, () =>
+      this.#client.call('PUT /v2/projects/{project_id}/nodes/{node_id}', {
+        params: { ...this.#params, node_id },
+        body,
+      }),
+    )
   }
 
-  async #putLink(link_id: string, body: LabLinkUpdate): Promise<void> {
-    const link = await this.#client.call('PUT /v2/projects/{project_id}/links/{link_id}', {
-      params: { ...this.#params, link_id },
-      body,
-    })
-    this.store.links.put(link_id, { ...this.store.links.get(link_id), ...link })
+  #putLink(link_id: string, body: LabLinkUpdate): Promise<void> {
+    const { links } = this.store
+    return this.#put(links, link_id, async () => ({
+      ...links.get(link_id),
+      ...(await this.#client.call('PUT /v2/projects/{project_id}/links/{link_id}', {
+        params: { ...this.#params, link_id },
+        body,
+      })),
+    }))
   }
 
-  async #putDrawing(drawing_id: string, body: LabDrawingUpdate): Promise<void> {
-    const drawing = await this.#client.call('PUT /v2/projects/{project_id}/drawings/{drawing_id}', {
-      params: { ...this.#params, drawing_id },
-      body,
+  #putDrawing(drawing_id: string, body: LabDrawingUpdate): Promise<void> {
+    return this.#put(this.store.drawings, drawing_id, () =>
+      this.#client.call('PUT /v2/projects/{project_id}/drawings/{drawing_id}', {
+        params: { ...this.#params, drawing_id },
+        body,
+      }),
+    )
+  }
+
+  /** Changes a resource. The answer is kept unless the feed was faster: an event may be of a later change by somebody else. */
+  #put<T>(table: Table<T>, id: string, send: () => Promise<T>): Promise<void> {
+    return this.#turns.run(id, async () => {
+      const before = table.row(id)?.peek()
+      const changed = await send()
+      if (table.row(id)?.peek() === before) table.put(id, changed)
     })
-    this.store.drawings.put(drawing_id, drawing)
   }
 
   /** An edit of so many requests, which one undo takes back. `onFault` shows why it was refused. */

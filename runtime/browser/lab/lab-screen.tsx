@@ -50,6 +50,14 @@ export function LabScreen({ name }: { name: string }) {
     document.title = title === undefined ? 'Patchbay' : `${title} – Patchbay`
   }, [title])
   useEffect(() => {
+    // The browser asks before it leaves a page with edits that the service does not have yet.
+    const onLeave = (event: BeforeUnloadEvent) => {
+      if (lab.editor.hasUnsent) event.preventDefault()
+    }
+    addEventListener('beforeunload', onLeave)
+    return () => removeEventListener('beforeunload', onLeave)
+  }, [lab])
+  useEffect(() => {
     const onKey = (event: KeyboardEvent) => press(event, lab)
     addEventListener('keydown', onKey)
     return () => removeEventListener('keydown', onKey)

@@ -33,3 +33,101 @@ test('what is locked is selected, and not moved', () => {
   editor.select(['n', 'd'])
   expect([editor.selectedNodes.length, editor.selectedDrawings.length, editor.movable]).toEqual([1, 1, ['d']])
 })
+
+/** A lab with two nodes, whose service answers a change when the test says so. */
+function slowLab() {
+  const asked: { readonly id: string; readonly x: number; readonly answer: (status?: number) => void }[] = []
+  const client = new Patchbay({
+    server: 'http://127.0.0.1:9',
+    fetch: (url, { body }) =>
+      new Promise((resolve) => {
+        const { x = 0, y = 0 } = JSON.parse(String(body)) as { x?: number; y?: number }
+        const id = url.slice(url.lastIndexOf('/') + 1)
+        const answer = (status = 200) => {
+          const headers = status === 200 ? {} : { 'x-patchbay-error': 'conflict' }
+          const said = status === 200 ? { node_id: id, x, y, locked: false } : { message: 'no', status }
+          resolve(Response.json(said, { status, headers }))
+        }
+        asked.push({ id, x, answer })
+      }),
+  })
+  const store = new LabStore()
+  for (const [id, x] of [
+    ['a', 0],
+    ['b', 100],
+  ] as const)
+    store.nodes.put(id, { node_id: id, x, y: 0, locked: false } as LabNode)
+  const editor = new LabEditor(client, store, 'lab')
+  const shown = () => ['a', 'b'].map((id) => editor.placeOf(id).value.x)
+  const move = (id: string, x: number) => editor.drag(new Map([[id, { x, y: 0 }]]))
+  return { asked, store, editor, shown, move }
+}
+
+test('a move that begins while the service is told of another one is not lost', async () => {
+  const { asked, editor, shown, move } = slowLab()
+  move('a', 10)
+  const first = editor.drop()
+  await expect.poll(() => asked.length).toBe(1)
+  move('b', 110)
+  move('a', 20)
+  const second = editor.drop()
+  expect(editor.hasUnsent).toBe(true)
+  asked[0]?.answer()
+  await first
+  expect(shown()).toEqual([20, 110])
+  // In the order in which they were made, and each one when the one before it has its answer.
+  await expect
+    .poll(() => asked.map(({ id, x }) => [id, x]))
+    .toEqual([
+      ['a', 10],
+      ['a', 20],
+      ['b', 110],
+    ])
+  for (const { answer } of asked) answer()
+  await second
+  expect([shown(), editor.hasUnsent]).toEqual([[20, 110], false])
+})
+
+test('nodes that are moved by keys one after the other are all moved', async () => {
+  const { asked, editor, move } = slowLab()
+  editor.select(['a'])
+  editor.nudge(5, 0)
+  editor.select(['b'])
+  editor.nudge(5, 0)
+  const ended = editor.endNudge()
+  await expect
+    .poll(() => asked.map(({ id, x }) => [id, x]))
+    .toEqual([
+      ['a', 5],
+      ['b', 105],
+    ])
+  for (const { answer } of asked) answer()
+  await ended
+  move('a', 5)
+  await editor.drop()
+  expect(asked).toHaveLength(2)
+})
+
+test('a refused move goes back, and the one after it stays', async () => {
+  const { asked, editor, shown, move } = slowLab()
+  move('a', 10)
+  const first = editor.drop()
+  await expect.poll(() => asked.length).toBe(1)
+  move('b', 110)
+  asked[0]?.answer(409)
+  await first
+  expect(shown()).toEqual([0, 110])
+  editor.cancelDrag()
+  expect(shown()).toEqual([0, 100])
+})
+
+test('an answer does not replace what the feed has told since', async () => {
+  const { asked, editor, store, shown, move } = slowLab()
+  move('a', 10)
+  const moved = editor.drop()
+  await expect.poll(() => asked.length).toBe(1)
+  store.nodes.put('a', { node_id: 'a', x: 77, y: 0, locked: false } as LabNode)
+  asked[0]?.answer()
+  await moved
+  expect(shown()[0]).toBe(77)
+})
