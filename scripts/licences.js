@@ -17,10 +17,13 @@ export const packageOf = (file) => /^.*node_modules\/(@[^/]+\/)?[^/]+/.exec(file
 /** A licence under the name of what it is for. */
 export const licence = (what, text) => `${'='.repeat(80)}\n${what}\n\n${text.trim()}\n`
 
+/** A licence of a package, or of a part of another that it has in `vendor`. */
+const licenceFile = /^(vendor\/[^/]+\/)?(licen[cs]e|notice|copying)[^/]*$/i
+
 async function licenceOf(directory) {
   const place = join(root, directory)
   const { name, version, license } = JSON.parse(await readFile(join(place, 'package.json'), 'utf8'))
-  const files = (await readdir(place)).filter((it) => /^(licen[cs]e|notice|copying)/i.test(it)).sort()
+  const files = (await readdir(place, { recursive: true })).filter((it) => licenceFile.test(it)).sort()
   if (files.length === 0 && license === undefined) throw new Error(`${directory} has no licence`)
   const texts = await Promise.all(files.map((it) => readFile(join(place, it), 'utf8')))
   return licence(`${name} ${version}`, files.length === 0 ? `Licence: ${license}` : texts.join('\n'))

@@ -1,4 +1,4 @@
-import { ConsoleScreen, LabScreen } from './lab/lab-screen.tsx'
+import { LabScreen } from './lab/lab-screen.tsx'
 import { LabsScreen } from './labs/labs-screen.tsx'
 import { SignIn } from './labs/sign-in.tsx'
 import { Loaded } from './parts/loaded.tsx'
@@ -19,6 +19,11 @@ const serviceScreen = () => import('./service/service-screen.tsx').then((it) => 
 /** The screens about the service; their part of the page is loaded with the first of them. */
 const ServiceScreen = (props: { screen: ServiceScreenName }) => <Loaded load={serviceScreen} props={props} />
 
+/** A console in a window of its own. */
+const ConsoleScreen = (props: { lab: string; node: string }) => (
+  <Loaded load={() => import('./lab/on-demand.ts').then((it) => it.ConsoleScreen)} props={props} />
+)
+
 function Screen() {
   if (session.value === undefined) return null
   if (session.value === null) return <SignIn />
@@ -26,6 +31,6 @@ function Screen() {
   if (wanted.screen === 'labs') return <LabsScreen />
   if (wanted.screen !== 'lab') return <ServiceScreen screen={wanted.screen} />
   if (wanted.console === true && wanted.node !== undefined)
-    return <ConsoleScreen key={`${wanted.lab}/${wanted.node}`} name={wanted.lab} node={wanted.node} />
+    return <ConsoleScreen key={`${wanted.lab}/${wanted.node}`} lab={wanted.lab} node={wanted.node} />
   return <LabScreen key={wanted.lab} name={wanted.lab} />
 }

@@ -12,10 +12,17 @@ test('the first load is at most 60 KB compressed, and all parts together 260 KB'
   expect(named.length).toBeGreaterThanOrEqual(2)
   expect(kb([page, ...named.map((name) => files.get(name))])).toBeLessThan(60)
   expect(kb([...files.values()])).toBeLessThan(260)
-  // A console is loaded when it is opened.
-  const terminal = [...files.keys()].find((name) => name.startsWith('terminal-'))
-  expect(terminal).toBeDefined()
-  expect(named).not.toContain(terminal)
+  // The larger parts are loaded when they are wanted.
+  for (const [part, most] of [
+    ['terminal', 105],
+    ['screen', 60],
+    ['arrange', 7],
+  ] as const) {
+    const [name, text] = [...files].find(([name]) => name.startsWith(`${part}-`)) ?? []
+    expect(name).toBeDefined()
+    expect(named).not.toContain(name)
+    expect(kb([text])).toBeLessThan(most)
+  }
 })
 
 test('the page has no script and no style of its own that the policy would refuse', async () => {

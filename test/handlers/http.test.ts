@@ -160,9 +160,12 @@ test('the page of the labs is asked for again each time, and its files are kept 
   // The licences of what is in the scripts go along with them.
   const [licences = ''] = /\/app\/licences-[A-F0-9]{8}\.txt/.exec(html) ?? []
   const text = await (await send(licences)).text()
-  for (const name of ['preact', '@preact/signals', '@xterm/xterm'])
+  for (const name of ['preact', '@preact/signals', '@xterm/xterm', '@novnc/novnc'])
     expect(text).toMatch(new RegExp(`^${name} \\d`, 'm'))
   expect(text).toContain('Permission is hereby granted')
+  // MPL 2.0, 3.2: where its sources are.
+  expect(text).toContain('https://github.com/novnc/noVNC')
+  expect(text).toContain('Vitaly Puzrin')
 })
 
 test('each kind has a form of its settings, and its configurations apart from them', async () => {

@@ -193,9 +193,10 @@ export class Gestures {
 
   doubleClick(event: MouseEvent): void {
     const { node, link, drawing } = targetOf(event)
-    const id = node ?? link
+    if (!mayEdit()) return
     if (drawing !== undefined) this.#window.focusOn('drawing-text')
-    if (id !== undefined && mayEdit()) this.#window.dock.open(id)
+    else if (node !== undefined) this.#window.openConsoles([node])
+    else if (link !== undefined) this.#window.dock.open(link)
   }
 
   /** The keyboard goes from node to node: what has the focus is selected. */

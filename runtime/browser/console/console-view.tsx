@@ -1,10 +1,10 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
+import { ignore } from '../../../src/async/ignore.ts'
 import { pause } from '../../../src/async/pause.ts'
-import type { LabNode } from '../../../src/client/patchbay.ts'
 import { client } from '../state/client.ts'
-import { theme } from '../state/theme.ts'
-import type { Dock } from './dock.ts'
+import { isDark } from '../state/theme.ts'
+import type { NodeConsoleProps } from './node-console.tsx'
 import type { OpenTerminal } from './terminal.ts'
 
 /** Time between two tries to connect, ms. */
@@ -12,15 +12,8 @@ const retryMs = 1000
 /** Characters typed during a connect that are kept for it. */
 const maxEarly = 4096
 
-interface ConsoleProps {
-  readonly node: LabNode
-  readonly dock: Dock
-  /** Whether its tab is shown. */
-  readonly isShown: boolean
-}
-
 /** The console of a node. It connects again, with the scroll-back, when the connection is lost or the node starts again. */
-export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
+export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
   const element = useRef<HTMLDivElement>(null)
   const terminal = useRef<OpenTerminal>(undefined)
   const input = useRef<((text: string) => void) | undefined>(undefined)
@@ -39,7 +32,7 @@ export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
       const { openTerminal } = await import('./terminal.ts')
       if (over.signal.aborted || element.current === null) return
       terminal.current = openTerminal(element.current, {
-        isDark: isDarkNow(),
+        isDark: isDark.peek(),
         label: `Console of ${name}`,
         onInput: (text) => dock.type(node_id, text),
         onSearch() {
@@ -57,8 +50,11 @@ export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
         else if (early.current.length + text.length <= maxEarly) early.current += text
       },
       focus: () => terminal.current?.focus(),
-      find: (text, isBack) => terminal.current?.find(text, isBack) === true,
-      text: () => terminal.current?.text() ?? '',
+      terminal: {
+        find: (text, isBack) => terminal.current?.find(text, isBack) === true,
+        text: () => terminal.current?.text() ?? '',
+        paste: (text) => terminal.current?.paste(text),
+      },
     })
     return () => {
       remove()
@@ -76,7 +72,8 @@ export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
     const connect = async () => {
       const streams = await client.console({ project: project_id, node: node_id }, { signal: over.signal })
       const writer = streams.writable.getWriter()
-      const send = (text: string) => void writer.write(text).catch(() => {})
+      const send = (text: string) =>
+        void writer.write(text).catch(ignore('the reader tells that the connection is lost'))
       input.current = send
       if (early.current !== '') send(early.current)
       early.current = ''
@@ -84,7 +81,6 @@ export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
       terminal.current?.reset()
       state.value = 'open'
       const reader = streams.readable.getReader()
-      over.signal.addEventListener('abort', () => streams.close())
       for (;;) {
         const { done, value } = await reader.read()
         if (done) return
@@ -94,7 +90,7 @@ export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
     }
     void (async () => {
       while (!over.signal.aborted) {
-        await connect().catch(() => {})
+        await connect().catch(ignore('the hint says that it is not connected'))
         input.current = undefined
         if (over.signal.aborted) return
         state.value = 'closed'
@@ -108,8 +104,8 @@ export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
   }, [isLoaded, isRunning, project_id, node_id])
 
   useEffect(() => {
-    terminal.current?.setDark(isDarkNow())
-  }, [theme.value])
+    terminal.current?.setDark(isDark.value)
+  }, [isDark.value])
   useEffect(() => {
     if (!isShown) return
     terminal.current?.fit()
@@ -128,6 +124,3 @@ export function ConsoleView({ node, dock, isShown }: ConsoleProps) {
     </div>
   )
 }
-
-const isDarkNow = (): boolean =>
-  theme.value === 'dark' || (theme.value === 'system' && matchMedia('(prefers-color-scheme: dark)').matches)

@@ -1,15 +1,16 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedPointerEvent } from 'preact'
 import { useEffect } from 'preact/hooks'
-import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { saveFile } from '../parts/downloads.ts'
+import type { LabLink } from '../../../src/client/patchbay.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import type { LabStore } from '../state/lab-store.ts'
 import { consolePath } from '../state/route.ts'
-import { ConsoleView } from './console-view.tsx'
+import { ConsoleTools } from './console-tools.tsx'
 import type { Dock } from './dock.ts'
+import { NodeConsole } from './node-console.tsx'
+import { SearchBar } from './search-bar.tsx'
 
 const [leastHeight, usualHeight] = [120, 300]
 
@@ -61,7 +62,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
         <span class="spacer" />
         <Tools dock={dock} store={store} count={tabs.length} />
       </div>
-      {dock.isSearching.value && dock.console(active.value) !== undefined && <SearchBar dock={dock} />}
+      {dock.isSearching.value && dock.console(active.value)?.terminal !== undefined && <SearchBar dock={dock} />}
       <div class="panes">
         {tabs.map((id) => {
           const [node, link] = [store.nodes.get(id), store.links.get(id)]
@@ -73,7 +74,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
               style={{ order: at }}
               onFocusIn={() => dock.activate(id)}
             >
-              {node !== undefined && <ConsoleView node={node} dock={dock} isShown={at >= 0} />}
+              {node !== undefined && <NodeConsole node={node} dock={dock} isShown={at >= 0} />}
               {link !== undefined && <Packets link={link} title={titleOf(id, store)} isShown={at >= 0} />}
             </div>
           )
@@ -91,7 +92,7 @@ function titleOf(id: string, { nodes, links }: LabStore): string {
 
 /** What can be done with the tab that is active, and with all. */
 function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: number }) {
-  const { active, panes, isShared, isSearching } = dock
+  const { active, panes, isShared } = dock
   const node = store.nodes.get(active.value ?? '')
   const consoles = panes.value.filter((id) => store.nodes.has(id))
   return (
@@ -114,15 +115,7 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
       )}
       {node !== undefined && (
         <>
-          <IconButton
-            icon="search"
-            title="Search the console"
-            isOn={isSearching.value}
-            onClick={() => {
-              isSearching.value = !isSearching.value
-            }}
-          />
-          <IconButton icon="download" title="Save what the console shows" onClick={() => save(dock, node)} />
+          <ConsoleTools key={node.node_id} node={node} dock={dock} />
           <a
             class="button is-quiet"
             target="_blank"
@@ -136,54 +129,6 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
         </>
       )}
     </>
-  )
-}
-
-function save(dock: Dock, { node_id, name }: LabNode): void {
-  saveFile(`${name}.log`, new Blob([dock.console(node_id)?.text() ?? '', '\n'], { type: 'text/plain' }))
-}
-
-/** Finds a text in the console that is active. */
-function SearchBar({ dock }: { dock: Dock }) {
-  const words = useSignal('')
-  const isFound = useSignal(true)
-  const find = (isBack: boolean) => {
-    isFound.value = words.value === '' || dock.console(dock.active.value)?.find(words.value, isBack) === true
-  }
-  const close = () => {
-    dock.isSearching.value = false
-    dock.console(dock.active.value)?.focus()
-  }
-  return (
-    <div class="search-bar">
-      <input
-        type="search"
-        autofocus
-        ref={(input) => input?.focus()}
-        aria-label="Search the console"
-        placeholder="Search"
-        spellcheck={false}
-        aria-invalid={!isFound.value}
-        onInput={(event) => {
-          words.value = event.currentTarget.value
-          find(true)
-        }}
-        onKeyDown={(event) => {
-          event.stopPropagation()
-          if (event.key === 'Escape') close()
-          if (event.key === 'Enter') find(!event.shiftKey)
-        }}
-      />
-      <button type="button" onClick={() => find(true)}>
-        Before
-      </button>
-      <button type="button" onClick={() => find(false)}>
-        Next
-      </button>
-      <span class="muted" role="status">
-        {isFound.value ? '' : 'Not found'}
-      </span>
-    </div>
   )
 }
 

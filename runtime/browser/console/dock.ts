@@ -1,4 +1,4 @@
-import { signal } from '@preact/signals'
+import { type ReadonlySignal, signal } from '@preact/signals'
 
 /** Panes that are shown side by side at most. */
 const maxPanes = 6
@@ -8,10 +8,22 @@ export interface OpenConsole {
   /** Sends what was typed. */
   readonly send: (text: string) => void
   readonly focus: () => void
-  /** Selects the next place of a text, or the one before. False: there is none. */
-  readonly find: (text: string, isBack: boolean) => boolean
-  /** All that is on the screen and above it. */
-  readonly text: () => string
+  /** Of a console of text. */
+  readonly terminal?: {
+    /** Selects the next place of a text, or the one before. False: there is none. */
+    readonly find: (text: string, isBack: boolean) => boolean
+    /** All that is on the screen and above it. */
+    readonly text: () => string
+    readonly paste: (text: string) => void
+  }
+  /** Of a console that is a picture. */
+  readonly screen?: {
+    /** What the guest has copied last. */
+    readonly clipboard: ReadonlySignal<string>
+    /** Puts a text into the clipboard of the guest. */
+    readonly give: (text: string) => void
+    readonly pressCtrlAltDel: () => void
+  }
 }
 
 /** What is open below the map, in tabs: consoles, by the ids of their nodes, and packets, by the ids of their links. */

@@ -15,6 +15,8 @@ export interface OpenTerminal {
   /** Resolves when the terminal has room for more. */
   write(data: Uint8Array | string): Promise<void>
   reset(): void
+  /** Types a text as a paste of the user. */
+  paste(text: string): void
   focus(): void
   setDark(isDark: boolean): void
   /** Fits the text to the size of the element. */
@@ -34,6 +36,9 @@ interface TerminalOptions {
   /** Ctrl-Shift-F was pressed. */
   readonly onSearch: () => void
 }
+
+/** The terminal that has the focus answers the event `copy` with its selection; the clipboard of scripts needs https. */
+const copy = (): void => void document.execCommand('copy')
 
 /** A terminal in an element. */
 export function openTerminal(
@@ -68,9 +73,15 @@ export function openTerminal(
     }
     if (event.code !== 'KeyC') return true
     event.preventDefault()
-    // The terminal answers the event `copy` with its selection; the clipboard of scripts needs https.
-    document.execCommand('copy')
+    copy()
     return false
+  })
+  // What is selected is copied when the button is released, wherever the pointer is then.
+  const copySelected = () => {
+    if (terminal.hasSelection()) copy()
+  }
+  element.addEventListener('mousedown', (event) => {
+    if (event.button === 0) addEventListener('mouseup', () => setTimeout(copySelected), { once: true })
   })
   let waiting = 0
   return {
@@ -86,6 +97,7 @@ export function openTerminal(
       })
     },
     reset: () => terminal.reset(),
+    paste: (text) => terminal.paste(text),
     focus: () => terminal.focus(),
     setDark(isNowDark) {
       terminal.options.theme = isNowDark ? dark : light

@@ -44,9 +44,7 @@ export const commands: readonly Command[] = [
   },
   {
     ...{ id: 'console', title: 'Open console', keys: ['Enter', 'O'], isEdit: true, isPossible: hasNodes },
-    run: (window) => {
-      for (const id of selectedIds(window)) window.dock.open(id)
-    },
+    run: (window) => window.openConsoles(selectedIds(window)),
   },
   {
     ...{ id: 'packets', title: 'Watch the packets of the link', keys: ['P'], isEdit: true },

@@ -1,5 +1,6 @@
 import { computed, signal } from '@preact/signals'
 import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
+import { consoleKindOf } from '../console/console-kind.ts'
 import type { Dock } from '../console/dock.ts'
 import { type Drawable, sizeOf } from '../drawings/shape.ts'
 import {
@@ -72,6 +73,14 @@ export class LabWindow {
   constructor(editor: LabEditor, dock: Dock) {
     this.editor = editor
     this.dock = dock
+  }
+
+  /** Opens the consoles of nodes; of those that have none it says so. */
+  openConsoles(ids: readonly string[]): void {
+    const nodes = ids.flatMap((id) => this.editor.store.nodes.get(id) ?? [])
+    const without = nodes.filter((it) => consoleKindOf(it) === undefined)
+    for (const node of nodes) if (!without.includes(node)) this.dock.open(node.node_id)
+    if (without.length > 0) refuse(`${without.map(({ name }) => name).join(', ')}: no console that this page shows.`)
   }
 
   connectFrom(from: string | undefined, port?: Port): void {

@@ -10,62 +10,51 @@ import { IconButton } from '../parts/icon-button.tsx'
 import { Segments } from '../parts/segments.tsx'
 import { mayEdit } from '../state/session.ts'
 
-interface ConfigEditorProps {
+export interface ConfigEditorProps {
   readonly node: LabNode
   /** Names of the configurations of its kind, the default first. */
   readonly names: readonly string[]
   readonly window: LabWindow
 }
 
-/** The configurations of a node: read when this is opened first, and compared with what is typed. */
+/** The configurations of a node, each compared with what is typed. */
 export function ConfigEditor({ node, names, window: lab }: ConfigEditorProps) {
   const name = useSignal(names[0] ?? '')
   const isLarge = useSignal(false)
-  const { isConfigOpen } = lab
   const title = `Configuration of ${node.name}`
+  const text = { node, title, window: lab, name: name.value }
+  if (isLarge.value)
+    return (
+      <Dialog
+        title={title}
+        isWide
+        onClose={() => {
+          isLarge.value = false
+        }}
+      >
+        <ConfigText key={name.value} {...text} />
+      </Dialog>
+    )
   return (
-    <details
-      open={isConfigOpen.value}
-      onToggle={(event) => {
-        isConfigOpen.value = event.currentTarget.open
-      }}
-    >
-      <summary>Configuration</summary>
-      {isConfigOpen.value && (
-        <div class="config">
-          {names.length > 1 && (
-            <Segments
-              label="Which configuration"
-              value={name.value}
-              options={names.map((it) => [it, it])}
-              onChange={(it) => {
-                name.value = it
-              }}
-            />
-          )}
-          {!isLarge.value && (
-            <ConfigText
-              key={name.value}
-              {...{ node, title, window: lab, name: name.value }}
-              onEnlarge={() => {
-                isLarge.value = true
-              }}
-            />
-          )}
-        </div>
-      )}
-      {isLarge.value && (
-        <Dialog
-          title={title}
-          isWide
-          onClose={() => {
-            isLarge.value = false
+    <div class="config">
+      {names.length > 1 && (
+        <Segments
+          label="Which configuration"
+          value={name.value}
+          options={names.map((it) => [it, it])}
+          onChange={(it) => {
+            name.value = it
           }}
-        >
-          <ConfigText key={name.value} {...{ node, title, window: lab, name: name.value }} />
-        </Dialog>
+        />
       )}
-    </details>
+      <ConfigText
+        key={name.value}
+        {...text}
+        onEnlarge={() => {
+          isLarge.value = true
+        }}
+      />
+    </div>
   )
 }
 

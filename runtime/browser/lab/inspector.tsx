@@ -26,7 +26,7 @@ export function Inspector({ window: lab }: { window: LabWindow }) {
 }
 
 function ManyPanel({ window: lab }: { window: LabWindow }) {
-  const { editor, dock } = lab
+  const { editor } = lab
   const nodes = editor.selectedNodes
   const links = editor.selectedLinks
   const ids = nodes.map((it) => it.node_id)
@@ -46,13 +46,7 @@ function ManyPanel({ window: lab }: { window: LabWindow }) {
           <button type="button" disabled={ids.length === 0} onClick={() => void editor.act('stop', ids)}>
             <Icon name="stop" /> Stop
           </button>
-          <button
-            type="button"
-            disabled={ids.length === 0}
-            onClick={() => {
-              for (const id of ids) dock.open(id)
-            }}
-          >
+          <button type="button" disabled={ids.length === 0} onClick={() => lab.openConsoles(ids)}>
             <Icon name="console" /> Consoles
           </button>
           <button type="button" class="is-danger" onClick={() => void editor.removeSelected()}>

@@ -1,13 +1,12 @@
 import { useEffect, useMemo } from 'preact/hooks'
 import { Canvas } from '../canvas/canvas.tsx'
 import { SymbolDefinitions } from '../canvas/symbols.tsx'
-import { ConsoleView } from '../console/console-view.tsx'
 import { Dock } from '../console/dock.ts'
-import { DockView } from '../console/dock-view.tsx'
 import { commandOf, isEnabled } from '../editing/commands.ts'
 import { LabEditor } from '../editing/lab-editor.ts'
 import { LabWindow } from '../editing/lab-window.ts'
 import { showSelection } from '../editing/own-presence.ts'
+import { Ended } from '../parts/ended.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { client } from '../state/client.ts'
 import { LiveLab } from '../state/live-lab.ts'
@@ -18,6 +17,7 @@ import { Inspector } from './inspector.tsx'
 import { Palette } from './palette.tsx'
 import { Tool, Toolbar } from './toolbar.tsx'
 
+const dockView = () => import('./on-demand.ts').then((it) => it.DockView)
 const listView = () => import('./on-demand.ts').then((it) => it.ListView)
 const bulkLinkDialog = () => import('./on-demand.ts').then((it) => it.BulkLinkDialog)
 const keysDialog = () => import('./on-demand.ts').then((it) => it.KeysDialog)
@@ -88,7 +88,7 @@ export function LabScreen({ name }: { name: string }) {
               Escape cancels.
             </p>
           )}
-          <DockView dock={lab.dock} store={store} />
+          {lab.dock.tabs.value.length > 0 && <Loaded load={dockView} props={{ dock: lab.dock, store }} />}
         </div>
         <Inspector window={lab} />
       </main>
@@ -98,35 +98,6 @@ export function LabScreen({ name }: { name: string }) {
     </div>
   )
 }
-
-/** The console of a node in a window of its own. */
-export function ConsoleScreen({ name, node: wanted }: { name: string; node: string }) {
-  const { live, window: lab } = useLab(name)
-  const node = live.store.nodes.values().find((it) => it.name === wanted || it.node_id === wanted)
-  useEffect(() => {
-    document.title = `${wanted} – ${name}`
-  }, [wanted, name])
-  const connection = live.connection.value
-  if (connection.state === 'gone') return <Ended text={connection.message} />
-  return (
-    <main class="console-window">
-      {node === undefined ? (
-        <p class="console-hint">{connection.state === 'live' ? `There is no node ${wanted}.` : 'Connecting …'}</p>
-      ) : (
-        <ConsoleView node={node} dock={lab.dock} isShown />
-      )}
-    </main>
-  )
-}
-
-const Ended = ({ text }: { text: string }) => (
-  <main class="ended">
-    <p dir="auto">{text}</p>
-    <a class="button" href="#/">
-      All labs
-    </a>
-  </main>
-)
 
 /** A key that no field and no console takes. */
 function press(event: KeyboardEvent, lab: LabWindow): void {

@@ -1,3 +1,4 @@
+import { consoleKindOf } from '../console/console-kind.ts'
 import { nameOfDrawing } from '../drawings/drawing-shape.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { shortImpairment } from '../links/impairment.ts'
@@ -6,7 +7,6 @@ import { linksAt, portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
 import { ResourceTable } from '../parts/resource-table.tsx'
 import { mayEdit } from '../state/session.ts'
-import { hasTextConsole } from './node-panel.tsx'
 
 /** The lab as tables: the same as the map, for small screens and for screen readers. */
 export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
@@ -43,7 +43,7 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
                     <Icon name={isOn ? 'stop' : 'play'} />
                   </button>
                 )}
-                {mayEdit() && hasTextConsole(node) && (
+                {mayEdit() && consoleKindOf(node) !== undefined && (
                   <button type="button" aria-label={`Console of ${name}`} onClick={() => dock.open(node_id)}>
                     <Icon name="console" />
                   </button>

@@ -1,4 +1,5 @@
 import type { LabNode } from '../../../src/client/patchbay.ts'
+import { consoleKindOf } from '../console/console-kind.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import type { Schema } from '../forms/fields.ts'
 import { SchemaForm } from '../forms/schema-form.tsx'
@@ -6,8 +7,9 @@ import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
+import { Loaded } from '../parts/loaded.tsx'
 import { mayEdit } from '../state/session.ts'
-import { ConfigEditor } from './config-editor.tsx'
+import type { ConfigEditorProps } from './config-editor.tsx'
 import { EditableName } from './editable-name.tsx'
 import { EventList } from './event-list.tsx'
 
@@ -63,7 +65,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
               <Icon name="pause" /> Suspend
             </button>
           )}
-          {hasTextConsole(node) && (
+          {consoleKindOf(node) !== undefined && (
             <button type="button" onClick={() => dock.open(node_id)}>
               <Icon name="console" /> Console
             </button>
@@ -85,7 +87,9 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
           />
         </section>
       )}
-      {kind !== undefined && kind.configs.length > 0 && <ConfigEditor node={node} names={kind.configs} window={lab} />}
+      {kind !== undefined && kind.configs.length > 0 && (
+        <Configurations node={node} names={kind.configs} window={lab} />
+      )}
       <EventList events={editor.store.events.value.filter(({ nodes }) => nodes.includes(node_id))} />
       <details>
         <summary>Details</summary>
@@ -103,15 +107,30 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
   )
 }
 
+const configEditor = () => import('./on-demand.ts').then((it) => it.ConfigEditor)
+
+/** The configurations of a node. */
+function Configurations(props: ConfigEditorProps) {
+  const { isConfigOpen } = props.window
+  return (
+    <details
+      open={isConfigOpen.value}
+      onToggle={(event) => {
+        isConfigOpen.value = event.currentTarget.open
+      }}
+    >
+      <summary>Configuration</summary>
+      {isConfigOpen.value && <Loaded load={configEditor} props={props} />}
+    </details>
+  )
+}
+
 export const Fact = ({ name, value }: { name: string; value: string }) => (
   <>
     <dt>{name}</dt>
     <dd dir="auto">{value}</dd>
   </>
 )
-
-/** Whether a node has a console of text, which the page shows. */
-export const hasTextConsole = ({ console_type }: LabNode): boolean => console_type === 'telnet'
 
 function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
   const { editor } = lab

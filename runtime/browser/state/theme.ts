@@ -1,4 +1,4 @@
-import { effect, signal } from '@preact/signals'
+import { computed, effect, signal } from '@preact/signals'
 
 export type Theme = 'system' | 'light' | 'dark'
 const key = 'patchbay.theme'
@@ -12,6 +12,15 @@ effect(() => {
   localStorage.setItem(key, theme.value)
   document.documentElement.dataset.theme = theme.value
 })
+
+const system = matchMedia('(prefers-color-scheme: dark)')
+const isSystemDark = signal(system.matches)
+system.addEventListener('change', () => {
+  isSystemDark.value = system.matches
+})
+
+/** Whether the page is dark now. */
+export const isDark = computed(() => (theme.value === 'system' ? isSystemDark.value : theme.value === 'dark'))
 
 /** The next theme in the order system, light, dark. */
 export function nextTheme(): void {

@@ -6,7 +6,7 @@ function dockWith(...ids: string[]): { dock: Dock; typed: string[] } {
   const typed: string[] = []
   for (const id of ids) {
     dock.open(id)
-    dock.add(id, { send: (text) => typed.push(`${id} ${text}`), focus() {}, find: () => false, text: () => '' })
+    dock.add(id, { send: (text) => typed.push(`${id} ${text}`), focus() {} })
   }
   return { dock, typed }
 }

@@ -1,0 +1,65 @@
+import { useSignal } from '@preact/signals'
+import type { LabNode } from '../../../src/client/patchbay.ts'
+import { saveFile } from '../parts/downloads.ts'
+import { IconButton } from '../parts/icon-button.tsx'
+import { consoleKindOf } from './console-kind.ts'
+import type { Dock } from './dock.ts'
+import { PasteDialog } from './paste-dialog.tsx'
+
+/** What can be done with the console of a node. */
+export function ConsoleTools({ node, dock }: { node: LabNode; dock: Dock }) {
+  const { isSearching } = dock
+  const isPasting = useSignal(false)
+  const { node_id, name } = node
+  const console = dock.console(node_id)
+  return (
+    <>
+      {consoleKindOf(node) === 'screen' ? (
+        <button
+          type="button"
+          class="is-quiet"
+          title="Press Ctrl-Alt-Del in the guest"
+          onClick={() => {
+            dock.console(node_id)?.screen?.pressCtrlAltDel()
+            dock.console(node_id)?.focus()
+          }}
+        >
+          Ctrl-Alt-Del
+        </button>
+      ) : (
+        <>
+          <IconButton
+            icon="search"
+            title="Search the console"
+            isOn={isSearching.value}
+            onClick={() => {
+              isSearching.value = !isSearching.value
+            }}
+          />
+          <IconButton icon="download" title="Save what the console shows" onClick={() => save(dock, node)} />
+        </>
+      )}
+      <IconButton
+        icon="paste"
+        title="Paste a text"
+        onClick={() => {
+          isPasting.value = true
+        }}
+      />
+      {isPasting.value && console !== undefined && (
+        <PasteDialog
+          name={name}
+          console={console}
+          onClose={() => {
+            isPasting.value = false
+          }}
+        />
+      )}
+    </>
+  )
+}
+
+function save(dock: Dock, { node_id, name }: LabNode): void {
+  const text = dock.console(node_id)?.terminal?.text() ?? ''
+  saveFile(`${name}.log`, new Blob([text, '\n'], { type: 'text/plain' }))
+}

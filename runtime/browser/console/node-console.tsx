@@ -1,0 +1,16 @@
+import type { LabNode } from '../../../src/client/patchbay.ts'
+import { consoleKindOf } from './console-kind.ts'
+import { ConsoleView } from './console-view.tsx'
+import type { Dock } from './dock.ts'
+import { ScreenView } from './screen-view.tsx'
+
+export interface NodeConsoleProps {
+  readonly node: LabNode
+  readonly dock: Dock
+  /** Whether its tab is shown. */
+  readonly isShown: boolean
+}
+
+/** The console of a node, as its type is. */
+export const NodeConsole = (props: NodeConsoleProps) =>
+  consoleKindOf(props.node) === 'screen' ? <ScreenView {...props} /> : <ConsoleView {...props} />

@@ -1,0 +1,99 @@
+import { expect } from 'vitest'
+import { LabPage } from '../support/lab-page.ts'
+import { hangMs } from '../support/limits.ts'
+import { requireProgram } from '../support/require.ts'
+import { TestService } from '../support/service.ts'
+import { testWith } from '../support/test-with.ts'
+
+const browser = requireProgram('chromium')
+const qemu = requireProgram('qemu-system-x86_64')
+
+/** A lab with one node of that kind, which runs. */
+async function labWith(service: TestService, node: Record<string, unknown>): Promise<void> {
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/projects', { name: 'Consoles' })
+  const nodes = `/v2/projects/${project_id}/nodes`
+  await service.call('POST', nodes, { compute_id: 'local', x: 0, y: 0, ...node })
+  await service.call('POST', `${nodes}/start`)
+}
+
+testWith(browser, qemu)(
+  'the screen of a machine is shown, takes keys, a pasted text and Ctrl-Alt-Del, and is there again after a restart',
+  async () => {
+    const service = await TestService.start()
+    // The firmware waits for Escape, and then for a number.
+    const options = '-accel tcg -boot menu=on,splash-time=60000'
+    const properties = { platform: 'x86_64', ram: 32, options }
+    await labWith(service, { name: 'M1', node_type: 'machine-emulator', console_type: 'vnc', properties })
+    const lab = await LabPage.open(service.url, '/#/labs/Consoles')
+    const { page } = lab
+    await lab.node('M1').dblclick()
+    const canvas = page.getByRole('region', { name: 'Screen of M1' }).locator('canvas')
+    const picture = () => canvas.evaluate((it) => (it as unknown as { toDataURL(): string }).toDataURL())
+    /** Waits until the screen changes no more; a cursor that blinks has two pictures. */
+    const settled = async (): Promise<Set<string>> => {
+      for (let last = new Set<string>(); ; ) {
+        const seen = new Set<string>()
+        for (let count = 0; count < 10; count++) {
+          seen.add(await picture())
+          await page.waitForTimeout(150)
+        }
+        if (seen.size <= 2 && [...seen].every((it) => last.has(it))) return last
+        last = new Set([...seen].slice(-2))
+      }
+    }
+    const changes = async (before: Set<string>) =>
+      expect.poll(async () => before.has(await picture()), { timeout: hangMs }).toBe(false)
+    await canvas.waitFor()
+    const waiting = await settled()
+    await page.keyboard.press('Escape')
+    await changes(waiting)
+    const menu = await settled()
+    await page.getByRole('button', { name: 'Paste a text' }).click()
+    await page.getByLabel('Text', { exact: true }).fill('1')
+    await page.getByRole('button', { name: 'Type it' }).click()
+    await changes(menu)
+    const booted = await settled()
+    await page.getByRole('button', { name: 'Ctrl-Alt-Del' }).click()
+    await changes(booted)
+
+    await page.getByRole('button', { name: 'Stop', exact: true }).click()
+    await page.getByText('M1 does not run. Start it to see its screen.').waitFor()
+    await page.getByRole('button', { name: 'Start', exact: true }).click()
+    await canvas.waitFor()
+    expect(lab.faults).toEqual([])
+  },
+  240_000,
+)
+
+testWith(browser)(
+  'a console in a window of its own has a stable address, copies what is selected, and takes a pasted text',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    await labWith(service, { name: 'PC1', node_type: 'pc', properties: {} })
+    const lab = await LabPage.open(service.url, '/#/labs/Consoles/nodes/PC1/console')
+    const { page } = lab
+    await lab.shows('VPCS>')
+    await page.getByRole('button', { name: 'Paste a text' }).click()
+    await page.getByLabel('Text', { exact: true }).fill('set pcname COPIED\n')
+    await page.getByRole('button', { name: 'Paste', exact: true }).click()
+    await lab.shows('COPIED>')
+
+    const prompt = await page.locator('.xterm-rows').getByText('COPIED>').boundingBox()
+    await page.mouse.dblclick((prompt?.x ?? 0) + 10, (prompt?.y ?? 0) + 5)
+    await page.getByRole('button', { name: 'Paste a text' }).click()
+    await page.keyboard.press('Control+v')
+    await expect.poll(() => page.getByLabel('Text', { exact: true }).inputValue()).toMatch(/^COPIED>?$/)
+    await page.keyboard.press('Escape')
+    await page.getByRole('textbox', { name: 'Console of PC1' }).press('Control+Shift+V')
+    await lab.shows(/COPIED> COPIED/)
+
+    const saving = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Save what the console shows' }).click()
+    expect((await saving).suggestedFilename()).toBe('PC1.log')
+    await page.getByRole('button', { name: 'Search the console' }).click()
+    await page.getByLabel('Search the console').last().fill('no such words')
+    await page.getByText('Not found').waitFor()
+    expect(lab.faults).toEqual([])
+  },
+  120_000,
+)
