@@ -393,6 +393,11 @@ export interface Calls {
     body: CaptureStream
     reply: ReadableStream<Uint8Array>
   }
+  /** List the files of a node with their sizes */
+  'GET /v2/projects/{project_id}/nodes/{node_id}/files': {
+    params: { project_id: string; node_id: string }
+    reply: ProjectFile[]
+  }
   /** Read a file of a project */
   'GET /v2/projects/{project_id}/files/{path}': {
     params: { project_id: string; path: string }
@@ -1706,6 +1711,16 @@ export type CaptureStream = {
 
 /** The type of the frames: DLT_EN10MB (the default) on an Ethernet port, another one on a serial port (default: DLT_C_HDLC) */
 export type DataLinkType = 'DLT_EN10MB' | 'DLT_PPP_SERIAL' | 'DLT_ATM_RFC1483' | 'DLT_C_HDLC' | 'DLT_FRELAY'
+
+/** A file of a project */
+export type ProjectFile = {
+  /** Path relative to the project, separated by / */
+  path: string
+  /** 32 hexadecimal digits; absent with sums=false */
+  md5sum?: string
+  /** Bytes; with sums=false */
+  size?: number
+}
 
 /** An appliance of GNS3 */
 export type ApplianceInput = {

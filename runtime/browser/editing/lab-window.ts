@@ -65,8 +65,8 @@ export class LabWindow {
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)
 
-  /** Whether the configurations of nodes are open in the inspector. */
-  readonly isConfigOpen = signal(false)
+  /** Titles of the parts of the inspector that are open, such as the configuration. */
+  readonly openParts = signal<ReadonlySet<string>>(new Set())
   /** Configurations that are shown, and those with text that is not saved yet. */
   readonly #drafts = new Map<string, ConfigDraft>()
 

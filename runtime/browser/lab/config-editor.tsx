@@ -10,7 +10,7 @@ import { IconButton } from '../parts/icon-button.tsx'
 import { Segments } from '../parts/segments.tsx'
 import { mayEdit } from '../state/session.ts'
 
-export interface ConfigEditorProps {
+interface ConfigEditorProps {
   readonly node: LabNode
   /** Names of the configurations of its kind, the default first. */
   readonly names: readonly string[]

@@ -1,3 +1,4 @@
+import type { ComponentChildren } from 'preact'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { consoleKindOf } from '../console/console-kind.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
@@ -9,7 +10,6 @@ import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
 import { Icon } from '../parts/icon.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { mayEdit } from '../state/session.ts'
-import type { ConfigEditorProps } from './config-editor.tsx'
 import { EditableName } from './editable-name.tsx'
 import { EventList } from './event-list.tsx'
 
@@ -88,7 +88,17 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
         </section>
       )}
       {kind !== undefined && kind.configs.length > 0 && (
-        <Configurations node={node} names={kind.configs} window={lab} />
+        <Part title="Configuration" window={lab}>
+          <Loaded load={configEditor} props={{ node, names: kind.configs, window: lab }} />
+        </Part>
+      )}
+      <Part title="Files" window={lab}>
+        <Loaded load={nodeFiles} props={{ node }} />
+      </Part>
+      {!isLocked && consoleKindOf(node) === 'text' && (
+        <Part title="Log" window={lab}>
+          <Loaded load={nodeLog} props={{ node }} />
+        </Part>
       )}
       <EventList events={editor.store.events.value.filter(({ nodes }) => nodes.includes(node_id))} />
       <details>
@@ -108,19 +118,29 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
 }
 
 const configEditor = () => import('./on-demand.ts').then((it) => it.ConfigEditor)
+const nodeFiles = () => import('./on-demand.ts').then((it) => it.NodeFiles)
+const nodeLog = () => import('./on-demand.ts').then((it) => it.NodeLog)
 
-/** The configurations of a node. */
-function Configurations(props: ConfigEditorProps) {
-  const { isConfigOpen } = props.window
+interface PartProps {
+  readonly title: string
+  readonly window: LabWindow
+  readonly children: ComponentChildren
+}
+
+/** A part of the panel that is read when it is opened. It is open for other nodes, too, until it is closed. */
+function Part({ title, window: { openParts }, children }: PartProps) {
+  const isOpen = openParts.value.has(title)
   return (
     <details
-      open={isConfigOpen.value}
-      onToggle={(event) => {
-        isConfigOpen.value = event.currentTarget.open
+      open={isOpen}
+      onToggle={({ currentTarget: { open } }) => {
+        if (open === isOpen) return
+        const others = [...openParts.value].filter((it) => it !== title)
+        openParts.value = new Set(open ? [...others, title] : others)
       }}
     >
-      <summary>Configuration</summary>
-      {isConfigOpen.value && <Loaded load={configEditor} props={props} />}
+      <summary>{title}</summary>
+      {isOpen && children}
     </details>
   )
 }

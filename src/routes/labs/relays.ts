@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { capturePlace, startCapture, stopCapture, streamPlace } from '../../controller/captures.ts'
 import { nodePath, portPath } from '../../controller/compute-client.ts'
+import type { NodeRecord } from '../../controller/document.ts'
 import type { Lab } from '../../controller/lab.ts'
 import { nodePathOf } from '../../controller/nodes.ts'
 import { untilReady } from '../../controller/ready.ts'
@@ -15,6 +16,7 @@ import { CaptureStream } from '../../model/capture.ts'
 import { localId } from '../../model/compute.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
 import { LabCaptureStart, LabLink } from '../../model/lab/link.ts'
+import { ProjectFile } from '../../model/project.ts'
 import { Uuid } from '../../schema/fields.ts'
 import { captureFormat } from '../captures.ts'
 import { consoleQuery, logQuery } from '../consoles.ts'
@@ -179,17 +181,40 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       return relayTo(node.compute_id, path, { request: withBody(request, body), context })
     },
   }),
+  endpoint({
+    ...{ method: 'GET', path: `${node}/files`, owner, tag: 'v2 nodes', params },
+    summary: 'List the files of a node with their sizes',
+    replies: {
+      200: { description: 'Every regular file; paths are relative to the node', schema: Type.Array(ProjectFile) },
+    },
+    errors: { 404: noSuchNode },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.lab(params.project_id)
+      const record = lab.node(params.node_id)
+      const directory = filesDirectory(record)
+      const all = await ask(record.compute_id).files(lab.id)
+      return ok(
+        all.flatMap(({ path, ...file }) =>
+          path.startsWith(directory) ? [{ path: path.slice(directory.length), ...file }] : [],
+        ),
+      )
+    },
+  }),
   ...(['GET', 'POST'] as const).flatMap((method) => [
     filesOf(method, `${base}/{project_id}/files/{path}`, 'v2 projects', (lab) => ({
       computeId: lab.document.project.computes[0] ?? localId,
       directory: '',
     })),
     filesOf(method, `${node}/files/{path}`, 'v2 nodes', (lab, word) => {
-      const { node_type, node_id, compute_id } = lab.node(word)
-      return { computeId: compute_id, directory: `project-files/${node_type}/${node_id}/` }
+      const record = lab.node(word)
+      return { computeId: record.compute_id, directory: filesDirectory(record) }
     }),
   ]),
 ]
+
+/** Where the files of a node are among those of its project. */
+const filesDirectory = ({ node_type, node_id }: NodeRecord): string => `project-files/${node_type}/${node_id}/`
 
 /** A request whose body was read to be checked, with the body that was found. */
 function withBody({ url, method, headers: given, signal }: Request, value: unknown): Request {

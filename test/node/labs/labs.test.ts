@@ -200,6 +200,9 @@ describe('the streams of a lab', () => {
     const at = `${path('campus')}/nodes/PC1/files/notes/a%20b.txt`
     await service.fetch(at, { method: 'POST', body: 'kept' })
     expect(await (await service.fetch(at)).text()).toBe('kept')
+    await service.fetch(`${path('campus')}/nodes/PC2/files/other.txt`, { method: 'POST', body: 'of PC2' })
+    const files = await service.call<{ path: string; size: number }[]>('GET', `${path('campus')}/nodes/PC1/files`)
+    expect(files.filter((it) => it.path.endsWith('.txt'))).toEqual([{ path: 'notes/a b.txt', size: 4 }])
   })
 })
 
