@@ -908,6 +908,8 @@ export type LabProject = {
   revision: number
   /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
   stop_at?: string
+  /** At stop_at the service deletes the project */
+  ttl_deletes?: true
   kept?: Kept
 }
 
@@ -948,12 +950,14 @@ export type LabProjectCreate = {
   filename?: string | null
   revision?: number | null
   stop_at?: string | null
+  ttl_deletes?: true | null
 }
 
 /** Changes of a project; null or absent: unchanged */
 export type LabProjectUpdate = {
   name?: string | null
   ttl_s?: number | null
+  ttl_deletes?: boolean | null
   auto_open?: boolean | null
   auto_close?: boolean | null
   auto_start?: boolean | null
@@ -1236,6 +1240,8 @@ export type LabApply = {
   start?: boolean
   /** Time after which the service stops its nodes, s; 0: it does not. Stopping or closing the project ends it, too */
   ttl_s?: number
+  /** With ttl_s: the service then deletes the project with its disks. Default: as it is set, else false */
+  ttl_deletes?: boolean
 }
 
 /** Contents by their paths, as the lab file writes these; the service opens no file of its own */

@@ -45,6 +45,12 @@ const readersMs = 5000
 /** Gives the client of a compute, on behalf of the caller of a request or of the service itself. */
 export type AskCompute = (computeId: string) => ComputeClient
 
+/** Time after which a lab is stopped, s, and whether it is deleted then. */
+interface Ttl {
+  readonly ttl_s: number | null | undefined
+  readonly ttl_deletes: boolean | null | undefined
+}
+
 interface LabsOptions {
   readonly store: LabStore
   readonly computes: LabComputes
@@ -440,21 +446,30 @@ export class Labs {
   }
 
   async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
-    const { ttl_s, ...settings } = input
+    const { ttl_s, ttl_deletes, ...settings } = input
     const lab = await this.find(word)
-    if (ttl_s != null) await this.stopAfter(lab, ttl_s)
+    await this.stopAfter(lab, { ttl_s, ttl_deletes })
     return this.set(lab, given(settings), ask)
   }
 
-  /** Stops the nodes of a lab after a time in seconds, also when the service ends and is started meanwhile; 0: not. */
-  async stopAfter(lab: Lab, seconds: number): Promise<void> {
-    await this.#setStopTime(lab, seconds === 0 ? undefined : new Date(Date.now() + seconds * 1000).toISOString())
+  /**
+   * Stops the nodes of a lab after a time in seconds, or deletes the lab, also when the service ends and is started meanwhile; 0: neither.
+   * Without a time nothing is changed. 400.
+   */
+  async stopAfter(lab: Lab, { ttl_s, ttl_deletes }: Ttl): Promise<void> {
+    if (ttl_s == null && ttl_deletes != null) throw badRequest('ttl_deletes: it needs ttl_s, the time after which')
+    if (ttl_s == null) return
+    const deletes = ttl_deletes ?? lab.document.project.ttl_deletes === true
+    await this.#setStopTime(lab, ttl_s === 0 ? undefined : new Date(Date.now() + ttl_s * 1000).toISOString(), deletes)
   }
 
-  async #setStopTime(lab: Lab, stop_at: string | undefined): Promise<void> {
+  async #setStopTime(lab: Lab, stop_at: string | undefined, deletes = false): Promise<void> {
     if (lab.document.project.stop_at === stop_at) return
-    await lab.edit(({ project: { stop_at: _, ...project } }) => ({
-      changes: new Changes().project({ ...project, ...given({ stop_at }) }),
+    await lab.edit(({ project: { stop_at: _, ttl_deletes: __, ...project } }) => ({
+      changes: new Changes().project({
+        ...{ ...project, ...given({ stop_at }) },
+        ...(stop_at !== undefined && deletes && { ttl_deletes: true }),
+      }),
       news: () => [],
       result: undefined,
     }))
@@ -483,7 +498,8 @@ export class Labs {
     if (head?.stop_at !== stopAt) return
     const lab = this.#open.get(id)
     if (lab === undefined && head.is_open) throw new Error('it could not be opened')
-    if (lab !== undefined) await this.act(lab, { action: 'stop' }, ownAsk(this.computes)).over
+    if (head.ttl_deletes) await this.remove(id, ownAsk(this.computes))
+    else if (lab !== undefined) await this.act(lab, { action: 'stop' }, ownAsk(this.computes)).over
     else await this.#setStopTime(await this.find(id), undefined)
   }
 
@@ -838,8 +854,8 @@ export class Labs {
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
-    await lab.edit(({ project: { stop_at, ...project } }) => ({
-      changes: new Changes().project({ ...project, is_open, ...(is_open && given({ stop_at })) }),
+    await lab.edit(({ project: { stop_at, ttl_deletes, ...project } }) => ({
+      changes: new Changes().project({ ...project, is_open, ...(is_open && given({ stop_at, ttl_deletes })) }),
       news: () => [],
       result: undefined,
     }))

@@ -184,10 +184,10 @@ async function exchange(
     changes.order('link', [...content.links.keys()])
     changes.order('drawing', [...content.drawings.keys()])
     // When the lab is stopped is of the present.
-    const { name, is_open, revision, path, stop_at } = project
-    const { taking: _, stop_at: __, ...then } = kept.project
+    const { name, is_open, revision, path, stop_at, ttl_deletes } = project
+    const { taking: _, stop_at: __, ttl_deletes: ___, ...then } = kept.project
     const left = project.computes.filter((id) => !computes.includes(id))
-    const now = { name, is_open, revision, path, ...given({ stop_at }) }
+    const now = { name, is_open, revision, path, ...given({ stop_at, ttl_deletes }) }
     changes.project({ ...then, ...now, restoring: { snapshot_id, way: 'on', left } })
     return { changes, news: () => [], result: undefined }
   })

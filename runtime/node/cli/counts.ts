@@ -22,11 +22,16 @@ export function secondsOf(flag: string, text: string | undefined, byDefault: num
   return Number(number) * factor
 }
 
-/** When the service stops a lab, in words: `stops in 2 h`. `stopAt`: RFC 3339. */
-export function stopText(stopAt: string, now = Date.now()): string {
-  const minutes = Math.max(0, Math.round((Date.parse(stopAt) - now) / 60_000))
-  if (minutes === 0) return 'stops within a minute'
-  if (minutes < 120) return `stops in ${minutes} min`
+/** When the service stops or deletes a lab, in words: `stops in 2 h`; empty: never. `stop_at`: RFC 3339. */
+export function stopText(
+  { stop_at, ttl_deletes }: { readonly stop_at?: string; readonly ttl_deletes?: true },
+  now = Date.now(),
+): string {
+  if (stop_at === undefined) return ''
+  const does = ttl_deletes ? 'is deleted' : 'stops'
+  const minutes = Math.max(0, Math.round((Date.parse(stop_at) - now) / 60_000))
+  if (minutes === 0) return `${does} within a minute`
+  if (minutes < 120) return `${does} in ${minutes} min`
   const hours = Math.round(minutes / 60)
-  return hours < 72 ? `stops in ${hours} h` : `stops in ${Math.round(hours / 24)} days`
+  return hours < 72 ? `${does} in ${hours} h` : `${does} in ${Math.round(hours / 24)} days`
 }

@@ -17,6 +17,7 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
       project_id: lab.project_id,
       revision: lab.revision,
       ...(lab.stop_at !== undefined && { stop_at: lab.stop_at }),
+      ...(lab.ttl_deletes && { ttl_deletes: true }),
       nodes: nodes.map(nodeJson),
       links: links.map((link) => linkJson(link, nodes)),
     },
@@ -24,7 +25,7 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
       const { shown, tableOf } = await import('./table.ts')
       if (lab.status === 'closed') return `${shown(lab.name)} is closed; "patchbay start ${lab.name}" opens it`
       const parts = [
-        `${shown(lab.name)}: ${runningText(nodes)}, ${count(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab.stop_at)}`}`,
+        `${shown(lab.name)}: ${runningText(nodes)}, ${count(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab)}`}`,
       ]
       if (nodes.length > 0) parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], nodes.map(nodeRow)))
       if (links.length > 0) {

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { ignore } from '../../../src/async/ignore.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
@@ -45,6 +46,9 @@ export interface LabTestResult {
 type Flags = CommandInput<typeof testing>['flags']
 
 const maxJobs = 16
+/** Time after which the service deletes the lab of a test that was killed, s; it is renewed while the test runs. */
+const leftS = 600
+const renewMs = 120_000
 /** Longest wait for a lab to be taken away, ms. */
 const takeAwayMs = 120_000
 const maxNameLength = 63
@@ -114,12 +118,15 @@ async function testOne(source: LabSource, asked: Asked, flags: Flags, lines: Tes
     errors.push(...fault.faults)
   }
   const isKept = () => flags.running || (flags.keep && !asked.signal.aborted)
+  const isLent = !flags.running && !flags.keep
+  const renewal = isLent ? setInterval(() => void renew(name, asked), renewMs) : undefined
   try {
     const isReady = flags.running ? await isThere(lab, asked) : await starts(source, name, { asked, flags, show })
     if (isReady && checks.length > 0) await check(source, name, { asked, flags, show })
   } catch (error) {
     note(error)
   } finally {
+    clearInterval(renewal)
     if (!isKept()) await takeAway(name, asked).catch(note)
   }
   const reached = parts.filter(({ kind }) => kind === 'check').length
@@ -158,7 +165,8 @@ async function starts(source: LabSource, name: string, { asked, flags, show }: R
   const { desired } = source
   // Not broken off by Ctrl-C: then it would not be known whether there is a lab to take away.
   const unbroken = { ...asked, signal: new AbortController().signal }
-  const { plan } = await put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true' })
+  const lent = flags.keep ? {} : { ttl_s: leftS, ttl_deletes: true }
+  const { plan } = await put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true' }, lent)
   const jobs = await jobsOf(plan, asked, { json: flags.json, title: desired.lab })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const saw = failed === undefined ? null : faultsOf(failed).join('\n')
@@ -199,6 +207,15 @@ async function check(
   if (shown < desired.checks.length)
     throw new CommandError(exits.failed, `the checks were ${status}: ${reason ?? 'no reason was given'}`)
 }
+
+/** Keeps the lab of a test for longer. */
+const renew = (name: string, { client, signal }: Asked): Promise<unknown> =>
+  client
+    .call('PUT /v2/projects/{project_id}', {
+      ...{ params: { project_id: name }, body: { ttl_s: leftS } },
+      ...{ signal, timeoutMs: renewMs },
+    })
+    .catch(ignore('the next renewal is in time, too; and the test tells what is wrong with the service'))
 
 /** Deletes a lab with its disks; there may be none. CommandError 1. */
 async function takeAway(name: string, { client, signal }: Asked): Promise<void> {

@@ -12,10 +12,11 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
   const projects = await client.call('GET /v2/projects', { signal })
   const labs = await mapLimit(
     projects,
-    async ({ project_id, name, status, stop_at }) => {
+    async ({ project_id, name, status, stop_at, ttl_deletes }) => {
       const stats = await client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
       const nodes = stats.nodes - stats.segments
-      return { name, status, nodes, running: stats.running, project_id, ...(stop_at !== undefined && { stop_at }) }
+      const end = { ...(stop_at !== undefined && { stop_at }), ...(ttl_deletes && { ttl_deletes }) }
+      return { name, status, nodes, running: stats.running, project_id, ...end }
     },
     atOnce,
   )
@@ -24,11 +25,11 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
     async text() {
       if (labs.length === 0) return `No labs on ${client.server}`
       const { tableOf } = await import('./table.ts')
-      const rows = labs.map(({ name, status, nodes, running, stop_at }) => [
+      const rows = labs.map(({ name, status, nodes, running, ...end }) => [
         name,
         status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
         running === 0 ? `${nodes}` : `${running} of ${nodes}`,
-        stop_at === undefined ? '' : stopText(stop_at),
+        stopText(end),
       ])
       return tableOf(['LAB', 'STATE', 'NODES', ''], rows)
     },

@@ -124,7 +124,12 @@ async function converge(
     ...(isDry && { dry_run: 'true' }),
   }
   // Ctrl-C does not break this off: the job must be known to be cancelled.
-  const { plan } = await put(source, isDry ? asked : { client: asked.client }, query, ttl_s)
+  const { plan } = await put(
+    source,
+    isDry ? asked : { client: asked.client },
+    query,
+    ttl_s === undefined ? {} : { ttl_s },
+  )
   if (isDry) {
     const differs = plan.steps.length > 0
     return {
@@ -194,7 +199,7 @@ async function converge(
         ])
         parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE'], rows))
       }
-      if (plan.stop_at !== undefined) parts.push(`${plan.lab} ${stopText(plan.stop_at)} (--ttl)`)
+      if (plan.stop_at !== undefined) parts.push(`${plan.lab} ${stopText(plan)} (--ttl)`)
       if (lastLine !== '') parts.push(lastLine)
       return parts.join('\n\n')
     },
@@ -257,14 +262,14 @@ export async function put(
   source: LabSource,
   { client, signal }: Pick<Asked, 'client'> & Partial<Asked>,
   query: Query,
-  ttl_s?: number,
+  ttl: { readonly ttl_s?: number; readonly ttl_deletes?: boolean } = {},
 ): Promise<{ plan: LabPlan }> {
   const { document, files, vars, desired } = source
   const plan = await client
     .call('PUT /v2/projects/{project_id}/topology', {
       params: { project_id: desired.lab },
       query,
-      body: { document, files, vars, ...(ttl_s !== undefined && { ttl_s }) },
+      body: { document, files, vars, ...ttl },
       ...(signal !== undefined && { signal }),
     })
     .catch((error) => {

@@ -36,6 +36,11 @@ export const ttl_s = Type.Integer({
     'Time after which the service stops its nodes, s; 0: it does not. Stopping or closing the project ends it, too',
 })
 
+/** Input: what happens at that time. */
+export const ttl_deletes = Type.Boolean({
+  description: 'With ttl_s: the service then deletes the project with its disks. Default: as it is set, else false',
+})
+
 export type LabProject = Static<typeof LabProject>
 export const LabProject = Type.Object(
   {
@@ -53,6 +58,9 @@ export const LabProject = Type.Object(
         changesByItself: true,
         description: 'When the service stops its nodes (UTC, RFC 3339); absent: it does not',
       }),
+    ),
+    ttl_deletes: Type.Optional(
+      Type.Literal(true, { changesByItself: true, description: 'At stop_at the service deletes the project' }),
     ),
     kept: Type.Optional(kept),
   },
@@ -79,7 +87,7 @@ export const LabProjectCreate = Type.Object(
 
 export type LabProjectUpdate = Static<typeof LabProjectUpdate>
 export const LabProjectUpdate = Type.Object(
-  { name: maybe(Name), ttl_s: maybe(ttl_s), ...given },
+  { name: maybe(Name), ttl_s: maybe(ttl_s), ttl_deletes: maybe(ttl_deletes), ...given },
   {
     $id: 'LabProjectUpdate',
     additionalProperties: false,

@@ -2,7 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, Name, nullable, objectSchema, oneOf, Uuid } from '../../schema/fields.ts'
 import { LabLink } from './link.ts'
 import { LabNode } from './node.ts'
-import { ttl_s } from './project.ts'
+import { ttl_deletes, ttl_s } from './project.ts'
 
 /** The nodes and links of a project. Segments are nodes of the kinds switch, hub, nat and cloud. */
 export type LabTopology = Static<typeof LabTopology>
@@ -108,6 +108,7 @@ export const LabApply = closedSchema('LabApply', 'A lab file, with the files tha
   ...source,
   ...applyOptions,
   ttl_s: Type.Optional(ttl_s),
+  ttl_deletes: Type.Optional(ttl_deletes),
 })
 
 /** Input of a run of the checks of a lab file. */

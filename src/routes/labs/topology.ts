@@ -141,7 +141,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     },
     async handle({ params: { project_id: word }, query, request }, context) {
       const { labs, ask } = labsOf(context)
-      const { document, files = {}, vars = {}, ttl_s, ...inBody } = await readBody(LabApply, request)
+      const { document, files = {}, vars = {}, ttl_s, ttl_deletes, ...inBody } = await readBody(LabApply, request)
       const options = { ...inBody, ...optionsIn(query) }
       const isDry = query.dry_run === 'true'
       const by = context.identity.name
@@ -163,7 +163,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
         const prepared = await prepare(labs, lab, desired, options, ask)
         // Not before: a file that is refused changes nothing.
-        if (ttl_s !== undefined && !isDry) await labs.stopAfter(lab, ttl_s)
+        if (!isDry) await labs.stopAfter(lab, { ttl_s, ttl_deletes })
         const { revision, stop_at } = lab.document.project
         const plan = {
           ...shownPlan(prepared.plan, desired, { project_id: lab.id, revision }),

@@ -1,8 +1,11 @@
+import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { DOMParser, type Element } from '@xmldom/xmldom'
 import { beforeAll, expect, test } from 'vitest'
+import type { LabProject } from '../../../src/client/patchbay.ts'
 import { CommandLine } from '../../support/command-line.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -116,9 +119,8 @@ test('labs are tested at the same time with --jobs', async () => {
     expect(out).toMatch(new RegExp(`${name} {2}${name}.lab.yaml\n {2}ok .* starts\n {2}ok .* PC1 pings PC2\n`))
 })
 
-test.each(['SIGINT', 'SIGTERM'] as const)('%s takes the lab away', async (signal) => {
-  const patchbay = await CommandLine.of({ server: service.url })
-  const name = `ended-by-${signal.toLowerCase()}`
+/** A test of a lab that goes on until it is ended; its first check is over. */
+async function endless(patchbay: CommandLine, name: string) {
   const never = '  - { name: never, on: PC1, type: show ip, expect: never, within: 5m }\n'
   await patchbay.file('ended.lab.yaml', cable(name, pings + never))
   const begun = patchbay.start(['test', '--junit', 'out.xml'])
@@ -129,11 +131,31 @@ test.each(['SIGINT', 'SIGTERM'] as const)('%s takes the lab away', async (signal
       if (out.includes('PC1 pings PC2')) resolve()
     })
   })
+  return begun
+}
+
+test.each(['SIGINT', 'SIGTERM'] as const)('%s takes the lab away', async (signal) => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const name = `ended-by-${signal.toLowerCase()}`
+  const begun = await endless(patchbay, name)
   begun.kill(signal)
   expect(await new Promise((resolve) => begun.once('exit', resolve))).toBe(130)
   expect(await labNames()).not.toContainEqual(expect.stringContaining(name))
   const root = await xml(join(patchbay.home, 'out.xml'))
   expect(attributes(root)).toMatchObject({ errors: '1', skipped: '1' })
+})
+
+test('the lab of a test that is killed is deleted by the service', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const begun = await endless(patchbay, 'killed')
+  begun.kill('SIGKILL')
+  await once(begun, 'exit')
+  const lab = (await labNames()).find((it) => it.startsWith('killed-test-')) ?? ''
+  const { stop_at, ttl_deletes } = await service.call<LabProject>('GET', `/v2/projects/${lab}`)
+  expect(ttl_deletes).toBe(true)
+  expect(Date.parse(stop_at ?? '')).toBeLessThan(Date.now() + 600_000)
+  await service.call('PUT', `/v2/projects/${lab}`, { ttl_s: 1 })
+  await expect.poll(labNames, { timeout: hangMs }).not.toContain(lab)
 })
 
 test('what is wrong is told before a lab is made', async () => {

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 const lab = 'lab: lent\nnodes: { PC1: { kind: pc }, PC2: { kind: pc } }\nlinks: [[PC1, PC2]]\n'
@@ -7,6 +8,7 @@ const lab = 'lab: lent\nnodes: { PC1: { kind: pc }, PC2: { kind: pc } }\nlinks: 
 interface Project {
   readonly status: string
   readonly stop_at?: string
+  readonly ttl_deletes?: true
 }
 
 async function lent(): Promise<{ service: TestService; patchbay: CommandLine; project: () => Promise<Project> }> {
@@ -74,6 +76,27 @@ test('the time is shown, renewed, taken away, and forgotten when the lab is stop
       err: expect.stringContaining('--ttl'),
     })
   expect(await patchbay.run(['up', '--ttl', '9999d'])).toMatchObject({ code: 3, err: expect.stringContaining('ttl_s') })
+})
+
+test('with ttl_deletes the service deletes the lab at that time', async () => {
+  const { service, patchbay } = await lent()
+  await patchbay.run(['up'])
+  const refused = await service.fetch('/v2/projects/lent', {
+    method: 'PUT',
+    body: JSON.stringify({ ttl_deletes: true }),
+  })
+  expect([refused.status, await refused.text()]).toEqual([400, expect.stringContaining('ttl_deletes: it needs ttl_s')])
+  await service.call('PUT', '/v2/projects/lent', { ttl_s: 7200, ttl_deletes: true })
+  expect((await patchbay.run(['ls'])).out).toMatch(/lent +running +2 of 2 +is deleted in 2 h\n/)
+  // Without a time there is nothing to delete, and the next time is one to stop again.
+  await service.call('PUT', '/v2/projects/lent', { ttl_s: 0 })
+  expect(await service.call('PUT', '/v2/projects/lent', { ttl_s: 7200 })).not.toHaveProperty('ttl_deletes')
+  await service.call('PUT', '/v2/projects/lent', { ttl_s: 7200, ttl_deletes: true })
+  // A renewal keeps it.
+  expect(await service.call('PUT', '/v2/projects/lent', { ttl_s: 1 })).toMatchObject({ ttl_deletes: true })
+  await service.kill('SIGKILL')
+  await service.restart()
+  await expect.poll(async () => (await service.fetch('/v2/projects/lent')).status, { timeout: hangMs }).toBe(404)
 })
 
 test('a file that is refused does not change the time', async () => {
