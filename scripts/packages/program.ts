@@ -8,6 +8,7 @@ import { bundle } from '../bundle.js'
 import { licence, licencesOf, packageOf } from '../licences.js'
 
 export const root = join(import.meta.dirname, '../..')
+const pictures = join(root, 'docs/pictures')
 export const run = promisify(execFile)
 
 /** Processors that the FFI library is packed for, as Node names them. Elsewhere the program moves frames by node:dgram. */
@@ -124,7 +125,8 @@ async function licences(packages: Lock['packages']): Promise<string> {
 /** Copies a file, or a directory without its hidden files. */
 export async function copy(from: string, to: string): Promise<void> {
   await mkdir(join(to, '..'), { recursive: true })
-  const isShown = (path: string) => !basename(path).startsWith('.')
+  // Pictures of the page are for those who read the documents elsewhere: they are larger than all of these.
+  const isShown = (path: string) => !basename(path).startsWith('.') && path !== pictures
   await cp(from, to, { recursive: true, filter: isShown })
 }
 

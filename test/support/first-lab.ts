@@ -31,7 +31,7 @@ export async function firstLab(lab: LabPage): Promise<void> {
   await lab.pull('Delay', '100 ms')
   await page.locator('.badge', { hasText: '100 ms' }).waitFor()
   // Request and answer are late by 100 ms each.
-  await one.pressSequentially('clear\rping 10.0.0.2 -c 1\r')
+  await one.pressSequentially('ping 10.0.0.2 -c 1\r')
   await lab.shows(/icmp_seq=1 ttl=64 time=[2-9]\d\d\.\d+ ms/)
 
   await page.getByRole('button', { name: 'Packets' }).click()

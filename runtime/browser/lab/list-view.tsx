@@ -27,12 +27,12 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
                   <bdi>{name}</bdi>
                 </button>
               </td>
-              <td title={status_reason ?? undefined}>
+              <td class="is-word" title={status_reason ?? undefined}>
                 <span class={`dot is-${status}`} /> {status}
                 {status_reason !== null && <Icon name="warning" />}
               </td>
-              <td>{node_type}</td>
-              <td>{linksAt(links, node_id).length}</td>
+              <td class="is-word">{node_type}</td>
+              <td class="is-word">{linksAt(links, node_id).length}</td>
               <td class="actions">
                 {mayEdit() && (
                   <button

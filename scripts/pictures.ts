@@ -1,0 +1,195 @@
+import { mkdir, readdir, rm, writeFile } from 'node:fs/promises'
+import { join } from 'node:path'
+import { setTimeout as pause } from 'node:timers/promises'
+import type { Page } from 'playwright-core'
+import sharp from 'sharp'
+import { startService, startServiceWith } from '../test/bench/service.ts'
+import { launchChromium } from '../test/support/launch-chromium.ts'
+
+// Makes docs/pictures: each screen of the page in both themes and three widths, with a lab that runs. `npm run pictures`.
+
+const directory = join(import.meta.dirname, '../docs/pictures')
+const sizes = [
+  { width: 390, height: 844 },
+  { width: 800, height: 1000 },
+  { width: 1440, height: 900 },
+] as const
+const themes = ['light', 'dark'] as const
+/** Time for animations and consoles to end, ms. */
+const settleMs = 600
+
+/** The lab of the pictures: name, kind, place and number of its address; and ends with their ports, and impairment. */
+const campus = {
+  nodes: [
+    ['Core', 'switch', 0, -190],
+    ['Floor1', 'switch', -260, 0],
+    ['Floor2', 'switch', 260, 0],
+    ['Anna', 'pc', -390, 190, 1],
+    ['Berta', 'pc', -260, 190, 2],
+    ['Clara', 'pc', -130, 190, 3],
+    ['Dora', 'pc', 150, 190, 4],
+    ['Emil', 'pc', 280, 190, 5],
+    ['Branch', 'pc', 400, -190, 6],
+  ],
+  links: [
+    ['Floor1', 7, 'Core', 0],
+    ['Floor2', 7, 'Core', 1],
+    ['Branch', 0, 'Core', 2, { delay: [40, 5], packet_loss: [1] }],
+    ['Anna', 0, 'Floor1', 0],
+    ['Berta', 0, 'Floor1', 1],
+    ['Clara', 0, 'Floor1', 2],
+    ['Dora', 0, 'Floor2', 0],
+    ['Emil', 0, 'Floor2', 1],
+  ],
+} as const
+
+const password = 'of-the-pictures'
+const guarded = await startServiceWith({ PATCHBAY_USER: 'anna', PATCHBAY_PASSWORD: password })
+const service = await startService('--pc-engine', 'embedded')
+const chromium = await launchChromium()
+try {
+  await mkdir(directory, { recursive: true })
+  for (const name of await readdir(directory)) await rm(join(directory, name))
+  const page = await (await chromium.newContext({ reducedMotion: 'reduce' })).newPage()
+  await page.goto(guarded.url)
+  await page.getByRole('button', { name: 'Sign in' }).waitFor()
+  await pictures(page, 'sign-in')
+  await tokens(page)
+  await labs(page)
+  await about(page)
+} finally {
+  await chromium.close()
+  await service.close()
+  await guarded.close()
+}
+
+/** The tokens of a service that has credentials. */
+async function tokens(page: Page): Promise<void> {
+  await page.getByText('User and password').click()
+  await page.getByLabel('User', { exact: true }).fill('anna')
+  await page.getByLabel('Password', { exact: true }).fill(password)
+  await page.getByRole('button', { name: 'Sign in' }).click()
+  await page.getByRole('link', { name: 'Tokens' }).click()
+  for (const [name, role] of [
+    ['course 3', 'operate'],
+    ['wall display', 'read'],
+  ] as const) {
+    await page.getByRole('button', { name: 'New token' }).click()
+    await page.getByLabel('Name').fill(name)
+    await page.getByLabel('Role').selectOption(role)
+    await page.getByRole('button', { name: 'Make', exact: true }).click()
+    await page.getByRole('button', { name: 'Done' }).click()
+  }
+  await pictures(page, 'tokens')
+}
+
+/** The screens of labs. */
+async function labs(page: Page): Promise<void> {
+  await makeCampus()
+  for (const name of ['OSPF exercise', 'Two sites', 'Scratch']) await service.call('POST', '/v2/projects', { name })
+  await service.call('POST', '/v2/projects/Scratch/close')
+  await page.goto(service.url)
+  await page.getByText('9 nodes').waitFor()
+  await pictures(page, 'labs')
+  await page.getByRole('link', { name: 'Campus' }).click()
+  const node = (name: string) => page.getByRole('button', { name: new RegExp(`^${name}, `) })
+  await node('Anna').waitFor()
+  await service.call('POST', '/v2/projects/Campus/snapshots', { name: 'All pings answered' })
+  await pictures(page, 'lab')
+
+  await node('Anna').dblclick()
+  await page.locator('.xterm-rows', { hasText: 'VPCS>' }).waitFor()
+  await page.keyboard.type('ping 10.0.0.6 -c 5\r')
+  await page.locator('.xterm-rows', { hasText: 'icmp_seq=5' }).waitFor()
+  await pictures(page, 'console')
+  await page.getByRole('button', { name: 'Close the console of Anna' }).click()
+  await pictures(page, 'node')
+  const line = page.getByRole('button', { name: /^Link Branch .* to Core / })
+  await line.focus()
+  await page.getByText('Impairment').waitFor()
+  await pictures(page, 'link')
+
+  await node('Branch').dblclick()
+  await page.locator('.xterm-rows', { hasText: 'VPCS>' }).waitFor()
+  await line.focus()
+  await page.keyboard.press('p')
+  await page.getByText('No frames yet').waitFor()
+  await page.getByRole('button', { name: 'Branch', exact: true }).first().click()
+  await page.keyboard.type('ping 10.0.0.1 -c 3\r')
+  await page.locator('.xterm-rows', { hasText: 'icmp_seq=3' }).waitFor()
+  await page.getByRole('button', { name: 'Side by side' }).click()
+  await page.getByRole('option', { name: /reply/ }).first().click()
+  await line.focus()
+  await pictures(page, 'packets')
+  await page.getByRole('button', { name: 'Close the packets of Branch – Core' }).click()
+  await page.getByRole('button', { name: 'Close the console of Branch' }).click()
+
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('t')
+  await page.getByRole('table', { name: 'Nodes' }).waitFor()
+  await pictures(page, 'list')
+  await page.keyboard.press('t')
+  await node('Anna').waitFor()
+  await page.keyboard.press('Control+k')
+  await page.getByPlaceholder('Node, command or template').fill('st')
+  await pictures(page, 'command-bar')
+  await page.keyboard.press('Escape')
+  await page.keyboard.press('Shift+C')
+  await page.getByLabel('From').fill('Floor1')
+  await page.getByLabel('To', { exact: true }).fill('Floor2')
+  await pictures(page, 'bulk-links')
+  await page.keyboard.press('Escape')
+}
+
+/** The screens about the service. */
+async function about(page: Page): Promise<void> {
+  const image = 'x'.repeat(3 << 20)
+  for (const [kind, name] of [
+    ['machine-emulator', 'debian-13.qcow2'],
+    ['machine-emulator', 'router-7.1.img'],
+  ])
+    await fetch(`${service.url}/v2/compute/${kind}/images/${name}`, { method: 'POST', body: image })
+  for (const [screen, text] of [
+    ['images', 'debian-13.qcow2'],
+    ['computes', 'Memory'],
+    ['doctor', 'Node'],
+  ] as const) {
+    await page.goto(`${service.url}/#/${screen}`)
+    await page.getByText(text).first().waitFor({ state: 'attached' })
+    await pictures(page, screen)
+  }
+}
+
+/** Makes and starts the lab. */
+async function makeCampus(): Promise<void> {
+  const { project_id } = (await service.call('POST', '/v2/projects', { name: 'Campus' })) as { project_id: string }
+  const ids = new Map<string, string>()
+  for (const [name, node_type, x, y, number] of campus.nodes) {
+    const properties = number === undefined ? {} : { startup_script: `ip 10.0.0.${number}/24` }
+    const body = { name, node_type, compute_id: 'local', x, y, properties }
+    const node = (await service.call('POST', `/v2/projects/${project_id}/nodes`, body)) as { node_id: string }
+    ids.set(name, node.node_id)
+  }
+  for (const [a, portOfA, b, portOfB, filters = {}] of campus.links) {
+    const end = (name: string, port_number: number) => ({ node_id: ids.get(name), adapter_number: 0, port_number })
+    const body = { nodes: [end(a, portOfA), end(b, portOfB)], filters }
+    await service.call('POST', `/v2/projects/${project_id}/links`, body)
+  }
+  await service.call('POST', `/v2/projects/${project_id}/nodes/start`)
+}
+
+/** Pictures of what is on the screen, in each theme and width. */
+async function pictures(page: Page, screen: string): Promise<void> {
+  for (const size of sizes) {
+    await page.setViewportSize(size)
+    for (const colorScheme of themes) {
+      await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
+      await pause(settleMs)
+      const picture = await sharp(await page.screenshot())
+        .png({ palette: true, colours: 128, effort: 10, compressionLevel: 9 })
+        .toBuffer()
+      await writeFile(join(directory, `${screen}-${size.width}-${colorScheme}.png`), picture)
+    }
+  }
+  console.log(screen)
+}
