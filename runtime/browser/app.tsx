@@ -19,10 +19,9 @@ const serviceScreen = () => import('./service/service-screen.tsx').then((it) => 
 /** The screens about the service; their part of the page is loaded with the first of them. */
 const ServiceScreen = (props: { screen: ServiceScreenName }) => <Loaded load={serviceScreen} props={props} />
 
+const consoleScreen = () => import('./lab/on-demand.ts').then((it) => it.ConsoleScreen)
 /** A console in a window of its own. */
-const ConsoleScreen = (props: { lab: string; node: string }) => (
-  <Loaded load={() => import('./lab/on-demand.ts').then((it) => it.ConsoleScreen)} props={props} />
-)
+const ConsoleScreen = (props: { lab: string; node: string }) => <Loaded load={consoleScreen} props={props} />
 
 function Screen() {
   if (session.value === undefined) return null

@@ -21,7 +21,7 @@ export function NodeLog({ node: { project_id, node_id, name, status } }: { node:
     try {
       const params = { project_id, node_id }
       const answer = await client.answer('GET /v2/projects/{project_id}/nodes/{node_id}/console/log', { params })
-      text.value = (await answer.text()).replace(controls, '')
+      text.value = (await answer.text()).replace(controls, '').trim()
     } catch (error) {
       fault.value = messageOf(error)
     }

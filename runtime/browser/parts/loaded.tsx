@@ -3,7 +3,7 @@ import { useEffect, useState } from 'preact/hooks'
 import { notifyError } from '../state/notices.ts'
 
 interface LoadedProps<P> {
-  /** The same function each time, so that a part that is loaded is shown at once. */
+  /** The same function each time: it stands for the part, which is loaded once. */
   readonly load: () => Promise<ComponentType<P>>
   readonly props: P
 }
@@ -12,15 +12,17 @@ const views = new WeakMap<() => Promise<unknown>, ComponentType<never>>()
 
 /** A part of the page that is loaded when it is shown first. */
 export function Loaded<P extends object>({ load, props }: LoadedProps<P>) {
-  const [View, setView] = useState<ComponentType<P> | undefined>(() => views.get(load) as ComponentType<P> | undefined)
+  const [, setLoaded] = useState<() => Promise<unknown>>()
+  // Another part may come to the same place in the page.
   useEffect(() => {
-    if (View !== undefined) return
+    if (views.has(load)) return
     load()
       .then((it) => {
         views.set(load, it as ComponentType<never>)
-        setView(() => it)
+        setLoaded(() => load)
       })
       .catch(notifyError)
-  }, [])
+  }, [load])
+  const View = views.get(load) as ComponentType<P> | undefined
   return View === undefined ? null : <View {...props} />
 }
