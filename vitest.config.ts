@@ -39,7 +39,7 @@ export const slow = [
   'test/node/nodes/unknown.test.ts',
   'test/node/projects/deletion.test.ts',
   'test/node/switch/device-offload.test.ts',
-  'test/worker/lab-copies.test.ts',
+  'test/worker/{image-push,lab-copies}.test.ts',
 ]
 
 export default defineConfig({

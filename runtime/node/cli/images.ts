@@ -210,7 +210,7 @@ async function push(
     return Number(/^bytes=0-(\d+)$/.exec(answer.headers.get('range') ?? '')?.[1] ?? -1) + 1
   }
   try {
-    const begin = await send(undefined)
+    const begin = await lasting(() => send(undefined), signal)
     for (let stored = begin; stored < size; ) {
       progress.at(stored, size)
       const first = stored

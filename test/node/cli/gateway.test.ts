@@ -1,7 +1,9 @@
+import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { breakingWay } from '../../support/breaking-way.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { GatewayLab } from '../../support/gateway-lab.ts'
 
@@ -53,6 +55,19 @@ test('commands work through a gateway, on computes with an address and behind a 
   expect((await patchbay.run(['complete', '--', 'inspect', 'over/'])).out).toContain('over/PC2')
   expect(await patchbay.run(['down'])).toMatchObject({ code: 0, out: expect.stringContaining('over: stopped') })
   expect(await patchbay.run(['down', '--delete', '--yes'])).toMatchObject({ code: 0 })
+})
+
+test('images are pushed through a gateway to all computes, also when the connection is lost', async () => {
+  // First when the command asks what is stored.
+  const server = await breakingWay(lab.gateway.url, ['bytes */', 5 << 20, 23 << 20])
+  const patchbay = await CommandLine.of({ server })
+  const disk = Buffer.concat([Buffer.from('QFI\xfb', 'latin1'), randomBytes(17 << 20)])
+  await writeFile(join(patchbay.home, 'disk.qcow2'), disk)
+  expect(await patchbay.run(['images', 'push', 'disk.qcow2'])).toMatchObject({ code: 0 })
+  for (const { data } of lab.computes)
+    expect((await readFile(join(data, 'images/machine-emulator/disk.qcow2'))).equals(disk)).toBe(true)
+  expect(await patchbay.json(['images', 'push', 'disk.qcow2'])).toMatchObject({ images: [{ sent: 0 }] })
+  expect(await patchbay.run(['images', 'rm', 'disk.qcow2'])).toMatchObject({ code: 0 })
 })
 
 test('a lab is tested through a gateway, and nothing of it is left on a compute', async () => {
