@@ -59,6 +59,10 @@ testWith(browser)(
     await keyboard.press('Control+z')
     await other.node('PC2').waitFor()
     await other.link('PC1', 'PC2').waitFor({ state: 'attached' })
+    // The list, while a console is open.
+    await keyboard.press('t')
+    await lab.page.getByRole('table', { name: 'Nodes' }).getByText('PC2').waitFor()
+    await lab.shows('GATEWAY')
     expect([...lab.faults, ...other.faults]).toEqual([])
   },
   120_000,

@@ -7,7 +7,7 @@ const keyText = (key: string): string => key.replace(/Arrow(\w+)/, (_, way: stri
 /** All keys. */
 export const KeysDialog = ({ onClose }: { onClose: () => void }) => (
   <Dialog title="Keys" isWide onClose={onClose}>
-    <dl class="keys is-all">
+    <dl class="keys is-all" tabIndex={0}>
       {commands
         .filter(({ keys }) => keys !== undefined)
         .map(({ id, title, keys }) => (
