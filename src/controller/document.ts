@@ -160,6 +160,8 @@ export class LabDocument {
   readonly links = new Map<string, LinkRecord>()
   readonly drawings = new Map<string, DrawingRecord>()
   readonly snapshots = new Map<string, SnapshotRecord>()
+  /** Ids of links by the ids of their nodes. */
+  readonly #linksAt = new Map<string, Set<string>>()
 
   constructor(entries: LabEntries) {
     this.project = entries.get('project') as ProjectRecord
@@ -174,6 +176,7 @@ export class LabDocument {
         continue
       }
       const [table = '', id = ''] = key.split('/')
+      if (table === 'link') this.#noteEnds(id, value as LinkRecord | undefined)
       if (value === undefined) tables[table]?.delete(id)
       else tables[table]?.set(id, value)
     }
@@ -207,7 +210,19 @@ export class LabDocument {
   }
 
   linksOf(nodeId: string): LinkRecord[] {
-    return [...this.links.values()].filter(({ nodes }) => nodes.some(({ node_id }) => node_id === nodeId))
+    return [...(this.#linksAt.get(nodeId) ?? [])].flatMap((id) => this.links.get(id) ?? [])
+  }
+
+  #noteEnds(id: string, record: LinkRecord | undefined): void {
+    const before = this.links.get(id)?.nodes ?? []
+    // A link that stays at its nodes keeps its place among theirs.
+    if (before.length === record?.nodes.length && before.every((end, at) => end.node_id === record.nodes[at]?.node_id))
+      return
+    for (const { node_id } of before) this.#linksAt.get(node_id)?.delete(id)
+    for (const { node_id } of record?.nodes ?? []) {
+      const ids = this.#linksAt.get(node_id) ?? new Set()
+      this.#linksAt.set(node_id, ids.add(id))
+    }
   }
 }
 
