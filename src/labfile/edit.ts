@@ -1,8 +1,7 @@
 import { Document, isCollection } from 'yaml'
-import { Faults } from './faults.ts'
-import { LabFileError } from './read.ts'
+import { valuesOf } from './read.ts'
 import { fitsBlock } from './text.ts'
-import { type Entry, type ListValue, type MapValue, type ScalarValue, treeOf, type Value } from './tree.ts'
+import type { Entry, ListValue, MapValue, ScalarValue, Value } from './tree.ts'
 
 /** A change of a lab file. */
 export interface LabFileEdit {
@@ -20,14 +19,14 @@ export interface LabFileEdit {
  */
 export function editedLabFile(text: string, edits: readonly LabFileEdit[]): string {
   const changes = changesOf(edits)
-  const root = parsed(text)
+  const root = valuesOf(text)
   const wanted = changed(plainOf(root), changes, [])
   const edited = new Editor(text).edit(root, changes)
   // An anchor that was edited has changed its aliases, too: they get the values that they had.
-  const aliases = changedAliases(parsed(edited), wanted, edited, [])
-  const next = aliases.length === 0 ? edited : new Editor(edited).edit(parsed(edited), changesOf(aliases))
+  const aliases = changedAliases(valuesOf(edited), wanted, edited, [])
+  const next = aliases.length === 0 ? edited : new Editor(edited).edit(valuesOf(edited), changesOf(aliases))
   // The text is edited, and not the document: this is the proof that both are the same.
-  if (!says(parsed(next), wanted)) throw new Error('the edited lab file is not what was asked for')
+  if (!says(valuesOf(next), wanted)) throw new Error('the edited lab file is not what was asked for')
   return next
 }
 
@@ -44,13 +43,6 @@ function changedAliases(value: Value, data: unknown, text: string, path: Path): 
 
 const isAlias = ({ isBorrowed, range: [start] }: Value, text: string): boolean =>
   isBorrowed === true && text[start] === '*'
-
-function parsed(text: string): Value {
-  const faults = new Faults()
-  const root = treeOf(text, faults)
-  if (root === undefined) throw new LabFileError(faults.list())
-  return root
-}
 
 /** Changes by key: of the value itself, or of what is in it. */
 type Change = { readonly value: unknown } | { readonly inside: Map<string | number, Change> }

@@ -42,15 +42,23 @@ export function faultLine({ line, column, path, message, hint }: LabFileFault, f
   return `${where}${path === '' ? '' : `${path}: `}${message}${hint === undefined ? '' : `; ${hint}`}`
 }
 
+/** The values of a lab file, which `filesOf` and `readLabFile` take in place of its text. Throws a `LabFileError` for a text that is no YAML. */
+export function valuesOf(text: string): Value {
+  const faults = new Faults()
+  const root = untilEnough(() => treeOf(text, faults))
+  if (root === undefined) throw new LabFileError(faults.list())
+  return root
+}
+
 /**
  * Reads a lab file: YAML 1.2, or JSON. `files` has the contents of the files that it names, by their paths as they are written there.
  * Rejects with a `LabFileError` that has all faults, at most 20.
  */
 export async function readLabFile(
-  text: string,
+  file: string | Value,
   { files = {}, ...options }: LabFileOptions & { readonly files?: Readonly<Record<string, string>> } = {},
 ): Promise<Desired> {
-  const { desired, contents } = read(text, files, options)
+  const { desired, contents } = read(file, files, options)
   await contents.digests()
   return desired
 }
@@ -60,10 +68,10 @@ export async function readLabFile(
  * of the lab file. The caller must refuse links that leave it.
  */
 export function filesOf(
-  text: string,
+  file: string | Value,
   { allowOutside = false, ...options }: LabFileOptions & { readonly allowOutside?: boolean } = {},
 ): readonly NamedFile[] {
-  const { contents } = read(text, undefined, options)
+  const { contents } = read(file, undefined, options)
   const outside = contents.named.filter(({ path }) => !allowOutside && isOutside(path))
   if (outside.length === 0) return contents.named
   const faults = new Faults()
@@ -72,16 +80,21 @@ export function filesOf(
   throw new LabFileError(faults.list())
 }
 
-function read(text: string, files: Readonly<Record<string, string>> | undefined, options: LabFileOptions) {
+/** Undefined when there were so many faults that the reading ended. */
+function untilEnough<T>(run: () => T): T | undefined {
+  try {
+    return run()
+  } catch (error) {
+    if (error === enough) return undefined
+    throw error
+  }
+}
+
+function read(file: string | Value, files: Readonly<Record<string, string>> | undefined, options: LabFileOptions) {
+  const root = typeof file === 'string' ? valuesOf(file) : file
   const faults = new Faults()
   const contents = new Contents(faults, files)
-  let desired: Desired | undefined
-  try {
-    const root = treeOf(text, faults)
-    if (root !== undefined) desired = desiredIn(root, { faults, contents, options })
-  } catch (error) {
-    if (error !== enough) throw error
-  }
+  const desired = untilEnough(() => desiredIn(root, { faults, contents, options }))
   if (desired === undefined || !faults.isEmpty) throw new LabFileError(faults.list())
   return { desired, contents }
 }

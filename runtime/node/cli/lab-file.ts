@@ -4,7 +4,7 @@ import { dirname, resolve, sep } from 'node:path'
 import { Check } from '@sinclair/typebox/value'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import type { LabFileFault } from '../../../src/labfile/position.ts'
-import { filesOf, LabFileError, readLabFile } from '../../../src/labfile/read.ts'
+import { filesOf, LabFileError, readLabFile, valuesOf } from '../../../src/labfile/read.ts'
 import { LabName } from '../../../src/labfile/schema.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { FlagValues } from './command.ts'
@@ -35,10 +35,11 @@ export async function readLab(word: string | undefined, flags: FlagValues<typeof
     throw wrongArguments(`--name: expected ${LabName.expects}, got ${JSON.stringify(flags.name)}`)
   const options = { vars, ...(flags.name !== undefined && { name: flags.name }) }
   try {
-    const named = filesOf(document, { ...options, allowOutside: flags['allow-outside'] })
+    const values = valuesOf(document)
+    const named = filesOf(values, { ...options, allowOutside: flags['allow-outside'] })
     const base = path === '-' ? process.cwd() : dirname(resolve(path))
     const files = await readNamed(named, { base, allowOutside: flags['allow-outside'] })
-    return { name, document, files, vars, desired: await readLabFile(document, { ...options, files }) }
+    return { name, document, files, vars, desired: await readLabFile(values, { ...options, files }) }
   } catch (error) {
     if (error instanceof LabFileError) throw new CommandError(exits.wrong, error.faults.map(inFile(name)))
     throw error
