@@ -84,7 +84,10 @@ testWith(browser)(
     await page.keyboard.press('Control+v')
     await expect.poll(() => page.getByLabel('Text', { exact: true }).inputValue()).toMatch(/^COPIED>?$/)
     await page.keyboard.press('Escape')
-    await page.getByRole('textbox', { name: 'Console of PC1' }).press('Control+Shift+V')
+    await expect
+      .poll(() => page.getByRole('textbox', { name: 'Console of PC1' }).evaluate((it) => it.matches(':focus')))
+      .toBe(true)
+    await page.keyboard.press('Control+Shift+V')
     await lab.shows(/COPIED> COPIED/)
 
     const saving = page.waitForEvent('download')

@@ -52,6 +52,8 @@ export function ConsoleTools({ node, dock }: { node: LabNode; dock: Dock }) {
           console={console}
           onClose={() => {
             isPasting.value = false
+            // The dialog gives the focus back to its button when it goes.
+            setTimeout(console.focus)
           }}
         />
       )}

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { Dialog } from '../parts/dialog.tsx'
+import { ActionDialog } from '../parts/action-dialog.tsx'
 import type { OpenConsole } from './dock.ts'
 
 interface PasteProps {
@@ -10,55 +10,45 @@ interface PasteProps {
 }
 
 /** A text for a console. The clipboard of scripts needs https; a field takes a paste everywhere. */
-export function PasteDialog({ name, console: { send, terminal, screen, focus }, onClose }: PasteProps) {
+export function PasteDialog({ name, console: { send, terminal, screen }, onClose }: PasteProps) {
   const text = useSignal(screen?.clipboard.value ?? '')
-  const finish = (take: (text: string) => void) => {
-    take(text.value)
-    onClose()
-    focus()
-  }
   return (
-    <Dialog title={`Paste into ${name}`} onClose={onClose}>
-      <form
-        onSubmit={(event) => {
-          event.preventDefault()
-          finish(terminal?.paste ?? send)
-        }}
-      >
-        <div class="field">
-          <label for="paste">Text</label>
-          <textarea
-            id="paste"
-            rows={8}
-            autofocus
-            required
-            spellcheck={false}
-            value={text.value}
-            onInput={(event) => {
-              text.value = event.currentTarget.value
-            }}
-          />
-        </div>
-        {screen !== undefined && (
+    <ActionDialog
+      title={`Paste into ${name}`}
+      verb={screen === undefined ? 'Paste' : 'Type it'}
+      onSend={async () => (terminal?.paste ?? send)(text.value)}
+      onClose={onClose}
+    >
+      <div class="field">
+        <label for="paste">Text</label>
+        <textarea
+          id="paste"
+          rows={8}
+          autofocus
+          required
+          spellcheck={false}
+          value={text.value}
+          onInput={(event) => {
+            text.value = event.currentTarget.value
+          }}
+        />
+      </div>
+      {screen !== undefined && (
+        <>
           <p class="help">
-            It is typed by keys of a US keyboard. A guest that has an agent for its clipboard can have it there, too;
-            what it copies is in this field.
+            It is typed by keys of a US keyboard. What a guest copies that has an agent is in this field.
           </p>
-        )}
-        <div class="row form-actions">
-          <button type="submit" class="is-main">
-            {screen === undefined ? 'Paste' : 'Type it'}
+          <button
+            type="button"
+            onClick={() => {
+              screen.give(text.value)
+              onClose()
+            }}
+          >
+            Put it into the clipboard of the guest
           </button>
-          {screen !== undefined && (
-            <button type="button" onClick={() => finish(screen.give)}>
-              Into the clipboard
-            </button>
-          )}
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-        </div>
-      </form>
-    </Dialog>
+        </>
+      )}
+    </ActionDialog>
   )
 }

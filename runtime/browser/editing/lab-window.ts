@@ -113,6 +113,11 @@ export class LabWindow {
     if (this.#drafts.get(id)?.isChanged.value === false) this.#drafts.delete(id)
   }
 
+  /** Whether a text was typed that is not saved. */
+  get hasUnsaved(): boolean {
+    return [...this.#drafts.values()].some(({ isChanged }) => isChanged.peek())
+  }
+
   focusOn(field: string): void {
     this.wanted.value = field
   }

@@ -36,6 +36,7 @@ function useLab(name: string): { live: LiveLab; window: LabWindow } {
     return () => {
       endPresence()
       over.abort()
+      if (lab.window.hasUnsaved) notify('warning', `What was typed into configurations of ${name} was not saved.`)
     }
   }, [lab])
   return lab
@@ -59,8 +60,15 @@ export function LabScreen({ name }: { name: string }) {
   }, [lab])
   useEffect(() => {
     const onKey = (event: KeyboardEvent) => press(event, lab)
+    const onLeave = (event: BeforeUnloadEvent) => {
+      if (lab.hasUnsaved) event.preventDefault()
+    }
     addEventListener('keydown', onKey)
-    return () => removeEventListener('keydown', onKey)
+    addEventListener('beforeunload', onLeave)
+    return () => {
+      removeEventListener('keydown', onKey)
+      removeEventListener('beforeunload', onLeave)
+    }
   }, [lab])
   const connection = live.connection.value
   const end = store.end.value
