@@ -157,6 +157,10 @@ export function keyOf({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyPress): st
   return `${altKey ? 'Alt+' : ''}${ctrlKey || metaKey ? 'Ctrl+' : ''}${hasShift ? 'Shift+' : ''}${name}`
 }
 
+/** Whether a key is a character alone: a word that is spoken or typed beside a field would be commands. */
+export const isCharacterKey = ({ key, ctrlKey, metaKey, altKey }: KeyPress): boolean =>
+  key.length === 1 && !ctrlKey && !metaKey && !altKey
+
 /** The command of a key. */
 export function commandOf(press: KeyPress): Command | undefined {
   const key = keyOf(press)

@@ -2,12 +2,13 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { Canvas } from '../canvas/canvas.tsx'
 import { SymbolDefinitions } from '../canvas/symbols.tsx'
 import { Dock } from '../console/dock.ts'
-import { commandOf, isEnabled } from '../editing/commands.ts'
+import { commandOf, isCharacterKey, isEnabled } from '../editing/commands.ts'
 import { LabEditor } from '../editing/lab-editor.ts'
 import { LabWindow } from '../editing/lab-window.ts'
 import { showSelection } from '../editing/own-presence.ts'
 import { Ended } from '../parts/ended.tsx'
 import { Loaded } from '../parts/loaded.tsx'
+import { characterKeys } from '../state/character-keys.ts'
 import { client } from '../state/client.ts'
 import { LiveLab } from '../state/live-lab.ts'
 import { notify } from '../state/notices.ts'
@@ -119,6 +120,7 @@ function press(event: KeyboardEvent, lab: LabWindow): void {
   }
   // Enter and the space bar press a button that has the focus.
   if ((event.key === 'Enter' || event.key === ' ') && target?.closest('button, a') != null) return
+  if (characterKeys.value === 'off' && isCharacterKey(event)) return
   const command = commandOf(event)
   if (command === undefined || !isEnabled(command, lab)) return
   event.preventDefault()

@@ -10,6 +10,7 @@ const screens = [
   { screen: 'computes', title: 'Computes', isForAll: true },
   { screen: 'tokens', title: 'Tokens', isForAll: false },
   { screen: 'doctor', title: 'Doctor', isForAll: true },
+  { screen: 'settings', title: 'Settings', isForAll: true },
 ] as const
 
 /** The head of the screens that belong to no lab. */

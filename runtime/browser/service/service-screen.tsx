@@ -4,6 +4,7 @@ import type { ServiceScreenName } from '../state/route.ts'
 import { ComputesScreen } from './computes-screen.tsx'
 import { DoctorScreen } from './doctor-screen.tsx'
 import { ImagesScreen } from './images-screen.tsx'
+import { SettingsScreen } from './settings-screen.tsx'
 import { TokensScreen } from './tokens-screen.tsx'
 
 const screens = {
@@ -11,6 +12,7 @@ const screens = {
   computes: ['Computes', ComputesScreen],
   tokens: ['Tokens', TokensScreen],
   doctor: ['Doctor', DoctorScreen],
+  settings: ['Settings', SettingsScreen],
 } as const
 
 /** A screen about the service. */

@@ -1,7 +1,7 @@
 import { computed, signal } from '@preact/signals'
 
 /** The screens about the service. */
-export const serviceScreens = ['images', 'computes', 'tokens', 'doctor'] as const
+export const serviceScreens = ['images', 'computes', 'tokens', 'doctor', 'settings'] as const
 export type ServiceScreenName = (typeof serviceScreens)[number]
 
 /** What the page shows, from the part of its address after `#`. */

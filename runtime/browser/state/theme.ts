@@ -1,15 +1,13 @@
 import { computed, effect, signal } from '@preact/signals'
+import { stored } from './stored.ts'
 
-export type Theme = 'system' | 'light' | 'dark'
-const key = 'patchbay.theme'
-const isTheme = (text: string | null): text is Theme => text === 'light' || text === 'dark' || text === 'system'
+export const themes = ['system', 'light', 'dark'] as const
+export type Theme = (typeof themes)[number]
 
-const stored = localStorage.getItem(key)
-/** The colours of the page; kept in this browser. */
-export const theme = signal<Theme>(isTheme(stored) ? stored : 'system')
+/** The colours of the page. */
+export const theme = stored<Theme>('theme', themes)
 
 effect(() => {
-  localStorage.setItem(key, theme.value)
   document.documentElement.dataset.theme = theme.value
 })
 
@@ -22,7 +20,7 @@ system.addEventListener('change', () => {
 /** Whether the page is dark now. */
 export const isDark = computed(() => (theme.value === 'system' ? isSystemDark.value : theme.value === 'dark'))
 
-/** The next theme in the order system, light, dark. */
+/** The next theme in the order of `themes`. */
 export function nextTheme(): void {
-  theme.value = theme.value === 'system' ? 'light' : theme.value === 'light' ? 'dark' : 'system'
+  theme.value = themes[(themes.indexOf(theme.value) + 1) % themes.length] ?? 'system'
 }

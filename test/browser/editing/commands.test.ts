@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { commandOf, commands, keyOf } from '../../../runtime/browser/editing/commands.ts'
+import { commandOf, commands, isCharacterKey, keyOf } from '../../../runtime/browser/editing/commands.ts'
 
 const press = (key: string, held: 'ctrl' | 'meta' | 'shift' | 'ctrl shift' | '' = '') => ({
   ...{ key, altKey: false, ctrlKey: held.includes('ctrl'), metaKey: held === 'meta', shiftKey: held.includes('shift') },
@@ -20,4 +20,10 @@ test('keys are found as people press them', () => {
   expect(commandOf(press('ArrowLeft', 'shift'))?.id).toBe('nudge-Left')
   expect(commandOf(press('s', 'ctrl'))).toBe(undefined)
   expect(keyOf(press('Delete'))).toBe('Delete')
+})
+
+test('keys of one character are told from those that no word has', () => {
+  expect(['s', 'S', '?', '+', '/', 'é'].map((key) => isCharacterKey(press(key)))).toEqual(Array(6).fill(true))
+  expect(['Escape', 'F2', 'ArrowLeft', 'Delete'].map((key) => isCharacterKey(press(key)))).toEqual(Array(4).fill(false))
+  expect(isCharacterKey(press('z', 'ctrl'))).toBe(false)
 })

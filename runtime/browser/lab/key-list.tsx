@@ -1,0 +1,29 @@
+import { commands } from '../editing/commands.ts'
+
+const arrows: Readonly<Record<string, string>> = { Left: '←', Right: '→', Up: '↑', Down: '↓' }
+const keyText = (key: string): string => key.replace(/Arrow(\w+)/, (_, way: string) => arrows[way] ?? way)
+
+/** The keys of all commands. */
+export const KeyList = () => (
+  <>
+    {/* It may be longer than the dialog: keys scroll it. */}
+    <dl class="keys is-all" tabIndex={0} aria-label="Keys">
+      {commands
+        .filter(({ keys }) => keys !== undefined)
+        .map(({ id, title, keys }) => (
+          <div key={id}>
+            <dt>
+              {keys?.map((key) => (
+                <kbd key={key}>{keyText(key)}</kbd>
+              ))}
+            </dt>
+            <dd>{title}</dd>
+          </div>
+        ))}
+    </dl>
+    <p class="muted">
+      On the map: the wheel scrolls, with Ctrl it zooms; the right mouse button moves the map; Shift adds to the
+      selection.
+    </p>
+  </>
+)

@@ -1,0 +1,42 @@
+import { KeyList } from '../lab/key-list.tsx'
+import { Segments } from '../parts/segments.tsx'
+import { characterKeys } from '../state/character-keys.ts'
+import { theme, themes } from '../state/theme.ts'
+
+const themeNames = { system: 'As the system', light: 'Light', dark: 'Dark' } as const
+
+/** What a user chooses for this browser: colours, and keys. */
+export const SettingsScreen = () => (
+  <>
+    <div class="labs-head">
+      <h2>Settings</h2>
+    </div>
+    <p class="muted">They are kept in this browser.</p>
+    <section class="setting">
+      <h3>Colours</h3>
+      <Segments
+        label="Colours"
+        value={theme.value}
+        options={themes.map((it) => [it, themeNames[it]])}
+        onChange={(it) => {
+          theme.value = it
+        }}
+      />
+    </section>
+    <section class="setting">
+      <h3>Keys of a lab</h3>
+      <label class="flag">
+        <input
+          type="checkbox"
+          checked={characterKeys.value === 'on'}
+          onChange={(event) => {
+            characterKeys.value = event.currentTarget.checked ? 'on' : 'off'
+          }}
+        />
+        Keys of one character are commands
+      </label>
+      <p class="help">Without them every command is in the command bar, which Ctrl+K opens.</p>
+      <KeyList />
+    </section>
+  </>
+)
