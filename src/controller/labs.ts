@@ -457,9 +457,11 @@ export class Labs {
    * Without a time nothing is changed. 400.
    */
   async stopAfter(lab: Lab, { ttl_s, ttl_deletes }: Ttl): Promise<void> {
-    if (ttl_s == null && ttl_deletes != null) throw badRequest('ttl_deletes: it needs ttl_s, the time after which')
-    if (ttl_s == null) return
     const deletes = ttl_deletes ?? lab.document.project.ttl_deletes === true
+    // A client may send back what it was shown.
+    const isChanged = deletes !== (lab.document.project.ttl_deletes === true)
+    if (ttl_s == null && isChanged) throw badRequest('ttl_deletes: it needs ttl_s, the time after which')
+    if (ttl_s == null) return
     await this.#setStopTime(lab, ttl_s === 0 ? undefined : new Date(Date.now() + ttl_s * 1000).toISOString(), deletes)
   }
 

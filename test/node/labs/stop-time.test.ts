@@ -92,6 +92,9 @@ test('with ttl_deletes the service deletes the lab at that time', async () => {
   await service.call('PUT', '/v2/projects/lent', { ttl_s: 0 })
   expect(await service.call('PUT', '/v2/projects/lent', { ttl_s: 7200 })).not.toHaveProperty('ttl_deletes')
   await service.call('PUT', '/v2/projects/lent', { ttl_s: 7200, ttl_deletes: true })
+  // What is shown may be sent back.
+  const shown = await service.call<Project>('GET', '/v2/projects/lent')
+  expect(await service.call('PUT', '/v2/projects/lent', shown)).toMatchObject({ stop_at: shown.stop_at })
   // A renewal keeps it.
   expect(await service.call('PUT', '/v2/projects/lent', { ttl_s: 1 })).toMatchObject({ ttl_deletes: true })
   await service.kill('SIGKILL')
