@@ -38,6 +38,7 @@ async function hostileLab(service: TestService, name: string): Promise<void> {
   }
   await service.call('POST', `${lab}/drawings`, { svg: drawing, x: 0, y: -40 })
   await service.call('POST', `${lab}/nodes/start`)
+  await service.call('POST', `${lab}/snapshots`, { name: markup })
 }
 
 testWith(browser)(
@@ -93,6 +94,14 @@ testWith(browser)(
     await page.keyboard.press('Control+k')
     await page.getByRole('option', { name: markup }).waitFor()
     await check('command bar')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Shift+C')
+    await page.getByRole('dialog', { name: 'Link nodes by their names' }).waitFor()
+    await check('bulk links')
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('Escape')
+    await page.getByRole('complementary', { name: 'Lab' }).getByText(markup).last().waitFor()
+    await check('snapshots')
     expect(await page.title()).toBe(`${markup} – Patchbay`)
     expect([...found, ...lab.faults]).toEqual([])
   },
