@@ -38,6 +38,9 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
         onSearch() {
           dock.isSearching.value = true
         },
+        onLeave() {
+          element.current?.closest('.dock')?.querySelector<HTMLElement>('.tab.is-active button')?.focus()
+        },
       })
       observer.observe(element.current)
       terminal.current.fit()

@@ -35,6 +35,8 @@ interface TerminalOptions {
   readonly onInput: (data: string) => void
   /** Ctrl-Shift-F was pressed. */
   readonly onSearch: () => void
+  /** Ctrl-Shift-Up was pressed: Tab belongs to the guest, so that this is how the keyboard leaves. */
+  readonly onLeave: () => void
 }
 
 /** The terminal that has the focus answers the event `copy` with its selection; the clipboard of scripts needs https. */
@@ -43,7 +45,7 @@ const copy = (): void => void document.execCommand('copy')
 /** A terminal in an element. */
 export function openTerminal(
   element: HTMLElement,
-  { isDark, label, onInput, onSearch }: TerminalOptions,
+  { isDark, label, onInput, onSearch, onLeave }: TerminalOptions,
 ): OpenTerminal {
   const terminal = new Terminal({
     fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
@@ -66,9 +68,12 @@ export function openTerminal(
     if (event.type !== 'keydown' || !event.ctrlKey || !event.shiftKey) return true
     // The browser pastes by Ctrl-Shift-V itself.
     if (event.code === 'KeyV') return false
-    if (event.code === 'KeyF') {
+    if (event.code === 'KeyF' || event.code === 'ArrowUp') {
       event.preventDefault()
-      onSearch()
+      // No key of the page: that would move what is selected.
+      event.stopPropagation()
+      if (event.code === 'KeyF') onSearch()
+      else onLeave()
       return false
     }
     if (event.code !== 'KeyC') return true
