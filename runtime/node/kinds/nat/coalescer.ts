@@ -9,12 +9,17 @@ const acknowledges = 0x10
 const pushes = 0x08
 const mostBytes = 48_000
 
+/** The memory of frames. */
+type Frames = Pick<Memory, 'bytes' | 'view' | 'address'>
+
 /**
  * Joins consecutive segments of a TCP connection by IPv4, as receive offload does: libslirp makes a system call and an acknowledgement for
- * each segment. Other frames pass unchanged; the order stays.
+ * each segment. Of consecutive acknowledgements without data only the last is passed, as it says what the others said. Other frames pass
+ * unchanged; the order stays.
  */
 export class Coalescer {
   readonly #libc: Libc
+  readonly #input: Frames
   readonly #output: (frame: Pointer, length: number) => void
   readonly #joined: Memory
   /** Length of the joined frame, bytes; 0: none waits. */
@@ -24,22 +29,28 @@ export class Coalescer {
   /** Checksum of its payload, unfolded. */
   #sum = 0
   #count = 0
+  /** Offset of an acknowledgement without data that waits; -1: none. */
+  #acknowledgement = -1
 
-  constructor(libc: Libc, output: (frame: Pointer, length: number) => void) {
+  /** Frames are given by their offset in `input`. */
+  constructor(libc: Libc, input: Frames, output: (frame: Pointer, length: number) => void) {
     this.#libc = libc
+    this.#input = input
     this.#output = output
     this.#joined = new Memory(libc, mostBytes + 2048)
   }
 
-  /** Takes a frame at `offset` of `bytes`, whose memory is at `address`. The caller may overwrite it afterwards. */
-  add(bytes: Uint8Array, view: DataView, offset: number, length: number, address: Pointer): void {
-    const payloadBytes = isPlain(bytes, view, offset, length) ? view.getUint16(offset + ipAt + 2, false) - 40 : 0
-    if (payloadBytes <= 0) {
+  /** Takes a frame, whose bytes must stay until `flush`. */
+  add(offset: number, length: number): void {
+    const { view, address } = this.#input
+    const payloadBytes = isPlain(this.#input, offset, length) ? view.getUint16(offset + ipAt + 2, false) - 40 : -1
+    if (payloadBytes === 0) return this.#addAcknowledgement(offset)
+    if (payloadBytes < 0) {
       this.flush()
       return this.#output(address + offset, length)
     }
     const from = address + offset
-    if (!this.#continues(view, offset, payloadBytes)) {
+    if (!this.#continues(offset, payloadBytes)) {
       this.flush()
       this.#libc.memcpy(this.#joined.address, from, payloadAt + payloadBytes)
       this.#length = payloadAt
@@ -57,8 +68,17 @@ export class Coalescer {
     this.#next = isOdd ? -1 : (view.getUint32(offset + tcpAt + 4, false) + payloadBytes) >>> 0
   }
 
-  /** Outputs the joined frame. */
+  #addAcknowledgement(offset: number): void {
+    if (this.#acknowledgement < 0 || !saysMore(this.#input.view, offset, this.#acknowledgement)) this.flush()
+    this.#acknowledgement = offset
+  }
+
+  /** Outputs the frame that waits. */
   flush(): void {
+    if (this.#acknowledgement >= 0) {
+      this.#output(this.#input.address + this.#acknowledgement, payloadAt)
+      this.#acknowledgement = -1
+    }
     const length = this.#length
     if (length === 0) return
     const { view, address } = this.#joined
@@ -76,22 +96,35 @@ export class Coalescer {
     this.#output(address, length)
   }
 
-  #continues(view: DataView, offset: number, payloadBytes: number): boolean {
+  #continues(offset: number, payloadBytes: number): boolean {
+    const { view } = this.#input
     if (this.#next < 0 || this.#length + payloadBytes > mostBytes) return false
     if (view.getUint32(offset + tcpAt + 4, false) !== this.#next) return false
-    const joined = this.#joined.view
-    // Addresses and ports.
-    for (let place = ipAt + 12; place < tcpAt + 4; place += 4) {
-      if (view.getUint32(offset + place, false) !== joined.getUint32(place, false)) return false
-    }
-    return true
+    return isOfOneFlow(view, offset, this.#joined.view, 0)
   }
 }
 
-/** Whether a frame is a TCP segment by IPv4 with data, without options, fragments and flags other than ACK and PSH. */
-function isPlain(bytes: Uint8Array, view: DataView, offset: number, length: number): boolean {
+/** Whether two segments have the same addresses and ports. */
+function isOfOneFlow(view: DataView, offset: number, other: DataView, otherOffset: number): boolean {
+  for (let place = ipAt + 12; place < tcpAt + 4; place += 4) {
+    if (view.getUint32(offset + place, false) !== other.getUint32(otherOffset + place, false)) return false
+  }
+  return true
+}
+
+/** Whether an acknowledgement without data says more than one before it, in a row. A wrong checksum may not cost the one before. */
+const saysMore = (view: DataView, offset: number, earlier: number): boolean =>
+  isOfOneFlow(view, offset, view, earlier) &&
+  view.getUint32(offset + tcpAt + 4, false) === view.getUint32(earlier + tcpAt + 4, false) &&
+  // A repeated one tells of a loss, or of a new window.
+  ((view.getUint32(offset + tcpAt + 8, false) - view.getUint32(earlier + tcpAt + 8, false)) | 0) > 0 &&
+  foldSum(sumWords(view, offset + ipAt, 20)) === 0 &&
+  foldSum(headerSum(view, offset, 0)) === 0
+
+/** Whether a frame is a TCP segment by IPv4 without options, fragments and flags other than ACK and PSH. */
+function isPlain({ bytes, view }: Frames, offset: number, length: number): boolean {
   return (
-    length > payloadAt &&
+    length >= payloadAt &&
     view.getUint16(offset + 12, false) === etherType.ip4 &&
     bytes[offset + ipAt] === 0x45 &&
     bytes[offset + ipAt + 9] === protocol.tcp &&

@@ -96,7 +96,7 @@ export class NatNetwork {
       six: prefix && { prefix, host: inPrefix(2), resolver: inPrefix(1) },
     }
     this.#slirp = new Slirp(libc, addresses, this.#takeOut)
-    this.#coalescer = new Coalescer(libc, (frame, length) => this.#slirp.input(frame, length))
+    this.#coalescer = new Coalescer(libc, this.#receiver, (frame, length) => this.#slirp.input(frame, length))
     for (const { protocol, host_address = '127.0.0.1', guest_address, host_port, guest_port } of port_forwards) {
       this.#slirp.forward({
         isUdp: protocol === 'udp',
@@ -194,10 +194,10 @@ export class NatNetwork {
   }
 
   #takeIn(offset: number, length: number): void {
-    const { bytes, view, address } = this.#receiver
+    const { bytes } = this.#receiver
     switch (this.#gate.judge(offset, length)) {
       case 'pass':
-        return this.#coalescer.add(bytes, view, offset, length, address)
+        return this.#coalescer.add(offset, length)
       case 'dhcp': {
         const reply = this.#dhcp.answer(bytes.subarray(this.#gate.transport + 8, this.#gate.end))
         if (reply !== undefined) this.#sendDhcp(reply, bytes.slice(offset + 6, offset + 12))

@@ -39,16 +39,18 @@ describeWith(requireFastPath())('segments', () => {
   /** The frames that come out of those that go in. */
   function joined(frames: readonly Buffer[]) {
     const libc = loadLibc()
-    const memory = new Memory(libc, 65_536)
+    const memory = new Memory(libc, 1 << 18)
     const out = new Memory(libc, 65_536)
     const got: Buffer[] = []
-    const it = new Coalescer(libc, (frame, length) => {
+    const it = new Coalescer(libc, memory, (frame, length) => {
       libc.memcpy(out.address, frame, length)
       got.push(Buffer.from(out.bytes.slice(0, length)))
     })
+    let at = 100
     for (const frame of frames) {
-      memory.bytes.set(frame, 100)
-      it.add(memory.bytes, memory.view, 100, frame.length, memory.address)
+      memory.bytes.set(frame, at)
+      it.add(at, frame.length)
+      at += frame.length
     }
     it.flush()
     return got
@@ -94,6 +96,27 @@ describeWith(requireFastPath())('segments', () => {
     wrong[55] = 0x65
     const [one] = joined([frameOf({ at: 1, data: 'ab' }), wrong])
     expect(dissect(one ?? Buffer.alloc(0))).toMatchObject({ isSound: false })
+  })
+
+  test('that only acknowledge give way to a later one that acknowledges more', () => {
+    const ack = (acknowledges: number, more: Partial<Segment> = {}) =>
+      frameOf({ at: 1, data: '', acknowledges, ...more })
+    const [first, second, third] = [ack(0xffff_ff00), ack(0xffff_fff0), ack(0x10)]
+    expect(joined([first, second, third])).toEqual([third])
+    const corrupt = ack(0x7000)
+    corrupt[44] = 0x12
+    for (const frames of [
+      [second, second],
+      [third, second],
+      [first, ack(0x10, { port: 81 })],
+      [first, ack(0x10, { at: 2 })],
+      [first, ack(0x10, { flags: 0x18 + 0x40 })],
+      [ack(0x10), corrupt],
+      [first, frameOf({ at: 1, data: 'ab', acknowledges: 0x10 })],
+      [frameOf({ at: 1, data: 'ab' }), third],
+    ]) {
+      expect(joined(frames)).toEqual(frames)
+    }
   })
 
   test('are joined up to a limit', () => {
