@@ -103,6 +103,7 @@ async function labs(page: Page): Promise<void> {
   await page.locator('.xterm-rows', { hasText: 'icmp_seq=5' }).waitFor()
   await pictures(page, 'console')
   await page.getByRole('button', { name: 'Close the console of Anna' }).click()
+  for (const part of ['Configuration', 'Files']) await page.locator('summary', { hasText: part }).click()
   await pictures(page, 'node')
   const line = page.getByRole('button', { name: /^Link Branch .* to Core / })
   await line.focus()
@@ -141,7 +142,7 @@ async function labs(page: Page): Promise<void> {
   await page.keyboard.press('Escape')
 }
 
-/** The screens about the service. */
+/** The screens about the service, but the doctor: that tells of the machine. */
 async function about(page: Page): Promise<void> {
   const image = 'x'.repeat(3 << 20)
   for (const [kind, name] of [
@@ -152,7 +153,7 @@ async function about(page: Page): Promise<void> {
   for (const [screen, text] of [
     ['images', 'debian-13.qcow2'],
     ['computes', 'Memory'],
-    ['doctor', 'Node'],
+    ['settings', 'Settings'],
   ] as const) {
     await page.goto(`${service.url}/#/${screen}`)
     await page.getByText(text).first().waitFor({ state: 'attached' })
@@ -186,7 +187,7 @@ async function pictures(page: Page, screen: string): Promise<void> {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await pause(settleMs)
       const picture = await sharp(await page.screenshot())
-        .png({ palette: true, colours: 128, effort: 10, compressionLevel: 9 })
+        .png({ palette: true, dither: 0, effort: 10, compressionLevel: 9 })
         .toBuffer()
       await writeFile(join(directory, `${screen}-${size.width}-${colorScheme}.png`), picture)
     }
