@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { chmodSync, rmSync } from 'node:fs'
+import { rmSync } from 'node:fs'
 import { createServer, type Server, type Socket } from 'node:net'
 import { Check } from '@sinclair/typebox/value'
 import { complaint } from '../../../src/http/validate.ts'
@@ -80,9 +80,14 @@ export class KeeperServer {
       // This keeper holds the lock of the directory, so an existing socket belonged to a killed keeper.
       rmSync(path, { force: true })
       const listening = once(this.#server, 'listening')
-      this.#server.listen(path)
+      // The socket is made during the call. It must never have the mode of others, not even until a chmod.
+      const umask = process.umask(0o177)
+      try {
+        this.#server.listen(path)
+      } finally {
+        process.umask(umask)
+      }
       await listening
-      chmodSync(path, 0o600)
     } finally {
       release()
     }
