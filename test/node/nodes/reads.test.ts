@@ -27,12 +27,14 @@ const inputs: Readonly<Record<NodeKindName, object>> = {
 let service: NodeAgentService
 let agent: HostAgent
 let project_id: string
+/** What ends the parts that were begun, in the order of their beginnings. */
+const ends: (() => unknown)[] = []
 
 beforeAll(async () => {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
-  afterAll(() => rm(data, { recursive: true, force: true }))
+  ends.push(() => rm(data, { recursive: true, force: true }))
   const { world, path } = await virtualBoxWorld(data)
-  afterAll(() => world.end())
+  ends.push(() => world.end())
   world.add('VM 1')
   const config = loadConfig({
     argv: [
@@ -47,15 +49,18 @@ beforeAll(async () => {
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
     diagnose: async () => ({ ok: true, checks: [] }),
   })
-  afterAll(() => service.close())
+  ends.push(() => service.close())
   agent = service.agent
   project_id = (await agent.projects.create({ name: 'lab' })).project.project_id
   // The keeper would hold the switches, which run from their creation on.
-  afterAll(() => agent.projects.remove(project_id))
+  ends.push(() => agent.projects.remove(project_id))
   const elf = Buffer.alloc(64)
   Buffer.from('7f454c46010101', 'hex').copy(elf)
   await agent.images.write('iou', 'router.bin', new Blob([elf]).stream(), { digests: [] })
   await agent.images.write('dynamips', 'router.image', new Blob([Buffer.from(idling)]).stream(), { digests: [] })
+})
+afterAll(async () => {
+  for (const end of ends.reverse()) await end()
 })
 
 async function made(kind: NodeKindName): Promise<NodeRef> {
