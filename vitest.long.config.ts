@@ -3,7 +3,7 @@ import all, { host, slow } from './vitest.config.ts'
 
 /** Tests that measure, load the machine or look at all of it: they have it to themselves. */
 const alone = [
-  'test/long/{cpu-limit,debian-packages,deletion,dynamips-measurements,guests,hanging-pc,hibernation}.test.ts',
+  'test/long/{cpu-limit,debian-packages,deletion,dynamips-measurements,dynamips-nodes,guests,hanging-pc,hibernation}.test.ts',
   'test/long/{packaging,survival,torture}.test.ts',
 ]
 
