@@ -102,13 +102,14 @@ describe('an apply of a lab file', () => {
   it('gives a new node its console port, or fails when another one has it', async () => {
     const service = await start()
     await ended(service, (await put(service, pcs(1))).job_id)
-    const port = Number((await nodesOf(service))[0]?.console) + 5
+    const port = ((await nodesOf(service)).find(({ name }) => name === 'PC0')?.console ?? 0) + 5
     await service.call('DELETE', lab)
     const file = (more: string) => `{ lab: campus, nodes: { A: { kind: pc, console: ${port}${more} } } }`
-    expect(await ended(service, (await put(service, file(''))).job_id)).toMatchObject({ status: 'done' })
+    expect(await ended(service, (await put(service, file(''))).job_id)).toMatchObject({ status: 'done', reason: null })
     const anew = file(', mac_address: "00:50:79:66:68:42"')
     expect(await ended(service, (await put(service, anew, { recreate: true })).job_id)).toMatchObject({
       status: 'done',
+      reason: null,
     })
     expect(await put(service, anew)).toMatchObject({ steps: [], withheld: [] })
     const other = await service.call<LabPlan>('PUT', '/v2/projects/other/topology', {
