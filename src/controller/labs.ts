@@ -448,19 +448,20 @@ export class Labs {
   async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
     const { ttl_s, ttl_deletes, ...settings } = input
     const lab = await this.find(word)
+    // Refused before anything is changed; the time is set last, as a name may be refused, too.
+    deletesAfter(lab, { ttl_s, ttl_deletes })
+    await this.set(lab, given(settings), ask)
     await this.stopAfter(lab, { ttl_s, ttl_deletes })
-    return this.set(lab, given(settings), ask)
+    return lab.project()
   }
 
   /**
    * Stops the nodes of a lab after a time in seconds, or deletes the lab, also when the service ends and is started meanwhile; 0: neither.
    * Without a time nothing is changed. 400.
    */
-  async stopAfter(lab: Lab, { ttl_s, ttl_deletes }: Ttl): Promise<void> {
-    const deletes = ttl_deletes ?? lab.document.project.ttl_deletes === true
-    // A client may send back what it was shown.
-    const isChanged = deletes !== (lab.document.project.ttl_deletes === true)
-    if (ttl_s == null && isChanged) throw badRequest('ttl_deletes: it needs ttl_s, the time after which')
+  async stopAfter(lab: Lab, ttl: Ttl): Promise<void> {
+    const deletes = deletesAfter(lab, ttl)
+    const { ttl_s } = ttl
     if (ttl_s == null) return
     await this.#setStopTime(lab, ttl_s === 0 ? undefined : new Date(Date.now() + ttl_s * 1000).toISOString(), deletes)
   }
@@ -1001,6 +1002,15 @@ const ownAsk =
 /** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
 function unlessAway(error: unknown): void {
   if (!(error instanceof ApiError) || error.word !== 'compute-unreachable') throw error
+}
+
+/** Whether a lab is deleted after its time, or only stopped. 400 when that is changed without a time. */
+function deletesAfter({ document: { project } }: Lab, { ttl_s, ttl_deletes }: Ttl): boolean {
+  const now = project.ttl_deletes === true
+  // A client may send back what it was shown.
+  if (ttl_s == null && (ttl_deletes ?? now) !== now)
+    throw badRequest('ttl_deletes: it needs ttl_s, the time after which')
+  return ttl_deletes ?? now
 }
 
 function requireName(name: string): void {

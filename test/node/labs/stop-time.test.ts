@@ -102,6 +102,17 @@ test('with ttl_deletes the service deletes the lab at that time', async () => {
   await expect.poll(async () => (await service.fetch('/v2/projects/lent')).status, { timeout: hangMs }).toBe(404)
 })
 
+test('a change that is refused does not change the time', async () => {
+  const { service, patchbay, project } = await lent()
+  await patchbay.run(['up', '--ttl', '2h'])
+  const { stop_at } = await project()
+  await service.call('POST', '/v2/projects', { name: 'other' })
+  const put = (body: object) => service.fetch('/v2/projects/lent', { method: 'PUT', body: JSON.stringify(body) })
+  expect((await put({ name: 'other', ttl_s: 60 })).status).toBe(409)
+  expect((await put({ name: 'mine', ttl_deletes: true })).status).toBe(400)
+  expect(await project()).toMatchObject({ name: 'lent', stop_at })
+})
+
 test('a file that is refused does not change the time', async () => {
   const { service, patchbay, project } = await lent()
   await patchbay.run(['up', '--ttl', '2h'])
