@@ -11,3 +11,6 @@ export const shown = (text: string): string =>
 
 /** The same for a text of several lines, which stay lines. */
 export const shownLines = (text: string): string => text.split('\n').map(shown).join('\n')
+
+/** A text with U+FFFD for each half of a surrogate pair, which JSON can contain: they have no UTF-8, and a URL takes none. */
+export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')

@@ -1,4 +1,5 @@
 import { Type } from '@sinclair/typebox'
+import { wellFormed } from '../errors/shown.ts'
 import type { CaptureSource } from '../host-agent.ts'
 import { type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { portParams, portRefOf } from '../http/params.ts'
@@ -95,7 +96,5 @@ function stream({ pcap, interface_name, comment }: CaptureSource, format: keyof 
   })
 }
 
-/** Percent-encodes a name for a header. Half a surrogate pair, which JSON can contain, is replaced: it has no UTF-8. */
-function headerText(text: string): string {
-  return encodeURIComponent(text.replace(/\p{Surrogate}/gu, '\ufffd'))
-}
+/** Percent-encodes a name for a header. */
+const headerText = (text: string): string => encodeURIComponent(wellFormed(text))

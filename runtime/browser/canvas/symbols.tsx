@@ -1,3 +1,4 @@
+import { wellFormed } from '../../../src/errors/shown.ts'
 import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
 
 /** The built-in symbols, for `<use>`: their colours are those of the theme. The shapes are texts of this program, not of users. */
@@ -13,4 +14,4 @@ export const SymbolDefinitions = () => (
 export const isBuiltIn = (name: string): boolean => Object.hasOwn(symbolShapes, name)
 
 /** The address of the picture of a symbol. */
-export const symbolUrl = (name: string): string => `/v2/symbols/${encodeURIComponent(name)}/raw`
+export const symbolUrl = (name: string): string => `/v2/symbols/${encodeURIComponent(wellFormed(name))}/raw`

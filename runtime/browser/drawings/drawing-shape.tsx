@@ -3,7 +3,7 @@ import { useMemo } from 'preact/hooks'
 import type { LabDrawing } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { mayEdit } from '../state/session.ts'
-import { fontSize, lineStep, linesOf, type Shape, type ShapeKind, shapeOf, sizeOf } from './shape.ts'
+import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, shapeOf, sizeOf } from './shape.ts'
 
 /** The drawings of a lab, behind its links and nodes. */
 export function Drawings({ window: lab }: { window: LabWindow }) {
@@ -60,7 +60,7 @@ function DrawingView({ row, window: { editor } }: { row: ReadonlySignal<LabDrawi
       <g transform={rotation === 0 ? undefined : `rotate(${rotation})`}>
         {shape === undefined ? (
           // An SVG of another program never becomes a part of the page: in a picture it has no scripts and no requests.
-          <image href={`data:image/svg+xml,${encodeURIComponent(svg)}`} {...sides(size)} />
+          <image href={pictureOf(svg)} {...sides(size)} />
         ) : (
           <ShapeView shape={shape} />
         )}

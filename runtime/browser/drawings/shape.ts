@@ -1,3 +1,4 @@
+import { wellFormed } from '../../../src/errors/shown.ts'
 import type { Box } from '../map/geometry.ts'
 
 /** The elements of SVG that the page draws itself. */
@@ -75,10 +76,14 @@ export function shapeOf(svg: string): Shape | undefined {
 export function sizeOf(svg: string): Pick<Box, 'width' | 'height'> {
   const shape = shapeOf(svg)
   if (shape !== undefined) return shape
-  const [, frame = ''] = /<svg\b([^>]*)>/.exec(svg) ?? []
+  // Without `<` in it: else each of many beginnings would be looked through to the end of the text.
+  const [, frame = ''] = /<svg\b([^<>]*)>/.exec(svg) ?? []
   const side = (name: string) => sideOf(new RegExp(`\\b${name}\\s*=\\s*["']([\\d.]+)`).exec(frame)?.[1]) ?? 100
   return { width: side('width'), height: side('height') }
 }
+
+/** The address of a drawing as a picture. */
+export const pictureOf = (svg: string): string => `data:image/svg+xml,${encodeURIComponent(wellFormed(svg))}`
 
 /** The attributes of an element; undefined: it is not made of attributes alone. */
 function attributesIn(text: string): Record<string, string> | undefined {

@@ -1,4 +1,5 @@
 import { computed, signal } from '@preact/signals'
+import { wellFormed } from '../../../src/errors/shown.ts'
 
 /** The screens about the service. */
 export const serviceScreens = ['images', 'computes', 'tokens', 'doctor', 'settings'] as const
@@ -27,9 +28,9 @@ export function routeOf(text: string): Route {
   return { screen: 'lab', lab, node, ...(last === 'console' && { console: true }) }
 }
 
-export const labPath = (lab: string): string => `#/labs/${encodeURIComponent(lab)}`
+export const labPath = (lab: string): string => `#/labs/${encodeURIComponent(wellFormed(lab))}`
 export const consolePath = (lab: string, node: string): string =>
-  `${labPath(lab)}/nodes/${encodeURIComponent(node)}/console`
+  `${labPath(lab)}/nodes/${encodeURIComponent(wellFormed(node))}/console`
 
 function decoded(text: string): string {
   try {

@@ -2,8 +2,10 @@ import { expect, test } from 'vitest'
 import {
   colourOf,
   newShape,
+  pictureOf,
   type Shape,
   shapeOf,
+  sizeOf,
   svgOf,
   withColour,
   withSize,
@@ -65,4 +67,17 @@ test('a shape keeps what a change is not about', () => {
   const text = withColour(newShape('text'), '#2c8a52')
   expect([colourOf(text), text.attributes.stroke]).toEqual(['#2c8a52', undefined])
   expect(withSize(text, { width: 1, height: 50 }).attributes['font-size']).toBe('40')
+})
+
+test('the size of a drawing is found at once, whatever it is made of', () => {
+  expect(sizeOf('<?xml version="1.0"?><svg height="20" width="30px"><g/></svg>')).toMatchObject({
+    width: 30,
+    height: 20,
+  })
+  // The longest drawing. Each beginning looked through to the end took minutes.
+  expect(sizeOf('<svg '.repeat((2 << 20) / 5))).toEqual({ width: 100, height: 100 })
+})
+
+test('a drawing with half a surrogate pair is a picture all the same', () => {
+  expect(pictureOf('<svg>\ud800</svg>')).toBe('data:image/svg+xml,%3Csvg%3E%EF%BF%BD%3C%2Fsvg%3E')
 })
