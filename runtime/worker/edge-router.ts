@@ -28,9 +28,10 @@ import { isUuid } from '../../src/schema/fields.ts'
 import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
-import type { FleetObject, FleetSnapshot } from './fleet-object.ts'
+import type { FleetSnapshot } from './fleet-object.ts'
 import { commonOptions, dialectOf, gatewayHost } from './host.ts'
 import { objectFeeds } from './object-feeds.ts'
+import { Objects } from './objects.ts'
 import { PlacementCache } from './placement-cache.ts'
 import { socketTransport, upgrade } from './sockets.ts'
 import { sendWhole, wholeFetch } from './whole-bodies.ts'
@@ -38,8 +39,6 @@ import { sendWhole, wholeFetch } from './whole-bodies.ts'
 /** Age of the snapshot of computes at which it is read again beside a request, and at which requests wait for that, ms. */
 const freshMs = 5000
 const staleMs = 10_000
-
-type Stub = DurableObjectStub<FleetObject>
 
 /** The last snapshot of the computes, and its time, ms. */
 interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
@@ -53,8 +52,7 @@ interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
  * hibernate while nothing happens. Requests of an isolate share results, never promises (see auth.ts).
  */
 export class EdgeRouter {
-  readonly #object: () => Stub
-  readonly #projects: Env['PROJECTS']
+  readonly #objects: Objects
   readonly #placementCache: PlacementCache
   readonly #tokens: ListedTokens
   readonly #admissions: Admissions
@@ -67,13 +65,12 @@ export class EdgeRouter {
   readonly #near = new WeakMap<Request, Near>()
 
   constructor(env: Env) {
-    this.#object = () => env.FLEET.getByName('fleet')
-    this.#projects = env.PROJECTS
-    this.#placementCache = new PlacementCache(this.#object)
+    this.#objects = new Objects(env)
+    this.#placementCache = new PlacementCache(() => this.#objects.fleet())
     this.#admissions = new Admissions(env)
     this.#tokens = new ListedTokens({
       key: tokenKey(env),
-      read: (known, reason) => this.#object().tokenList(known, reason),
+      read: (known, reason) => this.#objects.fleet().tokenList(known, reason),
       waitUntil,
     })
     this.#app = this.#open(env)
@@ -119,18 +116,19 @@ export class EdgeRouter {
   /** Reports the counts of answered requests to the object, which serves the metrics. */
   async #count(): Promise<void> {
     const answered = this.#answered.take()
-    await this.#object()
+    await this.#objects
+      .fleet()
       .count(answered)
       .catch(() => this.#answered.add(answered))
   }
 
   async #hand(request: Request, identity: Identity | undefined): Promise<Response> {
-    return sendWhole(this.#object(), await this.#admissions.mark(request, identity))
+    return sendWhole(this.#objects.fleet(), await this.#admissions.mark(request, identity))
   }
 
   /** The id of a lab that a path names by its id or its name; `isMade`: also of one that is not there yet. 404. */
   async #labOf(word: string, isMade: boolean): Promise<string> {
-    const known = isUuid(word) ? word.toLowerCase() : await this.#object().labNamed(word)
+    const known = isUuid(word) ? word.toLowerCase() : await this.#objects.fleet().labNamed(word)
     const id = known ?? (isMade ? projectIdOf(word.toLowerCase()) : undefined)
     if (id === undefined) throw notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
     return id
@@ -138,7 +136,7 @@ export class EdgeRouter {
 
   async #toLab(id: string, request: Request, identity: Identity): Promise<Response> {
     const marked = await this.#admissions.mark(request, identity, { [projectHeader]: id })
-    return sendWhole(this.#projects.getByName(id), marked)
+    return sendWhole(this.#objects.project(id), marked)
   }
 
   /** Sends the creation of a lab to the object of its id: that of the body, or a new one. */
@@ -162,7 +160,8 @@ export class EdgeRouter {
   async #take(): Promise<Fleet> {
     const before = this.#taken
     const answered = this.#answered.take()
-    const snapshot = await this.#object()
+    const snapshot = await this.#objects
+      .fleet()
       .snapshot(before?.revision, answered)
       .catch((error: unknown) => {
         this.#answered.add(answered)
@@ -196,7 +195,7 @@ export class EdgeRouter {
   async #tell(): Promise<void> {
     const lost = [...this.#lost]
     this.#lost.clear()
-    await this.#object().look(lost)
+    await this.#objects.fleet().look(lost)
   }
 
   #open(env: Env): App {
@@ -208,7 +207,7 @@ export class EdgeRouter {
     }
     const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
     const placements = this.#placementCache
-    const bring: BringImage = (compute, image) => this.#object().bringImage(compute, image)
+    const bring: BringImage = (compute, image) => this.#objects.fleet().bringImage(compute, image)
     // New for every request: a request must not wait for a promise of another one.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
     return createApp({
@@ -223,8 +222,8 @@ export class EdgeRouter {
           handOn: (it: ProjectRequest) => (this.#near.has(it.request) ? handOn(it) : undefined),
         })
       },
-      feeds: objectFeeds(this.#object, env),
-      tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#object().useTicket(ticket) }),
+      feeds: objectFeeds(() => this.#objects.fleet(), env),
+      tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#objects.fleet().useTicket(ticket) }),
       sessions: this.#sessions(env),
       elsewhere: (asked) => this.#elsewhere(asked),
       scopes: 'elsewhere',
@@ -241,14 +240,14 @@ export class EdgeRouter {
 
   #sessions(env: Env): Sessions {
     const tokens = this.#tokens
-    const object = this.#object
+    const objects = this.#objects
     return new Sessions({
       key: sessionKey(env),
       keeper: {
         holds: (session) => tokens.isSessionValid(session),
         async end(session) {
           const { id, begunAt, endsAt } = session
-          await object().endSession({ id, begunAt, endsAt })
+          await objects.fleet().endSession({ id, begunAt, endsAt })
           tokens.endSession(session)
         },
       },

@@ -28,6 +28,7 @@ import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { json } from './host.ts'
 import { askPath, type LabQuestion } from './object-computes.ts'
 import { type ObjectReply, replyOf } from './object-reply.ts'
+import { Objects } from './objects.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
@@ -70,6 +71,7 @@ export class FleetObject extends DurableObject<Env> {
       this.#isolateKey = await isolateKey(env)
       const gateway = await openGateway(env, {
         storage: state.storage,
+        objects: Objects.around(env, state),
         upgrade: this.#upgrade,
         bookmarks: this.#tunnels,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),

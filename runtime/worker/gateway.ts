@@ -24,6 +24,7 @@ import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
 import { LabTable } from './lab-table.ts'
+import type { Objects } from './objects.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
 import { Sealer } from './sealed.ts'
@@ -50,6 +51,7 @@ export interface Gateway {
 
 export interface GatewayParts {
   readonly storage: DurableObjectStorage
+  readonly objects: Objects
   readonly upgrade: Upgrade
   readonly bookmarks: Bookmarks
   readonly tickets: TicketOffice
@@ -62,7 +64,7 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
-  const { storage, upgrade, bookmarks, tickets, metrics, known, revoked } = parts
+  const { storage, objects, upgrade, bookmarks, tickets, metrics, known, revoked } = parts
   const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
   const tokens = new Tokens({ store, key: tokenKey(env) })
@@ -87,7 +89,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
   const members = fleetMembers(fleet)
   const labStore = new LabTable(storage)
-  const jobs = new JobTable(sql, env.PROJECTS)
+  const jobs = new JobTable(sql, objects)
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, warn, report: reportDefect },
     // Feeds of labs come from the objects of the labs.
@@ -97,7 +99,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     computesOf: (id) => labs.computesOf(id),
     async computeOf(id, part) {
       const [first, ...others] = labs.computesOf(id) ?? []
-      return others.length === 0 ? first : env.PROJECTS.getByName(id).computeOf(id, part)
+      return others.length === 0 ? first : objects.project(id).computeOf(id, part)
     },
   }
   const host = gatewayHost(metrics)

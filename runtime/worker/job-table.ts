@@ -1,7 +1,7 @@
 import { mapLimit } from '../../src/async/map-limit.ts'
 import { type JobList, noSuchJob } from '../../src/controller/jobs.ts'
 import type { LabJob } from '../../src/model/lab/job.ts'
-import type { Env } from './env.ts'
+import type { Objects } from './objects.ts'
 
 const maxJobs = 10_000
 /** Jobs, the newest first, whose labs a list asks. */
@@ -10,11 +10,11 @@ const maxListed = 400
 /** The lab of each job. The jobs themselves are in the memory of the objects of their labs. */
 export class JobTable implements JobList {
   readonly #sql: SqlStorage
-  readonly #projects: Env['PROJECTS']
+  readonly #objects: Objects
 
-  constructor(sql: SqlStorage, projects: Env['PROJECTS']) {
+  constructor(sql: SqlStorage, objects: Objects) {
     this.#sql = sql
-    this.#projects = projects
+    this.#objects = objects
     sql.exec(
       'CREATE TABLE IF NOT EXISTS lab_jobs (position INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT NOT NULL UNIQUE, lab TEXT NOT NULL)',
     )
@@ -42,7 +42,7 @@ export class JobTable implements JobList {
   }
 
   async remove(id: string): Promise<void> {
-    await this.#projects.getByName(this.#labOf(id)).removeJob(id)
+    await this.#objects.project(this.#labOf(id)).removeJob(id)
   }
 
   #labOf(id: string): string {
@@ -54,7 +54,7 @@ export class JobTable implements JobList {
   /** The jobs of a lab. Removes rows of jobs that its object has no more. */
   async #of(lab: string): Promise<LabJob[]> {
     const noted = this.#sql.exec<{ id: string }>('SELECT id FROM lab_jobs WHERE lab = ?', lab).toArray()
-    const jobs = JSON.parse(await this.#projects.getByName(lab).jobs()) as LabJob[]
+    const jobs = JSON.parse(await this.#objects.project(lab).jobs()) as LabJob[]
     for (const { id } of noted) if (!jobs.some(({ job_id }) => job_id === id)) this.note(id, undefined)
     return jobs
   }

@@ -7,6 +7,7 @@ import { isUpgrade } from '../../src/http/socket.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { resultOf } from './object-reply.ts'
+import type { Objects } from './objects.ts'
 import { lengthIn, sendWhole } from './whole-bodies.ts'
 
 /** The methods of `LabComputes` that the objects of labs call at the object of the fleet. */
@@ -39,8 +40,8 @@ function inLargePieces(answer: Response): Response {
 }
 
 /** The computes of the fleet for the object of a lab, by way of the object of the fleet. */
-export function objectComputes(env: Env): LabComputes {
-  const fleet = () => env.FLEET.getByName('fleet')
+export function objectComputes(env: Env, objects: Objects): LabComputes {
+  const fleet = () => objects.fleet()
   const tell = <T>(question: LabQuestion, ...args: (string | readonly string[] | null)[]): Promise<T> =>
     resultOf(fleet().labComputes(question, JSON.stringify(args)))
   let key: string | undefined

@@ -16,6 +16,7 @@ import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { LabTable } from './lab-table.ts'
 import { objectComputes } from './object-computes.ts'
 import { type ObjectReply, replyOf, resultOf } from './object-reply.ts'
+import { Objects } from './objects.ts'
 import { upgrade } from './sockets.ts'
 import { ZipArchives } from './zip-archives.ts'
 
@@ -51,6 +52,7 @@ interface Opened {
 /** The object of one lab: document, edits, feed and jobs. Computes, names and templates come from the object of the fleet. */
 export class ProjectObject extends DurableObject<Env> {
   readonly #admissions: Admissions
+  readonly #objects: Objects
   readonly #requests = new RequestMetrics()
   #countedAt = Date.now()
   #opened: Promise<Opened> | undefined
@@ -60,6 +62,7 @@ export class ProjectObject extends DurableObject<Env> {
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
     this.#admissions = new Admissions(env)
+    this.#objects = Objects.around(env, state)
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -75,7 +78,8 @@ export class ProjectObject extends DurableObject<Env> {
   #count(): void {
     this.#countedAt = Date.now()
     const answered = this.#requests.take()
-    const counted = this.env.FLEET.getByName('fleet')
+    const counted = this.#objects
+      .fleet()
       .count(answered)
       .catch(() => this.#requests.add(answered))
     this.ctx.waitUntil(counted)
@@ -101,7 +105,7 @@ export class ProjectObject extends DurableObject<Env> {
       const { labs } = await this.#open(id)
       await this.#lookAgain()
       const document = new Map(JSON.parse(entries) as [string, unknown][])
-      const lab = new Lab(source, document, storeOf(source, new LabTable(this.ctx.storage), this.env), labs.events)
+      const lab = new Lab(source, document, storeOf(source, new LabTable(this.ctx.storage), this.#objects), labs.events)
       return copyLab(labs, lab, input, (computeId) => labs.computes.client(computeId, caller))
     })
   }
@@ -140,7 +144,7 @@ export class ProjectObject extends DurableObject<Env> {
       const now = this.#head
       this.#head = undefined
       if (now === undefined) return
-      const kept = this.env.FLEET.getByName('fleet').putLab(id, JSON.stringify(now))
+      const kept = this.#objects.fleet().putLab(id, JSON.stringify(now))
       this.ctx.waitUntil(kept.catch(ignore('the next edit sends the head again')))
     }, headMs)
   }
@@ -155,26 +159,26 @@ export class ProjectObject extends DurableObject<Env> {
 
   async #start(id: string): Promise<Opened> {
     const { env } = this
-    const fleet = () => env.FLEET.getByName('fleet')
+    const objects = this.#objects
     const labs = await Labs.start({
-      store: storeOf(id, new LabTable(this.ctx.storage), env, (head) => this.#tellHead(id, head)),
-      computes: objectComputes(env),
+      store: storeOf(id, new LabTable(this.ctx.storage), objects, (head) => this.#tellHead(id, head)),
+      computes: objectComputes(env, objects),
       events: new EventLog({ history, feeds: () => maxFeeds }, () => ({
         cpu_usage_percent: 0,
         memory_usage_percent: 0,
       })),
       only: id,
       directory: {
-        put: (project, head) => resultOf(fleet().putLab(project, JSON.stringify(head))),
-        remove: (project) => resultOf(fleet().removeLab(project)),
-        job: async (job, project) => fleet().noteJob(job, project),
-        freeName: (name) => resultOf(fleet().freeLabName(name)),
+        put: (project, head) => resultOf(objects.fleet().putLab(project, JSON.stringify(head))),
+        remove: (project) => resultOf(objects.fleet().removeLab(project)),
+        job: async (job, project) => objects.fleet().noteJob(job, project),
+        freeName: (name) => resultOf(objects.fleet().freeLabName(name)),
       },
       archives: new ZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()
         const entries = JSON.stringify([...lab.document.entries()])
-        return resultOf(env.PROJECTS.getByName(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
+        return resultOf(objects.project(copy).copyOf(copy, { source: lab.id, entries, input, caller }))
       },
       wakeAt: (time) => this.ctx.waitUntil(this.#wakeAt(Math.max(time, Date.now() + leastMs))),
       // biome-ignore lint/suspicious/noConsole: the log of a Worker
@@ -206,13 +210,17 @@ export class ProjectObject extends DurableObject<Env> {
 const shared: ReadonlySet<string> = new Set(['templates', 'symbols'])
 
 /** The store of one lab: its document is in this object, templates and symbols are in the object of the fleet. */
-function storeOf(id: string, table: LabTable, env: Env, tellHead: (head: unknown) => void = () => {}): LabStore {
-  const fleet = () => env.FLEET.getByName('fleet')
+function storeOf(
+  id: string,
+  table: LabTable,
+  objects: Objects,
+  tellHead: (head: unknown) => void = () => {},
+): LabStore {
   return {
     heads: () => table.heads(),
     async load(scope) {
       if (!shared.has(scope)) return table.load(scope)
-      const entries = await resultOf<[string, unknown][] | undefined>(fleet().labScope(scope))
+      const entries = await resultOf<[string, unknown][] | undefined>(objects.fleet().labScope(scope))
       return entries && new Map(entries)
     },
     async save(scope, changes) {
@@ -223,7 +231,7 @@ function storeOf(id: string, table: LabTable, env: Env, tellHead: (head: unknown
         return
       }
       const entries = [...changes].map(([key, value]) => [key, value ?? null])
-      await resultOf(fleet().saveLabScope(scope, JSON.stringify(entries)))
+      await resultOf(objects.fleet().saveLabScope(scope, JSON.stringify(entries)))
     },
     remove(scope) {
       if (scope !== id) return table.remove(scope)
