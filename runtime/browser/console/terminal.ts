@@ -1,6 +1,6 @@
 import { FitAddon } from '@xterm/addon-fit'
-import { SearchAddon } from '@xterm/addon-search'
 import { type ITheme, Terminal } from '@xterm/xterm'
+import { nextPlace, placesOf } from './search.ts'
 
 // Loaded when the first console is opened: it is larger than the rest of the page.
 
@@ -58,9 +58,7 @@ export function openTerminal(
     windowOptions: {},
   })
   const fitter = new FitAddon()
-  const searcher = new SearchAddon()
   terminal.loadAddon(fitter)
-  terminal.loadAddon(searcher)
   terminal.open(element)
   terminal.textarea?.setAttribute('aria-label', label)
   terminal.onData(onInput)
@@ -88,6 +86,20 @@ export function openTerminal(
   element.addEventListener('mousedown', (event) => {
     if (event.button === 0) addEventListener('mouseup', () => setTimeout(copySelected), { once: true })
   })
+  const find = (text: string, isBack: boolean): boolean => {
+    const { start: at } = terminal.getSelectionPosition() ?? {}
+    // What is selected stays while more of a text is typed that is there.
+    const isAnother = terminal.getSelection().toLowerCase() !== text.toLowerCase()
+    const selected = at && { row: at.y, column: at.x + (isAnother && isBack ? 1 : 0) }
+    const place = nextPlace(placesOf(text, terminal.buffer.active, terminal.cols), selected, isBack)
+    terminal.clearSelection()
+    if (place === undefined) return false
+    const { row, column, size } = place
+    terminal.select(column, row, size)
+    const { viewportY } = terminal.buffer.active
+    if (row < viewportY || row >= viewportY + terminal.rows) terminal.scrollToLine(row - Math.floor(terminal.rows / 2))
+    return true
+  }
   let waiting = 0
   return {
     write(data) {
@@ -108,7 +120,7 @@ export function openTerminal(
       terminal.options.theme = isNowDark ? dark : light
     },
     fit: () => fitter.fit(),
-    find: (text, isBack) => (isBack ? searcher.findPrevious(text) : searcher.findNext(text)),
+    find,
     text() {
       const { active } = terminal.buffer
       return Array.from({ length: active.length }, (_, line) => active.getLine(line)?.translateToString(true) ?? '')
