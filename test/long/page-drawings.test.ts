@@ -83,6 +83,14 @@ testWith(browser)(
     await page.mouse.up()
     await expect.poll(() => shape(other, /^Text/).getAttribute('transform')).not.toBe(place)
 
+    // It comes behind the rectangles, and by undo before them again.
+    const hindmost = () => other.page.locator('.drawing').first().getAttribute('aria-label')
+    await text.focus()
+    await page.getByRole('button', { name: 'To back' }).click()
+    await expect.poll(hindmost).toMatch(/^Text/)
+    await page.keyboard.press('Control+z')
+    await expect.poll(hindmost).not.toMatch(/^Text/)
+
     await page.keyboard.press('t')
     await page.getByRole('table', { name: 'Drawings' }).getByRole('button', { name: 'Picture' }).click()
     await page.getByText('A drawing of another program').waitFor()

@@ -62,6 +62,16 @@ export function DrawingPanel({ drawing, window: { editor, wanted } }: { drawing:
           </button>
         </div>
       )}
+      {mayEdit() && (
+        <div class="row">
+          <button type="button" title="Shift+F" disabled={locked} onClick={() => void editor.restack('front')}>
+            <Icon name="front" /> To front
+          </button>
+          <button type="button" title="Shift+B" disabled={locked} onClick={() => void editor.restack('back')}>
+            <Icon name="behind" /> To back
+          </button>
+        </div>
+      )}
       {shape === undefined ? (
         <p class="muted">A drawing of another program: it can be moved and deleted here.</p>
       ) : (

@@ -3,18 +3,14 @@ import { useMemo } from 'preact/hooks'
 import type { LabDrawing } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { mayEdit } from '../state/session.ts'
+import { stacked } from './layers.ts'
 import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, shapeOf, sizeOf } from './shape.ts'
 
 /** The drawings of a lab, behind its links and nodes. */
 export function Drawings({ window: lab }: { window: LabWindow }) {
   const { drawings } = lab.editor.store
   // Another layer of one moves the others, and nothing else does.
-  const ids = useComputed(() =>
-    drawings
-      .values()
-      .toSorted((a, b) => a.z - b.z)
-      .map((it) => it.drawing_id),
-  )
+  const ids = useComputed(() => stacked(drawings.values()).map((it) => it.drawing_id))
   return (
     <>
       {ids.value.map((id) => {

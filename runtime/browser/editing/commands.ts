@@ -19,6 +19,7 @@ export interface Command {
 const hasNodes = ({ editor }: LabWindow) => editor.selectedNodes.length > 0
 const hasOneNode = ({ editor }: LabWindow) => editor.selection.value.size === 1 && editor.selectedNodes.length === 1
 const canMove = ({ editor }: LabWindow) => editor.movable.length > 0
+const canRestack = ({ editor }: LabWindow) => editor.selectedDrawings.some((it) => !it.locked)
 const selectedIds = ({ editor }: LabWindow) => editor.selectedNodes.map((it) => it.node_id)
 /** Distance of one press of an arrow key, and with Shift, pixels. */
 const [step, smallStep] = [20, 1]
@@ -86,6 +87,16 @@ export const commands: readonly Command[] = [
       run: (window) => void window.draw(kind),
     }),
   ),
+  {
+    ...{ id: 'front', title: 'Bring selected drawings to the front', keys: ['Shift+F'], isEdit: true },
+    isPossible: canRestack,
+    run: ({ editor }) => void editor.restack('front'),
+  },
+  {
+    ...{ id: 'back', title: 'Send selected drawings to the back', keys: ['Shift+B'], isEdit: true },
+    isPossible: canRestack,
+    run: ({ editor }) => void editor.restack('back'),
+  },
   {
     ...{ id: 'rename', title: 'Rename the node, or change the words of the text', keys: ['F2'], isEdit: true },
     isPossible: (window) => hasOneNode(window) || window.editor.selectedDrawings.length === 1,

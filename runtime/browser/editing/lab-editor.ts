@@ -13,6 +13,7 @@ import type {
   LabTemplate,
   Patchbay,
 } from '../../../src/client/patchbay.ts'
+import { restacked } from '../drawings/layers.ts'
 import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts'
 import { type Point, tile } from '../map/geometry.ts'
 import type { LabStore } from '../state/lab-store.ts'
@@ -162,6 +163,13 @@ export class LabEditor {
 
   async changeDrawing(drawing_id: string, body: LabDrawingUpdate): Promise<void> {
     await this.#edit(1, () => this.#putDrawing(drawing_id, body))
+  }
+
+  /** Brings the selected drawings that are not locked before all others, or behind them, as one edit. */
+  async restack(side: 'front' | 'back'): Promise<void> {
+    const moved = new Set(this.selectedDrawings.flatMap((it) => (it.locked ? [] : it.drawing_id)))
+    const layers = [...restacked(this.store.drawings.values(), moved, side)]
+    await this.#edit(layers.length, () => Promise.all(layers.map(([id, z]) => this.#putDrawing(id, { z }))))
   }
 
   /** Gives a drawing the size and place to which its corner was pulled. */

@@ -30,6 +30,8 @@ const shapes = {
   column: 'M8 2v12M6 3.500h4v3H6zM6 9.500h4v3H6z',
   spread: 'M2.500 3v10M13.500 3v10M6 6h4v4H6z',
   back: 'M9.500 3.500 5 8l4.500 4.500',
+  front: 'M6 6h7.500v7.500H6zM6 10H2.500V2.500H10V6',
+  behind: 'M2.500 2.500H10V10H2.500zM10 6h3.500v7.500H6V10',
   columns: 'M2.500 3.500h11v9h-11zM8 3.500v9',
   packets: 'M2.500 4h11M2.500 8h7M2.500 12h9',
   warning: 'M8 2.800 14 13H2zM8 6.500v3M8 11.300v.1',
