@@ -37,6 +37,15 @@ testWith(browser)(
 
     await anna.draw('PC1', 'PC2')
     await berta.link('PC1', 'PC2').waitFor({ state: 'attached' })
+    // A link and a drawing tell of that, too.
+    await anna.link('PC1', 'PC2').focus()
+    await berta.link('PC1', 'PC2').getByText('anna').waitFor()
+    await anna.page.keyboard.press('Shift+R')
+    await berta.page.locator('.drawing').getByText('anna').waitFor()
+    await berta.link('PC1', 'PC2').getByText('anna').waitFor({ state: 'detached' })
+    await anna.page.keyboard.press('Delete')
+    await berta.page.locator('.drawing').waitFor({ state: 'detached' })
+
     await berta.page.keyboard.press('Escape')
     await anna.node('PC2').getByText('berta').waitFor({ state: 'detached' })
 

@@ -2,7 +2,8 @@ import { type ReadonlySignal, useComputed } from '@preact/signals'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
-import { along, labelPlaces, lineBetween, pathOf, type Strand } from '../map/geometry.ts'
+import { along, type Line, labelPlaces, lineBetween, type Point, pathOf, type Strand } from '../map/geometry.ts'
+import { Label, Others } from '../map/map-label.tsx'
 import { portName, shortPortName } from '../map/ports.ts'
 
 interface LinkProps {
@@ -11,6 +12,8 @@ interface LinkProps {
   readonly strands: ReadonlySignal<ReadonlyMap<string, Strand>>
 }
 
+/** Distance of names from the middle of the line: above the badge, pixels of the map. */
+const aboveBadge = 18
 const alone: Strand = { index: 0, count: 1 }
 
 /** A link on the map: its line by its verdict, the names of its ports, and its impairment. */
@@ -46,30 +49,24 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
         <path class="reach" d={data} />
         <path class="line" d={data} />
         {state !== '' && <Badge line={line} text={state} />}
+        <Others id={id} store={editor.store} at={() => aboveMiddle(line.value)} />
       </g>
       {(lab.hasPortNames.value || isSelected) && (
         <>
-          <PortLabel line={line} end={0} text={shortPortName(a, ends[0])} />
-          <PortLabel line={line} end={1} text={shortPortName(b, ends[1])} />
+          <Label kind="port" text={shortPortName(a, ends[0])} at={() => labelPlaces(line.value)[0]} />
+          <Label kind="port" text={shortPortName(b, ends[1])} at={() => labelPlaces(line.value)[1]} />
         </>
       )}
     </>
   )
 }
 
-type LineSignal = ReadonlySignal<ReturnType<typeof lineBetween>>
-
-function PortLabel({ line, end, text }: { line: LineSignal; end: 0 | 1; text: string }) {
-  const x = useComputed(() => labelPlaces(line.value)[end].x)
-  const y = useComputed(() => labelPlaces(line.value)[end].y)
-  return (
-    <text class="port" x={x} y={y}>
-      {text}
-    </text>
-  )
+function aboveMiddle(line: Line): Point {
+  const { x, y } = along(line, 0.5)
+  return { x, y: y - aboveBadge }
 }
 
-function Badge({ line, text }: { line: LineSignal; text: string }) {
+function Badge({ line, text }: { line: ReadonlySignal<Line>; text: string }) {
   const transform = useComputed(() => {
     const { x, y } = along(line.value, 0.5)
     return `translate(${x} ${y})`

@@ -1,12 +1,12 @@
 import { useComputed } from '@preact/signals'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
-import { tile } from '../map/geometry.ts'
+import { type Point, tile } from '../map/geometry.ts'
 import { shortened } from '../map/labels.ts'
+import { maxName, Others } from '../map/map-label.tsx'
 import { isBuiltIn, symbolUrl } from './symbols.tsx'
 
-/** Characters of a name that fit below a tile. */
-const maxName = 22
+const aboveTile: Point = { x: tile / 2, y: -8 }
 
 /** A node on the map: its symbol, its state and its name. */
 export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }) {
@@ -18,7 +18,6 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
   if (row === undefined) return null
   const node = row.value
   const isSelected = editor.selection.value.has(id)
-  const others = editor.store.presence.values().filter(({ selection }) => selection.includes(id))
   return (
     <g
       class={`node is-${node.status}${isSelected ? ' is-selected' : ''}${node.status_reason === null ? '' : ' has-trouble'}`}
@@ -37,11 +36,7 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
           {shortened(node.name, maxName)}
         </text>
       )}
-      {others.length > 0 && (
-        <text class="others" x={tile / 2} y={-8}>
-          {shortened(others.map(({ name }) => name).join(', '), maxName)}
-        </text>
-      )}
+      <Others id={id} store={editor.store} at={() => aboveTile} />
     </g>
   )
 }

@@ -2,6 +2,7 @@ import { type ReadonlySignal, useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { LabDrawing } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { Others } from '../map/map-label.tsx'
 import { mayEdit } from '../state/session.ts'
 import { stacked } from './layers.ts'
 import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, shapeOf, sizeOf } from './shape.ts'
@@ -62,6 +63,7 @@ function DrawingView({ row, window: { editor } }: { row: ReadonlySignal<LabDrawi
         )}
         <rect class={shape === undefined || shape.kind === 'text' ? 'hit is-whole' : 'hit'} {...sides(size)} />
       </g>
+      <Others id={id} store={editor.store} at={() => ({ x: size.width / 2, y: -12 })} />
       {isSelected && (
         <g transform={rotation === 0 ? undefined : `rotate(${rotation})`}>
           <rect class="frame" x="-4" y="-4" width={size.width + 8} height={size.height + 8} />

@@ -1,4 +1,4 @@
-import { batch, signal } from '@preact/signals'
+import { batch, computed, signal } from '@preact/signals'
 import type {
   FeedLine,
   LabDrawing,
@@ -47,6 +47,13 @@ export class LabStore {
   readonly events = signal<readonly ShownEvent[]>([])
   /** The selections of the others at the lab, by client. */
   readonly presence = new Table<LabPresence>()
+  /** The names of the others who have selected a node, a link or a drawing, by its id. */
+  readonly selectedBy = computed(() => {
+    const names = new Map<string, Set<string>>()
+    for (const { name, selection } of this.presence.values())
+      for (const id of selection) names.set(id, (names.get(id) ?? new Set()).add(name))
+    return names
+  })
   /** The last rates of each link. */
   readonly rates = new Table<readonly RateSample[]>()
   /** Why the lab is not there any more. */

@@ -80,6 +80,16 @@ test('selections of others come and go, and messages of the service are shown', 
   expect(said).toEqual(['warning: the disk is nearly full'])
 })
 
+test('what others have selected has their names, of one with two windows once', () => {
+  const store = new LabStore()
+  const presence = { name: 'anna', client: 'left', selection: ['node', 'link'], present: true }
+  store.apply({ action: 'presence', event: presence })
+  store.apply({ action: 'presence', event: { ...presence, client: 'right' } })
+  store.apply({ action: 'presence', event: { ...presence, name: 'ben', client: 'third', selection: ['link'] } })
+  const names = (id: string) => [...(store.selectedBy.value.get(id) ?? [])]
+  expect(['node', 'link', 'other'].map(names)).toEqual([['anna'], ['anna', 'ben'], []])
+})
+
 test('events are kept as sentences, with who did it', () => {
   const store = new LabStore()
   store.reset(snapshot({ nodes: [node('PC1'), node('PC2')] }))
