@@ -15,6 +15,7 @@ import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image
 import type { MetricFamily } from './model/metrics.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
 import type { ProjectSnapshot, RestoreStep } from './model/project-snapshot.ts'
+import type { Filters } from './schema/filters.ts'
 import type { Nio, NioState } from './schema/nio.ts'
 import type { FoundProgram } from './schema/program.ts'
 
@@ -242,6 +243,8 @@ export interface NodeAgent {
   updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
   /** 404 when nothing is attached. Ends the captures of the port. */
   detachNio(ref: NodeRef, port: PortRef): Promise<void>
+  /** Resolves when a NIO of the port could have these filters. 400 says what is wrong, 404 for a missing port, 409 without libpcap. */
+  checkFilters(ref: NodeRef, port: PortRef, filters: Filters): Promise<void>
   /** The NIO with the state of its link. 404 when nothing is attached. */
   nioState(ref: NodeRef, port: PortRef): Promise<NioState>
   /** 400 for a link type that the port does not have, 409 when nothing is attached, it is captured already, or another capture writes that file. */

@@ -314,6 +314,12 @@ export interface Calls {
     params: { project_id: string; link_id: string }
     reply: undefined
   }
+  /** Check filters for a link, without effect: the error says what is wrong, and where */
+  'POST /v2/projects/{project_id}/links/{link_id}/check_filters': {
+    params: { project_id: string; link_id: string }
+    body: Filters
+    reply: undefined
+  }
   /** Make a disk of a stopped machine larger; its image stays as it is */
   'POST /v2/projects/{project_id}/nodes/{node_id}/resize_disk': {
     params: { project_id: string; node_id: string }

@@ -15,6 +15,7 @@ import { Load } from '../model/host.ts'
 import { Project, ProjectFile } from '../model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
 import { ConsoleClients, UdpPort } from '../routes/projects.ts'
+import type { Filters } from '../schema/filters.ts'
 import { Nio, NioState } from '../schema/nio.ts'
 
 /** A node as its compute shows it. Members of other kinds and versions pass unchanged. */
@@ -217,6 +218,11 @@ export class ComputeClient {
 
   async releaseUdpPort(projectId: string, port: number): Promise<void> {
     await this.done({ method: 'DELETE', path: path`/v2/compute/projects/${projectId}/ports/udp/${port}` })
+  }
+
+  /** Resolves when a NIO of the port could have these filters; 400 says what is wrong. */
+  async checkFilters(port: PortPath, input: Filters): Promise<void> {
+    await this.done({ method: 'POST', path: `${portPath(port)}/check_filters`, input })
   }
 
   attach(port: PortPath, input: Nio): Promise<Nio> {

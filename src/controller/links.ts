@@ -1,8 +1,9 @@
 import { ignore } from '../async/ignore.ts'
 import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
-import type { LabPort } from '../model/lab/node.ts'
+import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { portNamed, portsOf } from '../model/lab/ports.ts'
+import type { Filters } from '../schema/filters.ts'
 import type { Nio } from '../schema/nio.ts'
 import { Changes, type LinkRecord, type NodeRecord, type Wiring } from './document.ts'
 import { given } from './fields.ts'
@@ -119,6 +120,17 @@ export async function updateLink(
       result: lab.linkView(record),
     }
   }, step)
+}
+
+/** Has the computes of a link check filters for it, without effect. 400 says what is wrong, 409 where a compute has no libpcap. */
+export async function checkFilters(lab: Lab, id: string, filters: Filters, ask: AskCompute): Promise<void> {
+  const asked = new Set<string>()
+  for (const end of lab.link(id).nodes) {
+    const node = lab.node(end.node_id)
+    if (!isKnownKind(node.node_type) || asked.has(node.compute_id)) continue
+    asked.add(node.compute_id)
+    await ask(node.compute_id).checkFilters(portPathOf(lab, node, end), filters)
+  }
 }
 
 export async function removeLink(lab: Lab, id: string, ask: AskCompute, step?: EditStep): Promise<void> {

@@ -6,6 +6,7 @@ import { nearest } from '../http/nearest-word.ts'
 import { portParams, portRefOf } from '../http/params.ts'
 import { type TakenBack, takenBack } from '../http/taken-back.ts'
 import { kindOf, type NodeKindName, type NodeRef } from '../kinds/node.ts'
+import { Filters } from '../schema/filters.ts'
 import { LinkNio, Nio, NioState, nioSchemas, nioTypes } from '../schema/nio.ts'
 import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
@@ -35,11 +36,10 @@ const nothingAttached = `${noSuchPort}, or nothing is attached`
 const taken = 'The local port or the device is taken, or a privilege is missing'
 
 /** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both API versions and for every kind. */
-export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
-  const port = {
-    path: `${node}/adapters/{adapter_number}/ports/{port_number}/nio`,
-    ...{ tag, params: Type.Object({ ...params.properties, ...portParams }) },
-  }
+export function linkEndpoints({ version, path: node, kind, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
+  const place = `${node}/adapters/{adapter_number}/ports/{port_number}`
+  const all = { tag, params: Type.Object({ ...params.properties, ...portParams }) }
+  const port = { path: `${place}/nio`, ...all }
   return [
     endpoint({
       ...port,
@@ -84,6 +84,19 @@ export function linkEndpoints({ path: node, kind, tag, params, ref: nodeOf }: No
       errors: { 404: nothingAttached },
       handle: ({ params }, { agent }) => noContentAfter(agent.nodes.detachNio(nodeOf(params), portRefOf(params))),
     }),
+    ...(version === 'v1'
+      ? []
+      : [
+          endpoint({
+            ...{ method: 'POST', path: `${place}/check_filters`, ...all },
+            summary: 'Check filters for a port, without effect: the error says what is wrong, and where',
+            body: Filters,
+            replies: { 204: { description: 'A NIO of the port can have them' } },
+            errors: { 404: noSuchPort, 409: 'The compute cannot compile a filter; the message says what it lacks' },
+            handle: ({ params, body }, { agent }) =>
+              noContentAfter(agent.nodes.checkFilters(nodeOf(params), portRefOf(params), body)),
+          }),
+        ]),
   ]
 }
 

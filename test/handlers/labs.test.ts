@@ -176,6 +176,23 @@ test('files and configurations of nodes are written and read at their computes',
   await del(at)
 })
 
+test('filters of a link are checked by the computes of its nodes, without effect', async () => {
+  const { at } = await newLab()
+  const places = inject('computes') < 2 ? ['local', 'local'] : ['c0', 'c1']
+  for (const [index, compute_id] of places.entries()) await newNode(at, `PC${index + 1}`, { compute_id })
+  const link = await body<LabLink>(post(`${at}/links`, { nodes: ['PC1:e0', 'PC2:e0'] }))
+  const check = (filters: object) => post(`${at}/links/${link.link_id}/check_filters`, filters)
+  expect((await check({ bpf: ['tcp port 80'] })).status).toBe(204)
+  const refused = await check({ bpf: ['tcp prot 80'] })
+  expect([refused.status, (await body<{ message: string }>(refused)).message]).toEqual([
+    400,
+    expect.stringMatching(/^filters\.bpf: .* at character 5 \(near "prot"\)/),
+  ])
+  expect(await body(send(`${at}/links/${link.link_id}`))).toMatchObject({ filters: {} })
+  expect(await fault(post(`${at}/links/${crypto.randomUUID()}/check_filters`, {}))).toEqual([404, 'no-such-link'])
+  await del(at)
+})
+
 test('a lab has nodes on each compute that is named, and asks the one that has a node', async () => {
   if (inject('computes') < 2) return
   const { at, project_id } = await newLab()

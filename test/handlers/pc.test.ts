@@ -277,6 +277,28 @@ test.for([
   expect((await body<{ message: string }>(answer)).message).toMatch(message)
 })
 
+test('filters are checked for a port before anything is attached, and without effect', async () => {
+  const pc = await newPc(await newProject())
+  const port = `${pc.path}/adapters/0/ports/0`
+  const check = (filters: object, at = port) => post(`${at}/check_filters`, filters)
+  expect((await check({ delay: [50], bpf: ['tcp port 80\nicmp'] })).status).toBe(204)
+  expect((await send(`${port}/nio`)).status).toBe(404)
+  const faults = async (filters: object) => {
+    const answer = await check(filters)
+    return [answer.status, (await body<{ message: string }>(answer)).message]
+  }
+  expect(await faults({ bpf: ['icmp and prot 1'] })).toEqual([
+    400,
+    expect.stringMatching(/^filters\.bpf: .* at character 10 \(near "prot"\)/),
+  ])
+  expect(await faults({ bpf: ['tcp', 'PPP'] })).toEqual([
+    400,
+    expect.stringMatching(/^filters\.bpf\[1\]: unknown link type/),
+  ])
+  expect(await faults({ packet_loss: [101] })).toEqual([400, expect.stringMatching(/^packet_loss\[0\]: expected/)])
+  expect((await check({}, port.replace('ports/0', 'ports/1'))).status).toBe(404)
+})
+
 // Another user may open no packet socket, and is told that first.
 testWith(requireRoot()).each([
   { type: 'nio_ethernet', ethernet_device: 'no-such-dev' },

@@ -28,7 +28,12 @@ testWith(browser)(
     await lab.link('PC1', 'PC2').focus()
 
     const filter = page.getByLabel('Drop frames that match')
+    await filter.fill('tcp port 80')
+    await page.getByText('Apply it to drop these frames').waitFor()
+    // What is typed is checked, and says where the fault is; nothing is applied.
     await filter.fill('tcp prot 80')
+    await page.getByRole('status').getByText('at character 5 (near "prot")').waitFor()
+    expect(await page.locator('.badge').count()).toBe(0)
     await page.keyboard.press('Enter')
     const alert = page.getByRole('complementary', { name: 'Link' }).getByRole('alert')
     await alert.getByText('filters.bpf').waitFor()

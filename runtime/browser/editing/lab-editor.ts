@@ -13,6 +13,8 @@ import type {
   LabTemplate,
   Patchbay,
 } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import type { Filters } from '../../../src/schema/filters.ts'
 import { restacked } from '../drawings/layers.ts'
 import { type Drawable, newShape, type Shape, svgOf } from '../drawings/shape.ts'
 import { type Point, tile } from '../map/geometry.ts'
@@ -340,6 +342,18 @@ export class LabEditor {
       },
     )
     return reason
+  }
+
+  /** Resolves with why a link cannot have filters; empty: it can. Rejects when the service cannot tell. */
+  async checkFilters(link_id: string, body: Filters, signal: AbortSignal): Promise<string> {
+    try {
+      const params = { ...this.#params, link_id }
+      await this.#client.call('POST /v2/projects/{project_id}/links/{link_id}/check_filters', { params, body, signal })
+      return ''
+    } catch (error) {
+      if (error instanceof PatchbayError && error.status === 400) return error.message
+      throw error
+    }
   }
 
   async renameLab(name: string): Promise<void> {

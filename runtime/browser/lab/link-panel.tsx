@@ -63,6 +63,7 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
         link={link}
         names={names}
         onChange={(way, filters) => void editor.changeLink(link.link_id, { [way]: filters })}
+        onCheck={(filters, signal) => editor.checkFilters(link.link_id, filters, signal)}
         onFilter={(way, filters) => editor.tryLink(link.link_id, { [way]: filters })}
       />
       {mayEdit() && (
@@ -83,11 +84,12 @@ interface ImpairmentProps {
   readonly link: LabLink
   readonly names: readonly [string, string]
   readonly onChange: (way: Way, filters: Filters) => void
+  readonly onCheck: (filters: Filters, signal: AbortSignal) => Promise<string>
   /** Resolves with why it is refused; empty: it is not. */
   readonly onFilter: (way: Way, filters: Filters) => Promise<string>
 }
 
-function Impairment({ link, names: [a, b], onChange, onFilter }: ImpairmentProps) {
+function Impairment({ link, names: [a, b], onChange, onCheck, onFilter }: ImpairmentProps) {
   const way = useSignal<Way>('filters')
   const filters = link[way.value]
   const ways: readonly (readonly [Way, string])[] = [
@@ -120,7 +122,7 @@ function Impairment({ link, names: [a, b], onChange, onFilter }: ImpairmentProps
           onChange={(value) => onChange(way.value, withValue(filters, knob, value))}
         />
       ))}
-      <FrameFilter key={way.value} filters={filters} onChange={(it) => onFilter(way.value, it)} />
+      <FrameFilter key={way.value} filters={filters} onCheck={onCheck} onChange={(it) => onFilter(way.value, it)} />
       {mayEdit() && (
         <div class="row presets">
           <span class="muted">Presets</span>

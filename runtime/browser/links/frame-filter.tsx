@@ -1,29 +1,51 @@
 import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import { ignore } from '../../../src/async/ignore.ts'
+import { pause } from '../../../src/async/pause.ts'
 import { Fault } from '../parts/fault.tsx'
 import { mayEdit } from '../state/session.ts'
 import type { Filters } from './impairment.ts'
 
 interface FilterProps {
   readonly filters: Filters
+  /** Resolves with why the link cannot have them; empty: it can. Rejects when the service cannot tell. */
+  readonly onCheck: (filters: Filters, signal: AbortSignal) => Promise<string>
   /** Resolves with why the service refuses it; empty: it is applied. */
   readonly onChange: (filters: Filters) => Promise<string>
 }
 
-/** The tcpdump expressions whose frames a link drops. The compute compiles them when they are applied, and says what is wrong. */
-export function FrameFilter({ filters, onChange }: FilterProps) {
+/** Time after the last key at which an expression is checked, ms. */
+const checkMs = 400
+
+/** The tcpdump expressions whose frames a link drops. The compute compiles what is typed, and says what is wrong before it is applied. */
+export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
   const { bpf: [now = '', ...type] = [], ...others } = filters
   const typed = useSignal(now)
   const applied = useSignal(now)
   const fault = useSignal('')
+  /** What the check of what is typed has found: why it is refused, or nothing; undefined: it is not known. */
+  const found = useSignal<string | undefined>(undefined)
   // Another window, or an undo, has changed it.
   if (applied.value !== now) {
     applied.value = now
     typed.value = now
     fault.value = ''
   }
-  const isChanged = typed.value.trim() !== now
+  const wanted = typed.value.trim()
+  const isChanged = wanted !== now
+  useEffect(() => {
+    found.value = undefined
+    if (wanted === '' || !isChanged) return
+    const over = new AbortController()
+    const check = async () => {
+      await pause(checkMs, over.signal)
+      const reason = await onCheck({ bpf: [wanted, ...type] }, over.signal)
+      if (!over.signal.aborted) found.value = reason
+    }
+    void check().catch(ignore('the answer to Apply says why'))
+    return () => over.abort()
+  }, [wanted, isChanged])
   const apply = async () => {
-    const wanted = typed.value.trim()
     fault.value = await onChange(wanted === '' ? others : { ...others, bpf: [wanted, ...type] })
   }
   return (
@@ -42,14 +64,22 @@ export function FrameFilter({ filters, onChange }: FilterProps) {
           autocomplete="off"
           maxLength={4096}
           placeholder="tcpdump expression, such as tcp port 80"
-          aria-invalid={fault.value !== ''}
+          aria-invalid={(fault.value || found.value || '') !== ''}
           disabled={!mayEdit()}
           value={typed.value}
           onInput={(event) => {
             typed.value = event.currentTarget.value
+            fault.value = ''
           }}
         />
         {isChanged && <button type="submit">Apply</button>}
+      </div>
+      <div role="status">
+        {fault.value === '' && found.value !== undefined && (
+          <p class={found.value === '' ? 'help' : 'reason'} dir="auto">
+            {found.value || 'Apply it to drop these frames.'}
+          </p>
+        )}
       </div>
       <Fault text={fault.value} />
     </form>

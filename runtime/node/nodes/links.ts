@@ -3,6 +3,7 @@ import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../src/host-agent.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
+import type { Filters } from '../../../src/schema/filters.ts'
 import type { Nio, NioState, ShownNio, UdpNio } from '../../../src/schema/nio.ts'
 import { compileFilters } from '../filters/compile.ts'
 import { allowedInterfaces, type InterfaceRules, requireAllowed } from '../host/allowed-interfaces.ts'
@@ -105,6 +106,12 @@ export class Links {
     if (reason === undefined || (this.#interfaces().isLocal && (await isUdpFree(lport)))) return
     const more = this.#interfaces().isLocal ? ', and another program has it' : ''
     throw conflict(`lport: ${reason}${more}; POST .../ports/udp gives a free one`, { word: 'port-taken' })
+  }
+
+  /** Throws 400 for filters that a NIO of the port cannot have, 404 for a missing port. */
+  checkFilters(node: LabNode, port: PortRef, filters: Filters): void {
+    requirePort(node, port)
+    compileFilters(filters, lineOfPort(node, port))
   }
 
   /** 404 when nothing is attached. */

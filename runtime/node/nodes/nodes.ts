@@ -7,6 +7,7 @@ import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../src/model/console.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
+import type { Filters } from '../../../src/schema/filters.ts'
 import type { Nio, NioState } from '../../../src/schema/nio.ts'
 import type { ActionTarget, NodeKind, Properties, StopReason } from '../kinds/kind.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
@@ -184,6 +185,10 @@ export class Nodes implements NodeAgent {
 
   detachNio(ref: NodeRef, port: PortRef): Promise<void> {
     return this.with(ref, (node) => this.#options.links.detach(node, port))
+  }
+
+  async checkFilters(ref: NodeRef, port: PortRef, filters: Filters): Promise<void> {
+    this.#options.links.checkFilters(await this.#find(ref), port, filters)
   }
 
   nioState(ref: NodeRef, port: PortRef): Promise<NioState> {

@@ -1,9 +1,11 @@
 import { Type } from '@sinclair/typebox'
 import { freshLinks } from '../../controller/link-states.ts'
-import { createLink, removeLink, updateLink } from '../../controller/links.ts'
+import { checkFilters, createLink, removeLink, updateLink } from '../../controller/links.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { LabLink, LabLinkCreate, LabLinkUpdate } from '../../model/lab/link.ts'
 import { Uuid } from '../../schema/fields.ts'
+import { Filters } from '../../schema/filters.ts'
+import { noContentAfter } from '../no-content.ts'
 import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
 
 const tag = 'v2 links'
@@ -68,6 +70,17 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       return ok(await updateLink(await labs.lab(params.project_id), params.link_id, body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${path}/check_filters`, owner, tag, params },
+    summary: 'Check filters for a link, without effect: the error says what is wrong, and where',
+    body: Filters,
+    replies: { 204: { description: 'The link can have them' } },
+    errors: { 404: noSuchLink, 409: 'A compute cannot compile a filter; the message says what it lacks' },
+    async handle({ params, body }, context) {
+      const { labs, ask } = labsOf(context)
+      return noContentAfter(checkFilters(await labs.lab(params.project_id), params.link_id, body, ask))
     },
   }),
   endpoint({
