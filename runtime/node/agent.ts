@@ -1,4 +1,4 @@
-import { platform } from 'node:os'
+import { machine, platform } from 'node:os'
 import { basename, join } from 'node:path'
 import { forbidden } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
@@ -239,6 +239,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         platform: platform(),
         node_types: nodeKinds.filter(isLinkable),
         packet_path: await keeper.packetPath(),
+        labels: [
+          ...(await Promise.all(Object.values(kinds).map((kind) => kind.labels?.() ?? []))).flat(),
+          `arch=${machine()}`,
+          `platform=${platform()}`,
+        ],
         boot_id: bootId(),
         ...Object.assign({}, ...(await Promise.all(Object.values(kinds).map((kind) => kind.capabilities?.())))),
       }),

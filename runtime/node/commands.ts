@@ -366,7 +366,7 @@ default. Secrets are masked. It takes the flags of "patchbay serve", and shows t
   'computes ls': command({
     group: 'fleet',
     summary: 'list the machines that run nodes',
-    text: 'Lists the computes of the service, with their state and load.',
+    text: 'Lists the computes of the service, with their state, load and labels.',
     flags: asking,
     run: async (input) => (await import('./cli/computes.ts')).computesLs(input),
   }),
@@ -379,6 +379,18 @@ joins by itself: "patchbay tokens create NAME --join" makes its token, "patchbay
     args: [{ name: 'URL', about: 'the address of the compute' }],
     flags: computeAdding,
     run: async (input) => (await import('./cli/computes.ts')).computesAdd(input),
+  }),
+  'computes label': command({
+    group: 'fleet',
+    summary: 'give a machine labels, by which labs choose where their nodes run',
+    text: `Gives a compute these labels in place of those that it was given before, such as site=berlin; without any it keeps
+only those that it finds itself (kvm, arch, platform). A lab asks for them by "placement".`,
+    args: [
+      { name: 'COMPUTE', about: 'the name or id of a compute', complete: 'compute' },
+      { name: 'LABEL', about: 'a word, or a word with a value', many: true, optional: true },
+    ],
+    flags: asking,
+    run: async (input) => (await import('./cli/computes.ts')).computesLabel(input),
   }),
   'computes rm': command({
     group: 'fleet',

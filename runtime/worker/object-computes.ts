@@ -42,7 +42,7 @@ function inLargePieces(answer: Response): Response {
 /** The computes of the fleet for the object of a lab, by way of the object of the fleet. */
 export function objectComputes(env: Env, objects: Objects): LabComputes {
   const fleet = () => objects.fleet()
-  const tell = <T>(question: LabQuestion, ...args: (string | readonly string[] | null)[]): Promise<T> =>
+  const tell = <T>(question: LabQuestion, ...args: unknown[]): Promise<T> =>
     resultOf(fleet().labComputes(question, JSON.stringify(args)))
   let key: string | undefined
   const ask = async (computeId: string, { path, ...init }: Omit<Outgoing, 'rests'>): Promise<Response> => {
@@ -62,8 +62,8 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
         (image) => fleet().bringImage(computeId, image),
       )
     },
-    choose: (wanted) => tell('choose', wanted ?? null),
-    candidates: (own) => tell('candidates', own),
+    choose: (wanted, placement = {}) => tell('choose', wanted ?? null, placement),
+    candidates: (own, wish) => tell('candidates', own, wish),
     absent: (ids) => tell('absent', ids),
     all: () => tell('all'),
     address: (from, to) => tell('address', from, to),

@@ -823,11 +823,15 @@ export type Capabilities = {
   node_types: string[]
   /** How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only */
   packet_path: 'fast' | 'portable'
+  labels?: Labels
   /** Another one after each start of the computer, where it is known */
   boot_id?: string
   /** Engine of the pcs that are started from now on: vpcs or embedded */
   pc_engine: string
 }
+
+/** Labels that it found itself: `kvm` where machines run fast, `arch=x86_64`, `platform=linux` */
+export type Labels = string[]
 
 /** Port ranges and the ports in use */
 export type Ports = {
@@ -902,6 +906,7 @@ export type LabProject = {
   drawing_grid_size: number
   /** Whether the map shows the names of ports */
   show_interface_labels: boolean
+  placement: Placement
   variables: Variable[] | null
   supplier: {
     logo: string
@@ -917,6 +922,14 @@ export type LabProject = {
   /** At stop_at the service deletes the project */
   ttl_deletes?: true
   kept?: Kept
+}
+
+/** Which computes get the new nodes that name none */
+export type Placement = {
+  /** room: the computes of the project while they have room, then the one with most room; pack: likewise, then the fullest one that has room; spread: the one with the fewest nodes of the project. Default: that of the project, else room */
+  policy?: 'room' | 'spread' | 'pack'
+  /** Labels that the compute must have, beside those that the project asks for. A word without a value stands for any value */
+  labels?: string[]
 }
 
 /** A variable of a project */
@@ -946,6 +959,7 @@ export type LabProjectCreate = {
   grid_size?: number | null
   drawing_grid_size?: number | null
   show_interface_labels?: boolean | null
+  placement?: Placement | null
   variables?: Variable[] | null
   supplier?: {
     logo: string
@@ -976,6 +990,7 @@ export type LabProjectUpdate = {
   grid_size?: number | null
   drawing_grid_size?: number | null
   show_interface_labels?: boolean | null
+  placement?: Placement | null
   variables?: Variable[] | null
   supplier?: {
     logo: string
@@ -1064,6 +1079,7 @@ export type LabNode = {
   ready: LabReady | null
   /** Words of users, by key */
   labels: Record<string, string>
+  placement: Placement
   /** Width of its symbol */
   width: number
   /** Height of its symbol */
@@ -1406,6 +1422,7 @@ export type LabNodeCreate = {
   after?: string[] | null
   ready?: LabReady | null
   labels?: Record<string, string> | null
+  placement?: Placement | null
   console?: number | null
   console_type?: string | null
   properties?: Properties
@@ -1447,6 +1464,7 @@ export type LabNodeUpdate = {
   after?: string[] | null
   ready?: LabReady | null
   labels?: Record<string, string> | null
+  placement?: Placement | null
   console?: number | null
   console_type?: string | null
   properties?: Properties
@@ -2200,6 +2218,8 @@ export type Compute = {
   accepts_projects: boolean
   /** Share of the new projects; the usual weight is 1: the scheduler multiplies the free capacity by it */
   weight: number
+  /** Labels that were given to the compute, such as `site=berlin`, beside those that it found itself */
+  labels: string[]
   cpu_usage_percent: number | null
   memory_usage_percent: number | null
   capabilities: ComputeCapabilities
@@ -2213,6 +2233,7 @@ export type ComputeCapabilities = {
   platform?: string
   /** Kinds of node that it runs */
   node_types: string[]
+  labels?: Labels
 }
 
 /** The address of a compute, and its credentials */
@@ -2227,6 +2248,7 @@ export type ComputeCreate = {
   password?: string | null
   accepts_projects?: boolean | null
   weight?: number | null
+  labels?: string[] | null
   connected?: boolean | null
   cpu_usage_percent?: number | null
   memory_usage_percent?: number | null
@@ -2246,6 +2268,7 @@ export type ComputeUpdate = {
   password?: string | null
   accepts_projects?: boolean | null
   weight?: number | null
+  labels?: string[] | null
   connected?: boolean | null
   cpu_usage_percent?: number | null
   memory_usage_percent?: number | null

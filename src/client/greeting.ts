@@ -2,11 +2,13 @@ import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { conflict } from '../errors/api-error.ts'
 import { type ComputeCapabilities, ComputeCapabilities as Schema } from '../model/compute.ts'
+import { ComputeLabel } from '../model/placement.ts'
 import { quoteText, readJson } from './answer.ts'
 import type { ComputeAnswer, Send } from './transport.ts'
 
 const maxBytes = 64 * 1024
 const maxKinds = 100
+const maxLabels = 100
 
 /** The program that answered is not a compute that this service can use. */
 export class ComputeRefused extends Error {
@@ -31,6 +33,9 @@ export async function greetCompute(send: Send, version: string, signal: AbortSig
     version: quoteText(found.version ?? ''),
     ...(found.platform !== undefined && { platform: quoteText(found.platform) }),
     node_types: found.node_types.slice(0, maxKinds).map(quoteText),
+    ...(found.labels !== undefined && {
+      labels: found.labels.filter((label) => Check(ComputeLabel, label)).slice(0, maxLabels),
+    }),
   }
 }
 

@@ -8,6 +8,7 @@ import { drawingFields } from '../model/lab/drawing.ts'
 import { kept } from '../model/lab/kept.ts'
 import { isKnownKind, LabLabel, mapFields } from '../model/lab/node.ts'
 import { labSettings } from '../model/lab/project.ts'
+import { Placement } from '../model/placement.ts'
 import { Name, nullable, Uuid } from '../schema/fields.ts'
 import { Filters } from '../schema/filters.ts'
 import type { DrawingRecord, LabDocument, LinkRecord, NodeRecord } from './document.ts'
@@ -83,8 +84,8 @@ const More = Type.Object(
     /** By their ids: settings of nodes and links that the document lacks. */
     nodes: Type.Record(text, Type.Record(text, Type.Unknown())),
     links: Type.Record(text, Type.Record(text, Type.Unknown())),
-    /** What old clients gave of the project and of drawings, and is not known here. */
-    project: Type.Optional(Type.Object({ kept: Type.Optional(kept) })),
+    /** Settings of the project that the document lacks; what old clients gave of it and of drawings, and is not known here. */
+    project: Type.Optional(Type.Object({ kept: Type.Optional(kept), placement: Type.Optional(Placement) })),
     drawings: Type.Optional(Type.Record(text, Type.Object({ kept }))),
     /** SHA-256 of images, by `{directory}/{name}`. */
     images: Type.Record(text, Type.String({ pattern: '^[0-9a-f]{64}$' })),
@@ -101,7 +102,10 @@ export const SnapshotList = Type.Array(
 )
 
 /** Members that only we have: GNS3 2.2 refuses a document with unknown members. */
-const [oursOfNode, oursOfLink] = [['after', 'ready', 'labels', 'kept'] as const, ['filters_ab', 'filters_ba'] as const]
+const [oursOfNode, oursOfLink] = [
+  ['after', 'ready', 'labels', 'placement', 'kept'] as const,
+  ['filters_ab', 'filters_ba'] as const,
+]
 const isAddress = (name: string): boolean => name === 'mac_address' || name === 'mac_addr'
 
 /** A node without its MAC addresses, so that a copy gets new ones. */
@@ -119,10 +123,10 @@ export function archiveOf(
   const keptOf = [...drawings.values()].flatMap(({ drawing_id, kept }) => (kept ? [[drawing_id, { kept }]] : []))
   const more: More = {
     ...{ nodes: {}, links: {}, images: { ...images } },
-    ...{ project: given({ kept: project.kept }), drawings: Object.fromEntries(keptOf) },
+    ...{ project: given({ kept: project.kept, placement: project.placement }), drawings: Object.fromEntries(keptOf) },
   }
   const { computes: _, is_open: __, path: ___, revision: ____, project_id, name, ...rest } = project
-  const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings))
+  const settings = Object.fromEntries(Object.entries(rest).filter(([key]) => key in labSettings && key !== 'placement'))
   const nodeOf = (node: NodeRecord) => {
     const {
       unmade: _,
@@ -130,6 +134,7 @@ export function archiveOf(
       labels,
       after,
       ready,
+      placement,
       compute_id: __,
       label,
       kept,
@@ -143,7 +148,7 @@ export function archiveOf(
     const all = Object.entries(rest.properties)
     // A startup script is in the archive as a file.
     const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))
-    more.nodes[rest.node_id] = { ...given({ ready, kept, labels }), after, ...Object.fromEntries(apart) }
+    more.nodes[rest.node_id] = { ...given({ ready, kept, labels, placement }), after, ...Object.fromEntries(apart) }
     return {
       ...rest,
       ...{ compute_id: 'local', width: 65, height: 65 },

@@ -1,7 +1,17 @@
 import type { Caller } from '../auth/caller.ts'
 import type { Forwarded } from '../fleet/forward.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
+import type { Placement, PlacementPolicy } from '../model/placement.ts'
 import type { ComputeClient } from './compute-client.ts'
+
+/** What a new node asks of its compute. */
+export interface NodeWish {
+  readonly policy: PlacementPolicy
+  /** Labels that the compute must have. */
+  readonly labels: readonly string[]
+  /** Kind of the node. */
+  readonly kind: string
+}
 
 /** The computes that labs run on: the one seam between labs and fleets. */
 export interface LabComputes {
@@ -10,10 +20,16 @@ export interface LabComputes {
    * 503 for a compute that is not connected.
    */
   client(computeId: string, caller?: Caller): ComputeClient
-  /** The compute for a new node: the one of that name or id (404), else the one with most free memory. 503 without any. */
-  choose(wanted: string | undefined): Promise<string>
-  /** Computes for a new node, the best first: `own` (those of its lab) that have free memory, then the others. */
-  candidates(own: readonly string[]): Promise<readonly string[]>
+  /**
+   * The compute for a new lab: the one of that id (404), else the best one that has the labels of the placement (409 when none has
+   * them). 503 without any.
+   */
+  choose(wanted: string | undefined, placement?: Placement): Promise<string>
+  /**
+   * Computes for a new node, the best first: `own` (those of its lab) that have free memory, then the others. With `spread` all that
+   * have free memory, of which the caller takes the one with the fewest nodes of the lab. 409 when none has the labels.
+   */
+  candidates(own: readonly string[], wish: NodeWish): Promise<readonly string[]>
   /** The names of those of the computes that are registered, but not connected. */
   absent(computeIds: readonly string[]): Promise<readonly string[]>
   /** Ids of the connected computes. */

@@ -5,15 +5,13 @@ import type { Fleet } from '../fleet/fleet.ts'
 import { noCompute, presented } from '../gateway/fan-out.ts'
 import { fleetMembers } from '../gateway/fleet-members.ts'
 import type { BringImage } from '../gateway/image-copies.ts'
+import { hasLabels, labelsOf, withoutLabels } from '../gateway/labels.ts'
 import type { Member } from '../gateway/members.ts'
 import { addressFor } from '../gateway/peer-address.ts'
-import { Scheduler } from '../gateway/scheduler.ts'
+import { hasRoom, Scheduler } from '../gateway/scheduler.ts'
 import { localId } from '../model/compute.ts'
 import { ComputeClient } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
-
-/** Memory in use, percent, from which new nodes of a lab go to another compute. */
-const fullPercent = 95
 
 /**
  * `LabComputes` over a fleet. On a plain service the first compute is the service itself, `local`. `bring`: absent where images are not
@@ -22,6 +20,14 @@ const fullPercent = 95
 export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
   const scheduler = new Scheduler()
   const members = fleetMembers(fleet)
+  /** The service itself, and the other computes. Its own labels take time, and are read when some are wanted. */
+  const everyone = async (wanted: readonly string[]): Promise<readonly Placeable[]> => {
+    const remote = await members.all()
+    if (!fleet.hasLocal) return remote
+    const labels = wanted.length === 0 ? [] : labelsOf(await fleet.get(localId))
+    const own = { id: localId, name: fleet.nameOf(localId), labels, isConnected: true, acceptsProjects: true }
+    return [{ ...own, load: undefined, weight: 1 }, ...remote]
+  }
   return {
     client(computeId, caller) {
       const isLocal = computeId === localId
@@ -39,25 +45,32 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
         bring && ((image) => bring(computeId, image)),
       )
     },
-    async choose(wanted) {
+    async choose(wanted, { policy = 'room', labels = [] } = {}) {
       const named = wanted?.toLowerCase()
       if (named !== undefined && (named !== localId || fleet.hasLocal))
         return computeKey((await fleet.get(named)).compute_id)
-      if (fleet.hasLocal) return localId
-      const [best] = scheduler.order(await members.all())
-      if (best === undefined) throw noCompute()
+      const all = await everyone(labels)
+      const fitting = all.filter((it) => hasLabels(it.labels, labels))
+      if (labels.length > 0 && fitting.length === 0) throw withoutLabels(labels, all)
+      if (fitting.some(({ id }) => id === localId)) return localId
+      const [best] = scheduler.order(fitting, policy)
+      if (best === undefined) throw labels.length > 0 ? withoutLabels(labels, all) : noCompute()
       scheduler.place(best)
       return best.id
     },
-    async candidates(own) {
-      const all = await members.all()
-      const hasRoom = ({ isConnected, load }: Member) => isConnected && (load?.memory_usage_percent ?? 0) < fullPercent
+    async candidates(own, { policy, labels, kind }) {
+      const all = await everyone(labels)
+      const fitting = all.filter((it) => hasLabels(it.labels, labels))
+      // A compute tells its kinds when it connects. When none has the kind, the first one says why.
+      const having = fitting.filter(({ id, labels }) => id === localId || hasLabels(labels, [`kind=${kind}`]))
+      const able = having.length > 0 ? having : fitting
+      const mine = own.flatMap((id) => able.filter((it) => it.id === id && it.isConnected && hasRoom(it)))
+      const others = able.filter(({ id }) => id !== localId)
+      const ordered = [...able.filter((it) => !others.includes(it)), ...scheduler.order(others, policy)]
       // Links on one compute need no network, so a lab stays on its computes while these have room.
-      const mine = own.filter((id) =>
-        id === localId ? fleet.hasLocal : all.some((member) => member.id === id && hasRoom(member)),
-      )
-      const others = [...(fleet.hasLocal ? [localId] : []), ...scheduler.order(all).map(({ id }) => id)]
-      return [...new Set([...mine, ...others])]
+      const found = policy === 'spread' ? roomy([...ordered, ...mine]) : [...mine, ...ordered]
+      if (found.length === 0 && labels.length > 0) throw withoutLabels(labels, all)
+      return [...new Set(found.map(({ id }) => id))]
     },
     async absent(computeIds) {
       const away = (await members.all()).filter(({ id, isConnected }) => computeIds.includes(id) && !isConnected)
@@ -69,6 +82,14 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
     },
     address: (from, to) => addressFor(fleet, from, to, apart),
   }
+}
+
+type Placeable = Pick<Member, 'id' | 'name' | 'labels' | 'load' | 'isConnected' | 'acceptsProjects' | 'weight'>
+
+/** Those that have room, or all when none has. */
+function roomy<T extends Placeable>(computes: readonly T[]): readonly T[] {
+  const found = computes.filter(hasRoom)
+  return found.length > 0 ? found : computes
 }
 
 const ourOwn: Caller = { isDirect: false, mayExecute: false }

@@ -6,6 +6,7 @@ import type { LabLink, LabLinkState } from '../model/lab/link.ts'
 import { isKnownKind, type LabNode } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { LabProject } from '../model/lab/project.ts'
+import type { Placement } from '../model/placement.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { ComputeNode } from './compute-client.ts'
 import { type Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord } from './document.ts'
@@ -33,6 +34,8 @@ export class Lab {
   readonly troubles = new Map<string, string>()
   /** Names, ports and MAC addresses that pending requests have claimed. */
   readonly claimed = new Set<string>()
+  /** Number of nodes that are being created, by compute. */
+  readonly placing = new Map<string, number>()
   /** The last states of links, and when they were read, ms since 1970. */
   readonly linkStates = new Map<string, LabLinkState>()
   /** Open feeds whose clients are told the states of links. */
@@ -138,7 +141,12 @@ export class Lab {
       file: ______,
       ...record
     } = this.document.project
-    return { ...record, status: this.isOpen ? 'opened' : 'closed', filename: `${fileName(record.name)}.gns3` }
+    return {
+      ...record,
+      ...placementOf(record),
+      status: this.isOpen ? 'opened' : 'closed',
+      filename: `${fileName(record.name)}.gns3`,
+    }
   }
 
   /** A node as the interface shows it: its record, with its state on its compute. */
@@ -150,6 +158,7 @@ export class Lab {
       ...record,
       // Documents of earlier versions lack it.
       labels: record.labels ?? {},
+      ...placementOf(record),
       project_id: this.id,
       status,
       status_reason: placeholderReason(record, unmade) ?? trouble ?? shown?.status_reason ?? null,
@@ -192,6 +201,11 @@ export class Lab {
     return path === null ? null : `${path}/project-files/captures/${file}`
   }
 }
+
+/** The placement of a record. Documents of earlier versions lack it. */
+export const placementOf = ({ placement }: { placement?: Placement }): { placement: Placement } => ({
+  placement: placement ?? {},
+})
 
 /** The name of a project in the form of a file name. */
 const fileName = (name: string): string => name.replaceAll(/[/\\]/g, '-')

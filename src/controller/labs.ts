@@ -21,7 +21,7 @@ import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
-import { Lab, type LabNews } from './lab.ts'
+import { Lab, type LabNews, placementOf } from './lab.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { freeName, nameKey } from './names.ts'
@@ -301,7 +301,7 @@ export class Labs {
         ...given({ kept: settings.kept }),
         path: null,
         revision: 0,
-        computes: [await this.computes.choose(compute_id ?? undefined)],
+        computes: [await this.computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
         is_open: true,
         ...more,
       }
@@ -340,7 +340,8 @@ export class Labs {
     return this.#mutex.run(id, async () => {
       requireName(name)
       if (this.#heads.has(id)) throw projectExists(id)
-      const first = like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined))
+      const first =
+        like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
       const record: ProjectRecord = {
         ...{ project_id: id, name, ...withDefaults(labSettings, settings), path: null, revision: 0 },
         ...given({ kept: settings.kept }),
@@ -1028,7 +1029,7 @@ function shownHead(
   { computes: _, is_open: __, unfinished: ___, restoring: ____, taking: _____, file: ______, ...record }: ProjectRecord,
   status: LabProject['status'],
 ): LabProject {
-  return { ...record, status, filename: `${record.name}.gns3` }
+  return { ...record, ...placementOf(record), status, filename: `${record.name}.gns3` }
 }
 
 /** A project that only a compute has, in the form of a closed lab. */

@@ -10,6 +10,7 @@ import { isKnownKind, type LabNode, type LabNodeCreate, type LabNodeUpdate, mapF
 import { isUuid } from '../schema/fields.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import type { ComputeNode, NodeAction, NodePath } from './compute-client.ts'
+import type { NodeWish } from './computes.ts'
 import { Changes, type NodeRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
@@ -78,7 +79,7 @@ export async function createNode(
           .catch(refused),
       }
     }
-    const { compute_id, shown } = await onFirstWithRoom(await computesFor(labs, lab, input.compute_id), make)
+    const { compute_id, shown } = await onFirstWithRoom(lab, await computesFor(labs, lab, input), make)
     const descriptor = kindOf(node_type)
     const known: NodeRecord = {
       node_id,
@@ -289,18 +290,49 @@ function freeMac(lab: Lab, kind: NodeKindName, computeId: string): string | unde
   return freeMac(new Set([...lab.claimed, ...others.map(({ properties }) => properties.mac_address)]))
 }
 
-const computesFor = async (labs: Labs, lab: Lab, wanted: string | null | undefined): Promise<readonly string[]> =>
-  wanted == null ? labs.computes.candidates(lab.document.project.computes) : [await labs.computes.choose(wanted)]
+/** Computes for a new node, the best first. */
+async function computesFor(
+  labs: Labs,
+  lab: Lab,
+  { compute_id, placement, node_type }: Pick<LabNodeCreate, 'compute_id' | 'placement' | 'node_type'>,
+): Promise<readonly string[]> {
+  if (compute_id != null) return [await labs.computes.choose(compute_id)]
+  const { computes } = lab.document.project
+  const wish = wishOf(lab, { node_type, placement: placement ?? {} })
+  const found = await labs.computes.candidates(computes, wish)
+  if (wish.policy !== 'spread') return found
+  const counts = new Map(lab.placing)
+  for (const { compute_id: at } of lab.document.nodes.values()) counts.set(at, (counts.get(at) ?? 0) + 1)
+  return found.toSorted((a, b) => (counts.get(a) ?? 0) - (counts.get(b) ?? 0))
+}
+
+/** What a node of a lab asks of its compute, with what the lab asks. */
+export function wishOf(lab: Lab, node: Pick<NodeRecord, 'node_type' | 'placement'>): NodeWish {
+  const { placement } = lab.document.project
+  return {
+    policy: node.placement?.policy ?? placement?.policy ?? 'room',
+    labels: [...new Set([...(placement?.labels ?? []), ...(node.placement?.labels ?? [])])],
+    kind: node.node_type,
+  }
+}
 
 /** Creates a node on the first compute that is connected and has room. Rejects with the error of the first; 503 without any. */
-async function onFirstWithRoom<T>(computes: readonly string[], make: (computeId: string) => Promise<T>): Promise<T> {
+async function onFirstWithRoom<T>(
+  { placing }: Lab,
+  computes: readonly string[],
+  make: (computeId: string) => Promise<T>,
+): Promise<T> {
   let failure: unknown
   for (const computeId of computes.slice(0, maxTried)) {
+    // Nodes that are created at the same time spread, too.
+    placing.set(computeId, (placing.get(computeId) ?? 0) + 1)
     try {
       return await make(computeId)
     } catch (error) {
       if (!(error instanceof ApiError) || !noRoom.has(error.word)) throw error
       failure ??= error
+    } finally {
+      placing.set(computeId, (placing.get(computeId) ?? 1) - 1)
     }
   }
   throw failure ?? noCompute()

@@ -66,7 +66,16 @@ interface WantedEnd {
 export type WantedSettings = Partial<
   Pick<
     NodeRecord,
-    'x' | 'y' | 'symbol' | 'labels' | 'after' | 'ready' | 'port_name_format' | 'custom_adapters' | 'console'
+    | 'x'
+    | 'y'
+    | 'symbol'
+    | 'labels'
+    | 'placement'
+    | 'after'
+    | 'ready'
+    | 'port_name_format'
+    | 'custom_adapters'
+    | 'console'
   >
 > & { readonly console_type?: string }
 
@@ -574,7 +583,7 @@ class Planner {
         isMade && !isGiven && key !== 'x' && key !== 'y' && key !== 'console' && mark?.own?.includes(key) !== true
       if (!isGiven && !isReset) continue
       const value = isGiven ? given : settingDefault(want.kind, key)
-      const now = key === 'labels' ? (record.labels ?? {}) : record[key]
+      const now = key === 'labels' || key === 'placement' ? (record[key] ?? {}) : record[key]
       if (same(now, value) || value === undefined) continue
       const needsStop = key === 'custom_adapters' || key === 'console_type'
       ;(needsStop && !isAlwaysOn(want.kind) ? restarting : live).setting(key, value)
@@ -848,13 +857,26 @@ const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b785
 
 /** The keys of a record that the file decides. */
 const settingKeys = [
-  ...['x', 'y', 'symbol', 'labels', 'after', 'ready', 'port_name_format', 'custom_adapters', 'console', 'console_type'],
+  ...[
+    'x',
+    'y',
+    'symbol',
+    'labels',
+    'placement',
+    'after',
+    'ready',
+    'port_name_format',
+    'custom_adapters',
+    'console',
+    'console_type',
+  ],
 ] as (keyof WantedSettings)[]
 
-function settingsOf({ settings, labels, after, ready }: DesiredNode): WantedSettings {
+function settingsOf({ settings, labels, placement, after, ready }: DesiredNode): WantedSettings {
   return {
     ...settings,
     ...(Object.keys(labels).length > 0 && { labels }),
+    ...(placement !== undefined && { placement }),
     ...(after.length > 0 && { after: [...after] }),
     ...(ready !== undefined && { ready }),
   }

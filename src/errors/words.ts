@@ -36,6 +36,7 @@ export const errorWords = {
   'node-running': [[409], 'The node must be stopped first'],
   'node-stopped': [[409], 'The node must run'],
   'not-in-time': [[409], 'What the request waits for did not come in time'],
+  'label-missing': [[409], 'No compute has the labels that the project or the node asks for'],
   'compute-refuses': [[409], 'A compute has an incompatible version, or refuses the credentials'],
   'changed-meanwhile': [[412], 'If-Match names another version than the present one: read it again'],
   'too-large': [[413], 'The body or the image is larger than the limit'],

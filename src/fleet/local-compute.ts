@@ -33,7 +33,7 @@ export class LocalCompute {
 
   async show(): Promise<Compute> {
     const { name, user, host } = this.#host
-    const shown = { compute_id: localId, name, ...this.address, user, accepts_projects: true, weight: 1 }
+    const shown = { compute_id: localId, name, ...this.address, user, accepts_projects: true, weight: 1, labels: [] }
     try {
       const [capabilities, load] = await Promise.all([this.#ask(), host.load()])
       return { ...shown, connected: true, ...load, capabilities, last_error: null }
@@ -57,7 +57,7 @@ export class LocalCompute {
   /** Cached: the capabilities do not change while the service runs. */
   #ask(): Promise<ComputeCapabilities> {
     this.#capabilities ??= this.#host.host.capabilities().then(
-      ({ version, platform, node_types }) => ({ version, platform, node_types }),
+      ({ version, platform, node_types, labels = [] }) => ({ version, platform, node_types, labels }),
       (error: unknown) => {
         this.#capabilities = undefined
         throw error

@@ -62,24 +62,30 @@ export function changedRecord(
   }
 }
 
-type Share = Pick<ComputeUpdate, 'accepts_projects' | 'weight'>
+type Share = Pick<ComputeUpdate, 'accepts_projects' | 'weight' | 'labels'>
+const shares: ReadonlySet<string> = new Set(['accepts_projects', 'weight', 'labels'] satisfies (keyof Share)[])
 
 /** Whether the changes leave the connection alone: an update that drains a compute must not cut off its labs. */
 export function isOnlyShare(changes: ComputeUpdate): boolean {
   const given = Object.entries(changes).flatMap(([name, value]) =>
     value == null || name === 'compute_id' ? [] : [name],
   )
-  return given.length > 0 && given.every((name) => name === 'accepts_projects' || name === 'weight')
+  return given.length > 0 && given.every((name) => shares.has(name))
 }
 
 /** Only values other than the default are saved. */
 function shareOf(
-  { accepts_projects, weight }: Share,
+  { accepts_projects, weight, labels }: Share,
   before: Share = {},
-): Pick<ComputeRecord, 'accepts_projects' | 'weight'> {
+): Pick<ComputeRecord, 'accepts_projects' | 'weight' | 'labels'> {
   const accepts = accepts_projects ?? before.accepts_projects ?? true
   const share = weight ?? before.weight ?? 1
-  return { ...(!accepts && { accepts_projects: false }), ...(share !== 1 && { weight: share }) }
+  const own = labels ?? before.labels ?? []
+  return {
+    ...(!accepts && { accepts_projects: false }),
+    ...(share !== 1 && { weight: share }),
+    ...(own.length > 0 && { labels: own }),
+  }
 }
 
 /** Without a user the password is dropped. */

@@ -80,7 +80,7 @@ export class RemoteCompute {
   }
 
   show(): Compute {
-    const { compute_id, protocol, host, port, user, accepts_projects = true, weight = 1 } = this.#record
+    const { compute_id, protocol, host, port, user, accepts_projects = true, weight = 1, labels = [] } = this.#record
     const { isConnected, load, capabilities, lastError } = this.#session
     return {
       compute_id,
@@ -92,6 +92,7 @@ export class RemoteCompute {
       connected: isConnected,
       accepts_projects,
       weight,
+      labels,
       cpu_usage_percent: load?.cpu_usage_percent ?? null,
       memory_usage_percent: load?.memory_usage_percent ?? null,
       capabilities,

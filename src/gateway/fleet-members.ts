@@ -7,6 +7,7 @@ import { type Forwarded, forward } from '../fleet/forward.ts'
 import type { RemoteCompute } from '../fleet/remote-compute.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Load } from '../model/host.ts'
+import { labelsOf } from './labels.ts'
 import type { FleetMembers } from './members.ts'
 
 /** A compute of a fleet as a compute of a gateway. */
@@ -50,6 +51,11 @@ export class FleetMember {
   /** The relative share of new projects. */
   get weight(): number {
     return this.#compute.record.weight ?? 1
+  }
+
+  /** All its labels: those given to it, and those that it found itself. */
+  get labels(): readonly string[] {
+    return labelsOf({ labels: this.#compute.record.labels, capabilities: this.#compute.session.capabilities })
   }
 
   /** An agent whose requests name the caller to the compute; the caller of `agent` is a user. */

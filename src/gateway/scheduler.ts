@@ -1,5 +1,8 @@
+import type { PlacementPolicy } from '../model/placement.ts'
 import type { Member } from './members.ts'
 
+/** Memory in use, percent, from which a compute has no room for more nodes. */
+const fullPercent = 95
 /** How much less room a compute seems to have by each project that was just placed, until its nodes show in the figures. */
 const expectedShare = 0.1
 /** A processor that was busy in the moment of the figure is not taken for busier than this, %: it may be idle in the next. */
@@ -14,17 +17,23 @@ type Candidate = Pick<Member, 'id' | 'load' | 'weight' | 'isConnected' | 'accept
 export class Scheduler {
   readonly #placed = new Map<string, Placed[]>()
 
-  /** The computes that may be given a project, the best first. Computes whose load is not known come last. */
-  order<T extends Candidate>(members: readonly T[]): T[] {
+  /**
+   * The computes that may be given a project, the best first: by most room, with `pack` by least room, and full ones after them.
+   * Computes whose load is not known come last.
+   */
+  order<T extends Candidate>(members: readonly T[], policy: PlacementPolicy = 'room'): T[] {
     const scored = members
       .filter(({ isConnected, acceptsProjects, weight }) => isConnected && acceptsProjects && weight > 0)
       // By chance where all is equal, so that several gateways do not all choose the first.
       .map((member) => ({ member, room: this.#roomOf(member), chance: Math.random() }))
-    return scored.sort((a, b) => b.room - a.room || b.chance - a.chance).map(({ member }) => member)
+    const byRoom = scored.sort((a, b) => b.room - a.room || b.chance - a.chance).map(({ member }) => member)
+    if (policy !== 'pack') return byRoom
+    const packable = byRoom.filter((member) => member.load !== undefined && hasRoom(member))
+    return [...packable.toReversed(), ...byRoom.filter((member) => !packable.includes(member))]
   }
 
   /** A project was given to it; the result takes that back. */
-  place({ id }: Member): () => void {
+  place({ id }: Pick<Member, 'id'>): () => void {
     const times = this.#recent(id)
     const placed = { at: Date.now() }
     times.push(placed)
@@ -48,3 +57,6 @@ export class Scheduler {
     return (this.#placed.get(id) ?? []).filter(({ at }) => at > since)
   }
 }
+
+/** Whether a compute has memory for more nodes, as far as it has told. */
+export const hasRoom = ({ load }: Pick<Candidate, 'load'>): boolean => (load?.memory_usage_percent ?? 0) < fullPercent

@@ -1,5 +1,6 @@
 import type { NodeKindName } from '../kinds/node.ts'
 import type { LabNode, LabReady } from '../model/lab/node.ts'
+import type { Placement } from '../model/placement.ts'
 import type { Filters } from '../schema/filters.ts'
 import type { LinkVerdict } from '../schema/nio.ts'
 import type { Position } from './position.ts'
@@ -50,6 +51,8 @@ export interface DesiredNode {
   readonly day0?: DesiredDay0
   /** Words of users, by key. */
   readonly labels: Readonly<Record<string, string>>
+  /** How its compute is chosen when it names none, with what the file says for all nodes. Absent: by room. */
+  readonly placement?: Placement
   /** Whether `up` starts it. Always true for a segment. */
   readonly start: boolean
   /** Names of nodes, as these are written in `nodes`, that must be ready before it starts; without a cycle. */

@@ -102,10 +102,11 @@ function nodeFields(node: DesiredNode): Fields {
   }
 }
 
-const commonFields = ({ settings: { x, y, symbol }, labels, was }: DesiredNode): Fields => ({
+const commonFields = ({ settings: { x, y, symbol }, labels, placement, was }: DesiredNode): Fields => ({
   ...(x !== undefined && y !== undefined && { at: [x, y] }),
   ...(symbol !== undefined && { symbol: escaped(symbol) }),
   ...(Object.keys(labels).length > 0 && { labels: allEscaped(labels) }),
+  ...(placement !== undefined && { placement: allEscaped(placement) }),
   ...(was !== undefined && { was: escaped(was) }),
 })
 

@@ -169,6 +169,7 @@ async function nodeOf(record: LabNode, { lab, name, configs, leftOut }: NodeInpu
     properties: Object.fromEntries(properties),
     configs: Object.fromEntries(read),
     labels: record.labels,
+    ...(Object.keys(record.placement).length > 0 && { placement: record.placement }),
     start: true,
     after: isSegmentKind(kind) ? [] : record.after,
     ...(ready !== undefined && !isSegmentKind(kind) && { ready }),

@@ -17,14 +17,14 @@ export function labFileSchema(): JsonSchema {
 }
 
 function build(): JsonSchema {
-  const { lab, version, about, compute, vars, links, starting, checks } = sections
+  const { lab, version, about, compute, placement, vars, links, starting, checks } = sections
   const section = (name: string, description: string) => ({
     type: ['object', 'null'],
     description,
     additionalProperties: { $ref: `#/definitions/${name}` },
   })
   const plain: Readonly<Record<string, JsonSchema>> = {
-    ...converted({ lab, version, about, compute }),
+    ...converted({ lab, version, about, compute, placement }),
     vars: { ...schemaOf(vars), type: ['object', 'null'] },
     templates: section('template', 'Nodes that others take over by `is`'),
     nodes: section('node', 'The nodes by their names'),

@@ -6,6 +6,7 @@ import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf, type NodeKindName } from '../kinds/node.ts'
 import { type LabNode, type LabPort, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
+import type { Placement } from '../model/placement.ts'
 import type { DesiredConfig, DesiredNode, DesiredReady, DesiredSettings, ImageDigest } from './desired.ts'
 import { didYouMean, type Faults, quoted } from './faults.ts'
 import type { Contents } from './files.ts'
@@ -22,6 +23,8 @@ export interface Reading {
   readonly lab: string
   /** Compute of nodes that name none. */
   readonly compute: string | undefined
+  /** Placement of all nodes; each may say more. */
+  readonly placement: Placement | undefined
   readonly faults: Faults
   readonly reader: Reader
   readonly contents: Contents
@@ -39,6 +42,7 @@ export interface Common {
   compute?: string
   symbol?: string
   labels?: Record<string, string>
+  placement?: Placement
   was?: string
 }
 
@@ -119,9 +123,21 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
 }
 
 /** The members of a node and of a segment that are read alike. */
-export const common = (own: Common, kind: NodeKindName, { compute }: Reading) => {
+export const common = (own: Common, kind: NodeKindName, { compute, placement }: Reading) => {
   const compute_id = own.compute ?? compute
-  return { kind, ...(own.was !== undefined && { was: own.was }), ...(compute_id !== undefined && { compute_id }) }
+  return {
+    kind,
+    ...(own.was !== undefined && { was: own.was }),
+    ...(compute_id !== undefined && { compute_id }),
+    ...placementOf(placement, own.placement),
+  }
+}
+
+/** The placement of a node, with that of the lab: its own policy wins, and the labels of both are wanted. */
+function placementOf(lab: Placement = {}, own: Placement = {}): { placement?: Placement } {
+  const labels = [...new Set([...(lab.labels ?? []), ...(own.labels ?? [])])]
+  const both = { ...lab, ...own, ...(labels.length > 0 && { labels }) }
+  return Object.keys(both).length === 0 ? {} : { placement: both }
 }
 
 /** The places of the values of a map. */

@@ -120,6 +120,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
     version: reader.member(sections.version, at(file, 'version')),
     about: reader.member(sections.about, at(file, 'about')),
     compute: reader.member(sections.compute, at(file, 'compute')),
+    placement: reader.member(sections.placement, at(file, 'placement')),
   }
   if (!file.entries.has('lab'))
     faults.add(root.at, '"lab" is missing', 'write lab: with the name of the lab, such as lab: wan-edge')
@@ -133,7 +134,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
       `expected ${LabName.expects}`,
     )
 
-  const reading: Reading = { lab, compute: head.compute, faults, reader, contents }
+  const reading: Reading = { lab, compute: head.compute, placement: head.placement, faults, reader, contents }
   const templates = new Templates(at(file, 'templates'), faults)
   const targets = new Map<string, Target>()
   const nodes: DesiredNode[] = []

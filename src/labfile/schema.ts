@@ -5,6 +5,7 @@ import { kindOf, type NodeKindName } from '../kinds/node.ts'
 import { SwitchPort } from '../kinds/switch.ts'
 import { CaptureStart } from '../model/capture.ts'
 import { LabReady } from '../model/lab/node.ts'
+import { Placement } from '../model/placement.ts'
 import { WantedCompute } from '../model/project.ts'
 import { closedSchema, Name, oneOf } from '../schema/fields.ts'
 import { LinkVerdict } from '../schema/nio.ts'
@@ -91,6 +92,15 @@ const labels = record(
   Type.String({ maxLength: 1000 }),
   'Words of users, by key',
 )
+/** As in the interface, without its name: an editor shows the keys here. */
+const { policy, labels: wanted } = Placement.properties
+const placement = Type.Object(
+  { policy, labels: wanted },
+  {
+    ...{ additionalProperties: false, expects: 'a map such as { policy: spread, labels: [kvm] }' },
+    description: 'How the compute of a node is chosen that names none',
+  },
+)
 const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
 const both = {
   at: Type.Optional(
@@ -99,6 +109,7 @@ const both = {
   compute: Type.Optional(Type.String({ ...WantedCompute, description: 'Id of its compute' })),
   symbol: Type.Optional(text('Name or path of its symbol')),
   labels: Type.Optional(labels),
+  placement: Type.Optional(placement),
   was: Type.Optional(
     Type.String({ ...NodeName, description: 'Its earlier name: it keeps its disk and configuration' }),
   ),
@@ -334,6 +345,7 @@ export const sections = {
   compute: Type.Optional(
     Type.String({ ...WantedCompute, description: 'Id of the compute of all nodes that name none' }),
   ),
+  placement: Type.Optional(placement),
   vars: Type.Optional(
     record(
       'a name of letters, digits, _ and -',
@@ -349,5 +361,18 @@ export const sections = {
   ),
 }
 export const sectionNames: readonly string[] = [
-  ...['lab', 'version', 'about', 'compute', 'vars', 'templates', 'nodes', 'segments', 'links', 'starting', 'checks'],
+  ...[
+    'lab',
+    'version',
+    'about',
+    'compute',
+    'placement',
+    'vars',
+    'templates',
+    'nodes',
+    'segments',
+    'links',
+    'starting',
+    'checks',
+  ],
 ]

@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changing, closedSchema, maybes, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
+import { OwnLabels } from './placement.ts'
 
 /** The id of the service itself as a compute. */
 export const localId = 'local'
@@ -51,11 +52,17 @@ const Weight = Type.Number({
   description: 'Share of the new projects; the usual weight is 1: the scheduler multiplies the free capacity by it',
 })
 
+/** What a compute tells of itself for placement. */
+export const FoundLabels = Type.Array(Type.String(), {
+  description: 'Labels that it found itself: `kvm` where machines run fast, `arch=x86_64`, `platform=linux`',
+})
+
 export type ComputeCapabilities = Static<typeof ComputeCapabilities>
 export const ComputeCapabilities = objectSchema('ComputeCapabilities', 'The capabilities that a compute reported', {
   version: nullable(Type.String({ description: 'null until the first connection' })),
   platform: Type.Optional(Type.String({ description: 'linux, darwin or win32' })),
   node_types: Type.Array(Type.String(), { description: 'Kinds of node that it runs' }),
+  labels: Type.Optional(FoundLabels),
 })
 
 const percent = (what: string) =>
@@ -76,6 +83,7 @@ export const Compute = objectSchema('Compute', 'A machine that runs nodes, in th
   connected: changing(Type.Boolean()),
   accepts_projects: Accepts,
   weight: Weight,
+  labels: OwnLabels,
   cpu_usage_percent: percent('Load of its processors'),
   memory_usage_percent: percent('Memory in use'),
   capabilities: changing(ComputeCapabilities),
@@ -86,7 +94,7 @@ export const Compute = objectSchema('Compute', 'A machine that runs nodes, in th
   ),
 })
 
-const optional = { user: User, password: Password, accepts_projects: Accepts, weight: Weight }
+const optional = { user: User, password: Password, accepts_projects: Accepts, weight: Weight, labels: OwnLabels }
 
 export type ComputeCreate = Static<typeof ComputeCreate>
 export const ComputeCreate = closedSchema('ComputeCreate', 'The address of a compute, and its credentials', {
@@ -117,7 +125,8 @@ export const ComputeRecord = Type.Object({
   port: Type.Integer({ minimum: 0, maximum: 65535 }),
   user: nullable(Type.String()),
   password: nullable(Type.String()),
-  /** Absent: true, and 1. */
+  /** Absent: true, 1, and none. */
   accepts_projects: Type.Optional(Accepts),
   weight: Type.Optional(Weight),
+  labels: Type.Optional(OwnLabels),
 })

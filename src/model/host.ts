@@ -2,6 +2,7 @@ import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { kinds } from '../kinds/index.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { nullable, objectSchema, oneOf } from '../schema/fields.ts'
+import { FoundLabels } from './compute.ts'
 
 export type Version = Static<typeof Version>
 export const Version = objectSchema('Version', 'Version of the service', {
@@ -21,6 +22,7 @@ export const Capabilities = objectSchema('Capabilities', 'Capabilities of this c
     description:
       'How the switch moves frames. fast: many frames a system call, on Linux; portable: node:dgram, UDP links only',
   }),
+  labels: Type.Optional(FoundLabels),
   boot_id: Type.Optional(
     Type.String({ description: 'Another one after each start of the computer, where it is known' }),
   ),

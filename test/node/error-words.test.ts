@@ -147,6 +147,7 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   'node-running': () => lab.ask('POST', `${lab.stopped}/duplicate`, duplicateInto(lab.started)),
   'node-stopped': () => lab.ask('POST', `${lab.stopped}/console/reset`),
   'not-in-time': () => lab.ask('POST', `${lab.started}/console/expect`, { expect: 'nothing like it', within_s: 0 }),
+  'label-missing': () => lab.ask('POST', '/v2/projects', { name: 'labelled', placement: { labels: ['site=nowhere'] } }),
   async 'compute-refuses'() {
     const compute = await standIn()
     compute.capabilities = (_, res) => json(res, 200, { version: '99.0.0', platform: 'linux', node_types: [] })

@@ -74,6 +74,9 @@ export function ComputesScreen() {
             )}
             <Load title="Processors" percent={compute.cpu_usage_percent} />
             <Load title="Memory" percent={compute.memory_usage_percent} />
+            <p class="muted" dir="auto">
+              {[...compute.labels, ...(compute.capabilities.labels ?? [])].join(' · ')}
+            </p>
             <p class="muted">{compute.capabilities.node_types.join(', ')}</p>
           </li>
         ))}
@@ -82,7 +85,7 @@ export function ComputesScreen() {
         <DeclaredForm
           title="Register a compute"
           schema="ComputeCreate"
-          members={['name', 'protocol', 'host', 'port', 'user', 'password']}
+          members={['name', 'protocol', 'host', 'port', 'user', 'password', 'labels']}
           verb="Register"
           values={{}}
           onSend={(body) => client.call('POST /v2/computes', { body: body as never })}
@@ -93,7 +96,7 @@ export function ComputesScreen() {
         <DeclaredForm
           title={`Change ${shown.compute.name}`}
           schema="ComputeUpdate"
-          members={['name', ...addressOf(shown.compute), 'accepts_projects', 'weight']}
+          members={['name', ...addressOf(shown.compute), 'accepts_projects', 'weight', 'labels']}
           verb="Change"
           values={shown.compute}
           onSend={(body) =>

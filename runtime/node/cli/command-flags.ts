@@ -128,6 +128,7 @@ export const imageRemoving = {
 export const computeAdding = {
   name: { value: 'NAME', about: 'its name; default: its address' },
   id: { value: 'ID', about: 'its id; default: a new one' },
+  label: { value: 'LABEL', many: true, about: 'a label for the placement of nodes, such as site=berlin' },
   user: { value: 'USER', about: 'the user there; the password is asked for, or read from standard input' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>

@@ -20,10 +20,11 @@ export async function computesLs({ flags, signal }: CommandInput<typeof asking>)
         it.connected ? (it.accepts_projects ? 'ready' : 'takes no labs') : 'not connected',
         percentText(it.cpu_usage_percent),
         percentText(it.memory_usage_percent),
+        [...it.labels, ...(it.capabilities.labels ?? [])].join(' ') || '-',
         it.capabilities.version ?? '-',
       ])
       const errors = computes.filter((it) => it.last_error !== null).map((it) => `${it.name}: ${it.last_error}`)
-      const table = tableOf(['COMPUTE', 'ID', 'STATE', 'CPU', 'MEMORY', 'VERSION'], rows)
+      const table = tableOf(['COMPUTE', 'ID', 'STATE', 'CPU', 'MEMORY', 'LABELS', 'VERSION'], rows)
       return [table, ...(errors.length > 0 ? ['', ...errors.map(shown)] : [])].join('\n')
     },
   }
@@ -47,6 +48,7 @@ export async function computesAdd({
       ...{ protocol, host: url.hostname, port: Number(url.port || (protocol === 'https' ? 443 : 80)) },
       ...(flags.id !== undefined && { compute_id: flags.id }),
       ...(flags.name !== undefined && { name: flags.name }),
+      ...(flags.label.length > 0 && { labels: [...flags.label] }),
       ...(flags.user !== undefined && { user: flags.user, password: password ?? null }),
     },
     signal,
@@ -75,6 +77,30 @@ export async function computesRm({ args, flags, signal }: CommandInput<typeof as
     async text() {
       const { shown } = await import('./table.ts')
       return shown(`Removed ${found.map(({ name }) => name).join(', ')}; the nodes there run on`)
+    },
+  }
+}
+
+/** `patchbay computes label COMPUTE [LABEL...]`: gives a compute its labels. */
+export async function computesLabel({
+  args: [word = '', ...labels],
+  flags,
+  signal,
+}: CommandInput<typeof asking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const [{ compute_id } = { compute_id: word }] = await computesNamed([word], asked)
+  const compute = await asked.client.call('PUT /v2/computes/{compute_id}', {
+    params: { compute_id },
+    body: { labels },
+    signal,
+  })
+  return {
+    json: { compute },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(
+        `${compute.name} has ${labels.length > 0 ? `the labels ${labels.join(' ')}` : 'no labels of its own'}`,
+      )
     },
   }
 }

@@ -90,6 +90,8 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   hint?(exit: Exit): string | undefined
   /** The port of the screen of a node whose console is no screen; null: none. */
   screenPort?(node: KindNode<P>): number | null
+  /** Labels of this compute (`FoundLabels`). */
+  labels?(): Promise<readonly string[]>
   /** Capabilities of this compute, as the descriptor declares. */
   capabilities?(): Promise<Readonly<Record<string, unknown>>>
 

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { type NodeKindName, nodeKinds } from '../../kinds/node.ts'
 import { changing, maybe, maybes, Name, nullable, PortNumber, Uuid } from '../../schema/fields.ts'
 import { NodeStatus } from '../../schema/node-fields.ts'
+import { Placement } from '../placement.ts'
 import { kept } from './kept.ts'
 
 const place = (description: string) =>
@@ -71,6 +72,7 @@ export const mapFields = {
     default: {},
     description: 'Words of users, by key',
   }),
+  placement: Placement,
 } as const
 
 export type LabPort = Static<typeof LabPort>

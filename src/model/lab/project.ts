@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { maybe, maybes, Name, nullable, Uuid } from '../../schema/fields.ts'
+import { Placement } from '../placement.ts'
 import { Variable, WantedCompute } from '../project.ts'
 import { kept } from './kept.ts'
 
@@ -21,6 +22,7 @@ export const labSettings = {
   grid_size: size('Grid of the nodes', 75),
   drawing_grid_size: size('Grid of the drawings', 25),
   show_interface_labels: flag('Whether the map shows the names of ports'),
+  placement: Placement,
   variables: nullable(Type.Array(Variable, { maxItems: 1000 })),
   supplier: nullable(
     Type.Object({ logo: Type.String({ maxLength: 4096 }), url: Type.Optional(Type.String({ maxLength: 4096 })) }),

@@ -30,7 +30,7 @@ function compute() {
     asked,
     log,
     say: (message: string) => log.emit(project, { type: 'log.info', message }),
-    member: { ...member, load, acceptsProjects: true, weight: 1 } satisfies Member,
+    member: { ...member, load, labels: [], acceptsProjects: true, weight: 1 } satisfies Member,
   }
 }
 

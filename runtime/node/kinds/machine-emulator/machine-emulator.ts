@@ -1,3 +1,4 @@
+import { withTimeout } from '../../../../src/async/timeout.ts'
 import { badRequest, conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
 import type {
@@ -139,6 +140,11 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     capabilities: async () => ({ kvm: await platformsOfKvm() }),
   }
 
+  async labels(): Promise<readonly string[]> {
+    const platforms = await withTimeout(platformsOfKvm(), maxLabelMs, () => kvmPlatforms())
+    return platforms.length > 0 ? ['kvm'] : []
+  }
+
   /** Makes a disk of a stopped machine larger; 409. */
   async #resize(node: MachineKindNode, { drive_name, extend }: ResizeDisk): Promise<void> {
     if (node.status !== 'stopped') throw conflict('The disk is in use: stop the node first')
@@ -223,6 +229,9 @@ async function requireModels(
   const facts = await find()
   if (facts !== undefined) for (const model of models) requireModel(facts, model)
 }
+
+/** Timeout of the test boot for the label, ms: a gateway waits for it when it connects. */
+const maxLabelMs = 3000
 
 /** The platforms that KVM accelerates here; none when a test boot failed. */
 async function platformsOfKvm(): Promise<string[]> {
