@@ -23,36 +23,57 @@ export interface EventFigures {
   readonly dropped: number
 }
 
+/** Size of the events that are kept for a project, bytes: few large ones take as much memory as many small ones. */
+const maxBytes = 4 << 20
+/** The whole compute keeps so many times the events of one project. */
+const allTimes = 4
+
+/** An event with its size, bytes: the length of its payload as JSON. */
+interface KeptEvent {
+  readonly event: LabEvent
+  readonly bytes: number
+}
+
 /** The events of one project, or of the whole compute. */
 class Channel {
-  readonly #ring: LabEvent[] = []
-  readonly #history: number
+  readonly #ring: KeptEvent[] = []
+  readonly #most: { readonly events: number; readonly bytes: number }
   readonly subscribers = new Set<Subscriber>()
+  #bytes = 0
   /** Events up to this number are no longer kept. */
   #forgotten: number
 
-  constructor(history: number, begin: number) {
-    this.#history = history
+  constructor(history: number, begin: number, times = 1) {
+    this.#most = { events: history * times, bytes: maxBytes * times }
     this.#forgotten = begin
   }
 
-  add(event: LabEvent): void {
-    this.#ring.push(event)
-    if (this.#ring.length > this.#history) this.#forgotten = this.#ring.shift()?.seq ?? this.#forgotten
-    for (const subscriber of this.subscribers) subscriber.push({ kind: 'event', event })
+  add(kept: KeptEvent): void {
+    this.#ring.push(kept)
+    this.#bytes += kept.bytes
+    while (this.#ring.length > this.#most.events || this.#bytes > this.#most.bytes) this.#forgetFirst()
+    for (const subscriber of this.subscribers) subscriber.push({ kind: 'event', event: kept.event }, kept.bytes)
+  }
+
+  #forgetFirst(): void {
+    const first = this.#ring.shift()
+    if (first === undefined) return
+    this.#bytes -= first.bytes
+    this.#forgotten = first.event.seq
   }
 
   /** Forgets the events up to that number; a feed that asks for them gets a resync. */
   forget(last: number): void {
     this.#ring.length = 0
+    this.#bytes = 0
     this.#forgotten = last
     for (const subscriber of this.subscribers) subscriber.push({ kind: 'resync', seq: last })
   }
 
   /** The events after that number; undefined when they are no longer kept, or the number was never assigned. */
-  after(since: number, last: number): LabEvent[] | undefined {
+  after(since: number, last: number): KeptEvent[] | undefined {
     if (since < this.#forgotten || since > last) return undefined
-    return this.#ring.filter(({ seq }) => seq > since)
+    return this.#ring.filter(({ event }) => event.seq > since)
   }
 }
 
@@ -74,7 +95,7 @@ export class EventLog {
     this.#limits = limits
     this.#load = load
     this.#by = by
-    this.#all = new Channel(limits.history * 4, this.#last)
+    this.#all = new Channel(limits.history, this.#last, allTimes)
   }
 
   openProject(projectId: string): void {
@@ -96,8 +117,9 @@ export class EventLog {
   emit(projectId: string, payload: EventPayload, by = this.#by()): void {
     const event = { seq: ++this.#last, project_id: projectId, payload, ...(by !== undefined && { by }) }
     this.#emitted += 1
-    this.#projects.get(projectId)?.add(event)
-    this.#all.add(event)
+    const kept = { event, bytes: JSON.stringify(payload).length }
+    this.#projects.get(projectId)?.add(kept)
+    this.#all.add(kept)
   }
 
   /** Events may have been missed: a feed that asks for earlier ones gets a resync. */
@@ -137,7 +159,7 @@ export class EventLog {
       if (missed === undefined) {
         this.#resyncs += 1
         subscriber.push({ kind: 'resync', seq: this.#last })
-      } else for (const event of missed) subscriber.push({ kind: 'event', event }, Number.POSITIVE_INFINITY)
+      } else for (const { event, bytes } of missed) subscriber.push({ kind: 'event', event }, bytes, 'missed')
     }
     channel.subscribers.add(subscriber)
     onAbort(signal, () => subscriber.leave())

@@ -1,7 +1,7 @@
 import type { FeedItem } from '../model/event.ts'
 
-/** Most items that wait for a subscriber; then the oldest is dropped. */
-const maxQueued = 256
+/** Most items that wait for a subscriber, and their bytes; then the oldest are dropped. */
+const [maxQueued, maxBytes] = [256, 4 << 20]
 const pingMs = 5000
 /** A busy feed gets a ping with the load as often as this, ms. */
 const busyPingMs = 10_000
@@ -20,7 +20,8 @@ export interface SubscriberOptions {
 export class Subscriber {
   readonly stream: ReadableStream<FeedItem>
   readonly #options: SubscriberOptions
-  readonly #queue: FeedItem[] = []
+  readonly #queue: { readonly item: FeedItem; readonly bytes: number }[] = []
+  #bytes = 0
   #dropped = 0
   #isFinished = false
   #failure: Error | undefined
@@ -36,19 +37,27 @@ export class Subscriber {
     )
   }
 
-  push(item: FeedItem, most = maxQueued): void {
+  /** `bytes`: the size of an event. `missed`: an event of the history, which has limits of its own. */
+  push(item: FeedItem, bytes = 0, when: 'now' | 'missed' = 'now'): void {
     if (this.#isFinished) return
-    this.#queue.push(item)
-    if (this.#queue.length > most) {
-      // A ping and a resync at the head stay: the items after them depend on them.
-      this.#queue.splice(
-        this.#queue.findIndex(({ kind }) => kind === 'event'),
-        1,
-      )
-      this.#dropped += 1
-      this.#options.onDropped()
+    this.#queue.push({ item, bytes })
+    this.#bytes += bytes
+    if (when === 'now') {
+      // What is dropped makes room for this event, and no more: much may wait of the history.
+      let freed = this.#queue.length > maxQueued ? this.#dropFirst() : 0
+      while (freed < bytes && this.#bytes > Math.max(maxBytes, bytes)) freed += this.#dropFirst()
     }
     this.#wake?.()
+  }
+
+  /** Drops the oldest event, and returns its size. A ping and a resync at the head stay: the items after them depend on them. */
+  #dropFirst(): number {
+    const at = this.#queue.findIndex(({ item }) => item.kind === 'event')
+    const bytes = this.#queue.splice(at, 1)[0]?.bytes ?? 0
+    this.#bytes -= bytes
+    this.#dropped += 1
+    this.#options.onDropped()
+    return bytes
   }
 
   /** Ends the feed after the items that wait, with the failure if one is given. */
@@ -62,13 +71,14 @@ export class Subscriber {
   /** Called when the reader leaves. */
   leave(): void {
     this.#queue.length = 0
+    this.#bytes = 0
     this.#dropped = 0
     this.finish()
   }
 
   async #pull(controller: ReadableStreamDefaultController<FeedItem>): Promise<void> {
     if (this.#queue.length === 0 && this.#dropped === 0 && !this.#isFinished) await this.#waitForItem()
-    const [next] = this.#queue
+    const next = this.#queue[0]?.item
     if (this.#dropped > 0 && (next === undefined || next.kind === 'event')) {
       controller.enqueue({ kind: 'dropped', count: this.#dropped })
       this.#dropped = 0
@@ -76,8 +86,9 @@ export class Subscriber {
     }
     const isBusy = this.#pings && next?.kind === 'event' && Date.now() - this.#pingedAt >= busyPingMs
     if (isBusy) return this.#sendPing(controller, next.event.seq - 1)
-    const item = this.#queue.shift()
-    if (item !== undefined) controller.enqueue(item)
+    const first = this.#queue.shift()
+    this.#bytes -= first?.bytes ?? 0
+    if (first !== undefined) controller.enqueue(first.item)
     else if (!this.#isFinished) this.#sendPing(controller)
     else if (this.#failure === undefined) controller.close()
     else throw this.#failure

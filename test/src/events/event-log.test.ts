@@ -163,6 +163,37 @@ test('a reader that is too slow loses the oldest events, is told how many, and n
   expect(log.figures).toEqual({ emitted: 1001, feeds: 2, resyncs: 1, dropped: lost })
 })
 
+/** A message of a megabyte. */
+const large = (text: string) => text.padEnd(2 ** 20, '.')
+const firstWord = (item: FeedItem | undefined) => message(item)?.slice(0, 9).split('.')[0]
+
+test('large events are kept by their bytes, and a since before them is answered with resync', async () => {
+  const log = openLog(1000)
+  const first = feed(log)
+  const numbers: number[] = []
+  for (let n = 0; n < 6; n++) {
+    say(log, large(String(n)))
+    numbers.push(seq((await first.take(n === 0 ? 2 : 1)).at(-1)))
+  }
+  const late = feed(log, { projectId: project, since: numbers[0] as number })
+  expect((await late.take(2)).map(({ kind }) => kind)).toEqual(['ping', 'resync'])
+  const again = feed(log, { projectId: project, since: numbers[2] as number })
+  expect((await again.take(4)).map(firstWord)).toEqual(['ping', '3', '4', '5'])
+  // The whole compute keeps more. What waits of the history makes room for a new event, and no more.
+  const all = feed(log, { since: numbers[0] as number })
+  say(log, large('6'))
+  expect((await all.take(7)).map(firstWord)).toEqual(['ping', 'dropped', '2', '3', '4', '5', '6'])
+})
+
+test('a reader that is too slow for large events loses the oldest by their bytes, and never the last one', async () => {
+  const log = openLog()
+  const { take } = feed(log)
+  for (let n = 0; n < 6; n++) say(log, large(String(n)))
+  expect((await take(5)).map(firstWord)).toEqual(['ping', 'dropped', '3', '4', '5'])
+  say(log, large('six').repeat(5))
+  expect((await take(1)).map((item) => message(item)?.slice(0, 3))).toEqual(['six'])
+})
+
 test('one feed more than allowed is refused, and may come when another has gone', async () => {
   const log = openLog(10, 2)
   log.openProject(other)
