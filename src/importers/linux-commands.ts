@@ -93,7 +93,7 @@ export function pcScript(
   return lines.map((line) => `${line}\n`).join('')
 }
 
-/** The kernel command line of the guests of examples/guests, which says name and addresses. */
+/** The kernel command line of the guests of examples/guests (docs/machines.md), which says name and addresses. */
 export function guestCommandLine(
   name: string,
   { addresses, routes, dhcp: asking, others }: LinuxSetup,
@@ -107,5 +107,6 @@ export function guestCommandLine(
   for (const device of asking) note(`DHCP on ${device} is not taken over`)
   for (const it of others) note(`the command ${JSON.stringify(it.slice(0, 80))} is not taken over`)
   const via = gateway === undefined ? [] : [`pb.via=${gateway.via}`]
-  return ['console=ttyS0', 'quiet', `pb.host=${name.replaceAll(/[^A-Za-z0-9-]/g, '-')}`, ...words, ...via].join(' ')
+  const host = `pb.host=${name.replaceAll(/[^A-Za-z0-9-]/g, '-')}`
+  return ['console=ttyS0 quiet no_timer_check', host, ...words, ...via].join(' ')
 }

@@ -105,7 +105,7 @@ async function machineSettings(lab: MachineLab, { kernel, initrd }: GuestFiles, 
   const common = { ram: 128, adapter_type, kernel_image: 'vmlinux', initrd: 'initrd.img', process_priority: 'normal' }
   return [first, second].map((address) => ({
     ...common,
-    kernel_command_line: `console=ttyS0 quiet panic=-1 cryptomgr.notests pb.ip=${address}/24`,
+    kernel_command_line: `console=ttyS0 quiet no_timer_check panic=-1 cryptomgr.notests pb.ip=${address}/24`,
   }))
 }
 

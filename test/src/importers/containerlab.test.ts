@@ -167,6 +167,18 @@ test('what a host does at its start becomes the startup script of a pc', () => {
   expect(file.nodes).toEqual({ a: { kind: 'pc', config: { text: 'ip 10.0.0.2/24 10.0.0.1\n' } } })
 })
 
+test('a host with two links becomes a guest that boots on a busy host, too, with its addresses', () => {
+  const { file } = imported(
+    topology(
+      '{ r: { kind: linux, exec: [ip addr add 10.0.1.1/24 dev eth1, ip route add default via 10.0.1.254] }, a: { kind: linux }, b: { kind: linux } }',
+      '[{ endpoints: ["r:eth1", "a:eth1"] }, { endpoints: ["r:eth2", "b:eth1"] }]',
+    ),
+  )
+  expect(file.nodes?.r).toMatchObject({
+    kernel_command_line: 'console=ttyS0 quiet no_timer_check pb.host=r pb.eth1=10.0.1.1/24 pb.via=10.0.1.254',
+  })
+})
+
 test('a setting comes from the node, its group, its kind or the defaults, in this order', () => {
   const { file } = imported(`
 name: x

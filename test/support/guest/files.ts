@@ -27,8 +27,9 @@ export const guestRam = 128
 
 /** The kernel command line of a guest; the words are for its /init: `pb.host=a pb.ip=10.0.0.1/24 pb.ip1=10.0.1.1/24`. */
 export const guestCommandLine = (words = ''): string =>
-  // Self-tests of ciphers are a third of a second. A panic is a restart, or with -no-reboot the end of the emulator.
-  `console=ttyS0 quiet panic=-1 cryptomgr.notests ${words}`.trim()
+  // Self-tests of ciphers are a third of a second. A panic is a restart, or with -no-reboot the end of the emulator. On a busy host the
+  // timer of an emulated machine is late: the kernel would take it for broken, and panic (`no_timer_check`: kernel-parameters.txt of Linux).
+  `console=ttyS0 quiet no_timer_check panic=-1 cryptomgr.notests ${words}`.trim()
 
 export interface GuestFiles {
   readonly kernel: string
