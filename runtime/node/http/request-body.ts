@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 
 /** Bodies up to this size are taken to their end, so that the connection can be kept, bytes. */
 const smallBytes = 64 * 1024
-/** How long the rest of a body that was refused is taken and dropped, so that the answer is not lost, ms. */
+/** How long the rest of a body is waited for, and dropped, that was answered before it came: the answer must not be lost, ms. */
 const lingerMs = 5000
 
 /**
@@ -54,12 +54,19 @@ const ignore = () => {}
 /**
  * Has an answer that is sent before a large body has come say `Connection: close`, and arrive: the connection is ended when the
  * client has closed its side, or after a bounded time, and what still comes of the body is dropped until then. To close at once
- * would have the system discard an answer that the client has not read.
+ * would have the system discard an answer that the client has not read. After the answer to a small body the connection is kept, and ended
+ * when the body does not come within that time.
  */
 export function lingerWhenEarly(req: IncomingMessage, res: ServerResponse): void {
   const announced = Number(req.headers['content-length'] ?? Number.NaN)
   const isChunked = req.headers['transfer-encoding'] !== undefined
-  if (!isChunked && !(announced > smallBytes)) return
+  if (!isChunked && !(announced > smallBytes)) {
+    // A body that does not come is not waited for.
+    res.once('finish', () => {
+      if (!req.complete) setTimeout(() => !req.complete && req.socket?.destroy(), lingerMs).unref()
+    })
+    return
+  }
   const writeHead = res.writeHead.bind(res) as (...args: unknown[]) => ServerResponse
   res.writeHead = ((...args: unknown[]) => {
     if (req.complete) return writeHead(...args)

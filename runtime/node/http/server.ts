@@ -53,7 +53,6 @@ const keepAliveMs = 30_000
 const vanishedMs = 30_000
 const checkMs = 1000
 const closeMs = 1000
-const lingerMs = 500
 const targetFault = [400, 'The path has a dot segment or a backslash: write it as the path that is meant'] as const
 
 /** An answer of JSON. Its head and text go to node:http as they are, unless its headers were taken as an object. */
@@ -136,7 +135,6 @@ export async function listen({
       if (hasBody(req)) {
         boundBody(req, res, bodyTimeoutMs)
         lingerWhenEarly(req, res)
-        endUnread(req, res)
       }
       void handle(req, res)
     },
@@ -247,13 +245,6 @@ function endRefused({ socket }: IncomingMessage, res: ServerResponse): void {
     const count = (refusals.get(socket) ?? 0) + 1
     refusals.set(socket, count)
     if (count >= maxRefusals) socket.destroySoon()
-  })
-}
-
-/** A small body that stops coming after its answer was sent is not waited for. */
-function endUnread(req: IncomingMessage, res: ServerResponse): void {
-  res.once('finish', () => {
-    if (!req.complete) setTimeout(() => !req.complete && req.socket?.destroy(), lingerMs).unref()
   })
 }
 

@@ -171,6 +171,24 @@ test('a large body that is refused early gets its answer, with Connection: close
   }
 })
 
+test('a client that is busy sending for a second gets the answer to a body that was refused', async () => {
+  const service = await TestService.start({ ...settings, min_free_space_mb: 10 ** 9 })
+  const socket = await open(service)
+  socket.pause()
+  const piece = `10000\r\n${'x'.repeat(65_536)}\r\n`
+  socket.write(
+    `POST /v2/compute/machine-emulator/images/large HTTP/1.1\r\nHost: ${new URL(service.url).host}\r\nTransfer-Encoding: chunked\r\n\r\n`,
+  )
+  const until = Date.now() + 1000
+  while (Date.now() < until) {
+    if (!socket.write(piece))
+      await Promise.race([once(socket, 'drain'), new Promise((resolve) => setTimeout(resolve, 50))])
+  }
+  socket.resume()
+  const [answer] = await once(socket, 'data')
+  expect(String(answer)).toMatch(/^HTTP\/1\.1 507 /)
+})
+
 test('a small body that is refused leaves its connection for further requests', async () => {
   const service = await TestService.start(settings)
   const socket = await open(service)
