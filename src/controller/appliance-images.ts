@@ -1,16 +1,21 @@
+import { mapLimit } from '../async/map-limit.ts'
 import type { ApplianceImage } from '../importers/appliance.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import type { ApplianceImport } from '../model/lab/appliance.ts'
 import type { AskCompute, Labs } from './labs.ts'
 
-/** The names of images on the connected computes, by their digests. */
+/** The names of images on the connected computes, by their digests. A compute that fails to list its images is left out. */
 export async function applianceImages(
   images: readonly ApplianceImage[],
   kind: string,
   { labs, ask }: { labs: Labs; ask: AskCompute },
 ): Promise<ApplianceImport['images']> {
   const computes = images.length > 0 && isImageKind(kind) ? await labs.computes.all() : []
-  const lists = await Promise.all(computes.map((id) => ask(id).images.list(kind as ImageKindName)))
+  const lists = await mapLimit(computes, (id) =>
+    ask(id)
+      .images.list(kind as ImageKindName)
+      .catch(() => []),
+  )
   const there: readonly Image[] = lists.flat()
   return images.map(({ setting, filename, md5, size, from }) => {
     const same = md5 === undefined ? undefined : there.find((it) => it.md5sum === md5)
