@@ -15,6 +15,7 @@ import type { Fleet } from './fleet/fleet.ts'
 import type { RequestingCaller } from './gateway/asker.ts'
 import type { GatewayAgent } from './gateway/gateway-agent.ts'
 import type { ProjectRequest } from './gateway/hand-on.ts'
+import { peersOnOneHost } from './gateway/peer-address.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
 import { type Peer, peerByUrl } from './http/access/peer.ts'
@@ -49,8 +50,8 @@ export interface AppOptions {
   readonly appliance?: ApplianceVmService
   /** The labs over all of these computes; without them, their endpoints answer 404. */
   readonly labs?: Labs | undefined
-  /** See `Context.between`; without it all projects are on one host. */
-  readonly between?: Context['between']
+  /** See `Context.peers`; without it all projects are on one host. */
+  readonly peers?: Context['peers']
   /** See `Context.uploads`. */
   readonly uploads?: Context['uploads']
   readonly version: string
@@ -198,7 +199,7 @@ export function createApp(options: AppOptions): App {
     host: isGateway ? undefined : agent,
     fleet: options.fleet,
     appliance: options.appliance,
-    between: options.between ?? (async () => '127.0.0.1'),
+    peers: options.peers ?? (async (ends) => peersOnOneHost(ends)),
     uploads: options.uploads,
     labs: options.labs,
     linking: new Set(),

@@ -12,6 +12,7 @@ import type {
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image.ts'
+import type { LinkCandidates, LinkCheck, LinkCheckResult } from './model/link-check.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
 import type { ProjectSnapshot, RestoreStep } from './model/project-snapshot.ts'
@@ -32,6 +33,7 @@ export interface HostAgent {
   readonly images: ImageAgent
   readonly nodes: NodeAgent
   readonly links: LinkAgent
+  readonly linkChecks: LinkCheckAgent
   readonly snapshots: SnapshotAgent
   readonly events: EventAgent
 }
@@ -302,6 +304,17 @@ export interface LinkAgent {
   states(projectId: string): Promise<DirectLink[]>
   /** The states that changed after the `next` of an earlier call, some at a time; all without `since`. Read at most twice a second. */
   changes(projectId: string, since?: string): Promise<DirectLinkChanges>
+}
+
+/** Finds out how the UDP ports of two computes reach each other. */
+export interface LinkCheckAgent {
+  /** Addresses at which other computes may reach a port that the project has reserved. 404 when it is not reserved. */
+  candidates(projectId: string, port: number): Promise<LinkCandidates>
+  /**
+   * Probes the candidates of the other end from the port, and answers their probes, for some seconds at most. The other end does the same at
+   * the same time. 404 when the port is not reserved, 409 when it is being checked already, 503 when too many are.
+   */
+  run(projectId: string, port: number, check: LinkCheck, signal: AbortSignal): Promise<LinkCheckResult>
 }
 
 /** A numbered port of a numbered adapter. */

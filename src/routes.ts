@@ -27,6 +27,7 @@ import { computeLinkEndpoints } from './routes/v2/compute-links.ts'
 import { computeSnapshotEndpoints } from './routes/v2/compute-snapshots.ts'
 import { computeEndpoints } from './routes/v2/computes.ts'
 import { imageActionEndpoints } from './routes/v2/image-actions.ts'
+import { linkCheckEndpoints } from './routes/v2/link-checks.ts'
 import { nodeLinkEndpoints } from './routes/v2/node-links.ts'
 import { notificationEndpoints } from './routes/v2/notifications.ts'
 import { sessionEndpoints } from './routes/v2/session.ts'
@@ -57,6 +58,7 @@ export const endpoints: readonly Endpoint[] = [
   ...labImportEndpoints,
   ...nodeEndpoints,
   ...computeLinkEndpoints,
+  ...linkCheckEndpoints,
   ...computeSnapshotEndpoints,
   ...imageEndpoints,
   ...imageActionEndpoints,

@@ -19,6 +19,7 @@ import type { ImageUser } from './images/users.ts'
 import { createDrivers, type Drivers } from './kinds/hypervisor/drivers.ts'
 import type { KindListener } from './kinds/kind.ts'
 import { type KindTimeouts, openKinds } from './kinds/open.ts'
+import { LinkChecks } from './link-check/link-checks.ts'
 import type { Log } from './log/log.ts'
 import { Captures } from './nodes/captures.ts'
 import { Consoles } from './nodes/consoles.ts'
@@ -225,6 +226,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     images,
     nodes,
     links: direct,
+    linkChecks: new LinkChecks({ ports, addresses: () => config.current.join.addresses }),
     snapshots,
     events: {
       async open(options) {

@@ -9,7 +9,7 @@ import type { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
-import { peerAddress } from '../../src/gateway/peer-address.ts'
+import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import type { Load } from '../../src/model/host.ts'
 import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
@@ -27,7 +27,7 @@ import type { ServiceRecords } from './storage/service-records.ts'
 import { version } from './system/version.ts'
 
 /** Where the labs of a service run: on this host, or on the computes of a gateway. */
-export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'between' | 'uploads' | 'labs'> {
+export interface LabHost extends Pick<AppOptions, 'agent' | 'fleet' | 'appliance' | 'peers' | 'uploads' | 'labs'> {
   /** What the service before left open. Absent on a gateway. */
   readonly takenOver?: Promise<TakenOver>
   /** Ends the appliance VM, which takes its time; it has a timeout of its own. */
@@ -98,7 +98,7 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
     agent: gateway.agent,
     fleet,
     labs,
-    between: peerAddress(fleet, gateway.locator),
+    peers: peersOfNodes(fleet, gateway.locator),
     uploads: gateway.uploads,
     end: async () => {},
     async close() {

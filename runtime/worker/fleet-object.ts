@@ -210,8 +210,9 @@ export class FleetObject extends DurableObject<Env> {
     const { labs, healthChecks } = this.#open
     await healthChecks.used()
     await healthChecks.known()
-    const [first, second] = JSON.parse(args) as [never, never]
-    return replyOf(async () => labs.computes[question](first ?? (undefined as never), second))
+    const [first, ...rest] = JSON.parse(args) as unknown[]
+    const ask = labs.computes[question] as (...args: unknown[]) => unknown
+    return replyOf(async () => ask(first ?? undefined, ...rest))
   }
 
   override async alarm(): Promise<void> {

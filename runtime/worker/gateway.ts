@@ -11,7 +11,7 @@ import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
 import type { LabPlaces, PlacementStore } from '../../src/gateway/members.ts'
-import { peerAddress } from '../../src/gateway/peer-address.ts'
+import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import type { TicketOffice } from '../../src/http/tickets.ts'
@@ -117,7 +117,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     },
     fleet,
     labs,
-    between: peerAddress(fleet, gateway.locator),
+    peers: peersOfNodes(fleet, gateway.locator),
     uploads: gateway.uploads,
     access,
     tokens,

@@ -11,7 +11,7 @@ import type { Objects } from './objects.ts'
 import { lengthIn, sendWhole } from './whole-bodies.ts'
 
 /** The methods of `LabComputes` that the objects of labs call at the object of the fleet. */
-export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'address'] as const
+export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'peers'] as const
 export type LabQuestion = (typeof labQuestions)[number]
 
 /** Prefix of requests to a compute, with its id, which the object of the fleet hands on. */
@@ -66,7 +66,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
     candidates: (own, wish) => tell('candidates', own, wish),
     absent: (ids) => tell('absent', ids),
     all: () => tell('all'),
-    address: (from, to) => tell('address', from, to),
+    peers: (ends) => tell('peers', ends),
     async forward(computeId, { request, path, body, caller, upgrade }) {
       const { method, signal, url } = request
       const headers = { ...Object.fromEntries(request.headers), ...headersFor(caller) }

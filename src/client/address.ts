@@ -55,6 +55,16 @@ export function isForbidden(host: string): boolean {
   return canonical === undefined || isForbidden6(groupsOf(unbracketed(canonical)))
 }
 
+/** Whether an IP address means the host itself, or none: loopback (127.0.0.0/8, ::1), 0.0.0.0/8 and ::. */
+export function isOwnAddress(address: string): boolean {
+  if (!address.includes(':')) return /^(0|127)\./.test(address)
+  const canonical = urlHost(address)
+  const groups = canonical === undefined ? [] : groupsOf(unbracketed(canonical))
+  // ::1 and :: have the form of IPv4-compatible addresses of 0.0.0.0/8 (RFC 4291, 2.5.5.1).
+  const inner = embedded(groups, groups[0] ?? 0, groups[1] ?? 0, groups[2] ?? 0)
+  return inner !== undefined && isOwnAddress(inner)
+}
+
 function isForbidden4(address: string): boolean {
   const [, a, b] = /^(\d{1,3})\.(\d{1,3})\.\d{1,3}\.\d{1,3}$/.exec(address) ?? []
   const first = Number(a)

@@ -1,5 +1,7 @@
 import type { Caller } from '../auth/caller.ts'
 import type { Forwarded } from '../fleet/forward.ts'
+import type { ReservedPort } from '../gateway/link-check.ts'
+import type { PeerAddresses } from '../gateway/peer-address.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Placement, PlacementPolicy } from '../model/placement.ts'
 import type { ComputeClient } from './compute-client.ts'
@@ -36,6 +38,6 @@ export interface LabComputes {
   all(): Promise<readonly string[]>
   /** Hands a request on to a compute; only where this process has no `Fleet`. */
   readonly forward?: (computeId: string, forwarded: Forwarded) => Promise<Response | RelayedAnswer>
-  /** The address at which one compute reaches another; 409 when there is none. */
-  address(from: string, to: string): Promise<string>
+  /** For each of two reserved ports the address and port of the other, as its compute reaches them; 409 when there is no way. */
+  peers(ends: readonly [ReservedPort, ReservedPort]): Promise<PeerAddresses>
 }

@@ -1,13 +1,12 @@
-import { type Caller, headersFor } from '../auth/caller.ts'
-import { Connection } from '../client/connection.ts'
 import { computeKey } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import { noCompute, presented } from '../gateway/fan-out.ts'
+import { noCompute } from '../gateway/fan-out.ts'
+import { fleetConnection } from '../gateway/fleet-connection.ts'
 import { fleetMembers } from '../gateway/fleet-members.ts'
 import type { BringImage } from '../gateway/image-copies.ts'
 import { hasLabels, labelsOf, withoutLabels } from '../gateway/labels.ts'
 import type { Member } from '../gateway/members.ts'
-import { addressFor } from '../gateway/peer-address.ts'
+import { peerAddresses } from '../gateway/peer-address.ts'
 import { hasRoom, Scheduler } from '../gateway/scheduler.ts'
 import { localId } from '../model/compute.ts'
 import { ComputeClient } from './compute-client.ts'
@@ -29,22 +28,8 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
     return [{ ...own, load: undefined, weight: 1 }, ...remote]
   }
   return {
-    client(computeId, caller) {
-      const isLocal = computeId === localId
-      const marks = isLocal ? {} : headersFor(caller ?? ourOwn)
-      const name = fleet.find(computeId)?.name ?? computeId
-      return new ComputeClient(
-        new Connection({
-          name,
-          send: (request) =>
-            fleet.send(computeId, { ...request, headers: { ...request.headers, ...marks } }).catch((error: unknown) => {
-              throw presented(error, { name })
-            }),
-          isWatched: fleet.isTunnelled(computeId),
-        }),
-        bring && ((image) => bring(computeId, image)),
-      )
-    },
+    client: (computeId, caller) =>
+      new ComputeClient(fleetConnection(fleet, computeId, caller), bring && ((image) => bring(computeId, image))),
     async choose(wanted, { policy = 'room', labels = [] } = {}) {
       const named = wanted?.toLowerCase()
       if (named !== undefined && (named !== localId || fleet.hasLocal))
@@ -80,7 +65,7 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
       const there = (await fleet.list()).filter(({ connected }) => connected)
       return there.map(({ compute_id }) => computeKey(compute_id))
     },
-    address: (from, to) => addressFor(fleet, from, to, apart),
+    peers: (ends) => peerAddresses(fleet, ends, apart),
   }
 }
 
@@ -92,5 +77,5 @@ function roomy<T extends Placeable>(computes: readonly T[]): readonly T[] {
   return found.length > 0 ? found : computes
 }
 
-const ourOwn: Caller = { isDirect: false, mayExecute: false }
-const apart = 'put both nodes on one compute, or register it by an address that others reach'
+const apart =
+  'put both nodes on one compute, register one by an address that the other reaches, or set join.addresses to such an address'

@@ -1,5 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import type { ReservedPort } from '../gateway/link-check.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { portNamed, portsOf } from '../model/lab/ports.ts'
@@ -271,25 +272,17 @@ export async function wire(
   }
   const undo: (() => Promise<void>)[] = []
   try {
-    const [a, b] = ends
-    const hosts = [
-      await labs.computes.address(a.node.compute_id, b.node.compute_id),
-      await labs.computes.address(b.node.compute_id, a.node.compute_id),
-    ] as const
-    const ports: number[] = []
-    for (const { node } of ends) {
-      const port = await ask(node.compute_id).reserveUdpPort(lab.id)
-      undo.push(() => ask(node.compute_id).releaseUdpPort(lab.id, port))
-      ports.push(port)
+    const reserve = async ({ node: { compute_id } }: Found): Promise<ReservedPort> => {
+      const udp_port = await ask(compute_id).reserveUdpPort(lab.id)
+      undo.push(() => ask(compute_id).releaseUdpPort(lab.id, udp_port))
+      return { compute_id, project_id: lab.id, udp_port }
     }
+    const ports = [await reserve(ends[0]), await reserve(ends[1])] as const
+    const peers = await labs.computes.peers(ports)
     for (const [index, { node, end }] of ends.entries()) {
-      const nio: Nio = {
-        type: 'nio_udp',
-        lport: ports[index] as number,
-        rhost: hosts[index as 0 | 1],
-        rport: ports[1 - index] as number,
-        ...optionsOf(record, index as 0 | 1),
-      }
+      const { address: rhost, port: rport } = peers[index as 0 | 1]
+      const lport = ports[index as 0 | 1].udp_port
+      const nio: Nio = { type: 'nio_udp', lport, rhost, rport, ...optionsOf(record, index as 0 | 1) }
       await ask(node.compute_id).attach(portPathOf(lab, node, end), nio)
       undo.push(() => ask(node.compute_id).detach(portPathOf(lab, node, end)))
     }

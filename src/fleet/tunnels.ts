@@ -26,12 +26,16 @@ export interface KeptTunnel {
   readonly hello: ComputeHello
   /** The key of the token that opened the tunnel. */
   readonly token?: string
+  /** From where it was opened. */
+  readonly address?: string
 }
 
 interface Joined {
   readonly end: AskingEnd
   /** Undefined: an earlier version did not store it. */
   readonly token: string | undefined
+  /** From where the tunnel was opened; undefined where the runtime does not tell. */
+  readonly address: string | undefined
 }
 
 /**
@@ -64,20 +68,26 @@ export class Tunnels {
     return this.#ends.has(computeKey(id))
   }
 
+  /** The address from which a compute has joined, as this service sees it. */
+  addressOf(id: string): string | undefined {
+    return this.#ends.get(computeKey(id))?.address
+  }
+
   #endOf(id: string): AskingEnd {
     const joined = this.#ends.get(computeKey(id))
     if (joined === undefined) throw new Error(notJoined)
     return joined.end
   }
 
-  /** The endpoint for a websocket with a valid token; the caller passes it messages and the close. */
-  accept(wire: TunnelWire, grant: JoinGrant): AskingEnd {
+  /** The endpoint for a websocket with a valid token; the caller passes it messages and the close. `address`: of the other end. */
+  accept(wire: TunnelWire, grant: JoinGrant, address?: string): AskingEnd {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
       greeted: (hello) =>
-        void this.#greeted(end, hello, grant).then(() => {
-          if (end.isOpen) wire.keep?.({ hello, token: grant.key } satisfies KeptTunnel)
+        void this.#greeted(end, hello, grant, address).then(() => {
+          if (!end.isOpen) return
+          wire.keep?.({ hello, token: grant.key, ...(address !== undefined && { address }) } satisfies KeptTunnel)
         }),
       ended: ({ reason }) => this.#ended(end, reason),
     })
@@ -86,7 +96,7 @@ export class Tunnels {
   }
 
   /** The endpoint for a websocket that an earlier process accepted. */
-  resume(wire: TunnelWire, { hello: resumed, token }: KeptTunnel): AskingEnd {
+  resume(wire: TunnelWire, { hello: resumed, token, address }: KeptTunnel): AskingEnd {
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
@@ -94,7 +104,7 @@ export class Tunnels {
       ended: ({ reason }) => this.#ended(end, reason),
     })
     this.#open.add(end)
-    this.#take(end, resumed, token)
+    this.#take(end, resumed, { token, address })
     this.#options.joined(resumed.compute_id)
     return end
   }
@@ -108,7 +118,7 @@ export class Tunnels {
     for (const end of this.#open) end.close(1001, 'The service ends')
   }
 
-  async #greeted(end: AskingEnd, hello: ComputeHello, grant: JoinGrant): Promise<void> {
+  async #greeted(end: AskingEnd, hello: ComputeHello, grant: JoinGrant, address?: string): Promise<void> {
     try {
       await this.#options.enlist(hello, grant)
     } catch (error) {
@@ -119,7 +129,7 @@ export class Tunnels {
       return end.close(resetCodes.replaced, `The compute ${hello.compute_id} is connected with another token`)
     }
     if (!this.#open.has(end)) return
-    this.#take(end, hello, grant.key)
+    this.#take(end, hello, { token: grant.key, address })
     end.accept()
     this.#options.joined(hello.compute_id)
   }
@@ -134,9 +144,9 @@ export class Tunnels {
     }
   }
 
-  #take(end: AskingEnd, { compute_id }: ComputeHello, token: string | undefined): void {
+  #take(end: AskingEnd, { compute_id }: ComputeHello, opened: Omit<Joined, 'end'>): void {
     const before = this.#ends.get(computeKey(compute_id))
-    this.#ends.set(computeKey(compute_id), { end, token })
+    this.#ends.set(computeKey(compute_id), { end, ...opened })
     before?.end.close(resetCodes.replaced, 'The compute has joined anew')
   }
 

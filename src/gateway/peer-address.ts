@@ -1,33 +1,70 @@
 import { connectHost, isLoopbackHost } from '../client/address.ts'
-import { conflict, notFound } from '../errors/api-error.ts'
+import { notFound } from '../errors/api-error.ts'
 import type { Fleet } from '../fleet/fleet.ts'
-import type { NodePlace } from '../http/endpoint.ts'
+import type { ReservedNodePort } from '../http/endpoint.ts'
 import { type Compute, tunnelled } from '../model/compute.ts'
+import type { UdpAddress } from '../model/link-check.ts'
+import { checkedAddresses, type ReservedPort } from './link-check.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
-/** See `Context.between`. */
-export const peerAddress =
+/** For each end of a link the address and port of the other, as it reaches them. */
+export type PeerAddresses = readonly [UdpAddress, UdpAddress]
+
+/** See `Context.peers`. */
+export const peersOfNodes =
   (fleet: Fleet, locator: Pick<ProjectLocator, 'find'>) =>
-  async (from: NodePlace, to: NodePlace): Promise<string> => {
-    const [here, there] = await Promise.all([from, to].map((it) => locator.find(it.project_id, it.node_id)))
-    if (here === undefined || there === undefined)
+  async (ends: readonly [ReservedNodePort, ReservedNodePort]): Promise<PeerAddresses> => {
+    const find = async ({ project_id, node_id, udp_port }: ReservedNodePort): Promise<ReservedPort> => {
+      const member = await locator.find(project_id, node_id)
+      if (member !== undefined) return { compute_id: member.id, project_id, udp_port }
       throw notFound('nodes: no compute has one of the projects', { word: 'no-such-project' })
-    return addressFor(fleet, here.id, there.id, 'attach the NIOs with addresses of your own')
+    }
+    return peerAddresses(
+      fleet,
+      await Promise.all([find(ends[0]), find(ends[1])]),
+      'attach the NIOs with addresses of your own',
+    )
   }
 
-/** The address at which one compute reaches another. 409 when there is none, with what to do then. */
-export async function addressFor(fleet: Fleet, from: string, to: string, toDo: string): Promise<string> {
-  if (from === to) return '127.0.0.1'
-  const [ours, theirs] = await Promise.all([fleet.get(from), fleet.get(to)])
-  const why = unknownTo(ours, theirs)
-  if (why === undefined) return connectHost(theirs.host)
-  throw conflict(`nodes: the compute ${theirs.name} ${why}; ${toDo}`)
+/** Where a port is for another on the same compute. */
+export const peersOnOneHost = ([a, b]: readonly [
+  Pick<ReservedPort, 'udp_port'>,
+  Pick<ReservedPort, 'udp_port'>,
+]): PeerAddresses => [
+  { address: '127.0.0.1', port: b.udp_port },
+  { address: '127.0.0.1', port: a.udp_port },
+]
+
+/**
+ * The addresses at which two reserved ports reach each other: those that the computes are registered with, else what the computes find
+ * out. 409 when there is none, with what to do then.
+ */
+export async function peerAddresses(
+  fleet: Fleet,
+  ends: readonly [ReservedPort, ReservedPort],
+  toDo: string,
+): Promise<PeerAddresses> {
+  const [a, b] = ends
+  if (a.compute_id === b.compute_id) return peersOnOneHost(ends)
+  const [ours, theirs] = await Promise.all([fleet.get(a.compute_id), fleet.get(b.compute_id)])
+  if (!isKnownTo(ours, theirs) || !isKnownTo(theirs, ours))
+    return checkedAddresses(
+      fleet,
+      [
+        { ...a, compute: ours },
+        { ...b, compute: theirs },
+      ],
+      toDo,
+    )
+  return [
+    { address: connectHost(theirs.host), port: b.udp_port },
+    { address: connectHost(ours.host), port: a.udp_port },
+  ]
 }
 
-/** Why one compute cannot reach another at the address by which the gateway does; undefined when it may. */
-function unknownTo(ours: Compute, theirs: Compute): string | undefined {
-  if (theirs.protocol === tunnelled) return 'has joined by itself, and no address of it is known'
-  if (!isLoopbackHost(connectHost(theirs.host))) return undefined
-  const isSameMachine = ours.protocol !== tunnelled && isLoopbackHost(connectHost(ours.host))
-  return isSameMachine ? undefined : `is registered at ${theirs.host}, which is only so on this machine`
+/** Whether one compute reaches another at the address by which the gateway does. */
+function isKnownTo(ours: Compute, theirs: Compute): boolean {
+  if (theirs.protocol === tunnelled) return false
+  if (!isLoopbackHost(connectHost(theirs.host))) return true
+  return ours.protocol !== tunnelled && isLoopbackHost(connectHost(ours.host))
 }

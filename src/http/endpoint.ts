@@ -8,6 +8,7 @@ import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVmService } from '../fleet/appliance-vm.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import type { UploadDigests } from '../gateway/image-digests.ts'
+import type { PeerAddresses } from '../gateway/peer-address.ts'
 import type { HostAgent, SharedAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Admission } from './access/access.ts'
@@ -33,6 +34,11 @@ export interface NodePlace {
   readonly node_id: string
 }
 
+/** A UDP port that was reserved for a node. */
+export interface ReservedNodePort extends NodePlace {
+  readonly udp_port: number
+}
+
 /** What a handler gets beside its input. */
 export interface Context<Agent = SharedAgent> {
   readonly agent: Agent
@@ -43,8 +49,8 @@ export interface Context<Agent = SharedAgent> {
   readonly appliance: ApplianceVmService | undefined
   /** The labs; undefined for a service without them. */
   readonly labs: Labs | undefined
-  /** The address at which the host of one node reaches that of another. 409 when there is none. */
-  readonly between: (from: NodePlace, to: NodePlace) => Promise<string>
+  /** For each of two reserved ports the address and port of the other, as its host reaches them. 409 when there is no way. */
+  readonly peers: (ends: readonly [ReservedNodePort, ReservedNodePort]) => Promise<PeerAddresses>
   /** Records the digests of images that are uploaded to computes. Absent where there is no gateway. */
   readonly uploads: Pick<UploadDigests, 'requireSpace' | 'watch'> | undefined
   /** Ports that are being linked now. */

@@ -17,6 +17,10 @@ export const pathTail = Type.String({
 })
 export const portParams = { adapter_number: number('adapter'), port_number: number('port of the adapter') }
 
+export const udpPortParam = {
+  udp_port: Type.String({ pattern: '^[0-9]{1,5}$', expects: 'a port, in digits', description: 'The port' }),
+}
+
 /** The numbered port that a path names. */
 export const portRefOf = (params: { adapter_number: string; port_number: string }): PortRef => ({
   adapter: Number(params.adapter_number),

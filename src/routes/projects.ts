@@ -2,7 +2,14 @@ import { type Static, type TObject, Type } from '@sinclair/typebox'
 import { conflict } from '../errors/api-error.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../http/feed.ts'
-import { noSuchProject, projectParams as params, sinceQuery, unknownProject, view } from '../http/params.ts'
+import {
+  noSuchProject,
+  projectParams as params,
+  sinceQuery,
+  udpPortParam,
+  unknownProject,
+  view,
+} from '../http/params.ts'
 import type { ApiVersion } from '../kinds/kind.ts'
 import { type Project, type ProjectCreate, ProjectStatusFilter, type ProjectUpdate } from '../model/project.ts'
 import { objectSchema, PortNumber } from '../schema/fields.ts'
@@ -70,10 +77,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
     path: `${one.path}/ports/udp/{udp_port}`,
     tag,
     summary: 'Give back a UDP port that was reserved and that no NIO uses',
-    params: Type.Object({
-      ...params.properties,
-      udp_port: Type.String({ pattern: '^[0-9]{1,5}$', expects: 'a port, in digits', description: 'The port' }),
-    }),
+    params: Type.Object({ ...params.properties, ...udpPortParam }),
     replies: { 204: { description: 'Given back' } },
     errors: { 404: `${noSuchProject}, or the port is not reserved for it` },
     handle: ({ params }, { agent }) =>

@@ -3,6 +3,7 @@ import type { LabComputes } from '../../src/controller/computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import { ApiError, conflict, notFound } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
+import { peersOnOneHost } from '../../src/gateway/peer-address.ts'
 import { isAlwaysOn, kindOf, type NodeKindName } from '../../src/kinds/node.ts'
 import type { DirectLinkState, LinkTraffic } from '../../src/model/direct-link.ts'
 import { MemoryLabs } from './memory-labs.ts'
@@ -160,7 +161,7 @@ export function labsInMemory(compute: MemoryCompute): Promise<Labs> {
     candidates: async () => ['local'],
     absent: async () => [],
     all: async () => ['local'],
-    address: async () => '127.0.0.1',
+    peers: async (ends) => peersOnOneHost(ends),
   }
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   return Labs.start({

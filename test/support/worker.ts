@@ -8,7 +8,7 @@ import { RemoteEngine } from '../../src/fleet/remote-engine.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { FleetMembers } from '../../src/gateway/members.ts'
-import { peerAddress } from '../../src/gateway/peer-address.ts'
+import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import type { EventAgent } from '../../src/host-agent.ts'
 import { assetOf } from '../../src/http/assets.ts'
 import type { ComputeRecord } from '../../src/model/compute.ts'
@@ -70,7 +70,7 @@ async function open(env: Env): Promise<App> {
       }
       return Object.defineProperty(gatewayOf(behind).agent(asker), 'events', { value: events })
     },
-    between: (from, to) => peerAddress(behind, gatewayOf(behind).locator)(from, to),
+    peers: (ends) => peersOfNodes(behind, gatewayOf(behind).locator)(ends),
     fleet,
     appliance: await ApplianceVmService.open({ fleet, engines, store: new MemoryAppliance() }),
     version: '0.0.0-test',

@@ -1,10 +1,12 @@
 import { readFileSync } from 'node:fs'
+import { isIP } from 'node:net'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { parseArgs } from 'node:util'
 import { Kind, type TSchema } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
 import { parse as parseToml, TomlError } from 'smol-toml'
+import { isForbidden, isOwnAddress } from '../../../src/client/address.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { aliasFault } from '../../../src/http/foreign-words.ts'
 import { nearest } from '../../../src/http/nearest-word.ts'
@@ -358,6 +360,12 @@ function resolveSettings(settings: Settings): Resolved {
 
 /** Checks join.url: it must be encrypted, and must not contain the token, because logs show the URL. */
 function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
+  for (const address of join.addresses) {
+    if (isIP(address) === 0)
+      throw new ConfigError(`join.addresses: expected IP addresses, got ${JSON.stringify(address)}`)
+    if (isForbidden(address) || isOwnAddress(address))
+      throw new ConfigError(`join.addresses: ${address} is an address at which no other compute reaches this one`)
+  }
   if (join.url === '') return join
   const url = URL.canParse(join.url) ? new URL(join.url) : undefined
   const protocol = url?.protocol.replace(/^http/, 'ws')

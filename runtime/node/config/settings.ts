@@ -145,6 +145,10 @@ export const Settings = Type.Object(
       ),
       token: text('Join token of that gateway. Default: token', { secret: true }),
       token_file: text('File with the join token, in one line', { fileOf: 'join.token' }),
+      addresses: words(
+        'IP addresses at which other computes reach this one, for links between two computes. Default: those of its interfaces',
+        { reload: true, maxItems: 8 },
+      ),
     }),
     fleet: group({
       join_tokens: Type.Array(

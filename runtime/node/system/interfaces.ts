@@ -4,6 +4,9 @@ import type { NetworkInterface } from '../../../src/model/host.ts'
 
 const specialNames = /^(lo|docker|br-|veth|virbr|vnet|vmnet|vboxnet|cni|flannel|podman|lxc|lxd|tailscale|wg)/
 
+/** Whether labs seldom use an interface: loopback, a bridge or an end of a container engine, a tunnel. */
+export const isSpecialInterface = (name: string): boolean => specialNames.test(name)
+
 /** The network interfaces of this host by name, including those without an address. */
 export function listInterfaces(): NetworkInterface[] {
   const addresses = networkInterfaces()
@@ -19,7 +22,7 @@ export function listInterfaces(): NetworkInterface[] {
       mac_address: all[0]?.mac ?? '',
       // Only tun and tap devices have these flags (drivers/net/tun.c).
       type: existsSync(`/sys/class/net/${name}/tun_flags`) ? 'tap' : 'ethernet',
-      special: specialNames.test(name),
+      special: isSpecialInterface(name),
     }
   })
 }

@@ -26,14 +26,18 @@ export const joinEndpoint: Endpoint = endpoint({
   joins: true,
   replies: { 200: { description: 'The frames of the tunnel', media: 'application/octet-stream' } },
   errors: { 404: 'No compute can join this service, or no websocket was asked for' },
-  async handle({ request }, { fleet, upgrade }) {
+  async handle({ request }, { fleet, upgrade, peer }) {
     if (fleet?.joinTokens === undefined) throw notFound('No compute can join this service')
     const grant = await fleet.joinTokens.check(bearerOf(request) ?? '')
     if (grant === undefined) throw noJoinToken()
     requireUpgrade(request)
     return upgrade(request, {
       open(socket) {
-        const end = fleet.tunnels.accept({ ...socket, close: (code, reason) => socket.close(code, reason) }, grant)
+        const end = fleet.tunnels.accept(
+          { ...socket, close: (code, reason) => socket.close(code, reason) },
+          grant,
+          peer.address || undefined,
+        )
         socket.onMessage((data) => end.message(data))
         socket.onClose(() => end.closed())
       },

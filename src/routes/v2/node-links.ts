@@ -23,7 +23,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Linked', schema: Link } },
     errors: {
       404: 'There is no such project, node or port',
-      409: 'Something is attached already, no UDP port is left, or the computes have no addresses for each other',
+      409: 'Something is attached already, no UDP port is left, or no UDP passes between the computes',
     },
     async handle({ body: { nodes, filters } }, context) {
       const [a, b] = nodes.map(endIn) as [LinkEnd, LinkEnd]
@@ -40,7 +40,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
 ]
 
 async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], context: Context): Promise<Link> {
-  const { agent, between, host, labs } = context
+  const { agent, peers, host, labs } = context
   for (const { project_id, node_id } of host === undefined ? [] : [a, b]) {
     const at = labs?.computeOf(project_id, node_id) ?? localId
     if (at !== localId)
@@ -68,11 +68,14 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
     }
   }
   try {
-    const [toB, toA] = await Promise.all([between(a, b), between(b, a)])
     const [portA, portB] = [await reserve(a), await reserve(b)]
+    const [toB, toA] = await peers([
+      { ...a, udp_port: portA },
+      { ...b, udp_port: portB },
+    ])
     const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
-    const nioA = await attach(a, { ...options, lport: portA, rhost: toB, rport: portB })
-    const nioB = await attach(b, { ...options, lport: portB, rhost: toA, rport: portA })
+    const nioA = await attach(a, { ...options, lport: portA, rhost: toB.address, rport: toB.port })
+    const nioB = await attach(b, { ...options, lport: portB, rhost: toA.address, rport: toA.port })
     return {
       nodes: [
         { ...a, nio: nioA },

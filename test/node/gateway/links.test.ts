@@ -1,8 +1,5 @@
 import { expect, test } from 'vitest'
 import { ApiError, conflict } from '../../../src/errors/api-error.ts'
-import type { Fleet } from '../../../src/fleet/fleet.ts'
-import type { Member } from '../../../src/gateway/members.ts'
-import { peerAddress } from '../../../src/gateway/peer-address.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import { startGateway } from '../../support/gateway.ts'
 
@@ -68,24 +65,4 @@ test('what a compute refused to attach is not detached, and what it may have att
   const lost = compute(() => Promise.reject(new ApiError(504, 'it went away')))
   expect((await linker(lost.agent)()).status).toBe(504)
   expect(lost.done).toEqual(['reserve', 'reserve', 'attach', 'detach', 'release', 'release'])
-})
-
-test('an address that only this machine knows is not given to another', async () => {
-  const hosts: Record<string, { protocol: string; host: string }> = {
-    here: { protocol: 'http', host: '127.0.0.1' },
-    too: { protocol: 'http', host: '0.0.0.0' },
-    far: { protocol: 'https', host: 'lab2.example' },
-    joined: { protocol: 'tunnel', host: 'lab3' },
-  }
-  const fleet = { get: async (id: string) => ({ name: id, ...hosts[id] }) } as unknown as Fleet
-  const locator = { find: async (id: string) => ({ id }) as Member }
-  const between = peerAddress(fleet, locator)
-  const place = (project_id: string) => ({ project_id, node_id: crypto.randomUUID() })
-  const address = (from: string, to: string) => between(place(from), place(to))
-  expect(await address('far', 'far')).toBe('127.0.0.1')
-  expect(await address('here', 'too')).toBe('127.0.0.1')
-  expect(await address('here', 'far')).toBe('lab2.example')
-  await expect(address('far', 'here')).rejects.toMatchObject({ status: 409, message: /only so on this machine/ })
-  await expect(address('joined', 'here')).rejects.toMatchObject({ status: 409 })
-  await expect(address('here', 'joined')).rejects.toMatchObject({ status: 409, message: /joined by itself/ })
 })

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { computeNameOf, hostOfAddress, isForbidden, originOf } from '../../../src/client/address.ts'
+import { computeNameOf, hostOfAddress, isForbidden, isOwnAddress, originOf } from '../../../src/client/address.ts'
 
 const at = (host: string, more: object = {}) => ({ protocol: 'http' as const, host, port: 3080, ...more })
 
@@ -75,3 +75,17 @@ test('a name may lead to an address with a zone', () => {
   expect(isForbidden('fe80::1%eth0')).toBe(true)
   expect(isForbidden('::1%lo')).toBe(false)
 })
+
+test.each([
+  ...['127.0.0.1', '127.9.9.9', '0.0.0.0', '0.1.2.3', '::', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1'],
+  ...['0:0:0:0:0:0:0:1', '64:ff9b::7f00:1', '2002:7f00:1::'],
+])('%s is an address of the host itself, or of none', (address) => {
+  expect(isOwnAddress(address)).toBe(true)
+})
+
+test.each(['10.0.0.1', '192.0.2.1', '2001:db8::1', 'fd00::1', '::ffff:10.0.0.1', '128.0.0.1'])(
+  '%s may be another host',
+  (address) => {
+    expect(isOwnAddress(address)).toBe(false)
+  },
+)

@@ -1,0 +1,133 @@
+import { Check } from '@sinclair/typebox/value'
+import { connectHost, isForbidden, isLoopbackHost, isOwnAddress } from '../client/address.ts'
+import { quoteText } from '../client/answer.ts'
+import { path } from '../client/paths.ts'
+import { ApiError, conflict } from '../errors/api-error.ts'
+import type { Fleet } from '../fleet/fleet.ts'
+import { type Compute, tunnelled } from '../model/compute.ts'
+import {
+  firstProbedPort,
+  IpAddress,
+  LinkCandidates,
+  type LinkCheck,
+  LinkCheckResult,
+  maxCandidates,
+  type UdpAddress,
+} from '../model/link-check.ts'
+import { fleetConnection } from './fleet-connection.ts'
+
+/** A UDP port that a project has reserved at a compute. */
+export interface ReservedPort {
+  readonly compute_id: string
+  readonly project_id: string
+  readonly udp_port: number
+}
+
+interface Party extends ReservedPort {
+  readonly compute: Compute
+}
+type Parties = readonly [Party, Party]
+
+const keyBytes = 32
+const loopback = '127.0.0.1'
+
+/**
+ * Has two computes find out how their reserved ports reach each other: for each the address and port to send to. 409 with what each has
+ * tried when there is no way. What a compute says of itself is only a hint: an address is used when the compute that sends to it has got
+ * an answer from there, so no compute can direct the frames of another one to a third host.
+ */
+export async function checkedAddresses(
+  fleet: Fleet,
+  parties: Parties,
+  toDo: string,
+): Promise<readonly [UdpAddress, UdpAddress]> {
+  const [a, b] = parties
+  const [ofA, ofB] = await Promise.all([toldBy(fleet, a, toDo), toldBy(fleet, b, toDo)])
+  const isSameHost = ofA.boot_id !== null && ofA.boot_id === ofB.boot_id
+  const toA = candidatesFor(fleet, a, ofA, isSameHost)
+  const toB = candidatesFor(fleet, b, ofB, isSameHost)
+  const unknown = toA.length === 0 ? a : toB.length === 0 ? b : undefined
+  if (unknown !== undefined)
+    throw conflict(`nodes: no address of the compute ${unknown.compute.name} is known; ${toDo}`)
+  const key = hex(crypto.getRandomValues(new Uint8Array(keyBytes)))
+  const [found, confirmed] = await Promise.all([
+    check(fleet, a, { end: 'a', key, candidates: toB, boot_id: ofB.boot_id }),
+    check(fleet, b, { end: 'b', key, candidates: toA, boot_id: ofA.boot_id }),
+  ])
+  for (const { address, port, seen_as } of found.paths) {
+    const other = confirmed.paths.find((it) => isSame(it, seen_as) && isSame(it.seen_as, { address, port }))
+    if (other !== undefined)
+      return [
+        { address, port },
+        { address: other.address, port: other.port },
+      ]
+  }
+  throw conflict(
+    `nodes: no UDP passes between the computes ${a.compute.name} and ${b.compute.name}: ` +
+      `${triedBy(a, found)}; ${triedBy(b, confirmed)}; ${toDo}`,
+  )
+}
+
+/** The addresses of a compute, as it tells them. 409 for an older version, which cannot. */
+async function toldBy(fleet: Fleet, party: Party, toDo: string): Promise<LinkCandidates> {
+  try {
+    return await fleetConnection(fleet, party.compute_id).json(LinkCandidates, {
+      method: 'GET',
+      path: `${portPath(party)}/candidates`,
+    })
+  } catch (error) {
+    if (!(error instanceof ApiError && error.status === 501)) throw error
+    const { name } = party.compute
+    throw conflict(
+      `nodes: no address of the compute ${name} is known to the other, and its version cannot look for one: upgrade it, or ${toDo}`,
+      { cause: error },
+    )
+  }
+}
+
+/** Where the port of a compute may be, the likeliest first: its registered address, what it tells, and from where it has joined. */
+function candidatesFor(
+  fleet: Fleet,
+  { compute, udp_port }: Party,
+  { addresses }: LinkCandidates,
+  isSameHost: boolean,
+): LinkCheck['candidates'] {
+  if (udp_port < firstProbedPort) return []
+  const observed = fleet.tunnels.addressOf(compute.compute_id)
+  const known = [
+    ...(compute.protocol === tunnelled ? [] : [connectHost(compute.host)]),
+    ...addresses,
+    ...(Check(IpAddress, observed) ? [observed] : []),
+  ].filter((host) => !isForbidden(host) && !isOwnAddress(host) && !isLoopbackHost(host))
+  const hosts = new Set([...(isSameHost ? [loopback] : []), ...known])
+  return [...hosts].slice(0, maxCandidates).map((host) => ({ host, port: udp_port }))
+}
+
+const check = (fleet: Fleet, party: Party, input: LinkCheck): Promise<LinkCheckResult> =>
+  fleetConnection(fleet, party.compute_id).json(LinkCheckResult, {
+    method: 'POST',
+    path: `${portPath(party)}/check`,
+    input,
+  })
+
+const portPath = ({ project_id, udp_port }: ReservedPort): string =>
+  path`/v2/compute/projects/${project_id}/ports/udp/${String(udp_port)}`
+
+const isSame = (a: UdpAddress, b: UdpAddress): boolean => a.address === b.address && a.port === b.port
+
+const outcomes = {
+  answered: 'answered, but only one way',
+  heard: 'its probes came, but no answer',
+  silent: 'no answer',
+  failed: 'not sent',
+} as const satisfies Record<LinkCheckResult['tried'][number]['outcome'], string>
+
+function triedBy({ compute: { name } }: Party, { tried }: LinkCheckResult): string {
+  const all = tried.map(({ host, port, outcome, reason }) => {
+    const why = reason === null ? outcomes[outcome] : quoteText(reason)
+    return `${host.includes(':') ? `[${host}]` : host}:${port} (${why})`
+  })
+  return `${name} tried ${all.join(', ')}`
+}
+
+const hex = (bytes: Uint8Array): string => [...bytes].map((byte) => byte.toString(16).padStart(2, '0')).join('')
