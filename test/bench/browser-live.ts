@@ -141,15 +141,28 @@ async function together(context: BrowserContext, service: Service): Promise<Row[
   return [row('another person sees a selection', selections), row('another person sees an edit', moves)]
 }
 
+/** In the page: counts the bytes that the consoles of nodes send, by node. */
+function countSockets(): void {
+  const arrived: Record<string, number> = {}
+  class CountedSocket extends WebSocket {
+    constructor(url: string | URL, protocols?: string | string[]) {
+      super(url, protocols)
+      const name = /nodes\/([^/]+)\/console/.exec(String(url))?.[1] ?? ''
+      this.addEventListener('message', ({ data }) => {
+        arrived[name] = (arrived[name] ?? 0) + (data as ArrayBuffer).byteLength
+      })
+    }
+  }
+  Object.assign(globalThis, { arrived, WebSocket: CountedSocket })
+}
+
 /** Consoles that print much, and one beside them that is typed on. */
 async function busyConsoles(context: BrowserContext, service: Service): Promise<Row[]> {
   const { id, path, nodes } = await pcs(service, 'Consoles', consoles.count + 1)
+  // Counted in the page: a browser that tells of each frame takes longer for that than the page for the frame.
+  await context.addInitScript(countSockets)
   const page = await open(context, service, 'Consoles')
-  const arrived = new Map<string, number>()
-  page.on('websocket', (socket) => {
-    const name = /nodes\/([^/]+)\/console/.exec(socket.url())?.[1] ?? ''
-    socket.on('framereceived', ({ payload }) => arrived.set(name, (arrived.get(name) ?? 0) + payload.length))
-  })
+  const arrivals = async () => new Map(Object.entries(await page.evaluate<Record<string, number>>('arrived')))
   for (let index = consoles.count; index >= 0; index--) {
     await node(page, `PC${index + 1}`).dblclick()
     await page.getByRole('textbox', { name: `Console of PC${index + 1}` }).waitFor()
@@ -179,6 +192,8 @@ async function busyConsoles(context: BrowserContext, service: Service): Promise<
     }
   })()
   await page.locator('.console:not(.is-behind) .xterm-rows', { hasText: 'VPCS>' }).waitFor()
+  // The first requests come before the first answers tell how much is on its way.
+  await pause(1000)
   const echoes: number[] = []
   for (let key = 0; key < consoles.keys; key++) {
     await page.evaluate(() => {
@@ -207,9 +222,11 @@ async function busyConsoles(context: BrowserContext, service: Service): Promise<
   const took = (performance.now() - began) / 1000
   const rate = (sum(sent) - before) / took
   // What is on the way comes: until nothing more does.
+  let arrived = await arrivals()
   for (let last = -1; last !== sum(sent) + sum(arrived); ) {
     last = sum(sent) + sum(arrived)
     await pause(1000)
+    arrived = await arrivals()
   }
   for (const socket of sockets) socket.close()
   const lost = busy.filter((name) => (arrived.get(name) ?? 0) !== (sent.get(name) ?? 0)).length

@@ -110,6 +110,7 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
     terminal.current?.setDark(isDark.value)
   }, [isDark.value])
   useEffect(() => {
+    terminal.current?.setShown(isShown)
     if (!isShown) return
     terminal.current?.fit()
     terminal.current?.focus()

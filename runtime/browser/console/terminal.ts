@@ -1,5 +1,6 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { type ITheme, Terminal } from '@xterm/xterm'
+import { HeldOutput } from './held-output.ts'
 import { nextPlace, placesOf } from './search.ts'
 
 // Loaded when the first console is opened: it is larger than the rest of the page.
@@ -8,12 +9,12 @@ const [light, dark]: readonly [ITheme, ITheme] = [
   { background: '#fbfcfd', foreground: '#1d2329', cursor: '#1d2329', selectionBackground: '#b9d9e4' },
   { background: '#0f1316', foreground: '#d7dee4', cursor: '#d7dee4', selectionBackground: '#2c5563' },
 ]
-/** Bytes that may wait for the terminal before the reader pauses. */
-const maxWaiting = 256 * 1024
 
 export interface OpenTerminal {
   /** Resolves when the terminal has room for more. */
-  write(data: Uint8Array | string): Promise<void>
+  write(data: Uint8Array): Promise<void>
+  /** Whether it can be seen. */
+  setShown(isShown: boolean): void
   reset(): void
   /** Types a text as a paste of the user. */
   paste(text: string): void
@@ -100,20 +101,14 @@ export function openTerminal(
     if (row < viewportY || row >= viewportY + terminal.rows) terminal.scrollToLine(row - Math.floor(terminal.rows / 2))
     return true
   }
-  let waiting = 0
+  const output = new HeldOutput((data, taken) => terminal.write(data, taken))
   return {
-    write(data) {
-      waiting += data.length
-      return new Promise((resolve) => {
-        const hasRoom = waiting < maxWaiting
-        terminal.write(data, () => {
-          waiting -= data.length
-          if (!hasRoom) resolve()
-        })
-        if (hasRoom) resolve()
-      })
+    write: (data) => output.write(data),
+    setShown: (isShown) => output.setShown(isShown),
+    reset() {
+      output.flush()
+      terminal.reset()
     },
-    reset: () => terminal.reset(),
     paste: (text) => terminal.paste(text),
     focus: () => terminal.focus(),
     setDark(isNowDark) {
@@ -127,6 +122,9 @@ export function openTerminal(
         .join('\n')
         .trimEnd()
     },
-    close: () => terminal.dispose(),
+    close() {
+      output.close()
+      terminal.dispose()
+    },
   }
 }
