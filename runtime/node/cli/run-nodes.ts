@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
+import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { count } from './counts.ts'
@@ -82,6 +83,15 @@ async function wantedOf(words: readonly string[], asked: Asked, opens: boolean):
 
 const words = { start: ['Starting', 'started'], stop: ['Stopping', 'stopped'] } as const
 
+/** How many of the wanted nodes are what they were asked to be. Segments are no nodes for people, unless nothing else was named. */
+async function outcomeOf({ project_id, nodes }: Wanted, done: 'started' | 'stopped', { client, signal }: Asked) {
+  const all = await client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id }, signal })
+  const wanted = all.filter(({ node_id }) => nodes?.includes(node_id) !== false)
+  const counted = wanted.filter(({ node_type }) => !isSegmentKind(node_type))
+  const [what, list] = counted.length === 0 && nodes !== undefined ? ['segment', wanted] : ['node', counted]
+  return { what, done: list.filter(({ status }) => status === done).length, total: list.length }
+}
+
 /** `patchbay start` and `patchbay stop`: all nodes of labs, or single nodes. */
 export async function runNodes(
   action: 'start' | 'stop',
@@ -89,8 +99,9 @@ export async function runNodes(
 ): Promise<Outcome> {
   const asked = { client: await clientOf(flags), signal }
   const [doing, done] = words[action]
-  const jobs: (LabJob & { lab: string })[] = []
-  for (const { lab, project_id, nodes } of await wantedOf(args, asked, action === 'start')) {
+  const jobs: (LabJob & { lab: string; outcome: Awaited<ReturnType<typeof outcomeOf>> })[] = []
+  for (const wanted of await wantedOf(args, asked, action === 'start')) {
+    const { lab, project_id, nodes } = wanted
     const body = { action, ...(nodes !== undefined && { nodes }) }
     const job = await asked.client.call('POST /v2/projects/{project_id}/jobs', { params: { project_id }, body, signal })
     const progress = await progressOf(`${doing} ${lab}`, flags)
@@ -103,7 +114,7 @@ export async function runNodes(
         },
       ])
     })
-    jobs.push({ ...end, lab })
+    jobs.push({ ...end, lab, outcome: await outcomeOf(wanted, done, asked) })
   }
   const failed = jobs.flatMap(({ lab, nodes }) =>
     nodes.filter(({ state }) => state === 'failed' || state === 'skipped').map((node) => ({ lab, ...node })),
@@ -111,20 +122,16 @@ export async function runNodes(
   return {
     exit: jobs.some(({ status }) => status !== 'done') ? exits.failed : exits.done,
     json: {
-      jobs: jobs.map(({ lab, job_id, status, done: finished, total }) => ({
-        lab,
-        job_id,
-        status,
-        done: finished,
-        total,
+      jobs: jobs.map(({ lab, job_id, status, outcome: { done: finished, total } }) => ({
+        ...{ lab, job_id, status, done: finished, total },
       })),
       errors: failed.map(({ lab, name, reason }) => ({ message: `${lab}/${name}: ${reason}` })),
     },
     async text() {
       return [
         ...jobs.map(
-          ({ lab, done: finished, total }) =>
-            `${lab}: ${count(finished, 'node')} ${done}${finished === total ? '' : ` of ${total}`}`,
+          ({ lab, outcome: { what, done: finished, total } }) =>
+            `${lab}: ${count(finished, what)} ${done}${finished === total ? '' : ` of ${total}`}`,
         ),
         ...failed.map(({ lab, name, reason }) => `  ${lab}/${name}: ${reason}`),
       ]

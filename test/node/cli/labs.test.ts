@@ -34,6 +34,16 @@ test('labs and nodes are started, shown and stopped by their names', async () =>
   expect(labs.find(({ name }) => name === 'wan-edge')).toMatchObject({ nodes: 2, running: 1 })
 })
 
+test('start and stop count nodes as ls does: a segment is none, unless it alone is named', async () => {
+  const patchbay = await lab('segmented')
+  await service.call('POST', '/v2/projects/segmented/nodes', { name: 'sw1', node_type: 'switch' })
+  expect((await patchbay.run(['ls'])).out).toMatch(/segmented +stopped +2\n/)
+  expect(await patchbay.run(['start', 'segmented'])).toMatchObject({ code: 0, out: 'segmented: 2 nodes started\n' })
+  const stopped = await patchbay.json<{ jobs: object[] }>(['stop', 'segmented/PC1', 'segmented/sw1'])
+  expect(stopped.jobs).toMatchObject([{ lab: 'segmented', status: 'done', done: 1, total: 1 }])
+  expect((await patchbay.run(['start', 'segmented/sw1'])).out).toBe('segmented: 1 segment started\n')
+})
+
 test('a name that is not known is an error with the nearest one', async () => {
   const patchbay = await lab('names')
   const errors = [
