@@ -1700,6 +1700,8 @@ export type ConsoleExpect = {
   send?: string
   /** Regular expression in the syntax of RE2 */
   expect: string
+  /** The node shows what is typed: only output after the first echo of `send` counts, without further echoes */
+  echoes?: boolean
   /** Longest wait, s */
   within_s?: number
 }

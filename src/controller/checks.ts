@@ -17,9 +17,6 @@ const lookMs = 500
 /** Characters of what a failed check shows, and of the output of a console in it. */
 const maxSaw = 1000
 const maxOutput = 500
-/** Characters of a typed line by which its echo is found. An editor of lines that scrolls shows at least so many of the end. */
-const leastEcho = 16
-const mostEcho = 40
 
 /** A check that did not come true. */
 class NotTrue extends Error {}
@@ -132,7 +129,8 @@ async function typeUntil(
     const left = (until - Date.now()) / 1000
     if (left <= leastS) throw new NotTrue(output === '' ? missed : `${missed}; the last output was:\n${output}`)
     try {
-      const input = { send: `${line}\r`, expect: afterEcho(line, expect), within_s: Math.min(againS, left) }
+      // Echoes of the line are no answer, nor are those of earlier tries, which a busy node shows late.
+      const input = { send: `${line}\r`, expect, echoes: true, within_s: Math.min(againS, left) }
       await client.expect(nodePathOf(lab, record), input, signal)
       return
     } catch (error) {
@@ -141,24 +139,6 @@ async function typeUntil(
       output = error.message.split('\n').slice(1).join('\n').slice(-maxOutput)
     }
   }
-}
-
-/**
- * The expression, for output that follows the echo of the line: the line itself is no answer. Shells break a long echo where their screen ends, by
- * blanks (readline) or a line end (busybox); others show its end alone (readline with TERM=dumb, IOS). So blanks and backspaces do not count.
- */
-export function afterEcho(line: string, expect: string): string {
-  const characters = Array.from(line.replace(/\s/g, ''))
-  const whole = characters.join('')
-  // The end that is nowhere else in the line, so that it cannot be found before the echo has ended.
-  let count = leastEcho
-  while (count < Math.min(mostEcho, characters.length)) {
-    const end = characters.slice(-count).join('')
-    if (whole.indexOf(end) === whole.length - end.length) break
-    count += 1
-  }
-  const echo = characters.slice(-count).map((it) => it.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'))
-  return `${echo.join('[ \\n\\x08]*')}[^\\n]*\\n(?s:.*?)(?:${expect})`
 }
 
 async function linkIs(

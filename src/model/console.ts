@@ -13,6 +13,13 @@ export type ConsoleExpect = Static<typeof ConsoleExpect>
 export const ConsoleExpect = closedSchema('ConsoleExpect', 'Text to type on a console, and output to wait for', {
   send: Type.Optional(Type.String({ maxLength: 16_384, description: 'Typed as it is: end a line with \\n or \\r' })),
   expect: Pattern,
+  echoes: Type.Optional(
+    Type.Boolean({
+      default: false,
+      description:
+        'The node shows what is typed: only output after the first echo of `send` counts, without further echoes',
+    }),
+  ),
   within_s: within(10),
 })
 

@@ -1,9 +1,11 @@
 import { stripVTControlCharacters } from 'node:util'
 import { badRequest } from '../../../src/errors/api-error.ts'
 import type { ConsoleMatch } from '../../../src/model/console.ts'
+import type { EchoFilter } from './console-echo.ts'
 
-/** Most output that is kept, characters. */
+/** Most output that is kept, and what of its end is shown, characters. */
 const keptSize = 64 * 1024
+const shownSize = 500
 /** A search looks at so many new characters, and as many before them: a match of that length is always found. */
 const pieceSize = 4096
 /** Most instructions of a compiled expression. With `pieceSize` a search takes at most about 100 ms. */
@@ -50,22 +52,29 @@ const longestEscape = 64
 /** The output of a console as text without escape sequences, CR and NUL, and the search for an expression in it. */
 export class ConsoleSearch {
   readonly #expression: Expression
+  readonly #echo: EchoFilter | undefined
   readonly #decoder = new TextDecoder()
   #text = ''
+  /** The end of the output, with echoes. */
+  #shown = ''
   /** An escape sequence whose end is still to come. */
   #begun = ''
   /** Where the output begins that was not searched yet. */
   #searched = 0
 
-  constructor(expression: Expression) {
+  /** `echo`: takes out what is no output. */
+  constructor(expression: Expression, echo?: EchoFilter) {
     this.#expression = expression
+    this.#echo = echo
   }
 
   push(bytes: Uint8Array): void {
     const text = this.#begun + plain(this.#decoder.decode(bytes, { stream: true }))
     const cut = unfinishedAt(text)
     this.#begun = text.slice(cut)
-    this.#text += stripVTControlCharacters(text.slice(0, cut))
+    const shown = stripVTControlCharacters(text.slice(0, cut))
+    this.#shown = (this.#shown + shown).slice(-shownSize)
+    this.#text += this.#echo?.push(shown) ?? shown
     const surplus = this.#text.length - keptSize
     if (surplus <= 0) return
     this.#text = this.#text.slice(surplus)
@@ -94,7 +103,7 @@ export class ConsoleSearch {
 
   /** The last lines, for a message. */
   get tail(): string {
-    return this.#text.slice(-500).split('\n').slice(-5).join('\n').trim()
+    return this.#shown.split('\n').slice(-5).join('\n').trim()
   }
 }
 

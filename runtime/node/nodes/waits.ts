@@ -4,6 +4,7 @@ import { ignore } from '../../../src/async/ignore.ts'
 import { pause } from '../../../src/async/pause.ts'
 import { conflict, tooMany } from '../../../src/errors/api-error.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from '../../../src/model/console.ts'
+import { EchoFilter } from './console-echo.ts'
 import { ConsoleSearch, compiled } from './console-search.ts'
 import type { Consoles } from './consoles.ts'
 import type { LabNode } from './lab-node.ts'
@@ -59,11 +60,12 @@ export class NodeWaits {
 
   async #search(
     node: LabNode,
-    { send, expect, within_s = 10 }: ConsoleExpect,
+    { send, expect, echoes = false, within_s = 10 }: ConsoleExpect,
     over: AbortSignal,
     field = 'expect',
   ): Promise<ConsoleMatch> {
-    const search = new ConsoleSearch(await compiled(field, expect))
+    const echo = echoes && send !== undefined ? new EchoFilter(send) : undefined
+    const search = new ConsoleSearch(await compiled(field, expect), echo)
     const { readable, writable } = await this.#consoles.open(node, over, false)
     // Read apart, so that a wait of no time sees it. What comes meanwhile is seen twice.
     if (send === undefined) search.push(await this.#consoles.log(node))

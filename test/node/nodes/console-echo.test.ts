@@ -2,9 +2,9 @@ import { spawn } from 'node:child_process'
 import { closeSync, writeSync } from 'node:fs'
 import { ReadStream } from 'node:tty'
 import { expect, it, onTestFinished } from 'vitest'
+import { EchoFilter } from '../../../runtime/node/nodes/console-echo.ts'
 import { ConsoleSearch, compiled } from '../../../runtime/node/nodes/console-search.ts'
 import { openPty } from '../../../runtime/node/system/pty.ts'
-import { afterEcho } from '../../../src/controller/checks.ts'
 import { hangMs } from '../../support/limits.ts'
 import { requireProgram } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -59,12 +59,14 @@ async function shellOn(term: string, command: string) {
   }
 }
 
-/** What an expression finds in output, behind the echo of a line. */
+/** Whether an expression is found in output that is no echo of a line, at any moment of its arrival. */
 async function found(line: string, wanted: string, output: string): Promise<boolean> {
-  const search = new ConsoleSearch(await compiled('expect', afterEcho(line, wanted)))
-  // Escape sequences and characters may be cut anywhere.
-  for (const byte of new TextEncoder().encode(output)) search.push(Uint8Array.of(byte))
-  while (!search.isSearched) if (search.next() !== undefined) return true
+  const search = new ConsoleSearch(await compiled('expect', wanted), new EchoFilter(`${line}\r`))
+  // Escape sequences, characters and echoes may be cut anywhere.
+  for (const byte of new TextEncoder().encode(output)) {
+    search.push(Uint8Array.of(byte))
+    while (!search.isSearched) if (search.next() !== undefined) return true
+  }
   return false
 }
 
@@ -86,8 +88,11 @@ for (const [name, term, program, command] of [
       for (const isSlow of [false, true]) {
         const output = await typed(line, isSlow)
         expect(await found(line, '^ANSWER ', output), JSON.stringify(output)).toBe(true)
-        // The line itself, which is an echo in several pieces, is no answer.
-        expect(await found(line, 'echo no|10\\.0\\.0\\.1 a', output), JSON.stringify(output)).toBe(false)
+        // The line itself, which is an echo in several pieces, is no answer: the first time, and when it is shown again.
+        for (const shown of [output, `${prompt}${output}${prompt}${output}`]) {
+          expect(await found(line, 'echo no|10\\.0\\.0\\.1 a', shown), JSON.stringify(shown)).toBe(false)
+          expect(await found(line, '^ANSWER ', shown)).toBe(true)
+        }
       }
   })
 
@@ -96,4 +101,24 @@ it('a check takes nothing of a line for its echo that is also earlier in it', as
   const [half, rest] = [line.slice(0, 19), line.slice(19)]
   expect(await found(line, 'ping', `${half}\r\n${rest}\r\nno answer\r\n`)).toBe(false)
   expect(await found(line, 'no', `${half}\r\n${rest}\r\nno answer\r\n`)).toBe(true)
+})
+
+it('a second echo is no answer: that of the terminal, then that of the shell, and that of an earlier try', async () => {
+  const line = 'show ip ospf neighbor'
+  const busy = `${line}\r\n% wait\r\nR1#${line}\r\nNeighbor 10.0.0.2 FULL\r\nR1#${line}\r\nR1#`
+  expect(await found(line, 'ospf|ip|show', busy)).toBe(false)
+  for (const answer of ['FULL', '^% wait$', '^R1#$', 'Neighbor.*\\n'])
+    expect(await found(line, answer, busy)).toBe(true)
+})
+
+it('output that resembles the line is an answer, once it is known to be no echo', async () => {
+  expect(await found('ls', '^tools# ', 'tools# ls\r\nbin\r\ntools# ')).toBe(true)
+  expect(await found('show', 'packets', '#show\r\n3 packets\r\n')).toBe(true)
+  expect(await found('ping 10.0.0.1', 'ping 10', '>ping 10.0.0.1\r\nping 10.0.0.2 is what you mean\r\n')).toBe(true)
+  expect(await found('', '^>', 'before\r\n>')).toBe(true)
+})
+
+it('nothing before the first echo is an answer', async () => {
+  expect(await found('version', 'booted', 'booted\r\n>version\r\n1.0\r\n')).toBe(false)
+  expect(await found('version', '1.0', '1.0 booted\r\n>')).toBe(false)
 })
