@@ -28,9 +28,39 @@ export async function startCapture(
   const end = endOnCompute(lab, link)
   const { node, port } = placeOf(lab, link, end)
   const file = input.capture_file_name ?? defaultName(lab, link)
-  const data_link_type = input.data_link_type ?? linkTypesOf[link.link_type][0]
-  await ask(node.compute_id).startCapture(port, { capture_file_name: file, data_link_type })
-  return save(lab, link.link_id, { end, file, ...given({ made }) })
+  const data_link_type = input.data_link_type ?? undefined
+  await ask(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
+  return save(lab, link.link_id, { end, file, ...given({ made, data_link_type }) })
+}
+
+const inputOf = (
+  { link_type }: Pick<LinkRecord, 'link_type'>,
+  { file, data_link_type }: { file: string; data_link_type: string | undefined },
+) => ({ capture_file_name: file, data_link_type: data_link_type ?? linkTypesOf[link_type][0] })
+
+/**
+ * Takes the capture of a link up again, which was wired anew: in a file with a number, as a capture replaces its file. The result is for the
+ * record: null, with a warning in the feed, when there is no capture any more.
+ */
+export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute): Promise<LinkRecord['capture']> {
+  const { capture } = link
+  if (capture === null) return null
+  const { end, file, asked = file, data_link_type } = capture
+  const { node, port } = placeOf(lab, link, end)
+  const compute = ask(node.compute_id)
+  try {
+    const taken = new Set((await compute.files(lab.id)).map(({ path }) => path))
+    const [, stem = asked, extension = ''] = /^(.+?)(\.[^.]*)?$/.exec(asked) ?? []
+    let free = asked
+    for (let number = 2; taken.has(`project-files/captures/${free}`); number++) free = `${stem}-${number}${extension}`
+    await compute.startCapture(port, inputOf(link, { file: free, data_link_type }))
+    return { ...capture, file: free, ...(free !== asked && { asked }) }
+  } catch (error) {
+    if (!(error instanceof ApiError)) throw error
+    const message = `The capture into ${file} has ended, as its link was made anew, and did not begin again: ${error.message}`
+    lab.tell({ action: 'log.warning', event: { message } })
+    return null
+  }
 }
 
 /** Stops the capture of a link. Does nothing without one. */

@@ -88,6 +88,19 @@ export type Wiring =
   /** One node is a placeholder, or an endpoint could not be attached. */
   | { readonly type: 'none' }
 
+/** The capture of a link, and the endpoint at which it runs. */
+export interface CaptureRecord {
+  readonly end: 0 | 1
+  /** The name of its file. */
+  readonly file: string
+  /** The name that was asked for, when it goes on in another file. */
+  readonly asked?: string
+  /** The type that was asked for. */
+  readonly data_link_type?: string
+  /** A lab file started it. */
+  readonly made?: true
+}
+
 /** The record of a link. */
 export type LinkRecord = Omit<
   LabLink,
@@ -102,8 +115,7 @@ export type LinkRecord = Omit<
   | 'traffic_ba'
 > & {
   readonly wiring: Wiring
-  /** The endpoint at which its capture runs, and the name of the file; null without a capture. `made`: a lab file started it. */
-  readonly capture: { readonly end: 0 | 1; readonly file: string; readonly made?: true } | null
+  readonly capture: CaptureRecord | null
   /** Present when it was made from a lab file. */
   readonly file?: { readonly made: true }
 }

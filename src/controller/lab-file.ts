@@ -8,7 +8,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
-import { madeCd } from './plan.ts'
+import { captureName, madeCd } from './plan.ts'
 import { configTexts } from './topology.ts'
 
 /** Nodes whose configurations are read concurrently. */
@@ -38,7 +38,11 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
     nodes: records.map((record) => lab.nodeView(record)),
     links: [...lab.document.links.values()].map((record) => lab.linkView(record)),
     configs,
-    captured: new Set([...lab.document.links.values()].flatMap((it) => (it.capture?.made ? [it.link_id] : []))),
+    captured: new Map(
+      [...lab.document.links.values()].flatMap(({ link_id, capture }) =>
+        capture?.made ? [[link_id, captureName(capture)] as const] : [],
+      ),
+    ),
   })
   for (const { name, file, properties } of records)
     if (file?.day0 !== undefined && properties.cdrom_image === madeCd)

@@ -1,6 +1,7 @@
 import { ApiError, conflict } from '../errors/api-error.ts'
 import { kindOf, nodeKinds } from '../kinds/node.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
+import { resumeCapture } from './captures.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
@@ -57,7 +58,7 @@ export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): P
   }
 }
 
-/** Attaches those of the links that have no wiring, if both nodes are on computes. The result: the links that it attached. */
+/** Attaches those of the links that have no wiring, if both nodes are on computes, and goes on with their captures. The result: the links that it attached. */
 export async function joinLinks(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -75,7 +76,7 @@ export async function joinLinks(
       const ends = link.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
       const record: LinkRecord = { ...link, wiring: wiringOf(ends) }
       await wire(labs, lab, ends, record, ask)
-      joined.push(record)
+      joined.push({ ...record, capture: await resumeCapture(lab, record, ask) })
     } catch (error) {
       if (!(error instanceof ApiError) || error.status >= 500) throw error
     }

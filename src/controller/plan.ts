@@ -661,7 +661,7 @@ class Planner {
         else if (have.file === undefined && this.#options.take_over === true) this.#linkMarks.push(have.link_id)
         const file = want.capture?.file
         if (want.capture === undefined) this.#endCapture(have, 'no capture')
-        else if (file !== undefined && file !== have.capture?.file)
+        else if (file !== undefined && file !== captureName(have.capture))
           this.#endCapture(have, `capture in ${file}`, want.capture)
         continue
       }
@@ -995,6 +995,9 @@ export function markOf(
     ...(day0 !== undefined && { day0 }),
   }
 }
+
+/** The name of the file of a capture, as it was asked for. */
+export const captureName = (capture: LinkRecord['capture']): string | undefined => capture?.asked ?? capture?.file
 
 /** Whether a link was made from the file. */
 const isLinkMade = ({ file }: LinkRecord): boolean => file?.made === true

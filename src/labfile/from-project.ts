@@ -34,8 +34,8 @@ export interface ProjectState {
   readonly links: readonly LabLink[]
   /** Texts of the configurations, by the id of the node and the name of the configuration. */
   readonly configs: ReadonlyMap<string, Readonly<Record<string, string>>>
-  /** Ids of the links whose capture a lab file has started. Other captures are no part of a lab. */
-  readonly captured?: ReadonlySet<string>
+  /** Names of the files of captures that a lab file has started, by the ids of their links. Other captures are no part of a lab. */
+  readonly captured?: ReadonlyMap<string, string | undefined>
 }
 
 /** A project as a lab file would have it. */
@@ -279,7 +279,7 @@ function linksOf({ nodes, links, captured }: ProjectState, made: ReadonlyMap<str
     const [isA, isB] = [a, b].map(({ node }) => settings.has(node))
     // A member of a segment is written with its own end first.
     const isTurned = isA === true && isB !== true
-    const file = captured?.has(link.link_id) ? (link.capture_file_name ?? undefined) : undefined
+    const file = captured?.get(link.link_id)
     const found: DesiredLink = {
       ...desiredLink(link, isTurned ? [b, a] : [a, b], isTurned),
       ...(file !== undefined && { capture: { file } }),

@@ -223,6 +223,36 @@ links:
     expect(await becauseOf(file(', delay: 5ms'))).toEqual([])
   })
 
+  it('goes on with the captures of a node that is made anew, in another file', async () => {
+    const service = await start()
+    const file = (more: string) => `
+lab: campus
+nodes: { A: { kind: pc${more} }, B: { kind: pc }, C: { kind: pc } }
+segments: { hub1: { kind: hub } }
+links:
+  - { name: one, ends: [A, hub1], capture: one.pcap }
+  - { name: two, ends: [B, hub1] }
+`
+    await ended(service, (await put(service, file(''), { start: true })).job_id)
+    const anew = file(', mac_address: "00:50:79:66:68:42"')
+    const job = await ended(service, (await put(service, anew, { recreate: true, start: true })).job_id)
+    expect(job).toMatchObject({ status: 'done' })
+    const [one] = (await linksOf(service)).filter(({ name }) => name === 'one')
+    expect(one).toMatchObject({ capturing: true, capture_file_name: 'one-2.pcap' })
+    // It is one: a compute that has no capture at the port would refuse to follow it.
+    const pcap = await service.fetch(`${lab}/links/${one?.link_id}/pcap`)
+    expect(pcap.status).toBe(200)
+    await pcap.body?.cancel()
+    const files = await service.call<{ path: string }[]>('GET', `/v2/compute/projects/${one?.project_id}/files`)
+    expect(files.map(({ path }) => path)).toEqual(
+      expect.arrayContaining(['project-files/captures/one.pcap', 'project-files/captures/one-2.pcap']),
+    )
+    // The file of the lab names the first one, and says what the lab is.
+    expect(await put(service, anew)).toMatchObject({ steps: [], withheld: [], extra: [] })
+    const yaml = await (await service.fetch(`${lab}/topology?format=yaml`)).text()
+    expect(yaml).toContain('capture: one.pcap')
+  })
+
   it('renames by `was`, and keeps ports of a switch when others come and go', async () => {
     const service = await start()
     await ended(service, (await put(service, pcs(3))).job_id)
