@@ -37,6 +37,7 @@ export const slow = [
   'test/node/kinds/sixth-kind.test.ts',
   'test/node/labs/stop-time.test.ts',
   'test/node/nodes/unknown.test.ts',
+  'test/node/organizations-apart.test.ts',
   'test/node/projects/deletion.test.ts',
   'test/node/switch/device-offload.test.ts',
   'test/worker/{image-push,lab-copies}.test.ts',

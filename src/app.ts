@@ -1,7 +1,7 @@
 import type { TObject } from '@sinclair/typebox'
 import { ignore } from './async/ignore.ts'
 import { type Caller, callerOf, callerThroughTunnel, requestIdOf } from './auth/caller.ts'
-import { type Identity, requireRole } from './auth/identity.ts'
+import { type Identity, requireDeployment, requireRole } from './auth/identity.ts'
 import { LoginLimit, tooManyLogins } from './auth/login-limit.ts'
 import type { RateLimit } from './auth/rate-limit.ts'
 import type { Sessions } from './auth/sessions.ts'
@@ -61,6 +61,10 @@ export interface AppOptions {
   readonly peer?: (request: Request) => Peer
   /** The tokens that its endpoints make and revoke; `access` has the verifier that knows them. Without it they answer 404. */
   readonly tokens?: Tokens | undefined
+  /** The organization whose app it is; absent: `default`. */
+  readonly organization?: string
+  /** The organizations, which its endpoints make; without them there is `default` alone, and they answer 404. */
+  readonly organizations?: Context['organizations']
   /** Without it feeds are those of the agent, and of the fleet. */
   readonly feeds?: FeedSource
   /** Without it tickets are given and taken here alone. */
@@ -168,6 +172,9 @@ interface Found {
   readonly dialect?: Dialect | undefined
 }
 
+/** The reference, by its version: all apps of a process have the same. */
+const documents = new Map<string, string>()
+
 /** The caller of what the service asks of other computes by itself. */
 const ourOwn: Caller = { isDirect: false, mayExecute: false }
 
@@ -187,11 +194,14 @@ export function createApp(options: AppOptions): App {
   const routes = new Routes([...endpoints, ...(options.dialect?.endpoints ?? [])], isGateway ? onward : [])
   const tickets = options.tickets ?? new Tickets()
   const logins = options.logins ?? new LoginLimit({ perMinute: () => 0 })
-  const admission = new Admission({ access: options.access, tickets, logins, sessions: options.sessions })
+  const { organizations } = options
+  const admission = new Admission({
+    ...{ access: options.access, tickets, logins, sessions: options.sessions },
+    hasOrganization: organizations && ((id) => organizations.has(id)),
+  })
   const peerOf = options.peer ?? peerByUrl
   const requests = options.requests ?? new RequestMetrics()
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
-  let document: string | undefined
   const rest: Omit<
     Context,
     'agent' | 'feeds' | 'identity' | 'projects' | 'caller' | 'answered' | 'at' | 'itself' | 'peer' | 'hears' | 'upgrade'
@@ -206,6 +216,7 @@ export function createApp(options: AppOptions): App {
     version,
     tickets,
     tokens: options.tokens,
+    organizations,
     requests,
     logins,
     admission,
@@ -213,7 +224,8 @@ export function createApp(options: AppOptions): App {
     json,
     assets: options.assets,
     openapi() {
-      document ??= JSON.stringify(openapi(endpoints, version))
+      const document = documents.get(version) ?? JSON.stringify(openapi(endpoints, version))
+      documents.set(version, document)
       return document
     },
   }
@@ -369,6 +381,7 @@ export function createApp(options: AppOptions): App {
           endpoint = it
           const role = it.handsOn === undefined ? roleOf(it) : roleNeeded(routes, it, request.method, ours)
           requireRole(identity, role)
+          if (it.ofDeployment === true) requireDeployment(identity)
           requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
           return identity
         }
@@ -394,7 +407,9 @@ export function createApp(options: AppOptions): App {
       status ??= response.status
       const route = endpoint?.path ?? ''
       const ms = performance.now() - began
-      const name = asks === undefined || asks.key === '' ? undefined : asks.name
+      // The names of credentials of another organization are not for the figures of this one.
+      const isOwn = asks?.organization === options.organization
+      const name = asks === undefined || asks.key === '' || !isOwn ? undefined : asks.name
       requests.end(route, request.method, status, ms / 1000, name)
       // A request that was refused before it had a caller is logged with its sender, too.
       const by = asks === undefined || trace === undefined ? undefined : (calls ?? callerOf(asks, request, id)).name

@@ -30,6 +30,7 @@ import { imageActionEndpoints } from './routes/v2/image-actions.ts'
 import { linkCheckEndpoints } from './routes/v2/link-checks.ts'
 import { nodeLinkEndpoints } from './routes/v2/node-links.ts'
 import { notificationEndpoints } from './routes/v2/notifications.ts'
+import { organizationEndpoints } from './routes/v2/organizations.ts'
 import { sessionEndpoints } from './routes/v2/session.ts'
 import { tokenEndpoints } from './routes/v2/tokens.ts'
 
@@ -68,4 +69,5 @@ export const endpoints: readonly Endpoint[] = [
   ...nodeLinkEndpoints,
   ...tokenEndpoints,
   ...sessionEndpoints,
+  ...organizationEndpoints,
 ]

@@ -11,6 +11,8 @@ import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
 import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import type { Load } from '../../src/model/host.ts'
+import type { OrganizationLimits } from '../../src/model/organization.ts'
+import { ProjectQuota } from '../../src/organizations/project-quota.ts'
 import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -46,6 +48,17 @@ export interface LabHostOptions {
   readonly inside: (request: Request) => Promise<Response>
 }
 
+/** Of a gateway: `records` and `tokens` are those of one organization. */
+export interface GatewayOptions extends Omit<LabHostOptions, 'port' | 'inside'> {
+  /** Of an organization other than `default`. */
+  readonly limits?: () => OrganizationLimits
+}
+
+export interface GatewayLabHost extends LabHost {
+  /** What there is: projects, labs among them, and computes. */
+  readonly content: () => { readonly projects: number; readonly computes: number }
+}
+
 /** The host agent of this machine, with the computes beside it. */
 export async function openCompute({ config, log, records, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
   const opening = [createNodeAgent({ config, log, records, diagnose }), LabFiles.open(records)] as const
@@ -77,21 +90,28 @@ export async function openCompute({ config, log, records, tokens, port, inside }
 }
 
 /** The computes of a fleet as one host. */
-export async function openGateway({ config, log, records, tokens }: LabHostOptions): Promise<LabHost> {
+export async function openGateway(options: GatewayOptions): Promise<GatewayLabHost> {
+  const { config, log, records, tokens, limits } = options
   const placements = await PlacementLog.open(records)
-  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens })
+  const maxComputes = limits && (() => limits().max_computes)
+  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, maxComputes })
   const members = fleetMembers(fleet)
   let open: Labs | undefined
+  const projects = () => new Set([...placements.ids(), ...(open?.ids() ?? [])])
+  const quota = limits && new ProjectQuota({ max: () => limits().max_projects, projects })
+  // The process is that of the deployment.
+  const metrics = async () => [versionFamily(version), ...(limits === undefined ? await processMetrics() : [])]
   const gateway = createGateway({
     members,
     labs: () => open,
     placements,
     digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
-    host: { version, metrics: async () => [versionFamily(version), ...(await processMetrics())] },
+    host: { version, metrics },
+    ...(quota !== undefined && { quota }),
   })
   const store = await LabFiles.open(records)
-  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, store, bring: gateway.bring })
+  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, store, quota, bring: gateway.bring })
   open = labs
   void labs.restore()
   return {
@@ -100,6 +120,7 @@ export async function openGateway({ config, log, records, tokens }: LabHostOptio
     labs,
     peers: peersOfNodes(fleet, gateway.locator),
     uploads: gateway.uploads,
+    content: () => ({ projects: projects().size, computes: fleet.remote.length }),
     end: async () => {},
     async close() {
       await closeLabs()
@@ -114,11 +135,12 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
   readonly bring?: BringImage
+  readonly quota?: ProjectQuota | undefined
 }
 
 /** The labs over the computes of a fleet, with their documents in the data directory. */
 async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
-  const { config, log, records, store, load, bring } = options
+  const { config, log, records, store, load, bring, quota } = options
   const { limits } = config.current
   let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
@@ -137,6 +159,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     store,
     events,
     computes: fleetComputes(fleet, bring),
+    quota,
     archives: new ZipArchives({
       records,
       minFreeMb: () => config.current.min_free_space_mb,

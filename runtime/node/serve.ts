@@ -1,12 +1,13 @@
 import { createHash } from 'node:crypto'
 import { realpathSync } from 'node:fs'
 import { hostname, networkInterfaces } from 'node:os'
-import { type App, createApp } from '../../src/app.ts'
+import { type App, type AppOptions, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import { isLoopback } from '../../src/auth/network.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import type { Dialect } from '../../src/http/dialect.ts'
+import { OrganizationTickets } from '../../src/http/tickets.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -20,6 +21,7 @@ import { computeIdOf } from './join/compute-id.ts'
 import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log/log.ts'
+import { NodeOrganizations } from './organizations/node-organizations.ts'
 import { openDataDirectory } from './storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from './storage/service-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
@@ -55,9 +57,18 @@ export async function serve(config: LoadedConfig): Promise<number> {
   })
   const { data } = current
   const records = await ServiceRecords.open({ data, minFreeMb: () => config.current.min_free_space_mb, log })
+  const tickets = new OrganizationTickets()
+  const organizations: NodeOrganizations | undefined = current.gateway
+    ? await NodeOrganizations.open({
+        ...{ config, log, records, tickets, openHost: openGateway },
+        appOf: (host, ownTokens, organization) =>
+          createApp({ ...host, ...common, organization, tokens: tokens && ownTokens }),
+      }).catch(notReadable)
+    : undefined
   const { tokens, verifier, rateLimit, logins, sessions } = await openAuth({
     ...{ config, log, records },
     isGateway: current.gateway,
+    authOf: async (id) => organizations?.authOf(id),
   }).catch(notReadable)
   if (isBasicRefused(current))
     log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
@@ -67,8 +78,9 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const open = current.gateway ? openGateway : openCompute
   const inside = (request: Request) => app.inside(request)
   const host = await open({ config, log, records, tokens, port: () => port, inside }).catch(notReadable)
-  const app: App = createApp({
-    ...{ ...host, version, within: runAs, tokens, rateLimit, logins, sessions, json, relayed },
+  /** What the app of each organization has, too. */
+  const common = {
+    ...{ version, within: runAs, tickets, json, relayed },
     assets: assetsWith(current.clients_web_ui),
     dialect: await dialectOf(current),
     access: accessOf(config, verifier),
@@ -83,7 +95,15 @@ export async function serve(config: LoadedConfig): Promise<number> {
       if (log.level !== log_level) log.level = log_level
       log.debug(entry, 'request')
     },
+  } satisfies Partial<AppOptions>
+  const app: App = createApp({
+    ...{ ...host, ...common, tokens, rateLimit, logins, sessions },
+    ...(organizations !== undefined && {
+      organizations: organizations.all,
+      elsewhere: (asked) => organizations.answer(asked),
+    }),
   })
+  void organizations?.start()
   const server = await listen({
     host: current.host,
     port: current.port,
@@ -114,6 +134,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   await joiner?.close()
   certificate?.close()
   await exitAfter(() => server.close())
+  await exitAfter(async () => organizations?.close())
   // Without `exitAfter`: the guest needs time to shut down, and `end` has a timeout of its own.
   await host.end()
   await exitAfter(() => host.close())

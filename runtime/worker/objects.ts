@@ -1,9 +1,7 @@
+import { defaultOrganization } from '../../src/model/organization.ts'
 import type { Env } from './env.ts'
 import type { FleetObject } from './fleet-object.ts'
 import type { ProjectObject } from './project-object.ts'
-
-/** The organization of a deployment that has made none. */
-export const defaultOrganization = 'default'
 
 /** The name of the object with the state of the fleet, within its organization. */
 const fleetName = 'fleet'

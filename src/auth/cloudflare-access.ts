@@ -15,6 +15,8 @@ export interface CloudflareAccessOptions {
   readonly role: Role
   /** E-mail addresses. */
   readonly admins: readonly string[]
+  /** The organizations of users, by the domain of their e-mail address; others belong to `default`. */
+  readonly organizations?: Readonly<Record<string, string>>
   readonly fetch?: (url: string, init: RequestInit) => Promise<Response>
 }
 
@@ -25,6 +27,7 @@ export function cloudflareAccess(options: CloudflareAccessOptions): Verifier {
     ...(options.fetch !== undefined && { [customFetch]: options.fetch }),
   })
   const admins = new Set(options.admins.map((email) => email.toLowerCase()))
+  const organizations = new Map(Object.entries(options.organizations ?? {}).map(([it, id]) => [it.toLowerCase(), id]))
   return async (request) => {
     const statement = request.headers.get(header)
     if (statement === null) return undefined
@@ -35,7 +38,7 @@ export function cloudflareAccess(options: CloudflareAccessOptions): Verifier {
         algorithms: ['RS256'],
         requiredClaims: ['exp'],
       })
-      return identityOf(payload, options.role, admins)
+      return identityOf(payload, options.role, { admins, organizations })
     } catch (error) {
       if (isRefusal(error)) return undefined
       throw retryLater(503, `The keys of ${options.teamDomain} cannot be read; try again`, 5, error)
@@ -50,13 +53,20 @@ function isRefusal(error: unknown): boolean {
 }
 
 /** A person has an e-mail address, a service token a common name. */
-function identityOf(payload: JWTPayload, role: Role, admins: ReadonlySet<string>): Identity {
+function identityOf(
+  payload: JWTPayload,
+  role: Role,
+  { admins, organizations }: { admins: ReadonlySet<string>; organizations: ReadonlyMap<string, string> },
+): Identity {
   const email = typeof payload.email === 'string' ? payload.email.toLowerCase() : ''
   const name = [email, payload.common_name, payload.sub].find((it) => typeof it === 'string' && it !== '')
+  const organization = organizations.get(email.slice(email.lastIndexOf('@') + 1))
+  const isAdmin = email !== '' && admins.has(email)
   return {
     name: String(name ?? 'Cloudflare Access').slice(0, 255),
-    role: email !== '' && admins.has(email) ? 'admin' : role,
+    role: isAdmin ? 'admin' : role,
     key: `access:${String(name ?? '').slice(0, 255)}`,
     ambient: true,
+    ...(organization !== undefined ? { organization } : isAdmin && { isOfDeployment: true }),
   }
 }

@@ -12,6 +12,10 @@ export interface Identity {
   readonly key: string
   /** Browsers send the credential by themselves with requests of any page: the origin of the page is checked, too. */
   readonly ambient?: boolean
+  /** The organization that it belongs to, or acts in; absent: `default`. */
+  readonly organization?: string
+  /** Whether it is of the deployment, not of an organization: it may act in each of them. */
+  readonly isOfDeployment?: boolean
   /** The only projects that it is for. */
   readonly projects?: ProjectScope
   /** When the credential expires, ms since 1970. */
@@ -44,6 +48,14 @@ export function requireRole(identity: Identity | undefined, role: Role): asserts
   if (identity === undefined) throw unauthorized()
   if (ranks[identity.role] >= ranks[role]) return
   throw forbidden(`Authorization: this needs the role ${role}, and "${identity.name}" has the role ${identity.role}`)
+}
+
+/** 403 unless the identity is that of the administrator of the deployment. */
+export function requireDeployment({ name, isOfDeployment }: Identity): void {
+  if (isOfDeployment !== true)
+    throw forbidden(
+      `Authorization: this needs the credentials of the configuration, and "${name}" is a token or a user`,
+    )
 }
 
 /** `asksBasic`: a browser then prompts for a user and a password, and sends them with every later request. */

@@ -15,9 +15,11 @@ export interface RequestRate {
 export class RateLimit {
   readonly #rate: () => RequestRate
   readonly #buckets: Buckets
+  readonly #whose: string
 
-  /** `rate` is read for every request. */
-  constructor(rate: () => RequestRate, now: () => number = Date.now) {
+  /** `rate` is read for every request; `whose`: the subject of the message. */
+  constructor(rate: () => RequestRate, now: () => number = Date.now, whose = 'these credentials') {
+    this.#whose = whose
     this.#rate = rate
     this.#buckets = new Buckets(maxCredentials, now)
   }
@@ -29,7 +31,7 @@ export class RateLimit {
     const rate = { perSecond, burst: Math.max(burst, 1) }
     if (this.#buckets.take(key, rate)) return
     const seconds = this.#buckets.wait(key, rate)
-    const message = `Too many requests: these credentials may send ${perSecond} a second; wait ${seconds} s`
+    const message = `Too many requests: ${this.#whose} may send ${perSecond} a second; wait ${seconds} s`
     throw retryLater(429, message, seconds)
   }
 }

@@ -18,6 +18,8 @@ const Payload = Type.Object({
   k: Type.String(),
   /** Proof of the configured credentials behind the session. */
   c: Type.Optional(Type.String()),
+  /** The organization of the session; absent: `default`. */
+  o: Type.Optional(Type.String()),
   /** The only projects of the session. */
   pr: Type.Optional(Type.Array(Type.String())),
   /** Begin and end, ms since 1970. */
@@ -32,6 +34,8 @@ export interface Session {
   readonly role: Static<typeof Role>
   /** The credential of the log-in; see `Identity.key`. */
   readonly key: string
+  /** See `Identity.organization`. */
+  readonly organization?: string
   /** See `Identity.projects`. */
   readonly projects?: ProjectScope
   /** ms since 1970. */
@@ -71,10 +75,10 @@ export class Sessions {
 
   /** A new session. `secret`: the configured credentials of the log-in, if it used them. */
   async begin(identity: Identity, secret: string | undefined): Promise<{ session: Session; text: string }> {
-    const { name, role, key, expiresAt, projects } = identity
+    const { name, role, key, expiresAt, projects, organization } = identity
     const begunAt = this.#now()
     const endsAt = Math.min(begunAt + sessionLifeMs, expiresAt ?? Number.POSITIVE_INFINITY)
-    const some = projects !== undefined && { projects }
+    const some = { ...(projects !== undefined && { projects }), ...(organization !== undefined && { organization }) }
     const session = { id: randomHex(16), name, role, key, ...some, begunAt, endsAt }
     const c = secret === undefined ? {} : { c: await this.#proofOf(secret) }
     const payload = {
@@ -83,6 +87,7 @@ export class Sessions {
       r: role,
       k: key,
       ...c,
+      ...(organization !== undefined && { o: organization }),
       ...(projects && { pr: projects }),
       at: begunAt,
       exp: endsAt,
@@ -94,10 +99,14 @@ export class Sessions {
   async read(text: string, secretOf: (key: string) => string | undefined): Promise<Session | undefined> {
     const payload = await verifySigned([await this.#options.key()], purpose, text)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
-    const { id, n: name, r: role, k: key, c: proof, pr: projects, at: begunAt, exp: endsAt } = payload
+    const { id, n: name, r: role, k: key, c: proof, pr: projects, o: organization, at: begunAt, exp: endsAt } = payload
     const secret = secretOf(key)
     if (proof !== (secret === undefined ? undefined : await this.#proofOf(secret))) return undefined
-    const session = { id, name, role, key, ...(projects !== undefined && { projects }), begunAt, endsAt }
+    const session: Session = {
+      ...{ id, name, role, key, begunAt, endsAt },
+      ...(projects !== undefined && { projects }),
+      ...(organization !== undefined && { organization }),
+    }
     return (await this.#options.keeper.holds(session)) ? session : undefined
   }
 

@@ -4,14 +4,16 @@ import type { TokenRecord } from '../model/access-token.ts'
 import { randomHex, sameBytes, sha256, toHex } from './secret.ts'
 import { signText, verifySigned } from './signed-text.ts'
 
-/** `pb_{id}_{secret}`: found by its id, and proven by a secret of 256 random bits. */
-const form = /^pb_([0-9a-f]{16})_([0-9a-f]{64})$/
+/** `pb_{id}_{secret}`: found by its id, and proven by a secret of 256 random bits. `pb_{id}_{organization}_{secret}` unless it is of `default`. */
+const form = /^pb_([0-9a-f]{16})_(?:([a-z][a-z0-9-]{0,39})_)?([0-9a-f]{64})$/
 /** `pb_{id}_{signed text}`: proven by its signature; the signed text has the role and the purpose. */
 const signedForm = /^pb_([0-9a-f]{16})_([A-Za-z0-9_-]+\.[A-Za-z0-9_-]+)$/
 const signedFor = 'token'
 
 export interface TokenParts {
   readonly id: string
+  /** Absent: `default`. */
+  readonly organization?: string
   readonly secret: string
 }
 
@@ -21,13 +23,21 @@ export type TokenMeaning = Pick<
   'token_id' | 'name' | 'role' | 'purpose' | 'compute_id' | 'projects' | 'created_at' | 'expires_at'
 >
 
+/** What a signed token says. */
+export type SignedMeaning = TokenMeaning & { readonly organization?: string }
+
 /** The members of a signed token, by short names: every request carries them. */
 const Payload = Type.Object({
   id: Type.String(),
   n: Type.String(),
   r: Type.Union([Type.Literal('read'), Type.Literal('operate'), Type.Literal('admin')]),
-  /** `some`: a user with `pr`, whom a version without `pr` must not take for one with all projects. */
-  p: Type.Union([Type.Literal('user'), Type.Literal('join'), Type.Literal('some')]),
+  /**
+   * `some`: a user with `pr`, whom a version without `pr` must not take for one with all projects. With `o` each is another word, so
+   * that a version without `o` does not take the token for one of `default`.
+   */
+  p: Type.Union((['user', 'join', 'some', 'o-user', 'o-join', 'o-some'] as const).map((it) => Type.Literal(it))),
+  /** The organization; absent: `default`. */
+  o: Type.Optional(Type.String()),
   pr: Type.Optional(Type.Array(Type.String())),
   c: Type.Optional(Type.String()),
   /** Creation and expiry, ms since 1970. */
@@ -37,28 +47,35 @@ const Payload = Type.Object({
 
 /** The parts of a text that has the form of a token without a signature. */
 export function parseToken(text: string): TokenParts | undefined {
-  const [, id, secret] = form.exec(text) ?? []
-  return id === undefined || secret === undefined ? undefined : { id, secret }
+  const [, id, organization, secret] = form.exec(text) ?? []
+  if (id === undefined || secret === undefined) return undefined
+  return { id, secret, ...(organization !== undefined && { organization }) }
 }
 
 /** A new token without a signature: the store finds it by its id, and has `hash` instead of the secret. */
-export async function newToken(): Promise<{ id: string; text: string; hash: string }> {
+export async function newToken(organization?: string): Promise<{ id: string; text: string; hash: string }> {
   const [id, secret] = [newTokenId(), randomHex(32)]
-  return { id, text: `pb_${id}_${secret}`, hash: await hashOf(secret) }
+  const owner = organization === undefined ? '' : `${organization}_`
+  return { id, text: `pb_${id}_${owner}${secret}`, hash: await hashOf(secret) }
 }
 
 export const newTokenId = (): string => randomHex(8)
 
-/** A new token that every process with the key can verify without the store. */
-export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Promise<{ text: string; hash: string }> {
+/** A new token that every process with the key can verify without the store. `organization`: absent for `default`. */
+export async function newSignedToken(
+  key: CryptoKey,
+  meaning: TokenMeaning,
+  o?: string,
+): Promise<{ text: string; hash: string }> {
   const { token_id: id, name: n, role: r, purpose, projects: pr, compute_id: c, created_at, expires_at } = meaning
-  const p = pr === undefined ? purpose : 'some'
+  const p = `${o === undefined ? '' : 'o-'}${pr === undefined ? purpose : 'some'}`
   const exp = expires_at === null ? {} : { exp: Date.parse(expires_at) }
   const payload = {
     id,
     n,
     r,
     p,
+    ...(o !== undefined && { o }),
     ...(c !== undefined && { c }),
     ...(pr !== undefined && { pr }),
     at: Date.parse(created_at),
@@ -69,14 +86,17 @@ export async function newSignedToken(key: CryptoKey, meaning: TokenMeaning): Pro
 }
 
 /** The rights in a token that one of the keys signed; undefined for every other text. Checks neither expiry nor revocation. */
-export async function readSignedToken(keys: readonly CryptoKey[], text: string): Promise<TokenMeaning | undefined> {
+export async function readSignedToken(keys: readonly CryptoKey[], text: string): Promise<SignedMeaning | undefined> {
   const [, id, signed] = signedForm.exec(text) ?? []
   if (signed === undefined) return undefined
   const payload = await verifySigned(keys, signedFor, signed)
-  if (!Check(Payload, payload) || payload.id !== id || (payload.p === 'some') !== (payload.pr !== undefined))
+  if (!Check(Payload, payload) || payload.id !== id || payload.p.startsWith('o-') !== (payload.o !== undefined))
     return undefined
+  const purpose = payload.p.replace('o-', '')
+  if ((purpose === 'some') !== (payload.pr !== undefined)) return undefined
   return {
-    ...{ token_id: id, name: payload.n, role: payload.r, purpose: payload.p === 'some' ? 'user' : payload.p },
+    ...{ token_id: id, name: payload.n, role: payload.r, purpose: purpose === 'join' ? 'join' : 'user' },
+    ...(payload.o !== undefined && { organization: payload.o }),
     ...(payload.pr !== undefined && { projects: payload.pr }),
     ...(payload.c !== undefined && { compute_id: payload.c }),
     created_at: new Date(payload.at).toISOString(),

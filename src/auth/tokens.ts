@@ -26,6 +26,8 @@ export interface TokensOptions {
   /** How long a record stays in the cache, ms, at most 10 s; 0 for a store that answers at once. */
   readonly cacheMs?: number
   readonly now?: () => number
+  /** The organization of all of its tokens; absent: `default`. */
+  readonly organization?: string | undefined
   /** Signs new tokens. Tokens without a signature stay valid. */
   readonly key?: () => Promise<CryptoKey>
 }
@@ -41,12 +43,14 @@ export class Tokens {
   readonly #cacheMs: number
   readonly #now: () => number
   readonly #key: (() => Promise<CryptoKey>) | undefined
+  readonly #organization: string | undefined
   readonly #cache = new Map<string, Cached>()
   /** Counts revocations: a read that began before a revocation is not cached. */
   #revoked = 0
 
-  constructor({ store, cacheMs = 0, now = Date.now, key }: TokensOptions) {
+  constructor({ store, cacheMs = 0, now = Date.now, key, organization }: TokensOptions) {
     this.#store = store
+    this.#organization = organization
     this.#key = key
     this.#cacheMs = Math.min(cacheMs, longestCacheMs)
     this.#now = now
@@ -54,7 +58,7 @@ export class Tokens {
 
   /** The identity of a token for requests; undefined for other tokens. */
   async identify(text: string): Promise<Identity | undefined> {
-    return identityOf(await this.#valid(text))
+    return identityOf(await this.#valid(text), this.#organization)
   }
 
   /** The join tokens. The first compute that uses one becomes its `compute_id`. */
@@ -127,11 +131,11 @@ export class Tokens {
       ...{ token_id, ...fields, hash, last_characters: text.slice(-4) },
     })
     if (this.#key === undefined) {
-      const { id, text, hash } = await newToken()
+      const { id, text, hash } = await newToken(this.#organization)
       return { text, record: recordOf(id, text, hash) }
     }
     const token_id = newTokenId()
-    const { text, hash } = await newSignedToken(await this.#key(), { token_id, ...fields })
+    const { text, hash } = await newSignedToken(await this.#key(), { token_id, ...fields }, this.#organization)
     return { text, record: { ...recordOf(token_id, text, hash), signed: true } }
   }
 
@@ -139,7 +143,7 @@ export class Tokens {
     const signed = this.#key && (await readSignedToken([await this.#key()], text))
     const parts = parseToken(text)
     const id = signed?.token_id ?? parts?.id
-    if (id === undefined) return undefined
+    if (id === undefined || (signed ?? parts)?.organization !== this.#organization) return undefined
     const record = await this.#read(id)
     if (record === undefined || isExpired(record, this.#now())) return undefined
     if (signed !== undefined) return record
@@ -181,11 +185,15 @@ const grantOf = ({ token_id, compute_id }: TokenRecord): JoinGrant => ({
 })
 
 /** The identity of a valid token; undefined when the token is not for requests. */
-export function identityOf(token: TokenMeaning | undefined): Identity | undefined {
+export function identityOf(token: TokenMeaning | undefined, organization?: string): Identity | undefined {
   if (token?.purpose !== 'user') return undefined
   const { name, role, token_id, expires_at, projects } = token
   const expiry = expires_at === null ? {} : { expiresAt: Date.parse(expires_at) }
-  return { name, role, key: keyOfToken(token_id), ...expiry, ...(projects !== undefined && { projects }) }
+  return {
+    ...{ name, role, key: keyOfToken(token_id), ...expiry },
+    ...(projects !== undefined && { projects }),
+    ...(organization !== undefined && { organization }),
+  }
 }
 
 /** See `Identity.key`. */

@@ -777,6 +777,32 @@ export interface Calls {
   'DELETE /v2/session': {
     reply: undefined
   }
+  /** List the organizations */
+  'GET /v2/organizations': {
+    reply: Organization[]
+  }
+  /** Make an organization */
+  'POST /v2/organizations': {
+    body: OrganizationCreate
+    reply: Organization
+  }
+  /** Read an organization */
+  'GET /v2/organizations/{organization_id}': {
+    params: { organization_id: string }
+    reply: Organization
+  }
+  /** Change the name or the limits of an organization; a lower limit takes nothing away */
+  'PUT /v2/organizations/{organization_id}': {
+    params: { organization_id: string }
+    body: OrganizationUpdate
+    reply: Organization
+  }
+  /** Delete an organization, and revoke its tokens */
+  'DELETE /v2/organizations/{organization_id}': {
+    params: { organization_id: string }
+    query?: { force?: 'yes' | 'no' }
+    reply: undefined
+  }
 }
 
 /** Version of the service */
@@ -2404,4 +2430,40 @@ export type Session = {
   /** read: view; operate: run labs and type on consoles; admin: also computes, tokens and the configuration */
   role: 'read' | 'operate' | 'admin'
   expires_at: string | null
+}
+
+/** Its projects, computes and tokens are invisible to others */
+export type Organization = {
+  organization_id: OrganizationId
+  name: string
+  /** Most projects, labs among them; 0: no limit of its own */
+  max_projects: number
+  /** Most computes; 0: no limit of its own */
+  max_computes: number
+  /** Most requests per second of all its credentials together, on a Worker in each isolate; 0: no limit of its own */
+  requests_per_s: number
+  created_at: string | null
+}
+
+/** Id of the organization: 1 to 40 lower-case letters, digits and "-"; it stays as it is */
+export type OrganizationId = string
+
+/** A new organization, by default without limits */
+export type OrganizationCreate = {
+  organization_id: OrganizationId
+  name?: string | null
+  max_projects?: number | null
+  max_computes?: number | null
+  requests_per_s?: number | null
+  created_at?: string | null
+}
+
+/** Changes of an organization */
+export type OrganizationUpdate = {
+  name?: string | null
+  max_projects?: number | null
+  max_computes?: number | null
+  requests_per_s?: number | null
+  organization_id?: string | null
+  created_at?: string | null
 }

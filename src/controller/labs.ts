@@ -12,6 +12,7 @@ import type { EventPayload, FeedItem } from '../model/event.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
 import type { Project } from '../model/project.ts'
+import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { LabArchives } from './archives.ts'
 import type { ComputeClient } from './compute-client.ts'
@@ -69,6 +70,8 @@ interface LabsOptions {
   readonly jobs?: JobList
   /** Takes note of the next time at which `stopDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
   readonly wakeAt?: (time: number) => void
+  /** Limits how many labs are made; absent: there is no limit, or the directory knows it. */
+  readonly quota?: ProjectQuota | undefined
   /** Logs a message for the administrator. */
   readonly warn: (message: string) => void
   /** Logs failures that are defects. */
@@ -96,6 +99,7 @@ export class Labs {
   #readAt = 0
   /** Whether the feed of the only lab has readers. */
   #isAttended = false
+  readonly #quota: ProjectQuota | undefined
   readonly #warn: (message: string) => void
   /** The records of all projects, open and closed. */
   readonly #heads = new Map<string, ProjectRecord>()
@@ -120,6 +124,7 @@ export class Labs {
       archives,
       copy,
       jobs,
+      quota,
       warn,
       report,
       only,
@@ -137,6 +142,7 @@ export class Labs {
     this.events = events
     this.archives = archives
     this.copy = copy
+    this.#quota = quota
     this.#warn = warn
     this.#wakeAt = wakeAt
     this.#stopTimes = new StopTimes({ stop: (id, stopAt) => this.#stopNow(id, stopAt), warn })
@@ -245,6 +251,11 @@ export class Labs {
     throw noSuchProject(word)
   }
 
+  /** Ids of all labs, also of those that are being made. */
+  ids(): Iterable<string> {
+    return this.#heads.keys()
+  }
+
   /** The name of a lab; undefined for a project that is not a lab. */
   nameOf(id: string): string | undefined {
     return this.#heads.get(id.toLowerCase())?.name
@@ -306,6 +317,7 @@ export class Labs {
         ...more,
       }
       // Before the next `await`, so that no other request takes the name.
+      this.#quota?.require(id)
       this.#takeName(id, record)
       try {
         await this.#directory?.put(id, record)
@@ -347,6 +359,7 @@ export class Labs {
         ...given({ kept: settings.kept }),
         ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
       }
+      this.#quota?.require(id)
       this.#takeName(id, record)
       let isNew = false
       try {
@@ -711,6 +724,7 @@ export class Labs {
    */
   register(id: string, head: ProjectRecord): Promise<void> {
     const before = this.#heads.get(id)
+    if (before === undefined) this.#quota?.require(id)
     this.#requireFreeName(id, head.name)
     this.#heads.set(id, head)
     const action =

@@ -21,6 +21,7 @@ export const errorWords = {
   'no-such-port': [[404], 'The node has no such adapter or port'],
   'nothing-attached': [[404, 409], 'Nothing is attached to the port'],
   'no-such-compute': [[404], 'No compute has this id'],
+  'no-such-organization': [[404], 'There is no such organization'],
   'no-such-file': [[404], 'The project has no such file'],
   'no-such-image': [[404], 'There is no such image to delete'],
   'method-not-allowed': [[405], 'The path has other methods; see Allow'],
@@ -37,6 +38,10 @@ export const errorWords = {
   'node-stopped': [[409], 'The node must run'],
   'not-in-time': [[409], 'What the request waits for did not come in time'],
   'label-missing': [[409], 'No compute has the labels that the project or the node asks for'],
+  'limit-reached': [
+    [409],
+    'The organization has as many as it may: projects, computes; or the deployment organizations',
+  ],
   'compute-refuses': [[409], 'A compute has an incompatible version, or refuses the credentials'],
   'changed-meanwhile': [[412], 'If-Match names another version than the present one: read it again'],
   'too-large': [[413], 'The body or the image is larger than the limit'],

@@ -11,9 +11,12 @@ const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint',
 export class Computes {
   readonly local: LocalCompute | undefined
   readonly #remote = new Map<string, RemoteCompute>()
+  readonly #max: () => number
 
-  constructor(local: LocalCompute | undefined) {
+  /** `max`: most computes; 0: `maxComputes`. Read for every compute that is added. */
+  constructor(local: LocalCompute | undefined, max: () => number = () => 0) {
     this.local = local
+    this.#max = max
   }
 
   /** Without `local`. */
@@ -64,6 +67,11 @@ export class Computes {
   /** 409 when there are too many computes, or another compute has the name. */
   requireRoom({ name }: Pick<ComputeRecord, 'name'>): void {
     if (this.#remote.size >= maxComputes) throw conflict(`There are ${maxComputes} computes already; delete one first`)
+    const max = this.#max()
+    if (max > 0 && this.#remote.size >= max)
+      throw conflict(`This organization may have ${max} computes, and has ${this.#remote.size}: delete one first`, {
+        word: 'limit-reached',
+      })
     if (name !== null && this.isTaken(name)) {
       throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
     }

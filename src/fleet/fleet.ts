@@ -65,7 +65,7 @@ export class Fleet {
       joined: (id) => this.#computes.get(id)?.rejoin(),
       left: (id, reason) => this.#computes.get(id)?.rejoin(reason),
     })
-    this.#computes = new Computes(local && new LocalCompute(local))
+    this.#computes = new Computes(local && new LocalCompute(local), joining.maxComputes)
     this.#remote = {
       transport: (address) => (address.protocol === tunnelled ? this.tunnels.transport : transport)(address),
       sockets: (address) => (address.protocol === tunnelled ? this.tunnels.sockets : sockets)?.(address),

@@ -27,6 +27,8 @@ export interface FleetOptions {
   readonly upkeep?: Upkeep
   /** The tokens for joining computes; absent where computes cannot join. */
   readonly joinTokens?: JoinTokens
+  /** Most computes; 0 or absent: as many as a fleet may have. Read for every compute that is added. */
+  readonly maxComputes?: () => number
   /** Limits and timeouts of the tunnels. */
   readonly tunnels?: Pick<TunnelsOptions, 'limits' | 'timeouts' | 'watch'>
 }

@@ -3,6 +3,7 @@ import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { SharedAgent } from '../host-agent.ts'
 import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Load } from '../model/host.ts'
+import type { ProjectQuota } from '../organizations/project-quota.ts'
 import type { RequestingCaller } from './asker.ts'
 import { type Bookmarks, GatewayEvents } from './events.ts'
 import { FanOut } from './fan-out.ts'
@@ -29,6 +30,8 @@ export interface GatewayOptions {
   readonly bookmarks?: Bookmarks
   /** The labs over these computes, once they are open. */
   readonly labs?: () => LabPlaces | undefined
+  /** Limits how many projects are made; absent: there is no limit. */
+  readonly quota?: ProjectQuota
   /** Told what a person has to look at, beside the feeds. */
   readonly warn?: (message: string) => void
 }
@@ -93,7 +96,7 @@ export function createGateway({
           return gatewayHost({ ...host, metrics }, members, fanOut())
         },
         get projects() {
-          return gatewayProjects({ members, locator, scheduler, turns, at, fanOut: fanOut() })
+          return gatewayProjects({ members, locator, scheduler, turns, at, fanOut: fanOut(), quota: more.quota })
         },
         get images() {
           return gatewayImages(fanOut(), { uploads, byAdmin: caller.caller.mayExecute })

@@ -4,6 +4,7 @@ import { Unreachable } from '../fleet/unreachable.ts'
 import type { SharedAgent } from '../host-agent.ts'
 import { localId } from '../model/compute.ts'
 import type { Project, ProjectCreate } from '../model/project.ts'
+import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { type FanOut, noCompute, presented, unreachable } from './fan-out.ts'
 import type { FleetMembers, Member } from './members.ts'
 import { type AskOwner, elsewhere, type ProjectLocator } from './project-locator.ts'
@@ -20,6 +21,7 @@ export interface ProjectOptions {
   readonly scheduler: Scheduler
   /** By project: what places it and what takes it away come one after the other, so that none is placed twice or forgotten. */
   readonly turns: KeyedMutex
+  readonly quota?: ProjectQuota | undefined
 }
 
 /** Every project is on one compute: where it was asked for, else where most room is. */
@@ -80,7 +82,8 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
   return options.turns.run(project_id, async () => {
     // No compute has one of an id that was just made up: none is asked.
     const known = given === undefined ? undefined : await options.locator.find(given)
-    return place({ ...wanted, project_id }, { asked, known }, options)
+    const placed = () => place({ ...wanted, project_id }, { asked, known }, options)
+    return known === undefined && options.quota !== undefined ? options.quota.during(project_id, placed) : placed()
   })
 }
 

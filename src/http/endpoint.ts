@@ -11,6 +11,7 @@ import type { UploadDigests } from '../gateway/image-digests.ts'
 import type { PeerAddresses } from '../gateway/peer-address.ts'
 import type { HostAgent, SharedAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
+import type { Organizations } from '../organizations/organizations.ts'
 import type { Admission } from './access/access.ts'
 import type { Peer } from './access/peer.ts'
 import type { ProjectAccess } from './access/project-access.ts'
@@ -70,6 +71,8 @@ export interface Context<Agent = SharedAgent> {
   readonly itself: ((request: Request, path: string) => Promise<Response>) | undefined
   readonly tickets: TicketOffice
   readonly tokens: Tokens | undefined
+  /** The organizations of the deployment; undefined for a service that has none. */
+  readonly organizations: Pick<Organizations, keyof Organizations> | undefined
   readonly requests: RequestMetrics
   readonly logins: LoginLimit
   readonly admission: Admission
@@ -166,6 +169,8 @@ export interface Endpoint<
   readonly public?: boolean
   /** A page for people, to which links of other sites may lead. All other paths are refused to them. */
   readonly page?: boolean
+  /** It is about the deployment, whose administrator alone may ask it, in whichever organization. */
+  readonly ofDeployment?: boolean
   /** A compute opens it to join: its handler looks at the token, and the service's own credentials are not asked for. */
   readonly joins?: boolean
   readonly handle: (

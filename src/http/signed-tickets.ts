@@ -16,6 +16,8 @@ const Payload = Type.Object({
   key: Type.String(),
   /** See `Identity.projects`. */
   pr: Type.Optional(Type.Array(Type.String())),
+  /** See `Identity.organization`. */
+  o: Type.Optional(Type.String()),
   /** The session of the ticket: its id, begin and end, ms since 1970. */
   s: Type.Optional(Type.Object({ id: Type.String(), at: Type.Integer(), exp: Type.Integer() })),
   /** Expires, ms since 1970. */
@@ -27,6 +29,8 @@ export interface TicketUse {
   readonly id: string
   /** The credential of the ticket; see `Identity.key`. */
   readonly key: string
+  /** Absent: `default`. */
+  readonly organization?: string
   /** When it expires, ms since 1970. */
   readonly expires: number
   /** The session in which the ticket was issued. */
@@ -53,7 +57,7 @@ export class SignedTickets implements TicketOffice {
     this.#now = options.now ?? Date.now
   }
 
-  async issue({ name, role, key, session, projects }: Identity): Promise<string> {
+  async issue({ name, role, key, session, projects, organization }: Identity): Promise<string> {
     const s = session === undefined ? {} : { s: { id: session.id, at: session.begunAt, exp: session.endsAt } }
     const payload = {
       id: randomHex(16),
@@ -62,6 +66,7 @@ export class SignedTickets implements TicketOffice {
       key,
       ...s,
       ...(projects && { pr: projects }),
+      ...(organization !== undefined && { o: organization }),
       exp: this.#now() + ticketLifeMs,
     }
     return signText(await this.#options.key(), purpose, payload)
@@ -70,11 +75,12 @@ export class SignedTickets implements TicketOffice {
   async redeem(ticket: string): Promise<Identity | undefined> {
     const payload = await verifySigned([await this.#options.key()], purpose, ticket)
     if (!Check(Payload, payload) || payload.exp <= this.#now()) return undefined
-    const { id, name, role, key, s, pr, exp } = payload
+    const { id, name, role, key, s, pr, o, exp } = payload
+    const owner = o !== undefined && { organization: o }
     const session = s === undefined ? {} : { session: { id: s.id, begunAt: s.at, endsAt: s.exp } }
-    if (!(await this.#options.use({ id, key, expires: exp, ...session }))) return undefined
+    if (!(await this.#options.use({ id, key, expires: exp, ...session, ...owner }))) return undefined
     // A ticket is an explicit credential: no browser sends it by itself.
-    return { name, role, key, ambient: false, ...(pr !== undefined && { projects: pr }) }
+    return { name, role, key, ambient: false, ...(pr !== undefined && { projects: pr }), ...owner }
   }
 
   /** The place that records uses checks whether the credential is still valid. */

@@ -17,6 +17,32 @@ export interface TicketOffice {
   void(key: string): void
 }
 
+/** The tickets of each organization apart: those of one are no fewer because another has many. */
+export class OrganizationTickets implements TicketOffice {
+  readonly #offices = new Map<string, Tickets>()
+
+  issue(identity: Identity): string {
+    const { organization = '' } = identity
+    const office = this.#offices.get(organization) ?? new Tickets()
+    this.#offices.set(organization, office)
+    return `${organization === '' ? '' : `${organization}.`}${office.issue(identity)}`
+  }
+
+  redeem(ticket: string): Identity | undefined {
+    const dot = ticket.indexOf('.')
+    return this.#offices.get(ticket.slice(0, Math.max(dot, 0)))?.redeem(ticket.slice(dot + 1))
+  }
+
+  void(key: string): void {
+    for (const office of this.#offices.values()) office.void(key)
+  }
+
+  /** Voids the tickets of an organization that is deleted. */
+  drop(organization: string): void {
+    this.#offices.delete(organization)
+  }
+}
+
 /** Single-use tickets: a browser cannot send Authorization when it opens a websocket. */
 export class Tickets implements TicketOffice {
   readonly #issued = new Map<string, Issued>()

@@ -20,6 +20,9 @@ export const oneOf = <const V extends string | number>(values: readonly V[], opt
     options,
   )
 
+/** A switch in a query, off by default. */
+export const yesOrNo = (description: string) => Type.Optional(oneOf(['yes', 'no'], { default: 'no', description }))
+
 // Any version and variant nibble: clients in the field send more than RFC 9562 allows.
 const uuid = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
 FormatRegistry.Set('uuid', (value) => uuid.test(value))

@@ -141,6 +141,7 @@ test('Cloudflare Access needs both of its names, and is protection, too', () => 
   expect(load(['--host', '0.0.0.0', ...all]).current.cloudflare_access).toEqual({
     ...{ team_domain: 'team.cloudflareaccess.com', audience: 'x', role: 'operate' },
     admins: ['a@b.example', 'c@d.example'],
+    organizations: {},
   })
 })
 

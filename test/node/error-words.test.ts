@@ -121,6 +121,21 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   'no-such-port': () => lab.ask('GET', `${lab.started}/adapters/0/ports/7/nio`),
   'nothing-attached': () => lab.ask('GET', `${lab.started}/adapters/0/ports/0/nio`),
   'no-such-compute': () => lab.ask('GET', '/v2/computes/none'),
+  async 'no-such-organization'() {
+    const gateway = await TestService.start({ gateway: true })
+    return gateway.fetch('/v2/organizations/none')
+  },
+  async 'limit-reached'() {
+    const gateway = await TestService.start({ gateway: true })
+    await gateway.call('POST', '/v2/organizations', { organization_id: 'small', max_computes: 1 })
+    const headers = { 'x-patchbay-organization': 'small' }
+    const add = (name: string) =>
+      gateway.fetch('/v2/computes', {
+        ...{ method: 'POST', headers, body: JSON.stringify({ name, protocol: 'http', host: '127.0.0.1', port: 1 }) },
+      })
+    await add('one')
+    return add('two')
+  },
   'no-such-file': () => lab.ask('GET', `${lab.project}/files/none`),
   'no-such-image': () => lab.ask('DELETE', '/v2/compute/iou/images/none.bin'),
   'method-not-allowed': () => lab.ask('PATCH', projects),

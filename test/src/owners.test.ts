@@ -23,6 +23,7 @@ const ofService: readonly string[] = [
   '/v2/imports',
   '/v2/jobs',
   '/v2/kinds',
+  '/v2/organizations',
   '/v2/projects',
   '/v2/session',
   '/v2/statistics',

@@ -36,6 +36,14 @@ export async function sessionKey(data: string): Promise<CryptoKey> {
   return signingKey(secret, 'sessions')
 }
 
+/** The sessions of all organizations: each knows which of its own have ended. */
+export const keeperOfEach = (
+  keeperOf: (organization: string | undefined) => Promise<SessionKeeper | undefined>,
+): SessionKeeper => ({
+  holds: async (session) => (await (await keeperOf(session.organization))?.holds(session)) ?? false,
+  end: async (session) => (await keeperOf(session.organization))?.end(session),
+})
+
 /** The sessions that were ended before they expired, in `{data}/ended-sessions.json`. */
 export class SessionFiles implements SessionKeeper {
   readonly #files: ServiceRecords

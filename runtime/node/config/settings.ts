@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { Role } from '../../../src/model/access-token.ts'
+import { OrganizationId } from '../../../src/model/organization.ts'
 import type { HostKind } from '../kinds/host-kind.ts'
 import { hostKinds } from '../kinds/index.ts'
 
@@ -204,6 +205,11 @@ export const Settings = Type.Object(
       admins: Type.Array(Type.String({ minLength: 3 }), {
         default: [],
         description: 'E-mail addresses of users of Cloudflare Access with the role admin',
+      }),
+      organizations: Type.Record(Type.String({ pattern: '^[a-z0-9-]+(\\.[a-z0-9-]+)+$' }), OrganizationId, {
+        default: {},
+        description:
+          'Organizations of users of Cloudflare Access, by the domain of their e-mail address, such as "school.example" = "school"; others belong to default',
       }),
     }),
     ...kindGroups,

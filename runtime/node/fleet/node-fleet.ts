@@ -23,6 +23,8 @@ export interface NodeFleetOptions {
   }
   /** The tokens of the service, with some of which computes may join. */
   readonly tokens: Tokens | undefined
+  /** The most computes of an organization other than `default`, with whose tokens alone its computes join. */
+  readonly maxComputes?: (() => number) | undefined
 }
 
 export interface NodeFleet {
@@ -31,19 +33,30 @@ export interface NodeFleet {
 }
 
 /** The fleet of this service: this host as `local`, and the computes in the data directory. */
-export async function createNodeFleet({ config, log, records, local, tokens }: NodeFleetOptions): Promise<NodeFleet> {
+export async function createNodeFleet({
+  config,
+  log,
+  records,
+  local,
+  tokens,
+  maxComputes,
+}: NodeFleetOptions): Promise<NodeFleet> {
   const { host: ownHost, user, tls } = config.current
   const { transport, close } = httpTransport()
-  const bindings = await JoinBindingsFile.open(records)
+  const joinTokens =
+    maxComputes === undefined
+      ? eitherTokens(
+          listedTokens(() => config.current.fleet.join_tokens, await JoinBindingsFile.open(records)),
+          tokens?.joinTokens,
+        )
+      : tokens?.joinTokens
   const fleet = await Fleet.open({
     registry: new RegistryFile(records),
     transport,
     sockets: socketTransport,
     version,
-    joinTokens: eitherTokens(
-      listedTokens(() => config.current.fleet.join_tokens, bindings),
-      tokens?.joinTokens,
-    ),
+    ...(joinTokens !== undefined && { joinTokens }),
+    ...(maxComputes !== undefined && { maxComputes }),
     ...(local !== undefined && {
       local: {
         name: hostname(),

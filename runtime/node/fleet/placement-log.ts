@@ -48,6 +48,11 @@ export class PlacementLog implements PlacementStore {
     return log
   }
 
+  /** Ids of all projects that were placed. */
+  ids(): Iterable<string> {
+    return new Set([...this.#saved.keys(), ...this.#ahead.keys()])
+  }
+
   get(projectId: string): string | undefined {
     return this.#placeOf(projectId)
   }

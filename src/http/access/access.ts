@@ -7,6 +7,7 @@ import { forbidden, notFound } from '../../errors/api-error.ts'
 import type { TicketOffice } from '../tickets.ts'
 import { bearerOf, type Credentials, credentialsIn, credentialsOf, ticketOf } from './credentials.ts'
 import { hostOf } from './host.ts'
+import { inOrganization } from './organization-access.ts'
 import type { Peer } from './peer.ts'
 import { requireKnownSource } from './source.ts'
 
@@ -36,10 +37,12 @@ export interface AdmissionOptions {
   readonly logins: LoginLimit
   /** Absent: the service has no sessions. */
   readonly sessions?: Sessions | undefined
+  /** Whether there is an organization of this id; absent: only `default` is. */
+  readonly hasOrganization?: ((id: string) => boolean | Promise<boolean>) | undefined
 }
 
 /** The identity of every client of a service without credentials. */
-const anybody: Identity = { name: 'anybody', role: 'admin', key: '', ambient: true }
+const anybody: Identity = { name: 'anybody', role: 'admin', key: '', ambient: true, isOfDeployment: true }
 
 const isProtected = ({ user, password, token, verifier }: Access): boolean =>
   user !== '' || password !== '' || token !== '' || verifier !== undefined
@@ -59,9 +62,23 @@ export class Admission {
   /**
    * The identity behind a request. 403 for a foreign web page, and for a host name that is not ours (DNS rebinding); 401 without
    * valid credentials where the service needs them. Undefined for a preflight, which cannot have credentials. `takesTicket`: the
-   * request opens a websocket. `isStream`: `Access.streamsTo` counts.
+   * request opens a websocket. `isStream`: `Access.streamsTo` counts. For the organization see `inOrganization`.
    */
   async admit(request: Request, peer: Peer, takesTicket: boolean, isStream = false): Promise<Identity | undefined> {
+    const identity = await this.#admitted(request, peer, takesTicket, isStream)
+    return identity && this.#in(identity, request)
+  }
+
+  #in(identity: Identity, request: Request): Promise<Identity> {
+    return inOrganization(identity, request, this.#options.hasOrganization ?? (() => false))
+  }
+
+  async #admitted(
+    request: Request,
+    peer: Peer,
+    takesTicket: boolean,
+    isStream: boolean,
+  ): Promise<Identity | undefined> {
     const access = this.#options.access()
     const checkSource = () => requireKnownSource(request, access, peer.isSecure)
     if (!isProtected(access)) {
@@ -110,11 +127,11 @@ export class Admission {
   /** The identity for a public endpoint; 403 for a foreign page, as in `admit`. */
   admitAnybody(request: Request, { isSecure }: Peer): Identity {
     requireKnownSource(request, this.#options.access(), isSecure)
-    return { ...anybody, role: 'read' }
+    return { name: anybody.name, role: 'read', key: '', ambient: true }
   }
 
   /**
-   * A new session and its cookie. 401 for wrong credentials, 429 after too many, 403 for a password over an unencrypted network,
+   * A new session and its cookie, in the organization that the request names. 401 for wrong credentials, 429 after too many, 403 for a password over an unencrypted network,
    * 404 where the service has no sessions.
    */
   async logIn(
@@ -131,7 +148,8 @@ export class Admission {
     // Without the headers of the request: only the given credentials count.
     const identity = await this.#identify(new Request(request.url), credentials, access, peer, 'session')
     if (identity === undefined) throw unauthorized({ asksBasic: false })
-    const { session, text } = await sessions.begin(identity, configuredSecret(identity.key, access))
+    const acting = await this.#in(identity, request)
+    const { session, text } = await sessions.begin(acting, configuredSecret(identity.key, access))
     const lifeS = Math.ceil((session.endsAt - session.begunAt) / 1000)
     return { session, cookie: await cookieOf(sessions, text, lifeS, peer.isSecure) }
   }
@@ -209,8 +227,13 @@ export class Admission {
       case 'none': {
         const session = await this.#sessionOf(request, peer.isSecure)
         if (session === undefined) return known(undefined)
-        const { name, role, key, endsAt, projects } = session
-        return { name, role, key, ambient: true, expiresAt: endsAt, session, ...(projects && { projects }) }
+        const { name, role, key, endsAt, projects, organization } = session
+        return {
+          ...{ name, role, key, ambient: true, expiresAt: endsAt, session },
+          ...(configuredSecret(key, access) !== undefined && { isOfDeployment: true }),
+          ...(projects && { projects }),
+          ...(organization !== undefined && { organization }),
+        }
       }
       default:
         return known(undefined)
@@ -288,4 +311,5 @@ const configured = (what: 'token' | 'user', name = 'the configured token'): Iden
   name,
   role: 'admin',
   key: what === 'user' ? keyOfUser : keyOfConfiguredToken,
+  isOfDeployment: true,
 })

@@ -3,12 +3,11 @@ import { archiveName, exportLab, importLab } from '../../controller/archive.ts'
 import { badRequest } from '../../errors/api-error.ts'
 import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { LabProject } from '../../model/lab/project.ts'
-import { Name, oneOf, Uuid } from '../../schema/fields.ts'
+import { Name, oneOf, Uuid, yesOrNo } from '../../schema/fields.ts'
 import { base, labsOf, projectParam } from './lab-request.ts'
 
 const tag = 'v2 projects'
 const owner = 'self'
-const yesOrNo = (description: string) => Type.Optional(oneOf(['yes', 'no'], { default: 'no', description }))
 const noArchives = { 501: 'This service makes and reads no archives' }
 const media = 'application/gns3project'
 

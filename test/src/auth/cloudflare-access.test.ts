@@ -10,7 +10,8 @@ async function team() {
   const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true })
   const keys: { asked: string[]; down?: () => Promise<Response> } = { asked: [] }
   const verify = cloudflareAccess({
-    ...{ teamDomain, audience, role: 'operate', admins: ['Anna@Lab.example'] },
+    ...{ teamDomain, audience, role: 'operate', admins: ['Anna@Lab.example', 'eve@school.example'] },
+    organizations: { 'school.example': 'school' },
     async fetch(url) {
       keys.asked.push(url)
       return keys.down?.() ?? Response.json({ keys: [{ ...(await exportJWK(publicKey)), kid: '1', alg: 'RS256' }] })
@@ -38,6 +39,12 @@ test('people of the team come in, each with their role', async () => {
     ...{ name: 'ben@lab.example', role: 'operate', key: 'access:ben@lab.example', ambient: true },
   })
   expect(await identify(await statement({ email: 'anna@lab.example' }))).toMatchObject({ role: 'admin' })
+  expect(await identify(await statement({ email: 'anna@lab.example' }))).toMatchObject({ isOfDeployment: true })
+  // An administrator whose domain is that of an organization is one of it alone.
+  expect(await identify(await statement({ email: 'eve@School.example' }))).toEqual({
+    ...{ name: 'eve@school.example', role: 'admin', key: 'access:eve@school.example', ambient: true },
+    organization: 'school',
+  })
   // A service token has a name only; that of an admin makes it none.
   expect(await identify(await statement({ email: '', common_name: 'anna@lab.example' }))).toMatchObject({
     ...{ name: 'anna@lab.example', role: 'operate' },

@@ -79,6 +79,8 @@ test('endpoints that are not what their method says have a role of their own', (
         (it) => `admin ${it}`,
       ),
       ...['POST', 'DELETE'].map((method) => `read ${method} /v2/session`),
+      ...['GET', 'PUT', 'DELETE'].map((method) => `admin ${method} /v2/organizations/{organization_id}`),
+      ...['GET', 'POST'].map((method) => `admin ${method} /v2/organizations`),
       ...['GET /v2/tokens', 'POST /v2/tokens', 'DELETE /v2/tokens/{token_id}'].map((it) => `admin ${it}`),
     ].sort(),
   )

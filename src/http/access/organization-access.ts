@@ -1,0 +1,29 @@
+import type { Identity } from '../../auth/identity.ts'
+import { badRequest, forbidden } from '../../errors/api-error.ts'
+import { defaultOrganization, organizationHeader, organizationIdForm } from '../../model/organization.ts'
+import { noSuchOrganization } from '../../organizations/organizations.ts'
+
+/**
+ * The identity in the organization for which the request is: its own, or for the administrator of the deployment the one that the
+ * header names. 403 for a header that names another's, 404 for an organization that is not there.
+ */
+export async function inOrganization(
+  identity: Identity,
+  { headers }: Request,
+  exists: (organization: string) => boolean | Promise<boolean>,
+): Promise<Identity> {
+  const named = headers.get(organizationHeader)?.toLowerCase()
+  const own = identity.organization ?? defaultOrganization
+  const wanted = named ?? own
+  if (wanted === defaultOrganization && identity.organization === undefined) return identity
+  if (!organizationIdForm.test(wanted))
+    throw badRequest(
+      `${organizationHeader}: expected the id of an organization, got ${JSON.stringify(wanted.slice(0, 80))}`,
+    )
+  if (wanted !== own && identity.isOfDeployment !== true)
+    throw forbidden(`${organizationHeader}: "${identity.name}" belongs to the organization ${own}`)
+  const { organization: _, ...rest } = identity
+  if (wanted === defaultOrganization) return rest
+  if (!(await exists(wanted))) throw noSuchOrganization(wanted)
+  return { ...rest, organization: wanted }
+}

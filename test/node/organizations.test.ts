@@ -1,0 +1,126 @@
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { beforeAll, describe, expect, it } from 'vitest'
+import type { AccessToken } from '../../src/model/access-token.ts'
+import type { Compute } from '../../src/model/compute.ts'
+import type { LabProject } from '../../src/model/lab/project.ts'
+import type { Organization } from '../../src/model/organization.ts'
+import { type Ask, askAs, call, joinCompute, makeOrganization, within } from '../support/organizations.ts'
+import { TestService } from '../support/service.ts'
+
+const adminToken = 'admin-of-tests-0123456789'
+let gateway: TestService
+beforeAll(async () => {
+  gateway = await TestService.startForAll({ gateway: true, token: adminToken, 'rate_limit.per_s': 0 })
+  return () => gateway.close()
+})
+const as = (token: string): Ask => askAs(() => gateway.url, token)
+const admin = as(adminToken)
+const message = async (answer: Promise<Response>) => {
+  const it = await answer
+  return { ...((await it.json()) as { message: string; status: number }), word: it.headers.get('x-patchbay-error') }
+}
+
+describe('the organizations of a gateway', () => {
+  it('are made, changed and deleted by the administrator of the deployment; default is always there', async () => {
+    const made = await call<Organization>(admin, 'POST', '/v2/organizations', {
+      organization_id: 'school',
+      name: 'The school',
+      max_projects: 3,
+    })
+    expect(made).toMatchObject({ organization_id: 'school', max_projects: 3, max_computes: 0, requests_per_s: 0 })
+    const list = await call<Organization[]>(admin, 'GET', '/v2/organizations')
+    expect(list.map(({ organization_id }) => organization_id)).toEqual(['default', 'school'])
+    const changed = await call(admin, 'PUT', '/v2/organizations/school', { max_computes: 2, name: null })
+    expect(changed).toMatchObject({ name: 'The school', max_projects: 3, max_computes: 2 })
+    expect(await call(admin, 'GET', '/v2/organizations/school')).toEqual(changed)
+    const ask = (method: string, path: string, body?: unknown) => message(admin(method, path, body))
+    expect(await ask('POST', '/v2/organizations', { organization_id: 'school' })).toMatchObject({
+      status: 409,
+      word: 'conflict',
+    })
+    expect(await ask('POST', '/v2/organizations', { organization_id: '../x' })).toMatchObject({
+      status: 400,
+      word: 'invalid-request',
+    })
+    expect(await ask('PUT', '/v2/organizations/default', { max_projects: 1 })).toMatchObject({
+      status: 409,
+      word: 'conflict',
+    })
+    expect(await ask('DELETE', '/v2/organizations/default')).toMatchObject({ status: 409, word: 'conflict' })
+    expect(await ask('DELETE', '/v2/organizations/none')).toMatchObject({ status: 404, word: 'no-such-organization' })
+    expect((await admin('DELETE', '/v2/organizations/school')).status).toBe(204)
+    expect(await ask('GET', '/v2/organizations/school')).toMatchObject({ status: 404, word: 'no-such-organization' })
+    expect(existsSync(join(gateway.data, 'organizations', 'school'))).toBe(false)
+  })
+
+  it('cannot be seen or changed by a token, also by one of an administrator of default', async () => {
+    const { token } = await call<{ token: string }>(admin, 'POST', '/v2/tokens', { name: 'second', role: 'admin' })
+    const own = await makeOrganization(admin, 'tokens')
+    for (const ask of [as(token), as(own)]) {
+      expect((await ask('GET', '/v2/organizations')).status).toBe(403)
+      expect((await ask('POST', '/v2/organizations', { organization_id: 'x' })).status).toBe(403)
+      expect((await ask('DELETE', '/v2/organizations/tokens')).status).toBe(403)
+    }
+    expect((await as(token)('GET', '/v2/projects', undefined, within('tokens'))).status).toBe(403)
+    expect((await as(own)('GET', '/v2/projects', undefined, within('default'))).status).toBe(403)
+    expect((await as(own)('GET', '/v2/projects', undefined, within('tokens'))).status).toBe(200)
+    await call(admin, 'DELETE', '/v2/organizations/tokens')
+  })
+
+  it('are named by a header where the administrator of the deployment acts, also for a session and a ticket', async () => {
+    await makeOrganization(admin, 'header')
+    const tokens = async (headers?: Record<string, string>) => {
+      const answer = await admin('GET', '/v2/tokens', undefined, headers)
+      return ((await answer.json()) as AccessToken[]).map(({ name }) => name)
+    }
+    expect(await tokens(within('header'))).toEqual(['header-admin'])
+    expect(await tokens()).not.toContain('header-admin')
+    expect((await admin('GET', '/v2/tokens', undefined, within('none'))).status).toBe(404)
+    expect((await admin('GET', '/v2/tokens', undefined, within('NO/GOOD'))).status).toBe(400)
+    const session = await gateway.fetch('/v2/session', {
+      method: 'POST',
+      body: JSON.stringify({ token: adminToken }),
+      headers: { 'content-type': 'application/json', ...within('header') },
+    })
+    const cookie = (session.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+    const seen = await gateway.fetch('/v2/tokens', { headers: { cookie } })
+    expect(((await seen.json()) as AccessToken[]).map(({ name }) => name)).toEqual(['header-admin'])
+    await call(admin, 'DELETE', '/v2/organizations/header')
+    expect((await gateway.fetch('/v2/tokens', { headers: { cookie } })).status).toBe(401)
+  })
+
+  it('have limits, which a request above them is told before anything changes', async () => {
+    const token = await makeOrganization(admin, 'limited', { max_projects: 1, max_computes: 1 })
+    const ask = as(token)
+    const input = (name: string) => ({ name, protocol: 'http', host: '127.0.0.1', port: 1 })
+    expect((await ask('POST', '/v2/computes', input('one'))).status).toBe(201)
+    expect(await message(ask('POST', '/v2/computes', input('two')))).toEqual({
+      ...{
+        status: 409,
+        word: 'limit-reached',
+        message: 'This organization may have 1 computes, and has 1: delete one first',
+      },
+    })
+    for (const { compute_id } of await call<Compute[]>(ask, 'GET', '/v2/computes'))
+      await call(ask, 'DELETE', `/v2/computes/${compute_id}`)
+    await joinCompute(gateway.url, ask, 'limited')
+    const { project_id } = await call<LabProject>(ask, 'POST', '/v2/projects', { name: 'first' })
+    for (const path of ['/v2/projects', '/v2/compute/projects', '/v1/projects'])
+      expect(await message(ask('POST', path, { name: 'second' }))).toMatchObject({ status: 409, word: 'limit-reached' })
+    expect((await call<LabProject[]>(ask, 'GET', '/v2/projects')).length).toBe(1)
+    await call(admin, 'PUT', '/v2/organizations/limited', { max_projects: 2 })
+    await call(ask, 'POST', '/v2/compute/projects', { name: 'second' })
+    expect((await message(admin('DELETE', '/v2/organizations/limited'))).message).toContain(
+      'projects (2) or computes (1)',
+    )
+    await call(ask, 'DELETE', `/v2/projects/${project_id}`)
+
+    await call(admin, 'PUT', '/v2/organizations/limited', { requests_per_s: 1 })
+    const answers = await Promise.all(Array.from({ length: 12 }, () => ask('GET', '/v2/version')))
+    expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(0)
+    expect((await admin('GET', '/v2/version', undefined, within('limited'))).status).toBe(200)
+    expect((await admin('DELETE', '/v2/organizations/limited?force=yes')).status).toBe(204)
+    expect((await ask('GET', '/v2/version')).status).toBe(401)
+  })
+})
