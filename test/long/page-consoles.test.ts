@@ -1,6 +1,6 @@
 import { expect } from 'vitest'
 import { LabPage } from '../support/lab-page.ts'
-import { hangMs } from '../support/limits.ts'
+import { MachineScreen, waitingMachine } from '../support/machine-screen.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
@@ -20,46 +20,28 @@ testWith(browser, qemu)(
   'the screen of a machine is shown, takes keys, a pasted text and Ctrl-Alt-Del, and is there again after a restart',
   async () => {
     const service = await TestService.start()
-    // The firmware waits for Escape, and then for a number.
-    const options = '-accel tcg -boot menu=on,splash-time=60000'
-    const properties = { platform: 'x86_64', ram: 32, options }
-    await labWith(service, { name: 'M1', node_type: 'machine-emulator', console_type: 'vnc', properties })
+    await labWith(service, { name: 'M1', ...waitingMachine })
     const lab = await LabPage.open(service.url, '/#/labs/Consoles')
     const { page } = lab
     await lab.node('M1').dblclick()
-    const canvas = page.getByRole('region', { name: 'Screen of M1' }).locator('canvas')
-    const picture = () => canvas.evaluate((it) => (it as unknown as { toDataURL(): string }).toDataURL())
-    /** Waits until the screen changes no more; a cursor that blinks has two pictures. */
-    const settled = async (): Promise<Set<string>> => {
-      for (let last = new Set<string>(); ; ) {
-        const seen = new Set<string>()
-        for (let count = 0; count < 10; count++) {
-          seen.add(await picture())
-          await page.waitForTimeout(150)
-        }
-        if (seen.size <= 2 && [...seen].every((it) => last.has(it))) return last
-        last = new Set([...seen].slice(-2))
-      }
-    }
-    const changes = async (before: Set<string>) =>
-      expect.poll(async () => before.has(await picture()), { timeout: hangMs }).toBe(false)
-    await canvas.waitFor()
-    const waiting = await settled()
+    const screen = new MachineScreen(page, 'M1')
+    await screen.canvas.waitFor()
+    const waiting = await screen.settled()
     await page.keyboard.press('Escape')
-    await changes(waiting)
-    const menu = await settled()
+    await screen.changesFrom(waiting)
+    const menu = await screen.settled()
     await page.getByRole('button', { name: 'Paste a text' }).click()
     await page.getByLabel('Text', { exact: true }).fill('1')
     await page.getByRole('button', { name: 'Type it' }).click()
-    await changes(menu)
-    const booted = await settled()
+    await screen.changesFrom(menu)
+    const booted = await screen.settled()
     await page.getByRole('button', { name: 'Ctrl-Alt-Del' }).click()
-    await changes(booted)
+    await screen.changesFrom(booted)
 
     await page.getByRole('button', { name: 'Stop', exact: true }).click()
     await page.getByText('M1 does not run. Start it to see its screen.').waitFor()
     await page.getByRole('button', { name: 'Start', exact: true }).click()
-    await canvas.waitFor()
+    await screen.canvas.waitFor()
     expect(lab.faults).toEqual([])
   },
   240_000,

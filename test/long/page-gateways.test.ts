@@ -1,3 +1,4 @@
+import { randomBytes } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
@@ -5,13 +6,38 @@ import type { Compute } from '../../src/model/compute.ts'
 import { firstLab } from '../support/first-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { hangMs } from '../support/limits.ts'
+import { MachineScreen, waitingMachine } from '../support/machine-screen.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
 const browser = requireProgram('chromium')
+const qemu = requireProgram('qemu-system-x86_64')
 const joinToken = 'page-test-0123456789'
+
+/** The id of a compute, when a gateway on Node has it. */
+async function connected(gateway: TestService, compute: TestService): Promise<string> {
+  const id = (await readFile(join(compute.data, 'compute-id'), 'utf8')).trim()
+  await vi.waitFor(
+    async () => {
+      const all = await gateway.call<Compute[]>('GET', '/v2/computes')
+      expect(all.find(({ compute_id }) => compute_id === id)?.connected).toBe(true)
+    },
+    { timeout: hangMs },
+  )
+  return id
+}
+
+/** A Worker, and the id of a compute that has joined it. */
+async function joinedWorker(): Promise<{ gateway: WorkerGateway; id: string }> {
+  const gateway = await WorkerGateway.start()
+  const { token } = await gateway.call<{ token: string }>('POST', '/v2/tokens', { name: 'far', purpose: 'join' })
+  const compute = await joined(gateway.url.replace('http', 'ws'), token)
+  const id = (await readFile(join(compute.data, 'compute-id'), 'utf8')).trim()
+  await gateway.untilConnected(id)
+  return { gateway, id }
+}
 
 /** A compute that dials a gateway. */
 const joined = (url: string, token: string) =>
@@ -21,15 +47,7 @@ testWith(browser)(
   'a first lab at a gateway on Node, on a compute that has joined it',
   async () => {
     const gateway = await TestService.start({ gateway: true, 'fleet.join_tokens': [joinToken] })
-    const compute = await joined(gateway.url, joinToken)
-    const id = (await readFile(join(compute.data, 'compute-id'), 'utf8')).trim()
-    await vi.waitFor(
-      async () => {
-        const all = await gateway.call<Compute[]>('GET', '/v2/computes')
-        expect(all.find(({ compute_id }) => compute_id === id)?.connected).toBe(true)
-      },
-      { timeout: hangMs },
-    )
+    await connected(gateway, await joined(gateway.url, joinToken))
     const lab = await LabPage.open(gateway.url)
     await firstLab(lab)
     expect(lab.faults).toEqual([])
@@ -40,14 +58,71 @@ testWith(browser)(
 testWith(browser)(
   'a first lab at the Worker, on a compute that has joined it',
   async () => {
-    const gateway = await WorkerGateway.start()
-    const { token } = await gateway.call<{ token: string }>('POST', '/v2/tokens', { name: 'far', purpose: 'join' })
-    const compute = await joined(gateway.url.replace('http', 'ws'), token)
-    await gateway.untilConnected((await readFile(join(compute.data, 'compute-id'), 'utf8')).trim())
+    const { gateway } = await joinedWorker()
     const lab = await LabPage.open(gateway.url)
     await lab.signIn(adminToken)
     await firstLab(lab)
     expect(lab.faults).toEqual([])
+  },
+  240_000,
+)
+
+type Call = (method: string, path: string, body?: unknown) => Promise<unknown>
+
+/** The screen of a machine at a gateway takes keys, also after a restart, and its files come and go. */
+async function screenAndFiles(lab: LabPage, call: Call, compute_id: string): Promise<void> {
+  const { page } = lab
+  const { project_id } = (await call('POST', '/v2/projects', { name: 'Far' })) as { project_id: string }
+  const nodes = `/v2/projects/${project_id}/nodes`
+  await call('POST', nodes, { name: 'M1', compute_id, ...waitingMachine })
+  await call('POST', `${nodes}/start`)
+  await page.getByRole('link', { name: 'Far' }).click()
+  await lab.node('M1', ', machine-emulator, started').dblclick()
+  const screen = new MachineScreen(page, 'M1')
+  await screen.canvas.waitFor()
+  const waiting = await screen.settled()
+  await page.keyboard.press('Escape')
+  await screen.changesFrom(waiting)
+
+  await page.getByText('Files', { exact: true }).click()
+  const files = page.getByRole('list', { name: 'Files of M1' })
+  // More than one piece of a stream over a tunnel.
+  const bytes = randomBytes(3 << 20)
+  await page.getByLabel('Files to add').setInputFiles({ name: 'notes & disk.bin', mimeType: '', buffer: bytes })
+  const saving = page.waitForEvent('download')
+  await files.getByText('notes & disk.bin').click()
+  const saved = await saving
+  expect(saved.suggestedFilename()).toBe('notes & disk.bin')
+  expect((await readFile(await saved.path())).equals(bytes)).toBe(true)
+
+  await page.getByRole('button', { name: 'Stop', exact: true }).click()
+  await page.getByText('M1 does not run. Start it to see its screen.').waitFor()
+  await page.getByRole('button', { name: 'Start', exact: true }).click()
+  await screen.canvas.waitFor()
+  const again = await screen.settled()
+  await page.keyboard.press('Escape')
+  await screen.changesFrom(again)
+  expect(lab.faults).toEqual([])
+}
+
+testWith(browser, qemu)(
+  'the screen and the files of a machine at a gateway on Node, on a compute that has joined it',
+  async () => {
+    const gateway = await TestService.start({ gateway: true, 'fleet.join_tokens': [joinToken] })
+    const id = await connected(gateway, await joined(gateway.url, joinToken))
+    const lab = await LabPage.open(gateway.url)
+    await screenAndFiles(lab, (...call) => gateway.call(...call), id)
+  },
+  240_000,
+)
+
+testWith(browser, qemu)(
+  'the screen and the files of a machine at the Worker, on a compute that has joined it',
+  async () => {
+    const { gateway, id } = await joinedWorker()
+    const lab = await LabPage.open(gateway.url)
+    await lab.signIn(adminToken)
+    await screenAndFiles(lab, (...call) => gateway.call(...call), id)
   },
   240_000,
 )
