@@ -46,7 +46,8 @@ export function changedRecord(
   const share = shareOf(given, record)
   if (record.protocol === tunnelled) {
     if (protocol != null && protocol !== tunnelled) throw conflict('protocol: the compute has joined by itself')
-    return { ...record, name: name ?? record.name, ...share }
+    const { accepts_projects: _, weight: __, labels: ___, ...rest } = record
+    return { ...rest, name: name ?? record.name, ...share }
   }
   if (protocol === tunnelled)
     throw badRequest(`protocol: a compute is "${tunnelled}" only when it has joined by itself`)

@@ -66,6 +66,7 @@ test('a compute that joins is registered and connected, and stays registered whe
     connected: true,
     accepts_projects: true,
     weight: 1,
+    labels: [],
     cpu_usage_percent: 3,
     memory_usage_percent: 40,
     capabilities,
@@ -154,6 +155,16 @@ test('computes of the same name are told apart, and one can be renamed, but not 
   expect(renamed).toMatchObject({ name: 'attic', protocol: 'tunnel' })
   await it.until('one', { connected: true })
   await expect(it.fleet.update('one', { protocol: 'http' })).rejects.toMatchObject({ status: 409 })
+})
+
+test('a compute that has joined is drained, and takes projects again', async () => {
+  const it = await openFleet()
+  join(it)
+  await joined(it)
+  await it.fleet.update('one', { accepts_projects: false, weight: 2, labels: ['site=berlin'] })
+  expect(await it.fleet.update('one', { accepts_projects: true, weight: 1, labels: [] })).toMatchObject({
+    ...{ accepts_projects: true, weight: 1, labels: [], connected: true },
+  })
 })
 
 test('a compute that is deleted loses its tunnel', async () => {
