@@ -380,6 +380,16 @@ joins by itself: "patchbay tokens create NAME --join" makes its token, "patchbay
     flags: computeAdding,
     run: async (input) => (await import('./cli/computes.ts')).computesAdd(input),
   }),
+  'computes drain': command({
+    group: 'fleet',
+    summary: 'empty a machine: its stopped labs move to others',
+    text: `Lets the compute take no new labs, and moves its stopped labs to the other computes, with their files and snapshots.
+A lab that is open is closed for its move, and opened again. Labs with running nodes stay, and are listed with the
+exit code 4: stop them, and drain again. Ctrl-C ends it; what was moved stays moved.`,
+    args: [{ name: 'COMPUTE', about: 'the name or id of a compute', complete: 'compute' }],
+    flags: asking,
+    run: async (input) => (await import('./cli/computes.ts')).computesDrain(input),
+  }),
   'computes label': command({
     group: 'fleet',
     summary: 'give a machine labels, by which labs choose where their nodes run',

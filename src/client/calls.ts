@@ -708,6 +708,11 @@ export interface Calls {
     params: { compute_id: string }
     reply: undefined
   }
+  /** Empty a compute: it takes no new projects, and its stopped projects move to other computes by a job */
+  'POST /v2/computes/{compute_id}/drain': {
+    params: { compute_id: string }
+    reply: LabJob
+  }
   /** Port ranges of a compute and the ports in use */
   'GET /v2/computes/{compute_id}/ports': {
     params: { compute_id: string }
@@ -1357,21 +1362,22 @@ export type LabCheckRun = {
   vars?: Vars
 }
 
-/** Work on a project */
+/** Work on a project, or on the projects of a compute */
 export type LabJob = {
   /** UUID, compared without regard to case */
   job_id: string
-  /** UUID, compared without regard to case */
-  project_id: string
-  /** apply: of a lab file; check: the checks of one */
-  action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload' | 'apply' | 'check'
+  project_id: string | null
+  /** apply: of a lab file; check: the checks of one; drain: the projects of a compute move to others */
+  action: 'start' | 'stop' | 'suspend' | 'resume' | 'reload' | 'apply' | 'check' | 'drain'
+  /** Of a drain: the compute */
+  compute_id?: string
   /** failed: at least one node, step or check has failed */
   status: 'running' | 'done' | 'failed' | 'cancelled'
   reason: string | null
   /** Time in UTC (RFC 3339) */
   started_at: string
   ended_at: string | null
-  /** Number of nodes, steps or checks of the job */
+  /** Number of nodes, steps, checks or projects of the job */
   total: number
   done: number
   failed: number
@@ -1381,6 +1387,8 @@ export type LabJob = {
   /** Of an apply: steps that are not done, the failed ones first, at most 100 */
   steps?: LabJobStep[]
   checks?: LabCheckResult[]
+  /** Of a drain: the projects that have stayed or wait first, then those that were moved; at most 100 */
+  projects?: LabJobProject[]
   /** Of an apply: the job that starts the nodes */
   start_job_id?: string
 }
@@ -1416,6 +1424,17 @@ export type LabCheckResult = {
   /** How long it took */
   seconds: number
   saw: string | null
+}
+
+/** A project of a drain */
+export type LabJobProject = {
+  /** UUID, compared without regard to case */
+  project_id: string
+  name: string
+  /** skipped: it stays where it is, as `reason` says */
+  state: 'waiting' | 'moving' | 'done' | 'failed' | 'skipped' | 'cancelled'
+  reason: string | null
+  compute_id: string | null
 }
 
 /** Input of a new node */

@@ -56,6 +56,7 @@ export async function exportLab(
   ask: AskCompute,
 ): Promise<ReadableStream<Uint8Array>> {
   const archives = archivesOf(labs)
+  labs.requireStaying(lab.id)
   requireStopped(lab, 'exported')
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
   // The project stays open on its computes until the archive has been read, or is not wanted any more.
@@ -95,15 +96,15 @@ export async function exportLab(
 async function* snapshotMembers(
   labs: Labs,
   lab: Lab,
-  { snapshot_id, computes }: SnapshotRecord,
+  record: SnapshotRecord,
   options: ExportOptions,
   ask: AskCompute,
 ): AsyncGenerator<ArchiveMember> {
-  const content = documentOf(await keptOf(labs, snapshot_id))
+  const content = documentOf(await keptOf(labs, record))
   const { document, more } = archiveOf(content, { ...options, images: {} })
   yield jsonMember(documentName, document)
   yield jsonMember(moreName, more)
-  yield* filesOf(lab, content, ask, { snapshot_id, computes })
+  yield* filesOf(lab, content, ask, record)
 }
 
 /** The members of an entry are those of GNS3, which reads no other ones. */
@@ -154,7 +155,7 @@ const isExported = (path: string): boolean => {
 }
 
 /** Whether a file is in the directory of a node that the lab has not: that of a deleted one stays until the lab is closed. */
-const isOfDeleted = ({ nodes }: LabDocument, path: string): boolean => {
+export const isOfDeleted = ({ nodes }: LabDocument, path: string): boolean => {
   const [first, , id = ''] = path.split('/')
   return first === 'project-files' && isUuid(id) && !nodes.has(id.toLowerCase())
 }
@@ -189,7 +190,7 @@ interface FoundImage {
 }
 
 /** The images of nodes, where their computes have them, by `{directory}/{name}`. */
-async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<Map<string, FoundImage>> {
+export async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): Promise<Map<string, FoundImage>> {
   const lists = new Map<string, ReturnType<ReturnType<AskCompute>['images']['list']>>()
   const found = new Map<string, FoundImage>()
   for (const node of nodes) {

@@ -11,8 +11,8 @@ export interface NodeWish {
   readonly policy: PlacementPolicy
   /** Labels that the compute must have. */
   readonly labels: readonly string[]
-  /** Kind of the node. */
-  readonly kind: string
+  /** Kinds of node that the compute must run. */
+  readonly kinds: readonly string[]
 }
 
 /** The computes that labs run on: the one seam between labs and fleets. */

@@ -47,6 +47,12 @@ export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
   /** The id of a snapshot that is being taken. After a crash it is undone. */
   readonly taking?: string
   readonly restoring?: Restoring
+  /** Present while a part is copied to another compute. After a crash the copy is removed. */
+  readonly moving?: { readonly from: string; readonly to: string }
+  /** Ids of computes from which the lab was moved, and which still have its files. */
+  readonly left?: readonly string[]
+  /** Ids of links whose one end was moved, and which are to be joined again. */
+  readonly unjoined?: readonly string[]
 }
 
 /**
@@ -126,6 +132,8 @@ export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id' | 'runnin
   readonly computes: readonly string[]
   /** Nodes that ran, by their ids. */
   readonly ran?: NonNullable<ProjectSnapshot['ran']>
+  /** The computes to which those of its document were moved, by their ids. */
+  readonly moved?: Readonly<Record<string, string>>
 }
 
 export type DrawingRecord = Omit<LabDrawing, 'project_id'>

@@ -29,12 +29,13 @@ export type CopyLab = (lab: Lab, input: LabCopyInput, caller: Caller) => Promise
  * Makes a closed copy of a lab, with new ids, on the same computes. Each compute copies the directories of its nodes, as reflinks where
  * the file system can. 409 while a node runs. A failure leaves nothing.
  */
-export function duplicateLab(
+export async function duplicateLab(
   labs: Labs,
   lab: Lab,
   input: LabCopyInput,
   { ask, caller }: { ask: AskCompute; caller: Caller },
 ): Promise<LabProject> {
+  labs.requireStaying(lab.id)
   requireStopped(lab, 'copied')
   return labs.whileOpen(lab, ask, () => labs.copy?.(lab, input, caller) ?? copyLab(labs, lab, input, ask))
 }

@@ -43,11 +43,12 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
       scheduler.place(best)
       return best.id
     },
-    async candidates(own, { policy, labels, kind }) {
+    async candidates(own, { policy, labels, kinds }) {
       const all = await everyone(labels)
       const fitting = all.filter((it) => hasLabels(it.labels, labels))
-      // A compute tells its kinds when it connects. When none has the kind, the first one says why.
-      const having = fitting.filter(({ id, labels }) => id === localId || hasLabels(labels, [`kind=${kind}`]))
+      // A compute tells its kinds when it connects. When none has them, the first one says why.
+      const kindLabels = kinds.map((kind) => `kind=${kind}`)
+      const having = fitting.filter(({ id, labels }) => id === localId || hasLabels(labels, kindLabels))
       const able = having.length > 0 ? having : fitting
       const mine = own.flatMap((id) => able.filter((it) => it.id === id && it.isConnected && hasRoom(it)))
       const others = able.filter(({ id }) => id !== localId)

@@ -7,7 +7,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import type { NodeAction } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
 import type { NodeRecord } from './document.ts'
-import type { Lab } from './lab.ts'
+import type { Lab, LabNews } from './lab.ts'
 import type { AskCompute } from './labs.ts'
 import { nameKey } from './names.ts'
 import { actOn, nodePathOf } from './nodes.ts'
@@ -45,7 +45,7 @@ interface Step {
 
 /** What a job shows of its work. */
 export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'nodes'> &
-  Partial<Pick<LabJob, 'steps' | 'checks' | 'start_job_id'>> & {
+  Partial<Pick<LabJob, 'steps' | 'checks' | 'start_job_id' | 'compute_id' | 'projects'>> & {
     /** Why the first part of the work failed. */
     readonly reason: string | null
     readonly isCancelled: boolean
@@ -54,7 +54,8 @@ export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'n
 /** A job and its state. */
 interface Job {
   readonly id: string
-  readonly lab: Lab
+  /** Absent: it is of many labs. */
+  readonly lab: Lab | undefined
   readonly action: LabJob['action']
   readonly startedAt: Date
   readonly cancel: AbortController
@@ -68,6 +69,7 @@ interface Job {
 
 /** A job that works on nodes. */
 interface NodeJob extends Job {
+  readonly lab: Lab
   readonly action: NodeAction
   readonly steps: readonly Step[]
   readonly input: LabJobCreate
@@ -102,6 +104,8 @@ interface JobsOptions {
   readonly report: (error: unknown, what: string) => void
   /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
   readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
+  /** Emits the events of jobs that are of many labs. */
+  readonly tell?: (news: LabNews) => void
 }
 
 /** The jobs of a service. */
@@ -142,7 +146,7 @@ export class Jobs implements JobList {
   isBusy(projectId: string, only?: LabJob['action']): boolean {
     return [...this.#jobs.values()].some(
       ({ lab, endedAt, action }) =>
-        lab.id === projectId && endedAt === undefined && (only === undefined || only === action),
+        lab?.id === projectId && endedAt === undefined && (only === undefined || only === action),
     )
   }
 
@@ -158,7 +162,7 @@ export class Jobs implements JobList {
     const parts = records.map(stepOf)
     const job: NodeJob = {
       ...newJob(lab, action, () => nodeStateOf(parts)),
-      ...{ action, steps: parts, input, active: 0, waiting: new Set() },
+      ...{ lab, action, steps: parts, input, active: 0, waiting: new Set() },
     }
     if (action === 'start') putInOrder(job.steps)
     const { listed, signal } = this.#begin(job)
@@ -174,10 +178,20 @@ export class Jobs implements JobList {
     return { id: job.id, asked, over, listed }
   }
 
-  /** Runs other work on a lab as a job. `work` rejects when it fails; `state` shows what it does. 429. */
+  /** The list of these jobs, and of those in another list. */
+  with(others: JobList): JobList {
+    const of = (id: string): JobList => (this.#jobs.has(id.toLowerCase()) ? this : others)
+    return {
+      list: async () => [...this.list(), ...(await others.list())],
+      get: (id) => of(id).get(id),
+      remove: (id) => of(id).remove(id),
+    }
+  }
+
+  /** Runs other work on a lab as a job, or on many labs without one. `work` rejects when it fails; `state` shows what it does. 429. */
   run(
-    lab: Lab,
-    action: 'apply' | 'check',
+    lab: Lab | undefined,
+    action: 'apply' | 'check' | 'drain',
     { state, work }: { state: () => JobState; work: (context: JobContext) => Promise<void> },
   ): StartedJob {
     this.#requireRoom()
@@ -187,7 +201,7 @@ export class Jobs implements JobList {
       .catch((error: unknown) => {
         job.failure = error
         if (!(error instanceof ApiError) && !signal.aborted)
-          this.#options.report(error, `the job ${job.id} failed to ${action} a lab file`)
+          this.#options.report(error, `the job ${job.id} (${action}) failed`)
         throw failureOf(error, job.id)
       })
       .finally(() => this.#end(job))
@@ -203,9 +217,10 @@ export class Jobs implements JobList {
 
   #begin(job: Job): { listed: Promise<void>; signal: AbortSignal } {
     this.#jobs.set(job.id, job)
-    const listed = this.#note(job.id, job.lab.id)
-    job.lab.tell({ action: 'job.created', event: viewOf(job) })
-    return { listed, signal: AbortSignal.any([job.cancel.signal, job.lab.closing.signal]) }
+    const listed = job.lab === undefined ? Promise.resolve() : this.#note(job.id, job.lab.id)
+    this.#tell(job, 'created')
+    const closing = job.lab === undefined ? [] : [job.lab.closing.signal]
+    return { listed, signal: AbortSignal.any([job.cancel.signal, ...closing]) }
   }
 
   /** Cancels a running job, or forgets an ended one. Actions on nodes are not reverted. */
@@ -215,14 +230,14 @@ export class Jobs implements JobList {
     else this.#forget(job)
   }
 
-  /** Cancels the jobs of a project. `forget` removes them from the list; `only`: those of this action. */
+  /** Cancels the jobs of a project; of none: those of many labs. `forget` removes them from the list; `only`: those of this action. */
   endOf(
-    projectId: string,
+    projectId: string | undefined,
     reason: string,
     { forget = false, only }: { forget?: boolean; only?: LabJob['action'] } = {},
   ): void {
     for (const job of this.#jobs.values()) {
-      if (job.lab.id !== projectId || (only !== undefined && job.action !== only)) continue
+      if (job.lab?.id !== projectId || (only !== undefined && job.action !== only)) continue
       if (job.endedAt === undefined) job.cancel.abort(new Cancelled(reason))
       if (forget) this.#drop(job)
     }
@@ -311,14 +326,20 @@ export class Jobs implements JobList {
     job.isChanged = true
     startTimer(() => {
       job.isChanged = false
-      if (job.endedAt === undefined) job.lab.tell({ action: 'job.updated', event: viewOf(job) })
+      if (job.endedAt === undefined) this.#tell(job, 'updated')
     }, tellMs)
   }
 
   #end(job: Job): void {
     job.endedAt = new Date()
-    job.lab.tell({ action: 'job.updated', event: viewOf(job) })
+    this.#tell(job, 'updated')
     this.#sweep()
+  }
+
+  #tell(job: Job, what: 'created' | 'updated' | 'deleted'): void {
+    const news = { action: `job.${what}`, event: viewOf(job) }
+    if (job.lab === undefined) this.#options.tell?.(news)
+    else job.lab.tell(news)
   }
 
   /** Forgets ended jobs above `maxEnded`, or older than `keptMs`. */
@@ -330,12 +351,12 @@ export class Jobs implements JobList {
 
   #forget(job: Job): void {
     this.#drop(job)
-    job.lab.tell({ action: 'job.deleted', event: viewOf(job) })
+    this.#tell(job, 'deleted')
   }
 
-  #drop({ id }: Job): void {
+  #drop({ id, lab }: Job): void {
     this.#jobs.delete(id)
-    void this.#note(id, undefined)
+    if (lab !== undefined) void this.#note(id, undefined)
   }
 
   async #note(id: string, projectId: string | undefined): Promise<void> {
@@ -404,7 +425,7 @@ function putInOrder(steps: readonly Step[]): void {
   }
 }
 
-const newJob = (lab: Lab, action: LabJob['action'], state: () => JobState): Job => ({
+const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => JobState): Job => ({
   ...{ id: crypto.randomUUID(), lab, action, startedAt: new Date(), cancel: new AbortController(), state },
   ...{ endedAt: undefined, failure: undefined, isChanged: false },
 })
@@ -458,7 +479,7 @@ function viewOf({ id, lab, action, startedAt, endedAt, state, cancel, failure }:
   const ended = isCancelled || cancel.signal.aborted ? 'cancelled' : hasFailed ? 'failed' : 'done'
   return {
     job_id: id,
-    project_id: lab.id,
+    project_id: lab?.id ?? null,
     action,
     status: endedAt === undefined ? 'running' : ended,
     reason: reason ?? (failure instanceof ApiError || failure instanceof Cancelled ? failure.message : null),

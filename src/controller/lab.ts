@@ -139,6 +139,9 @@ export class Lab {
       restoring: ____,
       taking: _____,
       file: ______,
+      moving: _______,
+      left: ________,
+      unjoined: _________,
       ...record
     } = this.document.project
     return {

@@ -25,6 +25,7 @@ import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import { Lab, type LabNews, placementOf } from './lab.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
+import { forgetOn, type MoveOptions, moveLab, settleMove } from './move.ts'
 import { freeName, nameKey } from './names.ts'
 import { runRestored, settleSnapshots } from './snapshots.ts'
 import { StopTimes } from './stop-times.ts'
@@ -66,6 +67,8 @@ interface LabsOptions {
   readonly directory?: LabDirectory
   /** Copies a lab in the process of the new lab; absent: this process does. */
   readonly copy?: CopyLab
+  /** Moves a lab that has a process of its own, in that process. */
+  readonly move?: (id: string, from: string) => Promise<string>
   /** The jobs of all labs, where labs have processes of their own. */
   readonly jobs?: JobList
   /** Takes note of the next time at which `stopDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
@@ -95,6 +98,7 @@ export class Labs {
   readonly #only: string | undefined
   readonly #directory: LabDirectory | undefined
   readonly #isDirectory: boolean
+  readonly #moveElsewhere: LabsOptions['move']
   /** When the nodes of the only lab were read, ms since 1970. */
   #readAt = 0
   /** Whether the feed of the only lab has readers. */
@@ -104,6 +108,8 @@ export class Labs {
   /** The records of all projects, open and closed. */
   readonly #heads = new Map<string, ProjectRecord>()
   readonly #open = new Map<string, Lab>()
+  /** Labs that are being moved to other computes. */
+  readonly #moving = new Set<string>()
   /** Number of running operations of `whileOpen`, by lab. */
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
@@ -125,6 +131,7 @@ export class Labs {
       copy,
       jobs,
       quota,
+      move,
       warn,
       report,
       only,
@@ -135,6 +142,7 @@ export class Labs {
     this.#only = only
     this.#directory = directory
     this.#isDirectory = isDirectory
+    this.#moveElsewhere = move
     this.templates = templates
     this.symbols = symbols
     this.#store = store
@@ -146,8 +154,11 @@ export class Labs {
     this.#warn = warn
     this.#wakeAt = wakeAt
     this.#stopTimes = new StopTimes({ stop: (id, stopAt) => this.#stopNow(id, stopAt), warn })
-    this.jobs = new Jobs({ computes, report, noted: directory?.job?.bind(directory) })
-    this.jobList = jobs ?? this.jobs
+    this.jobs = new Jobs({
+      ...{ computes, report, noted: directory?.job?.bind(directory) },
+      tell: (news) => this.#tell(news),
+    })
+    this.jobList = jobs === undefined ? this.jobs : this.jobs.with(jobs)
     this.uses = new LabUses({
       isBusy: (lab) => this.jobs.isBusy(lab.id),
       async hasTelnet({ id, document: { project } }) {
@@ -205,10 +216,21 @@ export class Labs {
         this.#warn(`The project ${id} could not be opened: ${message}`),
       )
     }
-    const opened = ready.then(() => mapLimit(wanted, open))
+    const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#settleMoves())
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
     for (const [id, head] of this.#heads) this.#noteStopTime(id, head)
     return this.#restored
+  }
+
+  /** Settles moves of closed labs that ended with the service; those of open ones are settled when they are opened. */
+  async #settleMoves(): Promise<void> {
+    const left = [...this.#heads].filter(([id, { moving, left, unjoined, unfinished }]) => {
+      return !this.#open.has(id) && !unfinished && (moving ?? left ?? unjoined) !== undefined
+    })
+    await mapLimit(left, async ([id]) => {
+      const settle = async () => settleMove(this, await this.find(id), ownAsk(this.computes))
+      await this.#mutex.run(id, settle).catch(ignore('the next opening or move of the project tries again'))
+    })
   }
 
   /** Subscribes to events of projects and templates; the returned function unsubscribes. */
@@ -408,8 +430,79 @@ export class Labs {
     }
   }
 
-  /** Runs an operation while no other opens, closes, deletes or restores the lab. */
-  exclusively<T>(id: string, run: () => Promise<T>): Promise<T> {
+  /**
+   * Runs an operation on a lab that is closed meanwhile, and opened again when it was open. `check` throws when it must stay as it is. All
+   * requests that would change the lab get 409 meanwhile.
+   */
+  async whileClosed<T>(
+    id: string,
+    ask: AskCompute,
+    check: (lab: Lab) => void,
+    run: (lab: Lab) => Promise<T>,
+  ): Promise<T> {
+    this.requireStaying(id)
+    this.#moving.add(id)
+    let wasOpen = false
+    try {
+      return await this.#mutex.run(id, async () => {
+        const open = this.#open.get(id)
+        check(open ?? (await this.find(id)))
+        if (open !== undefined) {
+          await this.#requirePresent(open, 'close')
+          wasOpen = true
+          await this.#closeComputes(open, ask)
+          // The record says that it is open: after a crash the next start opens it.
+          this.#closed(open, 'project.closed')
+        }
+        return run(await this.find(id))
+      })
+    } finally {
+      this.#moving.delete(id)
+      if (wasOpen)
+        await this.#openNow(id, id, ask, false).then(
+          (project) => this.#tell({ action: 'project.opened', event: project }),
+          (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
+        )
+    }
+  }
+
+  /** 409 while the lab is moved to another compute. */
+  requireStaying(id: string): void {
+    if (!this.#moving.has(id)) return
+    const name = this.#heads.get(id)?.name ?? id
+    throw conflict(`The project ${name} is being moved to another compute: try again when that has ended`)
+  }
+
+  /** Whether a job of the lab runs, or a copy or an archive of it is made. */
+  isUsed(id: string): boolean {
+    return this.jobs.isBusy(id) || this.#users.has(id)
+  }
+
+  /** Moves the part of a lab on one compute to another one; its id. See `moveLab`. */
+  move(id: string, from: string, options: MoveOptions): Promise<string> {
+    if (!this.#isDirectory) return moveLab(this, id, from, options)
+    if (this.#moveElsewhere === undefined) throw new ApiError(501, 'This service cannot move projects')
+    return this.#moveElsewhere(id, from)
+  }
+
+  /** Saves that a lab was moved. */
+  async moved(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
+    await lab.edit(({ project }) => ({ changes: changes(project), news: () => [], result: undefined }))
+    await this.#keepHead(lab.id, lab.document.project)
+    this.#tell({ action: 'project.updated', event: lab.project() })
+  }
+
+  /** The labs with a part on a compute, by name. */
+  on(computeId: string): { readonly project_id: string; readonly name: string }[] {
+    return [...this.#heads]
+      .filter(([, { computes, left = [], unfinished }]) => !unfinished && [...computes, ...left].includes(computeId))
+      .map(([project_id, { name }]) => ({ project_id, name }))
+      .sort((a, b) => (a.name < b.name ? -1 : 1))
+  }
+
+  /** Runs an operation while no other opens, closes, deletes or restores the lab. 409 while it is moved. */
+  async exclusively<T>(id: string, run: () => Promise<T>): Promise<T> {
+    this.requireStaying(id)
     return this.#mutex.run(id, run)
   }
 
@@ -460,6 +553,7 @@ export class Labs {
   }
 
   async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
+    this.requireStaying(this.idOf(word))
     const { ttl_s, ttl_deletes, ...settings } = input
     const lab = await this.find(word)
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
@@ -566,6 +660,7 @@ export class Labs {
   async open(word: string, ask: AskCompute): Promise<LabProject> {
     const id = this.idOf(word)
     await this.#restored
+    this.requireStaying(id)
     return this.#openNow(id, word, ask, true)
   }
 
@@ -576,6 +671,7 @@ export class Labs {
       if (open !== undefined) return open.project()
       const lab = await this.#load(id, word, ask)
       await settleSnapshots(this, lab, ask)
+      await settleMove(this, lab, ask).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
       await mapLimit(computes, async (computeId) => {
         await ask(computeId)
@@ -661,8 +757,9 @@ export class Labs {
   }
 
   /** Closes a lab, which stops its nodes. Does nothing for a closed lab. */
-  close(word: string, ask: AskCompute): Promise<void> {
+  async close(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
+    this.requireStaying(id)
     // It has the lab for itself until it has taken back what it did.
     this.jobs.endOf(id, 'The project was closed', { only: 'apply' })
     return this.#mutex.run(id, async () => {
@@ -677,8 +774,9 @@ export class Labs {
   }
 
   /** Deletes a lab, also on its computes. */
-  remove(word: string, ask: AskCompute): Promise<void> {
+  async remove(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
+    this.requireStaying(id)
     this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
     return this.#mutex.run(id, async () => {
       const lab = await this.find(id)
@@ -691,7 +789,7 @@ export class Labs {
   /** Deletes a lab that the caller has for itself (`exclusively`). Its jobs stay in the list. */
   async discard(lab: Lab, ask: AskCompute): Promise<void> {
     const { id, document } = lab
-    for (const computeId of document.project.computes) await ask(computeId).removeProject(id).catch(unlessGone)
+    for (const computeId of placesOf(document.project)) await ask(computeId).removeProject(id).catch(unlessGone)
     for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
     await this.#store.remove(id)
     this.#heads.delete(id)
@@ -704,6 +802,7 @@ export class Labs {
   /** Opens an open lab on a further compute. */
   async enlist(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
     if (lab.document.project.computes.includes(computeId)) return
+    await forgetOn(lab, computeId, ask)
     await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
     await lab.edit(({ project }) => ({
       changes: new Changes().project({
@@ -762,6 +861,7 @@ export class Labs {
       this.jobs.endOf(lab.id, 'The service has ended')
       lab.closing.abort()
     }
+    this.jobs.endOf(undefined, 'The service has ended')
     this.uses.end()
     this.events.close()
     for (const [lab, cancel] of this.#unsaved) {
@@ -936,7 +1036,8 @@ export class Labs {
 
   /** 503 while a compute of the lab is not connected: the operation would be done in part only. */
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
-    const [name] = await this.computes.absent(lab.document.project.computes)
+    const { project } = lab.document
+    const [name] = await this.computes.absent(what === 'close' ? project.computes : placesOf(project))
     if (name === undefined) return
     throw new ApiError(
       503,
@@ -1008,6 +1109,11 @@ export class Labs {
   }
 }
 
+/** The computes that have files of a lab: also those that it has left. */
+const placesOf = ({ computes, left = [], moving }: ProjectRecord): string[] => [
+  ...new Set([...computes, ...left, ...(moving === undefined ? [] : [moving.to])]),
+]
+
 /** Clients of computes on behalf of the service itself. */
 const ownAsk =
   (computes: LabComputes): AskCompute =>
@@ -1040,7 +1146,18 @@ const noSuchProject = (word: string): ApiError =>
 
 /** A lab that is not open in this process, from its head. */
 function shownHead(
-  { computes: _, is_open: __, unfinished: ___, restoring: ____, taking: _____, file: ______, ...record }: ProjectRecord,
+  {
+    computes: _,
+    is_open: __,
+    unfinished: ___,
+    restoring: ____,
+    taking: _____,
+    file: ______,
+    moving: _______,
+    left: ________,
+    unjoined: _________,
+    ...record
+  }: ProjectRecord,
   status: LabProject['status'],
 ): LabProject {
   return { ...record, ...placementOf(record), status, filename: `${record.name}.gns3` }

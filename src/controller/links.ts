@@ -304,6 +304,14 @@ export async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Pro
   }
 }
 
+/** Detaches what is at ports, whichever link it is of. */
+export async function detachEnds(lab: Lab, ends: readonly Found[], ask: AskCompute): Promise<void> {
+  for (const { end, node } of ends)
+    await ask(node.compute_id)
+      .detach(portPathOf(lab, node, end))
+      .catch(unlessGone)
+}
+
 /** Detaches both endpoints; a missing one is skipped. */
 export async function unwire(lab: Lab, record: LinkRecord, ask: AskCompute): Promise<void> {
   if (record.wiring.type === 'none') return

@@ -312,7 +312,7 @@ export function wishOf(lab: Lab, node: Pick<NodeRecord, 'node_type' | 'placement
   return {
     policy: node.placement?.policy ?? placement?.policy ?? 'room',
     labels: [...new Set([...(placement?.labels ?? []), ...(node.placement?.labels ?? [])])],
-    kind: node.node_type,
+    kinds: [node.node_type],
   }
 }
 

@@ -46,7 +46,10 @@ export function documentOf(kept: Kept): LabDocument {
   return new LabDocument(changes.entries)
 }
 
-export const snapshotView = (lab: Lab, { computes: _, ran = {}, ...record }: SnapshotRecord): LabSnapshot => ({
+export const snapshotView = (
+  lab: Lab,
+  { computes: _, moved: __, ran = {}, ...record }: SnapshotRecord,
+): LabSnapshot => ({
   ...record,
   project_id: lab.id,
   running: Object.keys(ran).length,
@@ -116,7 +119,7 @@ export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskComput
   return labs.exclusively(lab.id, async () => {
     const record = find(lab, id)
     const { snapshot_id } = record
-    await keptOf(labs, snapshot_id)
+    await keptOf(labs, record)
     const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, ask })
     try {
       await all('prepare')
@@ -146,11 +149,21 @@ async function runAgain(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   await runRestored(lab, ask)
 }
 
-/** The document of a snapshot; 409. */
-export async function keptOf(labs: Labs, snapshotId: string): Promise<Kept> {
-  const kept = (await labs.readApart(snapshotId)) as Kept | undefined
+/** The document of a snapshot, with the computes to which the lab was moved since; 409. */
+export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord): Promise<Kept> {
+  const kept = (await labs.readApart(snapshot_id)) as Kept | undefined
   if (kept === undefined) throw conflict('The document of this snapshot is missing: delete the snapshot')
-  return kept
+  if (moved === undefined) return kept
+  const now = (id: string) => moved[id] ?? id
+  return {
+    ...kept,
+    project: { ...kept.project, computes: [...new Set(kept.project.computes.map(now))] },
+    node: kept.node.map((node) => ({ ...node, compute_id: now(node.compute_id) })),
+    link: kept.link.map((link) => {
+      const { wiring } = link
+      return wiring.type === 'direct' ? { ...link, wiring: { ...wiring, compute_id: now(wiring.compute_id) } } : link
+    }),
+  }
 }
 
 /** The nodes that run, but those without state, which run again by themselves. */
@@ -164,13 +177,9 @@ function runningIn(lab: Lab): NonNullable<Restoring['ran']> {
 }
 
 /** Stops the nodes, exchanges the files on all computes, and then the document. Each step may be done already. */
-async function exchange(
-  labs: Labs,
-  lab: Lab,
-  { snapshot_id, computes }: SnapshotRecord,
-  ask: AskCompute,
-): Promise<void> {
-  const kept = await keptOf(labs, snapshot_id)
+async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCompute): Promise<void> {
+  const { snapshot_id, computes } = record
+  const kept = await keptOf(labs, record)
   await labs.closeOnComputes(lab, ask)
   await stepOnAll(lab, snapshot_id, { step: 'commit', computes, ask })
   await lab.edit(({ project, nodes, links, drawings }) => {
@@ -184,10 +193,18 @@ async function exchange(
     changes.order('link', [...content.links.keys()])
     changes.order('drawing', [...content.drawings.keys()])
     // When the lab is stopped is of the present.
-    const { name, is_open, revision, path, stop_at, ttl_deletes } = project
-    const { taking: _, stop_at: __, ttl_deletes: ___, ...then } = kept.project
+    const { name, is_open, revision, path, stop_at, ttl_deletes, moving, left: copies, unjoined } = project
+    const {
+      taking: _,
+      stop_at: __,
+      ttl_deletes: ___,
+      moving: ____,
+      left: _____,
+      unjoined: ______,
+      ...then
+    } = kept.project
     const left = project.computes.filter((id) => !computes.includes(id))
-    const now = { name, is_open, revision, path, ...given({ stop_at, ttl_deletes }) }
+    const now = { name, is_open, revision, path, ...given({ stop_at, ttl_deletes, moving, left: copies, unjoined }) }
     changes.project({ ...then, ...now, restoring: { snapshot_id, way: 'on', left } })
     return { changes, news: () => [], result: undefined }
   })

@@ -57,7 +57,10 @@ export class LocalCompute {
   /** Cached: the capabilities do not change while the service runs. */
   #ask(): Promise<ComputeCapabilities> {
     this.#capabilities ??= this.#host.host.capabilities().then(
-      ({ version, platform, node_types, labels = [] }) => ({ version, platform, node_types, labels }),
+      ({ version, platform, node_types, labels }) => ({
+        ...{ version, platform, node_types },
+        ...(labels !== undefined && { labels }),
+      }),
       (error: unknown) => {
         this.#capabilities = undefined
         throw error

@@ -107,6 +107,7 @@ test('a compute is registered, read, listed, changed and deleted', async () => {
     connected: true,
     accepts_projects: true,
     weight: 1,
+    labels: [],
     cpu_usage_percent: shown.cpu_usage_percent,
     memory_usage_percent: shown.memory_usage_percent,
     // Clients of this service call a pc vpcs.

@@ -2,8 +2,11 @@ import type { Compute } from '../../../src/client/patchbay.ts'
 import { type Asked, clientOf, originOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { computeAdding } from './command-flags.ts'
-import { notFound } from './exits.ts'
+import { count } from './counts.ts'
+import { CommandError, exits, notFound } from './exits.ts'
 import type { Outcome } from './outcome.ts'
+import { progressOf } from './progress.ts'
+import { jobEnd } from './run-nodes.ts'
 import { secretInput } from './secret-input.ts'
 
 /** `patchbay computes ls`: the machines of the fleet. */
@@ -77,6 +80,44 @@ export async function computesRm({ args, flags, signal }: CommandInput<typeof as
     async text() {
       const { shown } = await import('./table.ts')
       return shown(`Removed ${found.map(({ name }) => name).join(', ')}; the nodes there run on`)
+    },
+  }
+}
+
+/** `patchbay computes drain COMPUTE`: moves its stopped labs to other computes. */
+export async function computesDrain({
+  args: [word = ''],
+  flags,
+  signal,
+}: CommandInput<typeof asking>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const [{ compute_id, name } = { compute_id: word, name: word }] = await computesNamed([word], asked)
+  const computes = new Map(
+    (await asked.client.call('GET /v2/computes', { signal })).map((it) => [it.compute_id, it.name]),
+  )
+  const begun = await asked.client.call('POST /v2/computes/{compute_id}/drain', { params: { compute_id }, signal })
+  const progress = await progressOf(`Draining ${name}`, flags)
+  const job = await jobEnd(begun.job_id, { ...asked, progress }).catch((error) => {
+    if (!signal.aborted) throw error
+    const message = `interrupted while ${name} was drained; what was moved stays there`
+    throw new CommandError(exits.interrupted, [{ message, hint: `"patchbay computes drain ${name}" goes on` }])
+  })
+  const { projects = [], total, done, skipped, failed } = job
+  return {
+    exit: job.status === 'done' ? (skipped > 0 ? exits.withheld : exits.done) : exits.failed,
+    json: { job },
+    async text() {
+      const { shown, tableOf } = await import('./table.ts')
+      if (total === 0) return shown(`${name} has no labs, and takes no new ones`)
+      const rows = projects.map((it) => [
+        it.name,
+        it.state === 'done' ? 'moved' : it.state === 'skipped' ? 'stays' : it.state,
+        it.compute_id === null ? '' : (computes.get(it.compute_id) ?? it.compute_id),
+        it.reason ?? '',
+      ])
+      const rest = [...(skipped > 0 ? [`${skipped} stay`] : []), ...(failed > 0 ? [`${failed} failed`] : [])]
+      const sum = shown([`${done} of ${count(total, 'lab')} moved from ${name}`, ...rest].join(', '))
+      return [tableOf(['LAB', 'STATE', 'NOW AT', 'REASON'], rows), '', sum].join('\n')
     },
   }
 }

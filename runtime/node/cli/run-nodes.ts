@@ -47,7 +47,9 @@ export async function jobEnd(
 const hasEnded = ({ status }: LabJob): boolean => status !== 'running'
 
 /** What a job waits for now. */
-function currentOf({ nodes, checks = [] }: LabJob): string {
+function currentOf({ nodes, checks = [], projects = [] }: LabJob): string {
+  const moving = projects.find(({ state }) => state === 'moving')
+  if (moving !== undefined) return `${moving.name}${moving.reason === null ? '' : `, ${moving.reason}`}`
   const check = checks.find(({ state }) => state === 'running')
   if (check !== undefined) return check.name
   const unready = nodes.filter(({ state }) => state === 'unready' || state === 'asked')

@@ -15,19 +15,34 @@ export const LabJobNode = objectSchema('LabJobNode', 'A node of a job', {
   reason: nullable(Type.String({ description: 'What the node waits for, or why it was not done' })),
 })
 
+/** A project of a drain. */
+export type LabJobProject = Static<typeof LabJobProject>
+export const LabJobProject = objectSchema('LabJobProject', 'A project of a drain', {
+  project_id: Uuid,
+  name: Name,
+  state: oneOf(['waiting', 'moving', 'done', 'failed', 'skipped', 'cancelled'], {
+    description: 'skipped: it stays where it is, as `reason` says',
+  }),
+  reason: nullable(Type.String({ description: 'What is being done, or why the project stays' })),
+  compute_id: nullable(Type.String({ description: 'The compute that has it now; null: it was not moved' })),
+})
+
 /** Work on a project. It goes on when its client disconnects. */
 export type LabJob = Static<typeof LabJob>
-export const LabJob = objectSchema('LabJob', 'Work on a project', {
+export const LabJob = objectSchema('LabJob', 'Work on a project, or on the projects of a compute', {
   job_id: Uuid,
-  project_id: Uuid,
-  action: oneOf([...nodeActions, 'apply', 'check'], { description: 'apply: of a lab file; check: the checks of one' }),
+  project_id: nullable(Uuid),
+  action: oneOf([...nodeActions, 'apply', 'check', 'drain'], {
+    description: 'apply: of a lab file; check: the checks of one; drain: the projects of a compute move to others',
+  }),
+  compute_id: Type.Optional(Type.String({ description: 'Of a drain: the compute' })),
   status: oneOf(['running', 'done', 'failed', 'cancelled'], {
     description: 'failed: at least one node, step or check has failed',
   }),
   reason: nullable(Type.String({ description: 'Why the first of them failed, or the job was cancelled' })),
   started_at: Type.String({ description: 'Time in UTC (RFC 3339)' }),
   ended_at: nullable(Type.String()),
-  total: Type.Integer({ description: 'Number of nodes, steps or checks of the job' }),
+  total: Type.Integer({ description: 'Number of nodes, steps, checks or projects of the job' }),
   done: Type.Integer(),
   failed: Type.Integer(),
   skipped: Type.Integer(),
@@ -36,6 +51,11 @@ export const LabJob = objectSchema('LabJob', 'Work on a project', {
     Type.Array(LabJobStep, { description: 'Of an apply: steps that are not done, the failed ones first, at most 100' }),
   ),
   checks: Type.Optional(Type.Array(LabCheckResult)),
+  projects: Type.Optional(
+    Type.Array(LabJobProject, {
+      description: 'Of a drain: the projects that have stayed or wait first, then those that were moved; at most 100',
+    }),
+  ),
   start_job_id: Type.Optional(Type.String({ ...Uuid, description: 'Of an apply: the job that starts the nodes' })),
 })
 

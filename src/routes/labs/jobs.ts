@@ -10,10 +10,14 @@ const owner = 'self'
 const params = Type.Object({ job_id: Uuid })
 const unknown = 'There is no such job, or it ended more than 15 minutes ago'
 
+/** Whether the client may see a job: one of many projects is for those who see all. */
+const isVisible = ({ project_id }: LabJob, { projects }: Context): boolean =>
+  project_id === null ? projects.isWhole : projects.sees(project_id)
+
 /** A job, if the client may see its project; else 404, as for an unknown job. */
 async function visibleJob(id: string, context: Context): Promise<LabJob> {
   const job = await labsOf(context).labs.jobList.get(id)
-  if (context.projects.sees(job.project_id)) return job
+  if (isVisible(job, context)) return job
   throw noSuchJob(id)
 }
 
@@ -24,7 +28,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The jobs, the oldest first', schema: Type.Array(LabJob) } },
     async handle(_, context) {
       const jobs = await labsOf(context).labs.jobList.list()
-      return ok(jobs.filter(({ project_id }) => context.projects.sees(project_id)))
+      return ok(jobs.filter((job) => isVisible(job, context)))
     },
   }),
   endpoint({

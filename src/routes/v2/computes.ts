@@ -1,5 +1,7 @@
 import { type TObject, Type } from '@sinclair/typebox'
+import { drainCompute } from '../../controller/drain.ts'
 import { conflict, notFound } from '../../errors/api-error.ts'
+import { computeKey } from '../../fleet/computes.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
 import { maxAnswerBytes } from '../../http/answer-budget.ts'
@@ -11,8 +13,10 @@ import type { KindDescriptor } from '../../kinds/kind.ts'
 import { applianceId, Compute, ComputeCreate, ComputeUpdate, localId } from '../../model/compute.ts'
 import { Ports } from '../../model/host.ts'
 import { type ImageKindName, imageKinds } from '../../model/image.ts'
+import { LabJob } from '../../model/lab/job.ts'
 import { objectSchema } from '../../schema/fields.ts'
 import { uploadOf } from '../images.ts'
+import { labsOf } from '../labs/lab-request.ts'
 import { noContentAfter } from '../no-content.ts'
 import { joinEndpoint } from './join.ts'
 
@@ -116,6 +120,32 @@ export const computeEndpoints: readonly Endpoint[] = [
       507: 'The disk is full',
     },
     handle: ({ params }, context) => noContentAfter(fleetOf(context).remove(params.compute_id)),
+  }),
+  // Before the general paths, which would match it too.
+  endpoint({
+    method: 'POST',
+    path: `${base}/{compute_id}/drain`,
+    ...admin,
+    summary: 'Empty a compute: it takes no new projects, and its stopped projects move to other computes by a job',
+    description:
+      'Projects with running nodes stay, and the job says so; repeat the request when they are stopped. A project that is open is ' +
+      'closed for its move, and opened again. `accepts_projects` of the compute is false from then on.',
+    params: one,
+    bodyKind: 'ignored',
+    replies: { 201: { description: 'The running job', schema: LabJob } },
+    errors: {
+      404: noSuchCompute,
+      409: 'The compute is being drained, or is the service itself',
+      429: 'Too many jobs run',
+      507: 'The disk is full',
+    },
+    async handle({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      const { compute_id } = await fleetOf(context).update(params.compute_id, { accepts_projects: false })
+      const { id, listed } = await drainCompute(labs, computeKey(compute_id), ask)
+      await listed
+      return created(labs.jobs.get(id))
+    },
   }),
   endpoint({
     method: 'GET',

@@ -18,8 +18,9 @@ export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifica
 function isSeen(event: ServiceEvent, { projects }: Context): boolean {
   if (projects.isWhole || 'compute' in event) return true
   if (!('resource' in event)) return false
-  const { project_id, name } = event.resource as { project_id?: string; name?: string }
-  return project_id === undefined || projects.sees(project_id, name)
+  const { project_id, name } = event.resource as { project_id?: string | null; name?: string }
+  // A job of many projects is of the administrator.
+  return project_id !== null && (project_id === undefined || projects.sees(project_id, name))
 }
 
 function lineOf(event: ServiceEvent, context: Context): FeedLine | undefined {

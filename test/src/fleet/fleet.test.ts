@@ -255,6 +255,7 @@ test('the service itself is shown as it is now, also when its host fails', async
       connected: true,
       accepts_projects: true,
       weight: 1,
+      labels: [],
       cpu_usage_percent: 1,
       memory_usage_percent: 2,
       last_error: null,

@@ -1,0 +1,97 @@
+import { mapLimit } from '../async/map-limit.ts'
+import { ApiError, conflict } from '../errors/api-error.ts'
+import type { LabJobProject } from '../model/lab/job.ts'
+import type { JobState, StartedJob } from './jobs.ts'
+import type { AskCompute, Labs } from './labs.ts'
+
+/** Labs that move at the same time: each copies its files through the service. */
+const maxAtOnce = 2
+/** Most projects that the job shows. */
+const maxShown = 100
+
+type Part = { -readonly [K in keyof LabJobProject]: LabJobProject[K] }
+
+/** The order in which the job shows its projects. */
+const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled', 'moving', 'waiting', 'done']
+
+/**
+ * Moves the labs of a compute to other ones by a job. Those with running nodes stay, and so do projects that are no labs; the job says
+ * why. 409 when the compute is drained already.
+ */
+export async function drainCompute(labs: Labs, computeId: string, ask: AskCompute): Promise<StartedJob> {
+  const busy = (await labs.jobList.list()).find(
+    ({ action, status, compute_id }) => action === 'drain' && status === 'running' && compute_id === computeId,
+  )
+  if (busy !== undefined) throw conflict(`The compute ${computeId} is being drained by the job ${busy.job_id}`)
+  const parts = labs.on(computeId).map(({ project_id, name }): Part => {
+    return { project_id, name, state: 'waiting', reason: null, compute_id: null }
+  })
+  return labs.jobs.run(undefined, 'drain', {
+    state: () => stateOf(computeId, parts),
+    async work({ signal, changed }) {
+      const show = (part: Part, state: Part['state'], reason: string | null = null) => {
+        Object.assign(part, { state, reason })
+        changed()
+      }
+      await mapLimit(
+        [...parts],
+        async (part) => {
+          if (signal.aborted) return show(part, 'cancelled')
+          show(part, 'moving')
+          try {
+            const to = await labs.move(part.project_id, computeId, {
+              ...{ ask, signal },
+              show: (doing) => show(part, 'moving', doing),
+            })
+            part.compute_id = to
+            show(part, 'done')
+          } catch (error) {
+            if (signal.aborted) return show(part, 'cancelled')
+            const isStaying = error instanceof ApiError && error.status < 500
+            show(part, isStaying ? 'skipped' : 'failed', reasonOf(error))
+            if (!(error instanceof ApiError)) throw error
+          }
+        },
+        maxAtOnce,
+      )
+      for (const other of await unmanagedOn(labs, computeId, ask)) parts.push(other)
+      changed()
+    },
+  })
+}
+
+const reasonOf = (error: unknown): string =>
+  error instanceof ApiError ? error.message : 'It failed by a defect of the service; its log says more'
+
+/** Projects that only clients of the compute interface know: where their nodes are is known to these clients alone. */
+async function unmanagedOn(labs: Labs, computeId: string, ask: AskCompute): Promise<Part[]> {
+  const all = await ask(computeId)
+    .projects()
+    .catch(() => [])
+  const reason = 'It is a project of the compute interface: a client that knows its nodes has to move it'
+  return all
+    .filter(({ project_id }) => labs.nameOf(project_id) === undefined)
+    .map(({ project_id, name }) => ({
+      ...{ project_id, name: name ?? project_id, state: 'skipped' as const, reason, compute_id: null },
+    }))
+}
+
+function stateOf(computeId: string, parts: readonly Part[]): JobState {
+  const of = (state: Part['state']) => parts.filter((part) => part.state === state)
+  const [failed, skipped, cancelled] = [of('failed'), of('skipped'), of('cancelled')]
+  const first = failed[0] ?? skipped[0]
+  return {
+    reason: first === undefined ? null : `${first.name}: ${first.reason}`,
+    isCancelled: cancelled.length > 0,
+    compute_id: computeId,
+    total: parts.length,
+    done: of('done').length,
+    failed: failed.length,
+    skipped: skipped.length,
+    nodes: [],
+    projects: shownStates
+      .flatMap(of)
+      .slice(0, maxShown)
+      .map((part) => ({ ...part })),
+  }
+}

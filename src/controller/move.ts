@@ -1,0 +1,390 @@
+import { ignore } from '../async/ignore.ts'
+import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
+import type { ReservedPort } from '../gateway/link-check.ts'
+import { isStateless } from '../kinds/node.ts'
+import { isKnownKind } from '../model/lab/node.ts'
+import { imagesOf, isOfDeleted, requireStopped } from './archive.ts'
+import { imageProperties } from './archive-document.ts'
+import { Changes, type LabDocument, type LinkRecord, type NodeRecord, type ProjectRecord } from './document.ts'
+import { Lab } from './lab.ts'
+import type { AskCompute, Labs } from './labs.ts'
+import { detachEnds, findEnd } from './links.ts'
+import { nodePathOf, wishOf } from './nodes.ts'
+import { joinLinks, makeNode } from './placeholders.ts'
+import { documentOf, keptOf } from './snapshots.ts'
+import type { LabStore } from './store.ts'
+
+/** Computes to try for one lab. */
+const maxTried = 3
+
+export interface MoveOptions {
+  readonly ask: AskCompute
+  /** Aborts between two files; the lab is then where it was. */
+  readonly signal: AbortSignal
+  /** Told what the move does now. */
+  readonly show: (doing: string) => void
+}
+
+/**
+ * Moves the part of a lab that is on one compute to another one, which its placement allows. The files are copied first. Then the document
+ * names the new compute, and after that the files of before are removed: a service that is killed leaves the lab on one of both, and
+ * `settleMove` removes the rest from the other. An open lab is closed meanwhile. 409 with the reason why it stays.
+ */
+export async function moveLab(labs: Labs, id: string, from: string, options: MoveOptions): Promise<string> {
+  const { ask } = options
+  const check = (lab: Lab) => {
+    try {
+      requireStopped(lab, 'moved')
+      if (labs.isUsed(id)) throw conflict('A job of the project runs, or it is being exported or copied')
+      requireMovable(lab, from)
+    } catch (error) {
+      const message = `The project stays on the compute ${from}, which is being emptied: ${(error as Error).message}`
+      lab.tell({ action: 'log.warning', event: { message } })
+      throw error
+    }
+  }
+  return labs.whileClosed(id, ask, check, async (lab) => {
+    await settleMove(labs, lab, ask)
+    await requireIdle(lab, from, ask)
+    let failure: unknown
+    for (const to of await targetsOf(labs, lab, from)) {
+      try {
+        await labs.whileOpen(lab, ask, () => moveTo(labs, lab, { ...options, from, to }))
+        await settleMove(labs, lab, ask).catch(ignore('the next opening of the project removes the rest'))
+        return to
+      } catch (error) {
+        if (options.signal.aborted || !(error instanceof ApiError)) throw error
+        failure ??= error
+      }
+    }
+    throw failure ?? conflict('No other compute takes projects')
+  })
+}
+
+/** 409 for a lab with snapshots that cannot be moved as they are. */
+function requireMovable({ document }: Lab, from: string): void {
+  const { snapshots, project } = document
+  for (const { name, computes, ran = {} } of snapshots.values()) {
+    if (Object.keys(ran).length > 0)
+      throw conflict(
+        `Its snapshot ${name} has the memory of machines that ran: delete it, then the project can be moved`,
+      )
+    if (project.computes.length > 1 || computes.some((id) => id !== from))
+      throw conflict(`Its snapshot ${name} is on several computes: delete it, then the project can be moved`)
+  }
+  if (project.restoring !== undefined || project.taking !== undefined)
+    throw conflict('A snapshot is being taken or restored')
+}
+
+/** 409 when a client of the compute interface runs nodes of a lab that is closed here. */
+async function requireIdle(lab: Lab, from: string, ask: AskCompute): Promise<void> {
+  const there = (await ask(from).projects()).find(({ project_id }) => project_id === lab.id)
+  if (there === undefined || there.status === 'closed') return
+  const records = recordsOn(lab.document, from).filter(({ node_type }) => !isStateless(node_type))
+  for (const kind of new Set(records.map(({ node_type }) => node_type))) {
+    const running = (await ask(from).nodes(lab.id, kind)).find(({ status }) => status !== 'stopped')
+    if (running !== undefined)
+      throw conflict(`${running.name} runs: stop the nodes of the project, then it can be moved`)
+  }
+}
+
+const recordsOn = ({ nodes }: LabDocument, computeId: string): NodeRecord[] =>
+  [...nodes.values()].filter(({ compute_id }) => compute_id === computeId)
+
+/** The computes that may take the part of a lab, the best first. 409 when its labels are on no other compute. */
+async function targetsOf(labs: Labs, lab: Lab, from: string): Promise<string[]> {
+  const { project } = lab.document
+  const wishes = recordsOn(lab.document, from).map((record) => wishOf(lab, record))
+  const labels = [...new Set([...(project.placement?.labels ?? []), ...wishes.flatMap((it) => it.labels)])]
+  const policy = project.placement?.policy ?? 'room'
+  const kinds = [...new Set(wishes.flatMap((it) => it.kinds))]
+  // Of the computes of the lab only those that take projects.
+  const found = (await labs.computes.candidates([], { policy, labels, kinds })).filter((id) => id !== from)
+  const isOwn = (id: string) => project.computes.includes(id)
+  const ordered = policy === 'spread' ? found : [...found.filter(isOwn), ...found.filter((id) => !isOwn(id))]
+  return ordered.slice(0, maxTried)
+}
+
+/** The links of which one end moves. */
+const crossing = ({ links, nodes }: LabDocument, from: string): LinkRecord[] =>
+  [...links.values()].filter((link) => {
+    const [a, b] = link.nodes.map(({ node_id }) => nodes.get(node_id)?.compute_id === from)
+    return a !== b
+  })
+
+/** 409 when a link could not lead from the new compute to the others of the lab. */
+async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, ask }: Way): Promise<void> {
+  const linked = crossing(document, from).filter(({ wiring }) => wiring.type !== 'none')
+  const ends = linked.flatMap(({ nodes }) => nodes.map(({ node_id }) => document.nodes.get(node_id)?.compute_id))
+  const others = [...new Set(ends)].filter((it) => it !== undefined && it !== from && it !== to) as string[]
+  for (const other of others) {
+    const ports: ReservedPort[] = []
+    try {
+      for (const compute_id of [to, other])
+        ports.push({ compute_id, project_id: id, udp_port: await ask(compute_id).reserveUdpPort(id) })
+      await labs.computes.peers(ports as [ReservedPort, ReservedPort])
+    } finally {
+      for (const { compute_id, udp_port } of ports)
+        await ask(compute_id).releaseUdpPort(id, udp_port).catch(ignore('a close of the project frees it'))
+    }
+  }
+}
+
+interface Way extends MoveOptions {
+  readonly from: string
+  readonly to: string
+}
+
+/** Copies, and lets the document name the new compute. A failure before that leaves nothing on it. */
+async function moveTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
+  const { from, to, ask } = way
+  await forgetOn(lab, to, ask)
+  const isNew = !lab.document.project.computes.includes(to)
+  if (isNew && (await ask(to).projects()).some(({ project_id }) => project_id === lab.id))
+    throw conflict(`The compute ${to} has a project of this id already`, { word: 'project-exists' })
+  await setProject(lab, (project) => ({ ...project, moving: { from, to } }))
+  let copy: Copy
+  try {
+    await ask(to).openProject({ project_id: lab.id, name: lab.document.project.name })
+    await requireReachable(labs, lab, way)
+    copy = await copyTo(labs, lab, way)
+    way.signal.throwIfAborted()
+  } catch (error) {
+    await undoMove(lab, ask).catch(ignore('the next opening of the project removes the rest'))
+    throw error
+  }
+  await labs.moved(lab, commitOf(lab, copy, way))
+}
+
+/** The records of what was copied, as the new compute has it. */
+interface Copy {
+  readonly nodes: readonly NodeRecord[]
+  readonly links: readonly LinkRecord[]
+  /** Sizes of the snapshots, by their ids. */
+  readonly sizes: ReadonlyMap<string, number>
+}
+
+async function copyTo(labs: Labs, lab: Lab, way: Way): Promise<Copy> {
+  const { document } = lab
+  const sizes = new Map<string, number>()
+  for (const snapshot of document.snapshots.values()) {
+    const content = documentOf(await keptOf(labs, snapshot))
+    const { nodes } = await copyContent(labs, lab, content, { ...way, snapshot: snapshot.snapshot_id })
+    const { size } = await way.ask(way.to).takeSnapshot(lab.id, snapshot.snapshot_id)
+    sizes.set(snapshot.snapshot_id, size)
+    for (const node of nodes)
+      if (isKnownKind(node.node_type) && node.unmade === undefined)
+        await way.ask(way.to).removeNode(nodePathOf(lab, node))
+  }
+  return { ...(await copyContent(labs, lab, document, way)), sizes }
+}
+
+/** Makes the files, nodes and links of a document on the new compute: of the lab, or of a snapshot of it. */
+async function copyContent(
+  labs: Labs,
+  lab: Lab,
+  document: LabDocument,
+  way: Way & { readonly snapshot?: string },
+): Promise<Omit<Copy, 'sizes'>> {
+  const { from, to, ask, snapshot } = way
+  await copyFiles(lab, document, way)
+  const records = recordsOn(document, from)
+  const names = await imageNames(records, to, ask)
+  const nodes: NodeRecord[] = []
+  for (const [index, record] of records.entries()) {
+    way.signal.throwIfAborted()
+    way.show(`node ${index + 1} of ${records.length}`)
+    const renamed = imageProperties(record).map((key) => {
+      const path = record.properties[key] as string
+      return [key, names.get(`${record.node_type} ${path}`) ?? path]
+    })
+    const properties = { ...record.properties, ...Object.fromEntries(renamed) }
+    const wanted = { ...record, compute_id: to, properties }
+    const made = record.unmade === undefined ? await makeNode(lab, wanted, ask) : wanted
+    if (made.unmade !== undefined && record.unmade === undefined && snapshot === undefined)
+      throw conflict(`${record.name}: ${made.unmade}`)
+    nodes.push(made)
+  }
+  const inner = [...document.links.values()]
+    .filter((link) => link.nodes.every(({ node_id }) => document.nodes.get(node_id)?.compute_id === from))
+    .map((link): LinkRecord => ({ ...link, wiring: { type: 'none' }, capture: null }))
+  const entries = new Map(document.entries())
+  for (const node of nodes) entries.set(`node/${node.node_id}`, node)
+  // The lab as it is on the new compute: its links are made there before the document names it.
+  const there = new Lab(lab.id, entries, unsaved, labs.events)
+  const joined = new Map((await joinLinks(labs, there, inner, ask)).map((link) => [link.link_id, link]))
+  const lost = inner.find(
+    (link) => !joined.has(link.link_id) && document.links.get(link.link_id)?.wiring.type !== 'none',
+  )
+  if (lost !== undefined && snapshot === undefined) {
+    const ends = lost.nodes.map(({ node_id }) => document.nodes.get(node_id)?.name).join(' and ')
+    throw conflict(`The link of ${ends} cannot be made on the compute ${to}`)
+  }
+  return { nodes, links: inner.map((link) => joined.get(link.link_id) ?? link) }
+}
+
+const unsaved: LabStore = {
+  heads: async () => new Map(),
+  load: async () => undefined,
+  async save() {},
+  async remove() {},
+}
+
+/** Files that no later start needs. */
+const isTransient = (path: string): boolean => /^project-files\/tmp\/|\.(pid|lck)$/.test(path)
+const isMemory = (path: string): boolean => /\/memory\.(started|suspended)$/.test(path)
+
+async function copyFiles(
+  lab: Lab,
+  document: LabDocument,
+  { from, to, ask, signal, show, snapshot }: Way & { readonly snapshot?: string },
+): Promise<void> {
+  const own = new Set(recordsOn(document, from).map(({ node_id }) => node_id))
+  const isOfNode = (path: string) => own.has(path.split('/')[2]?.toLowerCase() ?? '')
+  const files = (await ask(from).files(lab.id, snapshot)).filter(
+    ({ path }) => !isTransient(path) && !isOfDeleted(document, path),
+  )
+  const memory = files.find(({ path }) => isMemory(path))
+  if (memory !== undefined)
+    throw conflict(`A machine of the project goes on from kept memory (${memory.path}): start and stop it first`)
+  // Files of the project, and not of a node, that the other compute has from its own part.
+  const isShared = lab.document.project.computes.includes(to)
+  const there = new Set(isShared ? (await ask(to).files(lab.id)).map(({ path }) => path) : [])
+  for (const [index, { path }] of files.entries()) {
+    signal.throwIfAborted()
+    show(`file ${index + 1} of ${files.length}`)
+    const { content, size } = await ask(from).readFile(lab.id, path, snapshot)
+    const name = there.has(path) && !isOfNode(path) ? `${path}.${from}` : path
+    await ask(to).writeFile(lab.id, name, content, size)
+  }
+}
+
+/**
+ * The names that images have on the new compute where they differ, by kind and name. 409 when it has another image of that name: a disk
+ * above it would be damaged. An image that it lacks is brought when the node is made.
+ */
+async function imageNames(
+  records: readonly NodeRecord[],
+  to: string,
+  ask: AskCompute,
+): Promise<ReadonlyMap<string, string>> {
+  const names = new Map<string, string>()
+  for (const { kind, path, sha256 } of (await imagesOf(records, ask)).values()) {
+    const list = await ask(to).images.list(kind)
+    const there = list.find((it) => it.path === path)
+    if (there !== undefined && sha256 !== undefined && there.sha256 === sha256) continue
+    const same = sha256 === undefined ? undefined : list.find((it) => it.sha256 === sha256)
+    if (same !== undefined) names.set(`${kind} ${path}`, same.path)
+    else if (there !== undefined) throw conflict(`The compute ${to} has another image ${path}`)
+  }
+  return names
+}
+
+/** The changes by which the document names the new compute. */
+function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }: Way) {
+  return (project: ProjectRecord): Changes => {
+    const changes = new Changes()
+    for (const node of nodes) {
+      // What was changed meanwhile without its compute, such as its place on the map, stays.
+      const now = document.nodes.get(node.node_id)
+      if (now !== undefined) {
+        const { compute_id, name, console, console_type, properties } = node
+        changes.put('node', node.node_id, { ...now, compute_id, name, console, console_type, properties })
+      }
+    }
+    for (const { link_id, wiring } of links) {
+      const now = document.links.get(link_id)
+      if (now !== undefined) changes.put('link', link_id, { ...now, wiring, capture: null })
+    }
+    const cut = crossing(document, from).filter(({ wiring }) => wiring.type !== 'none')
+    for (const link of cut) changes.put('link', link.link_id, { ...link, wiring: { type: 'none' }, capture: null })
+    for (const snapshot of document.snapshots.values()) {
+      const moved = Object.fromEntries(
+        Object.entries(snapshot.moved ?? {}).map(([at, now]) => [at, now === from ? to : now]),
+      )
+      changes.put('snapshot', snapshot.snapshot_id, {
+        ...snapshot,
+        size: sizes.get(snapshot.snapshot_id) ?? snapshot.size,
+        computes: [...new Set(snapshot.computes.map((id) => (id === from ? to : id)))],
+        moved: { [from]: to, ...moved },
+      })
+    }
+    const { moving: _, left = [], unjoined = [], ...rest } = project
+    return changes.project({
+      ...rest,
+      computes: [...new Set(project.computes.map((id) => (id === from ? to : id)))],
+      left: [...new Set([...left.filter((id) => id !== to), from])],
+      ...(unjoined.length + cut.length > 0 && {
+        unjoined: [...new Set([...unjoined, ...cut.map((it) => it.link_id)])],
+      }),
+    })
+  }
+}
+
+/**
+ * Settles a move that broke off: removes a copy that is not complete; joins the links to the nodes that were moved, and removes what was
+ * left on the compute of before. What cannot be done as a compute is not connected is done the next time.
+ */
+export async function settleMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
+  const { moving, left = [], unjoined = [] } = lab.document.project
+  if (moving !== undefined) await undoMove(lab, ask)
+  if (unjoined.length > 0) await labs.whileOpen(lab, ask, () => rejoin(labs, lab, unjoined, ask))
+  for (const computeId of left) await forgetOn(lab, computeId, ask)
+}
+
+/** Removes a copy that is not complete. */
+async function undoMove(lab: Lab, ask: AskCompute): Promise<void> {
+  const { moving, computes, name } = lab.document.project
+  if (moving === undefined) return
+  const { from, to } = moving
+  if (computes.includes(to)) {
+    await ask(to).openProject({ project_id: lab.id, name })
+    for (const node of recordsOn(lab.document, from))
+      if (isKnownKind(node.node_type)) await ask(to).removeNode(nodePathOf(lab, node)).catch(unlessGone)
+  } else {
+    // A compute that ended before it knew the project has its directory, and removes it with the project.
+    await ask(to).openProject({ project_id: lab.id, name })
+    await ask(to).removeProject(lab.id).catch(unlessGone)
+  }
+  await setProject(lab, ({ moving: _, ...project }) => project)
+}
+
+/** Joins links again whose one end was moved. One that cannot be joined stays without wiring. */
+async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], ask: AskCompute): Promise<void> {
+  const links = ids.flatMap((id) => lab.document.links.get(id) ?? []).filter(({ wiring }) => wiring.type === 'none')
+  for (const link of links)
+    await detachEnds(
+      lab,
+      link.nodes.map((end) => findEnd(lab, end)),
+      ask,
+    )
+  const joined = await joinLinks(labs, lab, links, ask)
+  await lab.edit(({ project: { unjoined: _, ...project } }) => ({
+    changes: joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
+    news: () => [],
+    result: undefined,
+  }))
+}
+
+/** Removes what a move has left on a compute. Does nothing for a compute that the lab is on, or never left. */
+export async function forgetOn(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
+  const { left = [], computes, name } = lab.document.project
+  if (!left.includes(computeId)) return
+  if (!computes.includes(computeId)) {
+    const gone = (error: unknown) => {
+      unlessGone(error)
+      return true
+    }
+    const isGone = await ask(computeId)
+      .openProject({ project_id: lab.id, name })
+      .then(() => false, gone)
+    if (!isGone) await ask(computeId).removeProject(lab.id).catch(unlessGone)
+  }
+  await setProject(lab, ({ left: _, ...project }) => {
+    const others = left.filter((id) => id !== computeId)
+    return { ...project, ...(others.length > 0 && { left: others }) }
+  })
+}
+
+const setProject = (lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
+  lab.edit(({ project }) => ({ changes: new Changes().project(change(project)), news: () => [], result: undefined }))
