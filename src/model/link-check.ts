@@ -20,7 +20,7 @@ export type LinkCandidates = Static<typeof LinkCandidates>
 export const LinkCandidates = objectSchema('LinkCandidates', 'Where other computes may reach a UDP port of this one', {
   addresses: Type.Array(IpAddress, {
     maxItems: maxToldAddresses,
-    description: 'The setting join.addresses, else the addresses of the interfaces',
+    description: 'Addresses of the interfaces, and those of the setting join.addresses',
   }),
   boot_id: nullable(BootId),
 })

@@ -1,5 +1,6 @@
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
 import { Role } from '../../../src/model/access-token.ts'
+import { maxToldAddresses } from '../../../src/model/link-check.ts'
 import { OrganizationId } from '../../../src/model/organization.ts'
 import type { HostKind } from '../kinds/host-kind.ts'
 import { hostKinds } from '../kinds/index.ts'
@@ -147,8 +148,8 @@ export const Settings = Type.Object(
       token: text('Join token of that gateway. Default: token', { secret: true }),
       token_file: text('File with the join token, in one line', { fileOf: 'join.token' }),
       addresses: words(
-        'IP addresses at which other computes reach this one, for links between two computes. Default: those of its interfaces',
-        { reload: true, maxItems: 8 },
+        'IP addresses at which other computes reach this one, for links between two computes, beside those of its interfaces',
+        { reload: true, maxItems: maxToldAddresses },
       ),
     }),
     fleet: group({

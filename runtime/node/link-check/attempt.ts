@@ -7,9 +7,11 @@ import { type CheckPacket, decodeCheck, encodeCheck, idBytes } from './packet.ts
 
 /** When each address is asked, ms after the start: the other end may start later, and datagrams may be lost. */
 const askedAtMs = [0, 60, 180, 400, 800, 1300, 1800, 2400, 3000, 3600, 4200]
-/** The longest attempt, and how long one goes on for a better address after the first that works, ms. */
+/** The longest attempt, ms. */
 const maxMs = 5000
-const settleMs = 150
+/** How long one goes on after the first address that works, ms: until the other end knows of it, and for a better address. */
+const settleMs = 40
+const betterMs = 150
 /** Ports of named addresses from which the other end may come, beside those that were named: a NAT may have chosen them. */
 const maxLearned = 4
 /** Most questions and most answers that one address and port gets. */
@@ -191,7 +193,8 @@ export class Attempt {
     this.#after(settleMs / 2, () => {
       for (const target of this.#targets) if (works(target)) this.#ask(target)
     })
-    this.#after(settleMs, this.#finish)
+    const isBest = this.#targets[0] !== undefined && works(this.#targets[0])
+    this.#after(isBest ? settleMs : betterMs, this.#finish)
   }
 
   #result(): LinkCheckResult {

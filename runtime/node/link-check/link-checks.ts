@@ -38,8 +38,9 @@ export class LinkChecks implements LinkCheckAgent {
   async candidates(projectId: string, port: number): Promise<LinkCandidates> {
     this.#requireReserved(projectId, port)
     const configured = this.#options.addresses()
-    const addresses = configured.length > 0 ? configured : interfaceAddresses()
-    return { addresses: addresses.slice(0, maxToldAddresses), boot_id: bootId() ?? null }
+    const own = interfaceAddresses().slice(0, Math.max(0, maxToldAddresses - configured.length))
+    // A way within the network is better than one by way of a router.
+    return { addresses: [...new Set([...own, ...configured])], boot_id: bootId() ?? null }
   }
 
   async run(projectId: string, port: number, check: LinkCheck, signal: AbortSignal): Promise<LinkCheckResult> {

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { protocolVersion } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { recordVersion } from '../../../runtime/node/storage/newer-record.ts'
 import type { Compute } from '../../../src/model/compute.ts'
-import { portOf } from '../../support/gateway-lab.ts'
+import { patch, portOf } from '../../support/gateway-lab.ts'
 import { attach, createPc, reserve, start, status } from '../../support/lab.ts'
 import { nextProgram, program010 } from '../../support/old-program.ts'
 import { readPcap } from '../../support/pcap.ts'
@@ -40,7 +40,22 @@ test.for([
     (await gateway.call<Compute[]>('GET', '/v2/computes')).filter((it) => it.connected).map((it) => it.compute_id)
   await expect.poll(connected).toEqual(expect.arrayContaining(['near', farId]))
   for (const compute_id of ['near', farId]) await expectLab(gateway, compute_id)
+  await expectLink(gateway, ['near', farId], ours === '0.1.0' || theirs === '0.1.0')
 })
+
+/** A link to a compute that has joined, which the version 0.1.0 refuses, and has no part in. */
+async function expectLink(gateway: TestService, computes: readonly string[], isRefused: boolean): Promise<void> {
+  const pcs: string[] = []
+  for (const [index, compute_id] of computes.entries()) {
+    const input = { name: 'linked', compute_id }
+    const { project_id } = await gateway.call<{ project_id: string }>('POST', '/v2/compute/projects', input)
+    pcs.push(await createPc(gateway, `/v2/compute/projects/${project_id}`, index + 1))
+  }
+  const answer = await patch(gateway, ...(pcs as [string, string]))
+  const { message } = (await answer.json()) as { message?: string }
+  if (!isRefused) return expect(answer.status).toBe(201)
+  expect([answer.status, message]).toEqual([409, expect.stringMatching(/no address of (it|the compute)/)])
+}
 
 /** Everything that a lab is used for, at a gateway. */
 async function expectLab(gateway: TestService, compute_id: string): Promise<void> {

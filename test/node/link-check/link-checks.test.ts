@@ -18,11 +18,13 @@ const check = (hosts: readonly string[], more: Partial<LinkCheck> = {}): LinkChe
   candidates: hosts.map((host) => ({ host, port: 20_000 })),
 })
 
-test('tells the addresses of its interfaces that another host may reach, or those of the setting', async () => {
+test('tells the addresses of its interfaces that another host may reach, and those of the setting', async () => {
   const { addresses, boot_id } = await checks().candidates(project, freePort())
   expect(addresses.every((address) => isIP(address) !== 0 && !/^(127\.|::1$|fe80|169\.254)/.test(address))).toBe(true)
   expect(boot_id).toBe(bootId())
-  expect((await checks(['192.0.2.7']).candidates(project, freePort())).addresses).toEqual(['192.0.2.7'])
+  const more = Array.from({ length: 7 }, (_, index) => `192.0.2.${index}`)
+  const told = await checks(more).candidates(project, freePort())
+  expect(told.addresses).toEqual([...addresses.slice(0, 1), ...more])
 })
 
 test('nothing is sent to loopback, link-local, metadata and group addresses, in whatever form they are given', async () => {

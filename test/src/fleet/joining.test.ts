@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { type JoinGrant, listedTokens } from '../../../src/fleet/join-tokens.ts'
+import type { KeptTunnel } from '../../../src/fleet/tunnels.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
 import { textOf } from '../../support/answer.ts'
@@ -27,12 +28,17 @@ type OpenFleet = Awaited<ReturnType<typeof openFleet>>
 function join(
   { fleet }: OpenFleet,
   who: object = {},
-  { grant = { key: 'token' } as JoinGrant, fetch = compute() } = {},
+  { grant = { key: 'token' } as JoinGrant, fetch = compute(), address = '203.0.113.5' } = {},
 ) {
   let end: TunnelEnd | undefined
+  const kept: unknown[] = []
   const down: Lane = new Lane(() => answering)
   const up: Lane = new Lane(() => asking)
-  const asking = fleet.tunnels.accept(down, grant)
+  const asking = fleet.tunnels.accept(
+    Object.assign(down, { keep: (it: unknown) => void kept.push(it) }),
+    grant,
+    address,
+  )
   const answering: AnsweringEnd = new AnsweringEnd({
     wire: up,
     who: { version, compute_id: 'One', name: 'lab host', ...who },
@@ -42,7 +48,7 @@ function join(
       end = it
     },
   })
-  return { answering, end: () => end, down, up }
+  return { answering, end: () => end, down, up, kept }
 }
 
 /** Resolves when it is registered and connected. */
@@ -281,13 +287,12 @@ test('a token that was revoked protects neither a compute nor its tunnel', async
 test('a gateway that has slept takes the tunnels up again that are open', async () => {
   const registry = new MemoryRegistry()
   const asleep = await openFleet({ registry, upkeep: false, tunnels: { watch: 'busy' } })
-  const { down, up } = join(asleep)
-  await until(() => asleep.events.length > 0)
-  const hello = { protocol: 1, version, compute_id: 'One', name: 'lab host', window: 2 ** 18, streams: 512 } as const
+  const { down, up, kept } = join(asleep)
+  await until(() => kept.length > 0)
   const joinTokens = new MemoryJoinTokens()
   joinTokens.owners.set('made', 'One')
   const awake = await openFleet({ registry, joinTokens, upkeep: false, tunnels: { watch: 'busy' } })
-  const end = awake.fleet.tunnels.resume(down, { hello, token: 'token' })
+  const end = awake.fleet.tunnels.resume(down, JSON.parse(JSON.stringify(kept[0])) as KeptTunnel)
   up.deliverTo(end)
   // It is still known with which token that was opened.
   const other = join(awake, {}, { grant: { key: 'made' } })
@@ -295,4 +300,7 @@ test('a gateway that has slept takes the tunnels up again that are open', async 
   expect(other.end()).toMatchObject({ code: 4409 })
   expect(await textOf(await awake.fleet.send('one', request('x')))).toBe('x')
   expect(await awake.fleet.get('one')).toMatchObject({ connected: true })
+  // From where it was opened is known, too: a candidate of links.
+  expect(awake.fleet.tunnels.addressOf('ONE')).toBe('203.0.113.5')
+  expect(awake.fleet.tunnels.addressOf('another')).toBeUndefined()
 })
