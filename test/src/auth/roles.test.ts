@@ -78,6 +78,7 @@ test('endpoints that are not what their method says have a role of their own', (
       ...['POST /v2/computes', 'PUT /v2/computes/{compute_id}', 'DELETE /v2/computes/{compute_id}'].map(
         (it) => `admin ${it}`,
       ),
+      'admin POST /v2/computes/{compute_id}/drain',
       ...['POST', 'DELETE'].map((method) => `read ${method} /v2/session`),
       ...['GET', 'PUT', 'DELETE'].map((method) => `admin ${method} /v2/organizations/{organization_id}`),
       ...['GET', 'POST'].map((method) => `admin ${method} /v2/organizations`),
