@@ -97,3 +97,32 @@ test('the console of a running node is reset: its clients are ended, new ones ar
   expect(await body(send(pc.path))).toMatchObject({ status: 'started', console })
   expect((await post(`${pc.path.replace(pc.id, crypto.randomUUID())}/console/reset`)).status).toBe(404)
 })
+
+test('a UDP port is checked when the project has it, with numbers and a key that are right', async () => {
+  const project = await newProject({ name: 'lab', ...sameHost })
+  const port = await reserve(project)
+  const at = `${project.v2}/ports/udp/${port}`
+  const { addresses } = await body<{ addresses: string[] }>(send(`${at}/candidates`))
+  expect(addresses.filter((address) => /^(127\.|::1$|169\.254\.|fe80:)/.test(address))).toEqual([])
+  const check = { end: 'a', key: 'ab'.repeat(32), candidates: [{ host: '127.0.0.1', port: 20_000 }] }
+  // It is of this host, and who asks did not show that the other compute is on it.
+  expect(await body(post(`${at}/check`, check))).toEqual({
+    paths: [],
+    tried: [
+      { host: '127.0.0.1', port: 20_000, outcome: 'failed', reason: expect.stringContaining('not on this host') },
+    ],
+  })
+  for (const [wrong, message] of [
+    [{ key: 'short' }, /^key: .*64 hexadecimal digits/],
+    [{ candidates: [{ host: '192.0.2.1', port: 53 }] }, /^candidates\[0\]\.port: /],
+    [{ candidates: [] }, /^candidates: /],
+    [{ candidates: Array(13).fill({ host: '192.0.2.1', port: 20_000 }) }, /^candidates: /],
+  ] as const)
+    expect(await body(post(`${at}/check`, { ...check, ...wrong }))).toEqual({
+      message: expect.stringMatching(message),
+      status: 400,
+    })
+  expect((await del(at)).status).toBe(204)
+  for (const answer of [send(`${at}/candidates`), post(`${at}/check`, check)])
+    expect(await body(answer)).toEqual({ message: expect.stringMatching(/^udp_port: .*not reserved/), status: 404 })
+})

@@ -253,6 +253,8 @@ test('a gateway to join needs a token, and a way on which nobody can read it', (
   const config = load(['--join', 'wss://gw.example', '--token', 'mine'])
   expect(config.current.join.token).toBe('mine')
   expect(config.effective()).toContainEqual({ key: 'join.token', value: '********', source: 'default' })
+  expect(refused('--join-addresses', 'lab.example')).toBe('join.addresses: expected IP addresses, got "lab.example"')
+  expect(refused('--join-addresses', '127.0.0.1')).toMatch(/^join.addresses: .*no other compute reaches this one/)
   expect(config.effective()).toContainEqual({ key: 'join.url', value: 'wss://gw.example', source: 'flag --join' })
 })
 
