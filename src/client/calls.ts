@@ -948,6 +948,8 @@ export type LabProject = {
   filename: string
   /** Number of its last edit */
   revision: number
+  /** What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be */
+  status_reason?: string
   /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
   stop_at?: string
   /** At stop_at the service deletes the project */
@@ -1000,6 +1002,7 @@ export type LabProjectCreate = {
   status?: 'opened' | 'closed' | null
   filename?: string | null
   revision?: number | null
+  status_reason?: string | null
   stop_at?: string | null
   ttl_deletes?: true | null
 }
@@ -1033,6 +1036,7 @@ export type LabProjectUpdate = {
   path?: string | null
   filename?: string | null
   revision?: number | null
+  status_reason?: string | null
   stop_at?: string | null
 }
 
@@ -2270,6 +2274,8 @@ export type Compute = {
   cpu_usage_percent: number | null
   memory_usage_percent: number | null
   capabilities: ComputeCapabilities
+  /** Since when the compute is not connected, as far as the service knows (UTC, RFC 3339); absent while connected */
+  disconnected_since?: string
   last_error: string | null
 }
 
@@ -2300,6 +2306,7 @@ export type ComputeCreate = {
   cpu_usage_percent?: number | null
   memory_usage_percent?: number | null
   capabilities?: ComputeCapabilities | null
+  disconnected_since?: string | null
   last_error?: string | null
 }
 
@@ -2320,6 +2327,7 @@ export type ComputeUpdate = {
   cpu_usage_percent?: number | null
   memory_usage_percent?: number | null
   capabilities?: ComputeCapabilities | null
+  disconnected_since?: string | null
   last_error?: string | null
 }
 

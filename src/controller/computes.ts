@@ -6,6 +6,14 @@ import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Placement, PlacementPolicy } from '../model/placement.ts'
 import type { ComputeClient } from './compute-client.ts'
 
+/** A compute that is not connected. */
+export interface AbsentCompute {
+  readonly compute_id: string
+  readonly name: string
+  /** Since when, as far as the service knows (UTC, RFC 3339). */
+  readonly since: string
+}
+
 /** What a new node asks of its compute. */
 export interface NodeWish {
   readonly policy: PlacementPolicy
@@ -32,8 +40,8 @@ export interface LabComputes {
    * have free memory, of which the caller takes the one with the fewest nodes of the lab. 409 when none has the labels.
    */
   candidates(own: readonly string[], wish: NodeWish): Promise<readonly string[]>
-  /** The names of those of the computes that are registered, but not connected. */
-  absent(computeIds: readonly string[]): Promise<readonly string[]>
+  /** Those of the computes that are registered, but not connected. */
+  absent(computeIds: readonly string[]): Promise<readonly AbsentCompute[]>
   /** Ids of the connected computes. */
   all(): Promise<readonly string[]>
   /** Hands a request on to a compute; only where this process has no `Fleet`. */

@@ -60,7 +60,9 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
     },
     async absent(computeIds) {
       const away = (await members.all()).filter(({ id, isConnected }) => computeIds.includes(id) && !isConnected)
-      return away.map(({ name }) => name)
+      return away.map(({ id, name, disconnectedSince = Date.now() }) => {
+        return { compute_id: id, name, since: new Date(disconnectedSince).toISOString() }
+      })
     },
     async all() {
       const there = (await fleet.list()).filter(({ connected }) => connected)

@@ -10,6 +10,7 @@ import type { Placement } from '../model/placement.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { ComputeNode } from './compute-client.ts'
 import { type Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord } from './document.ts'
+import { given } from './fields.ts'
 import { type EditStep, LabHistory } from './history.ts'
 import { nameKey } from './names.ts'
 import { placeholderPorts, placeholderReason } from './placeholders.ts'
@@ -53,6 +54,8 @@ export class Lab {
   /** Aborts when the lab is closed: ends its jobs, timers and polls. */
   readonly closing = new AbortController()
   isOpen = false
+  /** What is wrong with the lab. */
+  statusReason: string | undefined
   /** Told how a compute answered a start or a stop. */
   acted: (shown: ComputeNode) => void = () => {}
   readonly #store: LabStore
@@ -147,6 +150,7 @@ export class Lab {
     return {
       ...record,
       ...placementOf(record),
+      ...given({ status_reason: this.statusReason }),
       status: this.isOpen ? 'opened' : 'closed',
       filename: `${fileName(record.name)}.gns3`,
     }

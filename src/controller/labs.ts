@@ -16,7 +16,7 @@ import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { LabArchives } from './archives.ts'
 import type { ComputeClient } from './compute-client.ts'
-import type { LabComputes } from './computes.ts'
+import type { AbsentCompute, LabComputes } from './computes.ts'
 import { Changes, type ProjectRecord } from './document.ts'
 import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
@@ -180,6 +180,7 @@ export class Labs {
         for (const lab of this.#openOn(computeId)) {
           this.#absent(lab, computeId, error)
           this.#tellNodes(lab, computeId)
+          this.#tellReason(lab)
         }
       },
     }
@@ -254,7 +255,13 @@ export class Labs {
   async list(ask: AskCompute): Promise<LabProject[]> {
     await this.#restored
     const shown = [...this.#heads].filter(([, { unfinished }]) => !unfinished)
-    const known = shown.map(([id, head]) => this.#open.get(id)?.project() ?? this.#headView(head))
+    const reasonOf = await this.#reasons(shown.flatMap(([, { computes }]) => computes))
+    const known = shown.map(([id, head]) => {
+      const lab = this.#open.get(id)
+      if (lab === undefined) return { ...this.#headView(head), ...given({ status_reason: reasonOf(head) }) }
+      lab.statusReason = reasonOf(lab.document.project)
+      return lab.project()
+    })
     const elsewhere = await mapLimit(
       await this.computes.all(),
       async (computeId) =>
@@ -309,6 +316,7 @@ export class Labs {
     const open = this.#open.get(id)
     if (open !== undefined) {
       if (!this.#listens && Date.now() - this.#readAt > freshMs) await this.#readAgain(open)
+      else if (this.#only === undefined) await this.#noteReason(open)
       return open
     }
     const entries = await this.#store.load(id)
@@ -317,7 +325,25 @@ export class Labs {
       if (!this.#heads.has(id)) await this.#directory?.remove(id)
       throw noSuchProject(word)
     }
-    return new Lab(id, entries, this.#store, this.events)
+    const lab = new Lab(id, entries, this.#store, this.events)
+    await this.#noteReason(lab)
+    return lab
+  }
+
+  /** Asks what is wrong with a lab now; true when that is another answer than before. */
+  async #noteReason(lab: Lab): Promise<boolean> {
+    const { project } = lab.document
+    const before = lab.statusReason
+    lab.statusReason = (await this.#reasons(project.computes))(project)
+    return lab.statusReason !== before
+  }
+
+  /** Asks which of these computes are not connected; the result gives what that means for a lab. */
+  async #reasons(computes: readonly string[]): Promise<(lab: Pick<ProjectRecord, 'computes'>) => string | undefined> {
+    const none = ignore('nothing is told of computes that cannot be asked for')
+    const found = (await this.computes.absent([...new Set(computes)]).catch(none)) ?? []
+    const absent = new Map(found.map((it) => [it.compute_id, it]))
+    return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
   }
 
   /** `more`: members of the record that no client gives. */
@@ -945,6 +971,7 @@ export class Labs {
     const ask = ownAsk(this.computes)
     const { computes } = lab.document.project
     await this.#refresh(lab, computes, ask)
+    await this.#noteReason(lab)
     const hasEnded = [...lab.ran].some((id) => lab.shown.get(id)?.status === 'stopped')
     if (hasEnded) await this.#startAfterReboot(lab, computes, ask)
     for (const shown of lab.shown.values()) this.#noteRun(lab, shown)
@@ -1021,7 +1048,15 @@ export class Labs {
         this.#absent(lab, computeId, error as Error)
       }
       this.#tellNodes(lab, computeId)
+      this.#tellReason(lab)
     }
+  }
+
+  /** Emits an event when something else is wrong with a lab than before. */
+  #tellReason(lab: Lab): void {
+    this.#noteReason(lab).then((isOther) => {
+      if (isOther && lab.isOpen) this.#tellAll(lab, 'project.updated')
+    }, ignore('the next reading of the project tells it'))
   }
 
   #openOn(computeId: string): Lab[] {
@@ -1037,11 +1072,11 @@ export class Labs {
   /** 503 while a compute of the lab is not connected: the operation would be done in part only. */
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const { project } = lab.document
-    const [name] = await this.computes.absent(what === 'close' ? project.computes : placesOf(project))
-    if (name === undefined) return
+    const [absent] = await this.computes.absent(what === 'close' ? project.computes : placesOf(project))
+    if (absent === undefined) return
     throw new ApiError(
       503,
-      `The compute ${name} has nodes of the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
+      `The compute ${absent.name} has nodes of the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
         'the compute is connected again, or remove the compute by DELETE /v2/computes/{compute_id} first',
       { word: 'compute-unreachable', headers: retryAfter },
     )
@@ -1113,6 +1148,15 @@ export class Labs {
 const placesOf = ({ computes, left = [], moving }: ProjectRecord): string[] => [
   ...new Set([...computes, ...left, ...(moving === undefined ? [] : [moving.to])]),
 ]
+
+/** What absent computes mean for their lab. */
+function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
+  if (absent.length === 0) return undefined
+  const each = absent.map(({ name, since }) => `${name} (since ${since})`)
+  return absent.length === 1
+    ? `Its compute ${absent[0]?.name} is not connected since ${absent[0]?.since}`
+    : `Its computes ${each.join(' and ')} are not connected`
+}
 
 /** Clients of computes on behalf of the service itself. */
 const ownAsk =

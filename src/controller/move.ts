@@ -45,6 +45,9 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
   }
   return labs.whileClosed(id, ask, check, async (lab) => {
     await settleMove(labs, lab, ask)
+    const { computes } = lab.document.project
+    // A move of before was complete but for what it had left there.
+    if (!computes.includes(from)) return computes[0] ?? ''
     await requireIdle(lab, from, ask)
     let failure: unknown
     for (const to of await targetsOf(labs, lab, from)) {

@@ -52,6 +52,8 @@ export class RemoteCompute {
   #send: Send
   #open: OpenSocket | undefined
   #session: ComputeSession
+  /** When the connection was lost, or the service began to look for the compute, ms since 1970; undefined while connected. */
+  #lostAt: number | undefined = Date.now()
 
   /** `waiting`: why the service cannot connect yet. */
   constructor(record: ComputeRecord, options: RemoteComputeOptions, waiting?: string) {
@@ -79,9 +81,15 @@ export class RemoteCompute {
     return this.#session.isRefusing ? 'refusing' : 'disconnected'
   }
 
+  /** Since when it is not connected, ms since 1970; undefined while it is connected. */
+  get disconnectedSince(): number | undefined {
+    return this.#session.isConnected ? undefined : this.#lostAt
+  }
+
   show(): Compute {
     const { compute_id, protocol, host, port, user, accepts_projects = true, weight = 1, labels = [] } = this.#record
     const { isConnected, load, capabilities, lastError } = this.#session
+    const since = this.disconnectedSince
     return {
       compute_id,
       name: this.name,
@@ -96,6 +104,7 @@ export class RemoteCompute {
       cpu_usage_percent: load?.cpu_usage_percent ?? null,
       memory_usage_percent: load?.memory_usage_percent ?? null,
       capabilities,
+      ...(since !== undefined && { disconnected_since: new Date(since).toISOString() }),
       last_error: lastError,
     }
   }
@@ -111,6 +120,8 @@ export class RemoteCompute {
     const { cpu_usage_percent: cpu, memory_usage_percent: memory } = found
     const load = cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory }
     this.#session.recall({ ...found, load }, ageMs)
+    const since = Date.parse(found.disconnected_since ?? '')
+    if (!Number.isNaN(since)) this.#lostAt = since
   }
 
   /** Replaces the record; the connection stays. */
@@ -123,6 +134,7 @@ export class RemoteCompute {
     this.#record = record
     this.#send = senderOf(this.#options.transport, record)
     this.#open = openerOf(this.#options.sockets, record)
+    this.#lostAt ??= Date.now()
     this.#session.close()
     this.#session = this.#newSession(waiting)
     this.#session.start()
@@ -254,7 +266,10 @@ export class RemoteCompute {
       timeouts,
       upkeep,
       ...(waiting !== undefined && { waiting }),
-      changed: () => changed(this),
+      changed: () => {
+        this.#lostAt = this.#session.isConnected ? undefined : (this.#lostAt ?? Date.now())
+        changed(this)
+      },
       unreachable: (reason) => this.#giveUp(reason),
       warn,
     })

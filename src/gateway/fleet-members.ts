@@ -38,6 +38,11 @@ export class FleetMember {
     return this.#compute.state === 'connected' || this.#fleet.isUnclear(this.id)
   }
 
+  /** Since when it is not connected, ms since 1970; undefined while it is connected. */
+  get disconnectedSince(): number | undefined {
+    return this.#compute.disconnectedSince
+  }
+
   /** The last report; undefined before the first one. */
   get load(): Load | undefined {
     return this.#compute.session.load

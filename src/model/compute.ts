@@ -87,6 +87,14 @@ export const Compute = objectSchema('Compute', 'A machine that runs nodes, in th
   cpu_usage_percent: percent('Load of its processors'),
   memory_usage_percent: percent('Memory in use'),
   capabilities: changing(ComputeCapabilities),
+  disconnected_since: Type.Optional(
+    changing(
+      Type.String({
+        description:
+          'Since when the compute is not connected, as far as the service knows (UTC, RFC 3339); absent while connected',
+      }),
+    ),
+  ),
   last_error: changing(
     nullable(
       Type.String({ description: 'Why the compute is not connected; null when it is connected, or was not tried yet' }),

@@ -54,6 +54,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     (agent, index): TestMember => ({
       ...{ id: `c${index}`, name: `Compute ${index}`, agent, isConnected: true, acceptsProjects: true, weight: 1 },
       labels: [],
+      disconnectedSince: undefined,
       load: { cpu_usage_percent: 10, memory_usage_percent: 10 },
       agentFor() {
         return this.agent

@@ -119,6 +119,11 @@ export function LabsScreen() {
                 {lab.status === 'opened' ? 'open' : 'closed'}
                 <Counts lab={lab} list={list} />
               </p>
+              {lab.status_reason !== undefined && (
+                <p class="reason" dir="auto">
+                  {lab.status_reason}
+                </p>
+              )}
               {mayEdit() && (
                 <div class="card-actions">
                   {lab.status === 'opened' && (

@@ -12,11 +12,12 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
   const projects = await client.call('GET /v2/projects', { signal })
   const labs = await mapLimit(
     projects,
-    async ({ project_id, name, status, stop_at, ttl_deletes }) => {
+    async ({ project_id, name, status, status_reason, stop_at, ttl_deletes }) => {
       const stats = await client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
       const nodes = stats.nodes - stats.segments
       const end = { ...(stop_at !== undefined && { stop_at }), ...(ttl_deletes && { ttl_deletes }) }
-      return { name, status, nodes, running: stats.running, project_id, ...end }
+      const reason = status_reason === undefined ? {} : { status_reason }
+      return { name, status, ...reason, nodes, running: stats.running, project_id, ...end }
     },
     atOnce,
   )
@@ -25,11 +26,11 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
     async text() {
       if (labs.length === 0) return `No labs on ${client.server}`
       const { tableOf } = await import('./table.ts')
-      const rows = labs.map(({ name, status, nodes, running, ...end }) => [
+      const rows = labs.map(({ name, status, status_reason, nodes, running, ...end }) => [
         name,
         status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
         running === 0 ? `${nodes}` : `${running} of ${nodes}`,
-        stopText(end),
+        [stopText(end), status_reason ?? ''].filter((it) => it !== '').join('; '),
       ])
       return tableOf(['LAB', 'STATE', 'NODES', ''], rows)
     },

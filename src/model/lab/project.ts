@@ -55,6 +55,13 @@ export const LabProject = Type.Object(
     ),
     filename: Type.String({ description: 'Name of its file in an export' }),
     revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of its last edit' }),
+    status_reason: Type.Optional(
+      Type.String({
+        changesByItself: true,
+        description:
+          'What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be',
+      }),
+    ),
     stop_at: Type.Optional(
       Type.String({
         changesByItself: true,

@@ -5,7 +5,7 @@ import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabProject } from '../../../src/model/lab/project.ts'
 import type { LabSnapshot } from '../../../src/model/lab/snapshot.ts'
 import type { Project } from '../../../src/model/project.ts'
-import { GatewayLab } from '../../support/gateway-lab.ts'
+import { GatewayLab, portOf } from '../../support/gateway-lab.ts'
 import { answered, labOver, linked, nodesOf, types } from '../../support/lab-over-computes.ts'
 
 const lab = GatewayLab.forAll()
@@ -141,4 +141,39 @@ it('moves a part of a lab to where its links find a way to the other part', asyn
   await gateway.call('POST', `${path}/nodes/start`)
   await types(gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
   await gateway.call('DELETE', path)
+})
+
+it('shows a lab whose compute has died as such, until the compute is back', async () => {
+  const { gateway, b } = lab
+  const open = await labOver(gateway, ['a', 'b'])
+  const closed = await labOver(gateway, ['b'])
+  await gateway.call('POST', `${closed}/close`)
+  const reasons = async () => {
+    const all = await get<LabProject[]>('/v2/projects')
+    return [open, closed].map((path) => all.find(({ project_id }) => project_id === idOf(path))?.status_reason)
+  }
+  expect(await reasons()).toEqual([undefined, undefined])
+  const before = Date.now()
+  const port = portOf(b)
+  await b.kill('SIGKILL')
+  const said = /^Its compute compute b is not connected since (\S+)$/
+  await expect.poll(reasons).toEqual([expect.stringMatching(said), expect.stringMatching(said)])
+  expect(Date.parse(said.exec((await reasons())[0] ?? '')?.[1] ?? '')).toBeGreaterThanOrEqual(before)
+  for (const path of [open, closed])
+    expect(await get<LabProject>(path)).toMatchObject({ status_reason: expect.stringMatching(said) })
+  const { projects, failed } = await drain('b')
+  expect([failed, projects?.map(({ state, compute_id }) => [state, compute_id])]).toEqual([
+    ...[
+      2,
+      [
+        ['failed', null],
+        ['failed', null],
+      ],
+    ],
+  ])
+  await b.restart(port)
+  await lab.shows('b', { connected: true })
+  expect((await get<Compute>('/v2/computes/b')).disconnected_since).toBeUndefined()
+  await expect.poll(reasons).toEqual([undefined, undefined])
+  for (const path of [open, closed]) await gateway.call('DELETE', path)
 })

@@ -30,7 +30,14 @@ function compute() {
     asked,
     log,
     say: (message: string) => log.emit(project, { type: 'log.info', message }),
-    member: { ...member, load, labels: [], acceptsProjects: true, weight: 1 } satisfies Member,
+    member: {
+      ...member,
+      load,
+      labels: [],
+      disconnectedSince: undefined,
+      acceptsProjects: true,
+      weight: 1,
+    } satisfies Member,
   }
 }
 
