@@ -18,7 +18,15 @@ const { values } = parseArgs({
 const { data, host } = values
 await mkdir(data, { recursive: true, mode: 0o700 })
 const secrets = { FLEET_KEY: await secret('FLEET_KEY', 32), ADMIN_TOKEN: await secret('ADMIN_TOKEN', 24) }
-const optional = ['ACCESS_TEAM_DOMAIN', 'ACCESS_AUDIENCE', 'ACCESS_ADMINS', 'ALLOWED_ORIGINS', 'RATE_PER_S', 'ALIASES']
+const optional = [
+  'ACCESS_TEAM_DOMAIN',
+  'ACCESS_AUDIENCE',
+  'ACCESS_ADMINS',
+  'ACCESS_ORGANIZATIONS',
+  'ALLOWED_ORIGINS',
+  'RATE_PER_S',
+  'ALIASES',
+]
 const settings = Object.fromEntries(optional.map((name) => [name, process.env[name] ?? '']))
 if (process.platform === 'linux') process.env.MINIFLARE_WORKERD_PATH = await endingWithUs(data)
 const gateway = await runWorker({ host, port: Number(values.port), data, bindings: { ...settings, ...secrets } }).catch(

@@ -63,6 +63,8 @@ export interface AppOptions {
   readonly tokens?: Tokens | undefined
   /** The organization whose app it is; absent: `default`. */
   readonly organization?: string
+  /** Whether there is an organization of this id. Absent: `organizations` knows. */
+  readonly hasOrganization?: (id: string) => boolean | Promise<boolean>
   /** The organizations, which its endpoints make; without them there is `default` alone, and they answer 404. */
   readonly organizations?: Context['organizations']
   /** Without it feeds are those of the agent, and of the fleet. */
@@ -197,7 +199,7 @@ export function createApp(options: AppOptions): App {
   const { organizations } = options
   const admission = new Admission({
     ...{ access: options.access, tickets, logins, sessions: options.sessions },
-    hasOrganization: organizations && ((id) => organizations.has(id)),
+    hasOrganization: options.hasOrganization ?? (organizations && ((id) => organizations.has(id))),
   })
   const peerOf = options.peer ?? peerByUrl
   const requests = options.requests ?? new RequestMetrics()

@@ -18,6 +18,8 @@ const Told = Type.Object({
   key: Type.String(),
   ambient: Type.Optional(Type.Boolean()),
   projects: Type.Optional(Type.Array(Type.String())),
+  organization: Type.Optional(Type.String()),
+  isOfDeployment: Type.Optional(Type.Boolean()),
 })
 
 /** Proves that the sender is an isolate: the proof is derived from a secret of the Worker. */
@@ -42,10 +44,12 @@ export class Admissions {
     headers.delete(isolateHeader)
     headers.delete(admittedHeader)
     if (identity !== undefined) {
-      const { name, role, key, ambient, projects } = identity
+      const { name, role, key, ambient, projects, organization, isOfDeployment } = identity
       const told = {
         ...{ name, role, key, ...(ambient !== undefined && { ambient }) },
         ...(projects !== undefined && { projects: [...projects] }),
+        ...(organization !== undefined && { organization }),
+        ...(isOfDeployment !== undefined && { isOfDeployment }),
       } satisfies Static<typeof Told>
       headers.set(admittedHeader, `${await this.#proofOf()} ${encodeURIComponent(JSON.stringify(told))}`)
     }
@@ -59,8 +63,14 @@ export class Admissions {
     if (proof === undefined || told === undefined || !(await sameText(proof, await this.#proofOf()))) return undefined
     const identity: unknown = JSON.parse(decodeURIComponent(told))
     if (!Check(Told, identity)) return undefined
-    const { ambient, projects, ...rest } = identity
-    return { ...rest, ...(ambient !== undefined && { ambient }), ...(projects !== undefined && { projects }) }
+    const { ambient, projects, organization, isOfDeployment, ...rest } = identity
+    return {
+      ...rest,
+      ...(ambient !== undefined && { ambient }),
+      ...(projects !== undefined && { projects }),
+      ...(organization !== undefined && { organization }),
+      ...(isOfDeployment !== undefined && { isOfDeployment }),
+    }
   }
 
   async #proofOf(): Promise<string> {

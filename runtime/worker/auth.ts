@@ -3,7 +3,7 @@ import { anyOf, type Identity, type Verifier } from '../../src/auth/identity.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { signingKey } from '../../src/auth/signed-text.ts'
 import type { Access } from '../../src/http/access/access.ts'
-import { type Env, listSetting, rateOf } from './env.ts'
+import { type Env, listSetting, organizationsOf, rateOf } from './env.ts'
 
 /** The user of HTTP Basic, with the admin token as password: for clients without Bearer tokens. */
 const adminUser = 'admin'
@@ -41,7 +41,9 @@ export function openAuth(env: Env, identify: (token: string) => Promise<Identity
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env
   if (teamDomain !== '') {
     const admins = listSetting(env.ACCESS_ADMINS)
-    verifiers.push(cloudflareAccess({ teamDomain, audience, role: 'operate', admins }))
+    verifiers.push(
+      cloudflareAccess({ teamDomain, audience, role: 'operate', admins, organizations: organizationsOf(env) }),
+    )
   }
   const access: Access = {
     hosts: new AnyName(),

@@ -3,6 +3,7 @@ import { type App, type Asked, createApp } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
+import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
 import { fetchTransport } from '../../src/client/transport.ts'
 import { notFound } from '../../src/errors/api-error.ts'
@@ -27,6 +28,7 @@ import { sessionPath } from '../../src/routes/v2/session.ts'
 import { isUuid } from '../../src/schema/fields.ts'
 import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
+import type { EdgeRouters } from './edge-routers.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetSnapshot } from './fleet-object.ts'
 import { commonOptions, dialectOf, gatewayHost } from './host.ts'
@@ -52,9 +54,11 @@ interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
  * hibernate while nothing happens. Requests of an isolate share results, never promises (see auth.ts).
  */
 export class EdgeRouter {
+  /** The tokens of the organization. */
+  readonly tokens: ListedTokens
   readonly #objects: Objects
+  readonly #all: EdgeRouters | undefined
   readonly #placementCache: PlacementCache
-  readonly #tokens: ListedTokens
   readonly #admissions: Admissions
   readonly #app: App
   #taken: Taken | undefined
@@ -63,22 +67,33 @@ export class EdgeRouter {
   readonly #answered = new RequestMetrics()
   /** The requests that this isolate hands on to a compute itself. */
   readonly #near = new WeakMap<Request, Near>()
+  /** Limits the requests of the organization. */
+  readonly #rate: RateLimit
 
-  constructor(env: Env) {
-    this.#objects = new Objects(env)
+  /** `all`: given to the router of `default`, which lets requests in for all organizations. */
+  constructor(env: Env, organization: string, all?: EdgeRouters) {
+    this.#objects = new Objects(env, organization)
+    this.#all = all
     this.#placementCache = new PlacementCache(() => this.#objects.fleet())
     this.#admissions = new Admissions(env)
-    this.#tokens = new ListedTokens({
+    this.tokens = new ListedTokens({
       key: tokenKey(env),
+      organization: this.#objects.named,
       read: (known, reason) => this.#objects.fleet().tokenList(known, reason),
       waitUntil,
     })
+    const rate = () => ({ perSecond: this.tokens.requestsPerS, burst: 3 * this.tokens.requestsPerS })
+    this.#rate = new RateLimit(rate, Date.now, `the credentials of the organization ${organization}`)
     this.#app = this.#open(env)
   }
 
-  async answer(asked: Request): Promise<Response> {
+  /** `admitted`: who asks, where the router of `default` has let the request in. */
+  async answer(asked: Request, admitted?: Identity): Promise<Response> {
     const request = withPings(asked)
-    const response = await this.#app.fetch(request)
+    // The administrator of the deployment gets in whatever others do.
+    if (admitted !== undefined && admitted.key !== '' && admitted.isOfDeployment !== true)
+      this.#rate.take(this.#objects.organization)
+    const response = await this.#app.fetch(request, admitted)
     if (this.#lost.size > 0) waitUntil(this.#tell())
     const near = this.#near.get(request)
     if (near === undefined || !isNoSuchProject(response.headers.get(errorHeader))) return response
@@ -90,9 +105,12 @@ export class EdgeRouter {
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it. */
-  async #elsewhere({ request, endpoint, params, projectId, identity }: Asked): Promise<Response | undefined> {
+  async #elsewhere(asked: Asked): Promise<Response | undefined> {
+    const { request, endpoint, params, projectId, identity } = asked
+    const other = await this.#otherFor(asked)
+    if (other !== undefined) return other.answer(request, identity)
     if (endpoint.joins === true) {
-      if (!(await this.#tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
+      if (!(await this.tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
       // The object checks the token again, as it may be bound to one compute.
       return this.#hand(request, undefined)
     }
@@ -111,6 +129,14 @@ export class EdgeRouter {
       if (await this.#isNear(projectId)) this.#near.set(request, { projectId, identity })
     }
     return this.#near.has(request) || isFeed(endpoint) ? undefined : this.#hand(request, identity)
+  }
+
+  /** The router of the organization that a request belongs to; undefined: this one. */
+  async #otherFor({ request, endpoint, identity }: Asked): Promise<EdgeRouter | undefined> {
+    if (this.#all === undefined || endpoint.ofDeployment === true) return undefined
+    const organization =
+      endpoint.joins === true ? await this.#all.organizationIn(bearerOf(request) ?? '') : identity.organization
+    return organization === undefined ? undefined : this.#all.of(organization)
   }
 
   /** Reports the counts of answered requests to the object, which serves the metrics. */
@@ -205,7 +231,9 @@ export class EdgeRouter {
       find: async (id) => this.#taken && fleetMembers(this.#taken.fleet).find(id),
       watch: () => () => {},
     }
-    const { access, rateLimit } = openAuth(env, (token) => this.#tokens.identify(token))
+    const { access, rateLimit } = openAuth(env, async (token) => all?.identify(token))
+    const all = this.#all
+    const { named } = this.#objects
     const placements = this.#placementCache
     const bring: BringImage = (compute, image) => this.#objects.fleet().bringImage(compute, image)
     // New for every request: a request must not wait for a promise of another one.
@@ -223,7 +251,12 @@ export class EdgeRouter {
         })
       },
       feeds: objectFeeds(() => this.#objects.fleet(), env),
-      tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.#objects.fleet().useTicket(ticket) }),
+      tickets: new SignedTickets({
+        key: tokenKey(env),
+        use: (ticket) => new Objects(env, ticket.organization).fleet().useTicket(ticket),
+      }),
+      ...(named !== undefined && { organization: named }),
+      ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
       sessions: this.#sessions(env),
       elsewhere: (asked) => this.#elsewhere(asked),
       scopes: 'elsewhere',
@@ -239,16 +272,19 @@ export class EdgeRouter {
   }
 
   #sessions(env: Env): Sessions {
-    const tokens = this.#tokens
-    const objects = this.#objects
+    const all = this.#all
     return new Sessions({
       key: sessionKey(env),
       keeper: {
-        holds: (session) => tokens.isSessionValid(session),
+        async holds(session) {
+          const { organization } = session
+          if (all === undefined || (organization !== undefined && !(await all.has(organization)))) return false
+          return all.of(organization).tokens.isSessionValid(session)
+        },
         async end(session) {
-          const { id, begunAt, endsAt } = session
-          await objects.fleet().endSession({ id, begunAt, endsAt })
-          tokens.endSession(session)
+          const { id, begunAt, endsAt, organization } = session
+          await new Objects(env, organization).fleet().endSession({ id, begunAt, endsAt })
+          all?.of(organization).tokens.endSession(session)
         },
       },
     })

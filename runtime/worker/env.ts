@@ -1,4 +1,5 @@
 import { aliasFault } from '../../src/http/foreign-words.ts'
+import { organizationIdForm } from '../../src/model/organization.ts'
 import type { FleetObject } from './fleet-object.ts'
 import type { ProjectObject } from './project-object.ts'
 
@@ -16,6 +17,8 @@ export interface Env {
   readonly ACCESS_AUDIENCE?: string
   /** E-mail addresses of users with the role `admin`, separated by commas. */
   readonly ACCESS_ADMINS?: string
+  /** Organizations of users by the domain of their e-mail address, separated by commas: school.example=school. */
+  readonly ACCESS_ORGANIZATIONS?: string
   /** Origins of web pages that may call the gateway, separated by commas. */
   readonly ALLOWED_ORIGINS?: string
   /** Requests a second for each credential; 0: no limit. */
@@ -45,6 +48,8 @@ export function missingSetting({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: En
   if (!['', 'patchbay', 'gns3'].includes(more.CLIENTS ?? '')) return 'CLIENTS: patchbay or gns3 is needed'
   if (listSetting(more.ALIASES).some((pair) => !aliasForm.test(pair)))
     return 'ALIASES: pairs such as vpcs=pc are needed'
+  if (Object.values(organizationsOf(more)).some((id) => !organizationIdForm.test(id)))
+    return 'ACCESS_ORGANIZATIONS: pairs such as school.example=school are needed'
   for (const [theirs, ours] of Object.entries(aliasesOf(more))) {
     const fault = aliasFault(theirs, ours)
     if (fault !== undefined) return `ALIASES: ${theirs}: ${fault}`
@@ -59,6 +64,15 @@ const defaultRate = 100
 const aliasForm = /^([a-z0-9-]+)=([a-z0-9-]+)$/
 export const aliasesOf = ({ ALIASES }: Pick<Env, 'ALIASES'>): Record<string, string> =>
   Object.fromEntries(listSetting(ALIASES).map((pair) => pair.split('=')))
+
+/** The organizations of users of Cloudflare Access, by the domain of their e-mail address. */
+export const organizationsOf = ({ ACCESS_ORGANIZATIONS }: Pick<Env, 'ACCESS_ORGANIZATIONS'>): Record<string, string> =>
+  Object.fromEntries(
+    listSetting(ACCESS_ORGANIZATIONS).map((pair) => {
+      const [domain = '', id = ''] = pair.split('=')
+      return [domain, id]
+    }),
+  )
 
 export const listSetting = (text = ''): string[] =>
   text

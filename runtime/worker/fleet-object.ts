@@ -1,10 +1,11 @@
 import { DurableObject } from 'cloudflare:workers'
+import { mapLimit } from '../../src/async/map-limit.ts'
 import { callerThroughTunnel, requestIdOf } from '../../src/auth/caller.ts'
 import type { EndedSession } from '../../src/auth/ended-sessions.ts'
 import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
-import { ApiError } from '../../src/errors/api-error.ts'
+import { ApiError, conflict } from '../../src/errors/api-error.ts'
 import { errorHeader } from '../../src/errors/words.ts'
 import { forward } from '../../src/fleet/forward.ts'
 import { presented } from '../../src/gateway/fan-out.ts'
@@ -16,6 +17,8 @@ import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
 import { type MetricFamily, single } from '../../src/model/metrics.ts'
+import { defaultOrganization, type Organization } from '../../src/model/organization.ts'
+import { type OrganizationContent, Organizations } from '../../src/organizations/organizations.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
 import { Admissions } from './admitted.ts'
 import { tokenKey } from './auth.ts'
@@ -29,6 +32,8 @@ import { json } from './host.ts'
 import { askPath, type LabQuestion } from './object-computes.ts'
 import { type ObjectReply, replyOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
+import { maxOrganizations, OrganizationObjects } from './organization-objects.ts'
+import { OrganizationTable } from './organization-table.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets } from './tunnel-sockets.ts'
 import { UsedTickets } from './used-tickets.ts'
@@ -40,6 +45,9 @@ export interface FleetSnapshot {
   readonly records: ComputeRecord[]
   readonly shown: Compute[]
 }
+
+/** Labs and computes that are deleted with an organization: each is a call of an object (Cloudflare Workers, limits). */
+const maxDiscarded = 500
 
 interface Opened extends Gateway {
   readonly healthChecks: HealthCheckLoop
@@ -55,6 +63,8 @@ export class FleetObject extends DurableObject<Env> {
   readonly #tunnels: TunnelSockets
   readonly #usedTickets: UsedTickets
   readonly #admissions: Admissions
+  readonly #objects: Objects
+  readonly #organizations: OrganizationTable
   readonly #beganAt = Date.now()
   #isolateKey = ''
   #gateway: Opened | undefined
@@ -67,11 +77,16 @@ export class FleetObject extends DurableObject<Env> {
     this.#tunnels = new TunnelSockets(this.#sockets)
     this.#usedTickets = new UsedTickets(state.storage.sql)
     this.#admissions = new Admissions(env)
+    this.#objects = Objects.around(env, state)
+    this.#organizations = new OrganizationTable(state.storage.sql)
+    const { named } = this.#objects
     void state.blockConcurrencyWhile(async () => {
       this.#isolateKey = await isolateKey(env)
       const gateway = await openGateway(env, {
         storage: state.storage,
-        objects: Objects.around(env, state),
+        objects: this.#objects,
+        limits: () => (named === undefined ? undefined : this.#organizations.find(named)),
+        organizations: named === undefined ? this.#deployment(env) : undefined,
         upgrade: this.#upgrade,
         bookmarks: this.#tunnels,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),
@@ -152,8 +167,56 @@ export class FleetObject extends DurableObject<Env> {
   }
 
   /** The valid tokens, for an isolate; see `ListedTokens`. */
-  tokenList(known: string | undefined, reason: ListReason): Promise<TokenList> {
-    return this.#open.tokens.listed(known, reason)
+  async tokenList(known: string | undefined, reason: ListReason): Promise<TokenList> {
+    const { organization } = this.#objects
+    const requestsPerS = this.#organizations.find(organization)?.requests_per_s ?? 0
+    return { ...(await this.#open.tokens.listed(known, reason)), requestsPerS }
+  }
+
+  /** Whether the deployment has an organization; asked at the object of `default`. */
+  hasOrganization(id: string): boolean {
+    return id === defaultOrganization || this.#organizations.find(id) !== undefined
+  }
+
+  /** Keeps what the organization of this object may use. `organization`: JSON. */
+  async keepOrganization(organization: string): Promise<void> {
+    await this.#organizations.put(JSON.parse(organization) as Organization)
+  }
+
+  /** What there is in the organization of this object. */
+  content(): OrganizationContent {
+    const { placements, labs, fleet } = this.#open
+    return { projects: new Set([...placements.ids(), ...labs.ids()]).size, computes: fleet.remote.length }
+  }
+
+  /**
+   * Removes all that the organization of this object has: projects, computes and tokens. 409 when there are too many for one request. Then
+   * `end` is to be called, unless there was nothing (false).
+   */
+  discard(): Promise<ObjectReply> {
+    return replyOf(async () => {
+      const { named } = this.#objects
+      if (named === undefined) throw new Error('The organization default stays')
+      if (this.#organizations.find(named) === undefined) return false
+      const { labs, fleet } = this.#open
+      const ids = [...labs.ids()]
+      const computes = fleet.remote.map(({ record }) => record.compute_id)
+      if (ids.length + computes.length > maxDiscarded)
+        throw conflict(
+          `The organization has more than ${maxDiscarded} labs and computes: delete some first, at most so many go at once`,
+        )
+      await mapLimit(ids, (id) => this.#objects.project(id).discard())
+      await mapLimit(computes, (id) => fleet.remove(id))
+      for (const socket of this.ctx.getWebSockets()) socket.close(1001, 'The organization was deleted')
+      await this.ctx.storage.deleteAlarm()
+      await this.ctx.storage.deleteAll()
+      return true
+    })
+  }
+
+  /** Ends this program: the next call finds new tables. Never answers. */
+  end(): void {
+    this.ctx.abort('The organization was deleted')
   }
 
   /** Records that a session was ended before it expired. */
@@ -231,6 +294,11 @@ export class FleetObject extends DurableObject<Env> {
 
   override webSocketError(socket: WebSocket): void {
     this.#sockets.closed(socket, 1006)
+  }
+
+  #deployment(env: Env): Organizations {
+    const states = new OrganizationObjects(env)
+    return new Organizations({ store: this.#organizations, states, max: maxOrganizations })
   }
 
   /** Hands a request of a lab on to a compute. */

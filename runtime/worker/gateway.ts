@@ -10,13 +10,16 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
-import type { LabPlaces, PlacementStore } from '../../src/gateway/members.ts'
+import type { LabPlaces } from '../../src/gateway/members.ts'
 import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
 import type { TicketOffice } from '../../src/http/tickets.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { MetricFamily } from '../../src/model/metrics.ts'
+import type { OrganizationLimits } from '../../src/model/organization.ts'
+import type { Organizations } from '../../src/organizations/organizations.ts'
+import { ProjectQuota } from '../../src/organizations/project-quota.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { roundMs } from './health-check-loop.ts'
@@ -35,7 +38,7 @@ import { wholeFetch } from './whole-bodies.ts'
 export interface Gateway {
   readonly app: App
   readonly fleet: Fleet
-  readonly placements: PlacementStore
+  readonly placements: PlacementTable
   readonly tokens: TokenTable
   /** Counts of requests, of the object and of isolates. */
   readonly requests: RequestMetrics
@@ -55,6 +58,10 @@ export interface GatewayParts {
   readonly upgrade: Upgrade
   readonly bookmarks: Bookmarks
   readonly tickets: TicketOffice
+  /** Of the organization; undefined: none. */
+  readonly limits: () => OrganizationLimits | undefined
+  /** Those of the deployment, at the object of `default`. */
+  readonly organizations: Organizations | undefined
   readonly metrics: () => Promise<MetricFamily[]>
   /** Resolves after the first health check of the computes, or its timeout. */
   readonly known: () => Promise<void>
@@ -64,10 +71,11 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
-  const { storage, objects, upgrade, bookmarks, tickets, metrics, known, revoked } = parts
+  const { storage, objects, upgrade, bookmarks, tickets, metrics, known, revoked, limits, organizations } = parts
+  const { named } = objects
   const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
-  const tokens = new Tokens({ store, key: tokenKey(env) })
+  const tokens = new Tokens({ store, key: tokenKey(env), organization: named })
   const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
   const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
   const fleet = await Fleet.open({
@@ -79,6 +87,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     // The result of a health check holds until the next one.
     timeouts: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
     joinTokens: tokens.joinTokens,
+    maxComputes: () => limits()?.max_computes ?? 0,
     // At most 32 MiB wait when no stream of a compute is read; the object has 128 MB in all.
     tunnels: { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } },
   })
@@ -90,8 +99,10 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const members = fleetMembers(fleet)
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
+  const projects = () => new Set([...placements.ids(), ...labs.ids()])
+  const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
-    ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, warn, report: reportDefect },
+    ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
     // Feeds of labs come from the objects of the labs.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
@@ -103,7 +114,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     },
   }
   const host = gatewayHost(metrics)
-  const gateway = createGateway({ members, placements, host, digests, bookmarks, warn, labs: () => places })
+  const gateway = createGateway({ members, placements, host, digests, bookmarks, warn, quota, labs: () => places })
   const requests = new RequestMetrics()
   const app = createApp({
     ...commonOptions,
@@ -121,6 +132,8 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     uploads: gateway.uploads,
     access,
     tokens,
+    organizations,
+    ...(named !== undefined && { organization: named }),
     tickets,
     rateLimit,
     upgrade,

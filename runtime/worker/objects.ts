@@ -28,6 +28,11 @@ export class Objects {
     return new Objects(env, slash === -1 ? defaultOrganization : name.slice(0, slash))
   }
 
+  /** The organization as tokens and apps know it: undefined for `default`. */
+  get named(): string | undefined {
+    return this.organization === defaultOrganization ? undefined : this.organization
+  }
+
   fleet(): DurableObjectStub<FleetObject> {
     return this.#env.FLEET.getByName(this.#named(fleetName))
   }

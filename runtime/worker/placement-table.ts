@@ -11,6 +11,12 @@ export class PlacementTable implements PlacementStore {
     )
   }
 
+  /** Ids of all projects that were placed. */
+  ids(): string[] {
+    const rows = this.#sql.exec<{ project_id: string }>('SELECT project_id FROM placements').toArray()
+    return rows.map(({ project_id }) => project_id)
+  }
+
   async get(projectId: string): Promise<string | undefined> {
     const cursor = this.#sql.exec<{ compute_id: string }>(
       'SELECT compute_id FROM placements WHERE project_id = ?',

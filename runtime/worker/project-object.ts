@@ -110,6 +110,13 @@ export class ProjectObject extends DurableObject<Env> {
     })
   }
 
+  /** Removes the lab with its organization. What it has on computes stays there. */
+  async discard(): Promise<void> {
+    await this.ctx.storage.deleteAlarm()
+    await this.ctx.storage.deleteAll()
+    this.#opened = undefined
+  }
+
   /** The alarm: removes the remains of an import or a copy that broke off, and stops the lab at its time. */
   override async alarm(): Promise<void> {
     await this.#removeRemains()
@@ -200,6 +207,7 @@ export class ProjectObject extends DurableObject<Env> {
         access,
         upgrade,
         requests: this.#requests,
+        ...(objects.named !== undefined && { organization: objects.named }),
       },
     })
     return { app, labs, restored }

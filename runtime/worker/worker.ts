@@ -1,12 +1,12 @@
 import { errorHeader, wordOfStatus } from '../../src/errors/words.ts'
-import { EdgeRouter } from './edge-router.ts'
+import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
 import { json } from './host.ts'
 
 export { FleetObject } from './fleet-object.ts'
 export { ProjectObject } from './project-object.ts'
 
-let edgeRouter: EdgeRouter | undefined
+let edgeRouters: EdgeRouters | undefined
 
 /** The gateway on Cloudflare. Isolates authenticate requests, and answer what they can; `FleetObject` has the state of the fleet. */
 export default {
@@ -14,8 +14,8 @@ export default {
     const message = missingSetting(env)
     if (message !== undefined)
       return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, { [errorHeader]: wordOfStatus(503) })
-    edgeRouter ??= new EdgeRouter(env)
-    return flowing(await edgeRouter.answer(request))
+    edgeRouters ??= new EdgeRouters(env)
+    return flowing(await edgeRouters.answer(request))
   },
 } satisfies ExportedHandler<Env>
 

@@ -4,7 +4,15 @@ import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
 import type { Identity } from './identity.ts'
 import type { Session } from './sessions.ts'
-import { isExpired, isSecretOf, parseToken, readSignedToken, type TokenMeaning, type TokenParts } from './token-text.ts'
+import {
+  isExpired,
+  isSecretOf,
+  parseToken,
+  readSignedToken,
+  type SignedMeaning,
+  type TokenMeaning,
+  type TokenParts,
+} from './token-text.ts'
 import { identityOf, tokenOfKey } from './tokens.ts'
 
 /** The age at which a request refreshes the list in the background, and the greatest age that a request accepts, ms. */
@@ -27,6 +35,8 @@ export interface TokenList {
   readonly revision: string
   /** The time of the list, by the clock that dates the tokens; ms since 1970. */
   readonly at: number
+  /** The limit of the organization, requests per second; absent or 0: none. */
+  readonly requestsPerS?: number
   /** Absent when the revision has not changed. */
   readonly tokens?: {
     /** Ids of all valid tokens. */
@@ -40,6 +50,8 @@ export interface TokenList {
 
 export interface ListedTokensOptions {
   readonly key: () => Promise<CryptoKey>
+  /** The organization of all tokens; absent: `default`. */
+  readonly organization?: string | undefined
   /** Reads the list; `known` is the revision that this process has. */
   readonly read: (known: string | undefined, reason: ListReason) => Promise<TokenList>
   /** Keeps a read running after the answer to the request. */
@@ -51,6 +63,7 @@ interface StoredList {
   readonly revision: string
   readonly madeAt: number
   readonly readAt: number
+  readonly requestsPerS: number
   readonly ids: ReadonlySet<string>
   readonly old: ReadonlyMap<string, TokenRecord>
   readonly ended: EndedSessions
@@ -73,9 +86,14 @@ export class ListedTokens {
     this.#now = options.now ?? Date.now
   }
 
-  /** The identity of a token for requests; undefined for other tokens. 503 while the list cannot be read. */
-  async identify(text: string): Promise<Identity | undefined> {
-    return identityOf(await this.#valid(text))
+  /** The identity of a token for requests; undefined for other tokens. `signed`: its meaning, where it was verified. 503 while the list cannot be read. */
+  async identify(text: string, signed?: SignedMeaning): Promise<Identity | undefined> {
+    return identityOf(await this.#valid(text, signed), this.#options.organization)
+  }
+
+  /** The limit of the organization by the last list, requests per second; 0: none. */
+  get requestsPerS(): number {
+    return this.#list?.requestsPerS ?? 0
   }
 
   /** Whether this is a valid join token. The process that stores the tokens knows which compute may use it. */
@@ -96,9 +114,11 @@ export class ListedTokens {
     this.#list?.ended.add(session, this.#now())
   }
 
-  async #valid(text: string): Promise<TokenMeaning | undefined> {
-    const signed = await readSignedToken([await this.#options.key()], text)
+  async #valid(text: string, verified?: SignedMeaning): Promise<TokenMeaning | undefined> {
+    const { organization, key } = this.#options
+    const signed = verified ?? (await readSignedToken([await key()], text))
     const parts = parseToken(text)
+    if ((signed ?? parts)?.organization !== organization) return undefined
     const token = signed ?? (parts && (await this.#unsigned(parts)))
     if (token === undefined || isExpired(token, this.#now())) return undefined
     const list = await this.#current(signed === undefined ? undefined : token)
@@ -153,11 +173,12 @@ export class ListedTokens {
       revision,
       at: madeAt,
       tokens,
+      requestsPerS = 0,
     } = await this.#options.read(before?.revision, reason).catch((error: unknown) => {
       throw unknown(error)
     })
     const list: StoredList = {
-      ...{ revision, madeAt, readAt },
+      ...{ revision, madeAt, readAt, requestsPerS },
       ids: tokens === undefined ? (before?.ids ?? new Set()) : new Set(tokens.ids),
       old: tokens === undefined ? (before?.old ?? new Map()) : new Map(tokens.old.map((it) => [it.token_id, it])),
       ended: tokens === undefined ? (before?.ended ?? new EndedSessions()) : new EndedSessions(tokens.ended),

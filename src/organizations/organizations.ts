@@ -25,6 +25,8 @@ export interface OrganizationContent {
 /** The state of organizations: their tokens, computes and projects. */
 export interface OrganizationStates {
   content(id: string): Promise<OrganizationContent>
+  /** Prepares the state of a new organization, before it is stored. */
+  made(organization: Organization): Promise<void>
   /** Tells the state its limits. */
   changed(organization: Organization): Promise<void>
   /** Ends what runs for the organization, runs `forget`, which removes it from the store, and then removes its state and its tokens. */
@@ -73,7 +75,7 @@ export class Organizations {
 
   /** 409 for an id that is taken, and above the limit of the deployment. */
   create({ organization_id: id, name, ...limits }: OrganizationCreate): Promise<Organization> {
-    const { store, max, now = Date.now } = this.#options
+    const { store, states, max, now = Date.now } = this.#options
     // One at a time: the number is limited.
     return this.#mutex.run('', async () => {
       if (await this.has(id)) throw conflict(`organization_id: there is an organization ${id} already`)
@@ -86,6 +88,7 @@ export class Organizations {
         ...{ max_projects: limits.max_projects ?? 0, max_computes: limits.max_computes ?? 0 },
         ...{ requests_per_s: limits.requests_per_s ?? 0, created_at: new Date(now()).toISOString() },
       }
+      await states.made(organization)
       await store.put(organization)
       return organization
     })

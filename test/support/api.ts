@@ -1,4 +1,5 @@
 import { inject } from 'vitest'
+import { oneRequestEach } from './one-request-each.ts'
 import { provided, testWith } from './test-with.ts'
 
 /** Requests to the service that the test project runs. */
@@ -11,9 +12,6 @@ export const sameHost = inject('isWorker') ? { compute_id: 'c0' } : {}
 export const notByWorker = testWith(
   provided(!inject('isRealWorker'), 'the Worker is no compute, and its app is tested in workerd by itself'),
 )
-
-/** Connections of one request each: undici keeps none alive without pipelining (undici docs, class Client). */
-const oneRequestEach = new (agentClass())({ pipelining: 0 })
 
 /** How often `send` repeated a request; more than this in a test process is a fault of the server. */
 let repeats = 0
@@ -38,13 +36,6 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
     process.stderr.write(`repeated: GET ${path}, whose connection broke (${repeats})\n`)
     return request()
   }
-}
-
-/** The class of the dispatcher of `fetch`, which Node does not export: it is there as soon as `fetch` was loaded. */
-function agentClass(): new (options: { pipelining: number }) => object {
-  new Headers()
-  return (globalThis as unknown as Record<symbol, object>)[Symbol.for('undici.globalDispatcher.1')]
-    ?.constructor as never
 }
 
 export const post = (path: string, body: unknown = {}): Promise<Response> =>

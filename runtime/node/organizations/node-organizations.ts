@@ -102,6 +102,9 @@ export class NodeOrganizations implements OrganizationStates {
     return (await this.#of(id)).host.content()
   }
 
+  /** Its directory is all that it needs. */
+  async made(): Promise<void> {}
+
   /** The limits are read from the files when they count. */
   async changed(): Promise<void> {}
 

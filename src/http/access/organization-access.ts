@@ -1,4 +1,5 @@
 import type { Identity } from '../../auth/identity.ts'
+import { tokenOfKey } from '../../auth/tokens.ts'
 import { badRequest, forbidden } from '../../errors/api-error.ts'
 import { defaultOrganization, organizationHeader, organizationIdForm } from '../../model/organization.ts'
 import { noSuchOrganization } from '../../organizations/organizations.ts'
@@ -24,6 +25,8 @@ export async function inOrganization(
     throw forbidden(`${organizationHeader}: "${identity.name}" belongs to the organization ${own}`)
   const { organization: _, ...rest } = identity
   if (wanted === defaultOrganization) return rest
-  if (!(await exists(wanted))) throw noSuchOrganization(wanted)
+  // A token holds only while its organization does.
+  if ((wanted !== own || tokenOfKey(identity.key) === undefined) && !(await exists(wanted)))
+    throw noSuchOrganization(wanted)
   return { ...rest, organization: wanted }
 }

@@ -1,0 +1,64 @@
+import { setNewest } from '../../src/async/newest.ts'
+import type { Identity } from '../../src/auth/identity.ts'
+import { readSignedToken } from '../../src/auth/token-text.ts'
+import { defaultOrganization } from '../../src/model/organization.ts'
+import { tokenKey } from './auth.ts'
+import { EdgeRouter } from './edge-router.ts'
+import type { Env } from './env.ts'
+import { Objects } from './objects.ts'
+
+/** Most organizations with a router in this isolate; the least recently used goes. */
+const maxRouters = 100
+/** How long an isolate remembers whether an organization exists, ms, and of how many. */
+const knownMs = 10_000
+const maxKnown = 1000
+
+/**
+ * The routers of this isolate, one for each organization that it has met, so that their caches are apart. That of `default` lets all requests
+ * in, and hands those of other organizations to their routers.
+ */
+export class EdgeRouters {
+  readonly #env: Env
+  readonly #key: () => Promise<CryptoKey>
+  readonly #default: EdgeRouter
+  readonly #others = new Map<string, EdgeRouter>()
+  readonly #known = new Map<string, { readonly exists: boolean; readonly until: number }>()
+
+  constructor(env: Env) {
+    this.#env = env
+    this.#key = tokenKey(env)
+    this.#default = new EdgeRouter(env, defaultOrganization, this)
+  }
+
+  answer(request: Request): Promise<Response> {
+    return this.#default.answer(request)
+  }
+
+  /** The router of an organization whose name was proven by a signature or by the administrator; absent: that of `default`. */
+  of(organization = defaultOrganization): EdgeRouter {
+    if (organization === defaultOrganization) return this.#default
+    const router = this.#others.get(organization) ?? new EdgeRouter(this.#env, organization)
+    setNewest(this.#others, organization, router, maxRouters)
+    return router
+  }
+
+  /** The identity of a token of any organization. */
+  async identify(text: string): Promise<Identity | undefined> {
+    const signed = await readSignedToken([await this.#key()], text)
+    return this.of(signed?.organization).tokens.identify(text, signed)
+  }
+
+  /** The organization that a token with a valid signature names; undefined for `default`, and for every other text. */
+  async organizationIn(text: string): Promise<string | undefined> {
+    return (await readSignedToken([await this.#key()], text))?.organization
+  }
+
+  /** Whether there is an organization; the answer is at most 10 s old. */
+  async has(organization: string): Promise<boolean> {
+    const known = this.#known.get(organization)
+    if (known !== undefined && known.until > Date.now()) return known.exists
+    const exists = await new Objects(this.#env).fleet().hasOrganization(organization)
+    setNewest(this.#known, organization, { exists, until: Date.now() + knownMs }, maxKnown)
+    return exists
+  }
+}

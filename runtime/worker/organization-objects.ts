@@ -1,0 +1,46 @@
+import { ignore } from '../../src/async/ignore.ts'
+import type { Organization } from '../../src/model/organization.ts'
+import type { OrganizationContent, OrganizationStates } from '../../src/organizations/organizations.ts'
+import type { Env } from './env.ts'
+import { resultOf } from './object-reply.ts'
+import { Objects } from './objects.ts'
+
+/** Most organizations of a deployment. */
+export const maxOrganizations = 1000
+
+/** The states of organizations: each has objects of its own, which its first object knows. */
+export class OrganizationObjects implements OrganizationStates {
+  readonly #env: Env
+
+  constructor(env: Env) {
+    this.#env = env
+  }
+
+  content(id: string): Promise<OrganizationContent> {
+    return this.#objectOf(id).content()
+  }
+
+  /** What a deletion that broke off has left is removed first. */
+  async made(organization: Organization): Promise<void> {
+    await this.#discard(organization.organization_id)
+    await this.changed(organization)
+  }
+
+  async changed(organization: Organization): Promise<void> {
+    await this.#objectOf(organization.organization_id).keepOrganization(JSON.stringify(organization))
+  }
+
+  async remove(id: string, forget: () => Promise<void>): Promise<void> {
+    await this.#discard(id)
+    await forget()
+  }
+
+  async #discard(id: string): Promise<void> {
+    const isThere = await resultOf<boolean>(this.#objectOf(id).discard())
+    if (isThere) await this.#objectOf(id).end().catch(ignore('a call of an object that ends has no answer'))
+  }
+
+  #objectOf(id: string) {
+    return new Objects(this.#env, id).fleet()
+  }
+}

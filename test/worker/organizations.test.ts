@@ -1,0 +1,69 @@
+import { expect, test } from 'vitest'
+import { signingKey } from '../../src/auth/signed-text.ts'
+import { readSignedToken } from '../../src/auth/token-text.ts'
+import type { AccessToken } from '../../src/model/access-token.ts'
+import type { LabProject } from '../../src/model/lab/project.ts'
+import type { Organization } from '../../src/model/organization.ts'
+import { type Ask, askAs, call, joinCompute, makeOrganization, within } from '../support/organizations.ts'
+import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
+
+/** The Worker, and its administrator. */
+async function deployment() {
+  const gateway = await WorkerGateway.start()
+  const as = (text: string): Ask => askAs(() => gateway.url, text)
+  return { gateway, as, admin: as(adminToken) }
+}
+const wordOf = async (answer: Promise<Response>) => {
+  const it = await answer
+  return [it.status, it.headers.get('x-patchbay-error')]
+}
+
+test('the administrator of the deployment makes, changes and deletes organizations, also after a restart', async () => {
+  const { gateway, as, admin } = await deployment()
+  const token = await makeOrganization(admin, 'school', { max_projects: 1, max_computes: 1 })
+  const ask = as(token)
+  expect(await wordOf(admin('POST', '/v2/organizations', { organization_id: 'school' }))).toEqual([409, 'conflict'])
+  expect(await wordOf(admin('GET', '/v2/tokens', undefined, within('none')))).toEqual([404, 'no-such-organization'])
+  expect(await wordOf(ask('GET', '/v2/organizations'))).toEqual([403, 'forbidden'])
+  expect(await wordOf(ask('GET', '/v2/tokens', undefined, within('default')))).toEqual([403, 'forbidden'])
+  await gateway.restart()
+  const all = await call<Organization[]>(admin, 'GET', '/v2/organizations')
+  expect(all.map(({ organization_id }) => organization_id)).toEqual(['default', 'school'])
+  const names = async (who: Ask, headers?: Record<string, string>) =>
+    ((await (await who('GET', '/v2/tokens', undefined, headers)).json()) as AccessToken[]).map(({ name }) => name)
+  expect(await names(ask)).toEqual(['school-admin'])
+  expect(await names(admin, within('school'))).toEqual(['school-admin'])
+  expect(await names(admin)).toEqual([])
+
+  const session = await gateway.fetch('POST', '/v2/session', { token: adminToken }, { headers: within('school') })
+  const cookie = (session.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
+  const seen = await fetch(`${gateway.url}/v2/tokens`, { headers: { cookie } })
+  expect(((await seen.json()) as AccessToken[]).map(({ name }) => name)).toEqual(['school-admin'])
+
+  await joinCompute(gateway.url, ask, 'school')
+  const { project_id } = await call<LabProject>(ask, 'POST', '/v2/projects', { name: 'first' })
+  for (const path of ['/v2/projects', '/v2/compute/projects'])
+    expect(await wordOf(ask('POST', path, { name: 'second' }))).toEqual([409, 'limit-reached'])
+  const input = { name: 'two', protocol: 'http', host: '127.0.0.1', port: 1 }
+  expect(await wordOf(ask('POST', '/v2/computes', input))).toEqual([409, 'limit-reached'])
+  await call(admin, 'PUT', '/v2/organizations/school', { max_projects: 2 })
+  await call(ask, 'POST', '/v2/compute/projects', { name: 'second' })
+
+  expect(await wordOf(admin('DELETE', '/v2/organizations/school'))).toEqual([409, 'conflict'])
+  expect((await admin('DELETE', '/v2/organizations/school?force=yes')).status).toBe(204)
+  expect(await wordOf(admin('GET', '/v2/organizations/school'))).toEqual([404, 'no-such-organization'])
+  // An organization of the same name has nothing of the one before.
+  const again = as(await makeOrganization(admin, 'school'))
+  expect(await call<LabProject[]>(again, 'GET', '/v2/projects')).toEqual([])
+  expect((await again('GET', `/v2/projects/${project_id}`)).status).toBe(404)
+  await expect.poll(async () => (await ask('GET', '/v2/tokens')).status, { interval: 200 }).toBe(401)
+})
+
+test('a token of an organization says so in a word that a version without organizations refuses', async () => {
+  const { admin } = await deployment()
+  const token = await makeOrganization(admin, 'school')
+  const key = await signingKey('a secret of tests that is long enough', 'tokens')
+  expect(await readSignedToken([key], token)).toMatchObject({ organization: 'school', role: 'admin', purpose: 'user' })
+  const [, payload = ''] = /^pb_[0-9a-f]{16}_([^.]+)\./.exec(token) ?? []
+  expect(JSON.parse(Buffer.from(payload, 'base64url').toString())).toMatchObject({ p: 'o-user', o: 'school' })
+})
