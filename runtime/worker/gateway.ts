@@ -27,6 +27,7 @@ import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
 import { LabTable } from './lab-table.ts'
+import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
 import { PlacementTable } from './placement-table.ts'
 import { RegistryTable } from './registry-table.ts'
@@ -103,6 +104,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
+    move: (id, from) => resultOf(objects.project(id).move(id, from)),
     // Feeds of labs come from the objects of the labs.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })

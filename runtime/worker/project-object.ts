@@ -117,6 +117,17 @@ export class ProjectObject extends DurableObject<Env> {
     this.#opened = undefined
   }
 
+  /** Moves the part of this lab that is on a compute to another one, on behalf of the service; the id of that one. */
+  move(id: string, from: string): Promise<ObjectReply> {
+    return replyOf(async () => {
+      const { labs } = await this.#open(id)
+      // When this program ends in the middle, the alarm has the next one remove the rest.
+      await this.#lookAgain()
+      const ask = (computeId: string) => labs.computes.client(computeId)
+      return labs.move(id, from, { ask, signal: new AbortController().signal, show: () => {} })
+    })
+  }
+
   /** The alarm: removes the remains of an import or a copy that broke off, and stops the lab at its time. */
   override async alarm(): Promise<void> {
     await this.#removeRemains()

@@ -471,9 +471,9 @@ export class Labs {
     let wasOpen = false
     try {
       return await this.#mutex.run(id, async () => {
-        const open = this.#open.get(id)
-        check(open ?? (await this.find(id)))
-        if (open !== undefined) {
+        const open = await this.find(id)
+        check(open)
+        if (open.isOpen) {
           await this.#requirePresent(open, 'close')
           wasOpen = true
           await this.#closeComputes(open, ask)

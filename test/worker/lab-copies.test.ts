@@ -4,11 +4,13 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import type { LabDrawing } from '../../src/model/lab/drawing.ts'
+import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { LabSnapshot } from '../../src/model/lab/snapshot.ts'
 import { portOf } from '../support/gateway-lab.ts'
 import { labOver, linked, nodesOf } from '../support/lab-over-computes.ts'
+import { hangMs } from '../support/limits.ts'
 import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 import { type ZipMember, zipOf } from '../support/zip.ts'
@@ -253,4 +255,36 @@ it('a snapshot gives a lab over two computes back as it was', async () => {
   await gateway.call('DELETE', `${path}/snapshots/${snapshot_id}`)
   expect(await gateway.call('GET', `${path}/snapshots`)).toEqual([])
   await gateway.call('DELETE', path)
+})
+
+describe('placement by the Worker', () => {
+  it('finds labels, and moves the labs of a compute in the objects of these labs when it is drained', async () => {
+    await gateway.call('PUT', '/v2/computes/near', { labels: ['site=here'] })
+    const asks = { name: 'PC3', node_type: 'pc', placement: { labels: ['site=here'] } }
+    const elsewhere = { ...asks, placement: { labels: ['site=oslo'] } }
+    const { path, file } = await labWithFile('near')
+    expect(await gateway.call('POST', `${path}/nodes`, asks)).toMatchObject({ compute_id: 'near' })
+    const refused = await gateway.fetch('POST', `${path}/nodes`, elsewhere)
+    expect([refused.status, await refused.json()]).toMatchObject([
+      409,
+      { message: expect.stringContaining('no compute has site=oslo; there are') },
+    ])
+    await gateway.call('DELETE', `${path}/nodes/PC3`)
+    const before = await nodesOf(gateway, path)
+
+    const { job_id } = await gateway.call<LabJob>('POST', '/v2/computes/near/drain')
+    const job = () => gateway.call<LabJob>('GET', `/v2/jobs/${job_id}`)
+    await expect.poll(async () => (await job()).status, { timeout: hangMs }).not.toBe('running')
+    const project_id = path.split('/').at(-1)
+    const moved = (await job()).projects?.find((it) => it.project_id === project_id)
+    expect(moved).toMatchObject({ state: 'done', compute_id: farId })
+    const nodes = await nodesOf(gateway, path)
+    expect(nodes.map(({ compute_id }) => compute_id)).toEqual([farId, farId])
+    expect(nodes.map(({ node_id }) => node_id)).toEqual(before.map(({ node_id }) => node_id))
+    expect((await fileOf(path)).equals(file)).toBe(true)
+    const left = await near.call<{ project_id: string }[]>('GET', '/v2/compute/projects?status=all')
+    expect(left.map((it) => it.project_id)).not.toContain(project_id)
+    await gateway.call('PUT', '/v2/computes/near', { accepts_projects: true, labels: [] })
+    await gateway.call('DELETE', path)
+  })
 })
