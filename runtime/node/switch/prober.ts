@@ -2,9 +2,9 @@ import { decodeProbe, encodeProbe } from './core/probe-frame.ts'
 
 /** Backoff of probes to a peer that has not answered yet, ms; then the prober waits for a probe of the peer. */
 const firstWaits = [250, 1000, 2000, 4000, 8000, 15_000]
-/** Interval of probes to a peer that answers, ms. */
-const keepAliveMs = 30_000
-/** Unanswered probes in a row before a peer counts as lost, and before probing stops. */
+/** Interval of probes to a peer that answers, ms: a NAT keeps the flow (WireGuard has the same PersistentKeepalive behind NAT). */
+const keepAliveMs = 25_000
+/** Unanswered probes in a row before a peer counts as lost, and before it is asked as seldom as one that answers. */
 const toleratedSilence = 2
 const maxSilence = 20
 /** How long an answer is fresh, and the timeout of a reader for a newer one, ms. */
@@ -86,7 +86,7 @@ export class Prober {
   /** Sends a probe unless the last answer is fresh, and waits shortly for the answer. */
   async refresh(): Promise<void> {
     const now = performance.now()
-    if (this.#isOff || now - this.#answeredAt < freshMs) return
+    if (this.#isOff || this.#unanswered >= maxSilence || now - this.#answeredAt < freshMs) return
     const answered = new Promise<void>((resolve) => {
       const done = () => {
         clearTimeout(timer)
@@ -108,9 +108,9 @@ export class Prober {
     this.#send(encodeProbe({ isQuestion: true, hearsYou: this.finding === 'answers', sequence: this.#sequence }))
     this.#unanswered += 1
     const hasAnswered = this.#answeredAt > Number.NEGATIVE_INFINITY
-    const retryMs = this.#unanswered > 1 ? 1000 : keepAliveMs
-    const isLost = this.#unanswered >= maxSilence
-    const wait = hasAnswered ? (isLost ? undefined : retryMs) : firstWaits[this.#unanswered - 1]
+    // A peer that has answered is asked for as long as the link is there: behind NATs neither end hears the other before both have sent.
+    const isRetried = this.#unanswered > 1 && this.#unanswered < maxSilence
+    const wait = hasAnswered ? (isRetried ? 1000 : keepAliveMs) : firstWaits[this.#unanswered - 1]
     if (wait === undefined) this.#isOff = true
     else this.#next(wait)
   }

@@ -144,12 +144,12 @@ describe('the prober', () => {
     expect(sent.slice(7)).toMatchObject([{ isQuestion: false, sequence: 9 }, { isQuestion: true }])
   })
 
-  test('asks a peer that answers seldom, and notices when it does no more', () => {
+  test('asks a peer that answers seldom, and notices when it does no more, and when it does again', () => {
     const { prober, sent, answer } = wired()
     prober.start()
     answer()
     expect(prober.finding).toBe('answers')
-    vi.advanceTimersByTime(29_000)
+    vi.advanceTimersByTime(24_000)
     expect(sent).toHaveLength(1)
     vi.advanceTimersByTime(2000)
     expect(sent).toHaveLength(2)
@@ -157,8 +157,10 @@ describe('the prober', () => {
     expect(prober.finding).toBe('lost')
     vi.advanceTimersByTime(3_600_000)
     const { length } = sent
-    vi.advanceTimersByTime(3_600_000)
-    expect(sent).toHaveLength(length)
+    vi.advanceTimersByTime(100_000)
+    expect(sent).toHaveLength(length + 4)
+    answer()
+    expect(prober.finding).toBe('answers')
   })
 
   test('takes an answer that came late', () => {
