@@ -14,6 +14,8 @@ import {
   importing,
   linking,
   nodeLogging,
+  organizationCreating,
+  organizationRemoving,
   saving,
   testing,
   tokenCreating,
@@ -433,6 +435,39 @@ patchbay tokens create ci --role operate > token. Its user gives it to "patchbay
     args: [{ name: 'TOKEN', about: 'the name or id of a token', many: true }],
     flags: asking,
     run: async (input) => (await import('./cli/tokens.ts')).tokensRm(input),
+  }),
+  'organizations ls': command({
+    group: 'fleet',
+    summary: 'list the organizations that share a gateway',
+    text: `Lists the organizations of a gateway, with their limits. Only the administrator of the deployment may, with the
+credentials of its configuration; the variable PATCHBAY_ORGANIZATION says in which one all commands act.`,
+    flags: asking,
+    run: async (input) => (await import('./cli/organizations.ts')).organizationsLs(input),
+  }),
+  'organizations create': command({
+    group: 'fleet',
+    summary: 'make an organization, with computes, labs and tokens of its own',
+    text: `Makes an organization, which sees nothing of others. Its first token is made by
+PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
+    args: [{ name: 'ID', about: 'lower-case letters, digits and "-"' }],
+    flags: organizationCreating,
+    run: async (input) => (await import('./cli/organizations.ts')).organizationsCreate(input),
+  }),
+  'organizations set': command({
+    group: 'fleet',
+    summary: 'change the name or the limits of an organization',
+    text: 'Changes what is given; a limit below what is there takes nothing away.',
+    args: [{ name: 'ID', about: 'the organization' }],
+    flags: organizationCreating,
+    run: async (input) => (await import('./cli/organizations.ts')).organizationsSet(input),
+  }),
+  'organizations rm': command({
+    group: 'fleet',
+    summary: 'delete organizations, and revoke their tokens',
+    text: 'Deletes organizations without projects and computes; with --force also others.',
+    args: [{ name: 'ID', about: 'the organization', many: true }],
+    flags: organizationRemoving,
+    run: async (input) => (await import('./cli/organizations.ts')).organizationsRm(input),
   }),
   version: command({
     group: 'program',

@@ -1,4 +1,5 @@
 import { errorHeader } from '../errors/words.ts'
+import { organizationHeader } from '../model/organization-header.ts'
 import { causeOf, jsonIn } from './answer.ts'
 import type { Calls } from './calls.ts'
 import { type ByteStreams, openByteStreams, type WebSocketMaker } from './console.ts'
@@ -24,6 +25,8 @@ export interface PatchbayOptions {
   readonly server: string | URL
   /** Lets the client in. */
   readonly token?: string | undefined
+  /** The organization in which the administrator of a gateway acts. Default: that of the token. */
+  readonly organization?: string | undefined
   /** Default: the global one. */
   readonly fetch?: (url: string, init: RequestInit) => Promise<Answer>
   /** Opens consoles. Default: the global one, which Node has since version 22. */
@@ -138,7 +141,7 @@ export class Patchbay {
     path: string,
     { body, headers, signal, timeoutMs = usualMs, accepts = [] }: AnyInput,
   ): Promise<Answer> {
-    const { token, fetch: ask = fetch } = this.#options
+    const { token, organization, fetch: ask = fetch } = this.#options
     const late = new AbortController()
     const timer = setTimeout(() => late.abort(), timeoutMs)
     const sent = bodyOf(body)
@@ -147,6 +150,7 @@ export class Patchbay {
       headers: {
         ...sent.headers,
         ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(organization !== undefined && { [organizationHeader]: organization }),
         ...headers,
       },
       ...(sent.body !== undefined && { body: sent.body, duplex: 'half' }),

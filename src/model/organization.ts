@@ -4,9 +4,6 @@ import { closedSchema, maybe, maybes, Name, nullable, objectSchema } from '../sc
 /** The organization of a deployment that has made none, and of every credential that names none. */
 export const defaultOrganization = 'default'
 
-/** The header by which the administrator of the deployment acts in an organization. */
-export const organizationHeader = 'X-Patchbay-Organization'
-
 /** A part of names of directories, objects and tokens: no separator of those may be in it. */
 export const organizationIdForm = /^[a-z][a-z0-9-]{0,39}$/
 export const OrganizationId = Type.String({

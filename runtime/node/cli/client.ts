@@ -36,7 +36,10 @@ export async function clientOf(
 }
 
 export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'WebSocket'> = {}): Patchbay =>
-  new Patchbay({ server: url, token, fetch: wireFetch, ...more })
+  new Patchbay({
+    ...{ server: url, token, fetch: wireFetch, ...more },
+    organization: process.env.PATCHBAY_ORGANIZATION || undefined,
+  })
 
 /**
  * The service that a command asks: the named one, else that of `patchbay login`, else the running one of this user. Undefined when none

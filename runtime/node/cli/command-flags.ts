@@ -146,6 +146,19 @@ export const tokenCreating = {
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
+export const organizationCreating = {
+  name: { value: 'NAME', about: 'its name for people; default: its id' },
+  'max-projects': { value: 'NUMBER', about: 'most projects; 0: no limit' },
+  'max-computes': { value: 'NUMBER', about: 'most computes; 0: no limit' },
+  'requests-per-s': { value: 'NUMBER', about: 'most requests per second of all its tokens together; 0: no limit' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
+export const organizationRemoving = {
+  force: { about: 'also with projects and computes: both are forgotten, and what runs on the computes goes on' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const saving = {
   ...labFiling,
   configs: { about: 'save configurations, too: in the file, in the files that it names, or as configs/NODE.cfg' },

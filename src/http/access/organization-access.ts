@@ -1,7 +1,8 @@
 import type { Identity } from '../../auth/identity.ts'
 import { tokenOfKey } from '../../auth/tokens.ts'
 import { badRequest, forbidden } from '../../errors/api-error.ts'
-import { defaultOrganization, organizationHeader, organizationIdForm } from '../../model/organization.ts'
+import { defaultOrganization, organizationIdForm } from '../../model/organization.ts'
+import { organizationHeader } from '../../model/organization-header.ts'
 import { noSuchOrganization } from '../../organizations/organizations.ts'
 
 /**
