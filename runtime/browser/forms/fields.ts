@@ -29,6 +29,8 @@ export type Field = {
   | { readonly kind: 'choice'; readonly options: readonly (string | number)[] }
   /** Texts, one a line. */
   | { readonly kind: 'list' }
+  /** Objects with the same members, one a row. */
+  | { readonly kind: 'table'; readonly columns: readonly Field[] }
   /** Other lists, and objects, are edited as JSON. */
   | { readonly kind: 'json' }
 )
@@ -54,6 +56,9 @@ function fieldOf(name: string, given: Schema, isRequired: boolean): Field {
   if (type === 'integer' || type === 'number') return { ...common, kind: 'number', minimum, maximum }
   if (type === 'string') return { ...common, kind: (maxLength ?? 0) >= longText ? 'lines' : 'text', maxLength, pattern }
   if (type === 'array' && first.items?.type === 'string') return { ...common, kind: 'list' }
+  const columns = type === 'array' && first.items !== undefined ? fieldsOf(first.items) : []
+  if (columns.length > 0 && columns.every(({ kind }) => kind === 'text' || kind === 'number' || kind === 'choice'))
+    return { ...common, kind: 'table', columns }
   return { ...common, kind: 'json' }
 }
 
@@ -67,7 +72,7 @@ const titleOf = (name: string): string => {
 export function textOf(field: Field, value: unknown): string {
   if (value === undefined || value === null) return ''
   if (field.kind === 'list' && Array.isArray(value)) return value.join('\n')
-  return field.kind === 'json' ? JSON.stringify(value, null, 2) : String(value)
+  return field.kind === 'json' || field.kind === 'table' ? JSON.stringify(value, null, 2) : String(value)
 }
 
 /** The value of the text of a field. Throws an Error that says what is wrong. An empty number stands for null: unchanged. */
@@ -86,6 +91,7 @@ export function valueIn(field: Field, text: string): unknown {
       return lines.filter((it) => it !== '')
     }
     case 'json':
+    case 'table':
       if (text.trim() === '') return null
       try {
         return JSON.parse(text)
@@ -95,4 +101,21 @@ export function valueIn(field: Field, text: string): unknown {
     default:
       return text
   }
+}
+
+/** A row of a table. */
+export type TableRow = Readonly<Record<string, unknown>>
+
+/** The row with another text in a column. An empty one is left out: the service has a default. */
+export function withCell(row: TableRow, column: Field, text: string): TableRow {
+  const { [column.name]: _, ...others } = row
+  const value = valueIn(column, text)
+  return value === null || (value === '' && column.kind !== 'choice') ? others : { ...others, [column.name]: value }
+}
+
+/** A row for the end of a table: with the next numbers of the columns that must be there. */
+export function nextRow(rows: readonly TableRow[], columns: readonly Field[]): TableRow {
+  const next = (name: string) => Math.max(-1, ...rows.map((row) => Number(row[name] ?? 0))) + 1
+  const numbered = columns.filter((it) => it.kind === 'number' && it.isRequired)
+  return Object.fromEntries(numbered.map(({ name }) => [name, next(name)]))
 }

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
 import { notifyError } from '../state/notices.ts'
 import { type Field, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
+import { hasFewRows, TableField } from './table-field.tsx'
 
 interface FormProps {
   readonly schema: Schema
@@ -97,6 +98,7 @@ function FieldView({ field, value, isDisabled, onType }: FieldProps) {
       </label>
     )
   const text = typeof value === 'string' ? value : textOf(field, value)
+  if (field.kind === 'table' && hasFewRows(text)) return <TableField {...{ field, text, isDisabled, onType }} />
   return (
     <div class="field">
       <label for={id} title={description}>
@@ -111,7 +113,7 @@ function FieldView({ field, value, isDisabled, onType }: FieldProps) {
             </option>
           ))}
         </select>
-      ) : field.kind === 'lines' || field.kind === 'list' || field.kind === 'json' ? (
+      ) : field.kind === 'lines' || field.kind === 'list' || field.kind === 'json' || field.kind === 'table' ? (
         <textarea
           {...common}
           rows={Math.min(10, Math.max(2, text.split('\n').length))}

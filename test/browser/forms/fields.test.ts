@@ -1,7 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { expect, test } from 'vitest'
-import { fieldsOf, type Schema, textOf, valueIn } from '../../../runtime/browser/forms/fields.ts'
+import { fieldsOf, nextRow, type Schema, textOf, valueIn, withCell } from '../../../runtime/browser/forms/fields.ts'
 import { kinds } from '../../../src/kinds/index.ts'
+import { kindOf } from '../../../src/kinds/node.ts'
 import { maybe, oneOf } from '../../../src/schema/fields.ts'
 
 const fieldOf = (schema: object) => {
@@ -32,6 +33,26 @@ test('a text becomes a value of the type, and says what is wrong', () => {
   expect(valueIn(lines, `${textOf(lines, ['a', 'b c'])}\n\n d`)).toEqual(['a', 'b c', 'd'])
   const choice = fieldOf(oneOf([1, 2]))
   expect(valueIn(choice, '2')).toBe(2)
+})
+
+test('a list of objects is a table, whose rows get the next number and leave out what is empty', () => {
+  const ports = { items: [{ port_number: 0, name: 'uplink', type: 'access' }, { port_number: 3 }] }
+  const switchField = fieldsOf(JSON.parse(JSON.stringify(kindOf('switch').update)) as Schema)
+  const field = switchField.find((it) => it.name === 'ports_mapping')
+  if (field?.kind !== 'table') throw new Error('the ports of a switch are no table')
+  expect(field.columns.map(({ name, kind }) => `${name}: ${kind}`)).toEqual([
+    ...['port_number: number', 'name: text', 'type: choice', 'vlan: number', 'ethertype: choice'],
+  ])
+  expect(nextRow(ports.items, field.columns)).toEqual({ port_number: 4 })
+  expect(nextRow([], field.columns)).toEqual({ port_number: 0 })
+  const [, name, type, vlan, ethertype] = field.columns
+  if (!name || !type || !vlan || !ethertype) throw new Error('a column is missing')
+  expect(withCell({ port_number: 1 }, vlan, '7')).toEqual({ port_number: 1, vlan: 7 })
+  expect(withCell({ port_number: 1, vlan: 7 }, vlan, '')).toEqual({ port_number: 1 })
+  expect(withCell({ port_number: 1, name: 'x' }, name, '')).toEqual({ port_number: 1 })
+  expect(withCell({ port_number: 1, name: 'x' }, type, 'dot1q')).toEqual({ port_number: 1, name: 'x', type: 'dot1q' })
+  expect(withCell({ port_number: 1 }, ethertype, '')).toEqual({ port_number: 1, ethertype: '' })
+  expect(valueIn(field, textOf(field, ports.items))).toEqual(ports.items)
 })
 
 test.for(kinds.map((it) => [it.name, it.update] as const))('all settings of a %s have fields', ([, update]) => {
