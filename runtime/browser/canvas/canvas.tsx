@@ -118,11 +118,18 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
       {isEmpty && (
         <div class="empty-map">
           <h2>An empty lab</h2>
-          <p>
-            {mayEdit()
-              ? 'Drag nodes from the left onto the map, then draw links from the dots at their edges.'
-              : 'There are no nodes in this lab yet.'}
-          </p>
+          {mayEdit() ? (
+            <>
+              <p class="is-wide">
+                Drag nodes from the left onto the map, then draw links from the dots at their edges.
+              </p>
+              <p class="is-narrow">
+                Find nodes, such as PC or Switch, by the search above, and draw links between them.
+              </p>
+            </>
+          ) : (
+            <p>There are no nodes in this lab yet.</p>
+          )}
         </div>
       )}
     </div>

@@ -150,15 +150,18 @@ function Colours({ shape, isDisabled, onChange }: ColoursProps) {
         />
       </fieldset>
       {!isDisabled && (shape.kind === 'rect' || shape.kind === 'ellipse') && (
-        <Segments
-          label="Area"
-          value={shown}
-          options={fills}
-          onChange={(value) => {
-            const area = { fill: fill === 'none' ? now : fill, 'fill-opacity': value }
-            onChange({ ...shape, attributes: { ...shape.attributes, ...area } })
-          }}
-        />
+        <div class="row">
+          <span>Area</span>
+          <Segments
+            label="Area"
+            value={shown}
+            options={fills}
+            onChange={(value) => {
+              const area = { fill: fill === 'none' ? now : fill, 'fill-opacity': value }
+              onChange({ ...shape, attributes: { ...shape.attributes, ...area } })
+            }}
+          />
+        </div>
       )}
     </>
   )

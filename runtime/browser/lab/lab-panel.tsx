@@ -36,7 +36,7 @@ export function LabPanel({ window: { editor } }: { window: LabWindow }) {
         <section class="hints">
           <h3>How to</h3>
           <ul>
-            <li>Drag nodes from the left onto the map.</li>
+            <li class="is-wide">Drag nodes from the left onto the map.</li>
             <li>Draw a link from a dot at the edge of a node to another node.</li>
             <li>Double-click a node for its console.</li>
             <li>Click a link to see whether frames pass, and to impair it.</li>
