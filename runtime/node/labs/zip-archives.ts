@@ -1,5 +1,4 @@
 import { randomUUID } from 'node:crypto'
-import { createReadStream } from 'node:fs'
 import { type FileHandle, open, rm } from 'node:fs/promises'
 import { Readable } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
@@ -16,14 +15,18 @@ import {
   storedMethod,
 } from '../../../src/controller/archive-check.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from '../../../src/controller/archives.ts'
+import { bufferBytes } from '../storage/buffers.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
+import { freeRange } from '../storage/free-range.ts'
 import { receive } from '../storage/receive.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
-import { readBytes } from '../storage/stored-file.ts'
+import { readPiece } from '../storage/stored-file.ts'
 import { webStream } from '../system/web-stream.ts'
 
-/** Buffer between a file and the archive, bytes. */
-const bufferBytes = 2 ** 20
+/** What is freed of an archive, bytes: whole blocks, as the system does not free the memory of a part of one. */
+const freedBytes = 2 ** 20
+/** Pieces in which members are inflated, bytes. */
+const inflatedBytes = 2 ** 18
 
 export interface ZipArchivesOptions {
   readonly records: ServiceRecords
@@ -75,7 +78,7 @@ export class ZipArchives implements LabArchives {
     try {
       // An unlinked file is freed when the service ends.
       await rm(path)
-      const limits = { directory: records.data, minFreeMb, bodyTimeoutMs, fate: 'nothing was imported' }
+      const limits = { directory: records.data, minFreeMb, bodyTimeoutMs, fate: 'nothing was imported', lasts: false }
       await withDiskErrors('The archive', () => receive(content, handle, limits))
       return await ZipArchive.read(handle)
     } catch (error) {
@@ -89,12 +92,12 @@ class ZipArchive implements OpenArchive {
   readonly members: ReadonlyMap<string, number>
   readonly #handle: FileHandle
   readonly #zip: ZipReader
-  readonly #entries: ReadonlyMap<string, Entry>
+  readonly #unread: Map<string, Entry>
 
   private constructor(handle: FileHandle, zip: ZipReader, entries: ReadonlyMap<string, Entry>) {
     this.#handle = handle
     this.#zip = zip
-    this.#entries = entries
+    this.#unread = new Map(entries)
     this.members = new Map([...entries].map(([name, { uncompressedSize }]) => [name, uncompressedSize]))
   }
 
@@ -106,17 +109,31 @@ class ZipArchive implements OpenArchive {
   }
 
   async read(name: string): Promise<ReadableStream<Uint8Array>> {
-    const entry = this.#entries.get(name) as Entry
+    const entry = this.#unread.get(name)
+    if (entry === undefined) throw new Error(`${name}: no member, or it was read before`)
+    this.#unread.delete(name)
     const { fileDataStart: start } = await this.#zip.readLocalFileHeaderPromise(entry, { minimal: true }).catch(noZip)
-    const end = start + entry.compressedSize - 1
     // Read without the streams of yauzl: its pieces of 16 KiB cost twice as much CPU time.
-    const place = { fd: this.#handle.fd, start, end, autoClose: false, highWaterMark: readBytes }
-    const packed = entry.compressedSize === 0 ? Readable.from([]) : createReadStream('', place)
+    const packed = this.#piecesOf(start, start + entry.compressedSize)
     if (entry.compressionMethod === storedMethod)
       return webStream(Readable.from(checked(packed, entry), { highWaterMark: 1 }))
-    const bytes = createInflateRaw({ chunkSize: readBytes })
+    const bytes = createInflateRaw({ chunkSize: inflatedBytes })
     pipeline(packed, bytes).catch(ignore('the reader of `bytes` gets the error'))
     return webStream(Readable.from(checked(bytes, entry), { highWaterMark: 1 }))
+  }
+
+  /** Content of the file. It is freed as it is read: its memory and its place on the disk are used for what is made of it. */
+  async *#piecesOf(first: number, end: number): AsyncGenerator<Uint8Array> {
+    let freed = Math.ceil(first / freedBytes) * freedBytes
+    for (let at = first; at < end; ) {
+      const piece = await readPiece(this.#handle, at, end)
+      if (piece.byteLength === 0) return
+      at += piece.byteLength
+      const read = Math.floor(at / freedBytes) * freedBytes
+      if (read > freed) freeRange(this.#handle, freed, read - freed)
+      freed = Math.max(freed, read)
+      yield piece
+    }
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -139,11 +156,11 @@ async function* entriesOf(zip: ZipReader): AsyncGenerator<Entry> {
 }
 
 /** The bytes of a member; 400 when their number or CRC-32 is not that of its entry. */
-async function* checked(bytes: Readable, entry: Entry): AsyncGenerator<Uint8Array> {
+async function* checked(bytes: AsyncIterable<Uint8Array>, entry: Entry): AsyncGenerator<Uint8Array> {
   const { fileName, crc32: expected, uncompressedSize } = entry
   let [sum, size] = [0, 0]
   try {
-    for await (const piece of bytes as AsyncIterable<Uint8Array>) {
+    for await (const piece of bytes) {
       sum = crc32(piece, sum)
       size += piece.byteLength
       if (size > uncompressedSize) throw damaged(fileName, `too many bytes, expected ${uncompressedSize}`)

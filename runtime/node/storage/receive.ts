@@ -3,12 +3,13 @@ import { abortable } from '../../../src/async/abort.ts'
 import { ignore } from '../../../src/async/ignore.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
+import { bufferBytes, giveBack } from './buffers.ts'
 import { requireSpace } from './disk.ts'
 
-/** Bytes that are written between two checks of the free space. */
+/** Bytes that are written between two checks of the free space, and after which the disk begins to write them. */
 const checkEvery = 16 * 2 ** 20
 /** Bytes, and pieces of them, that wait while those before them are written; they are written together then. */
-const [maxWaiting, maxPieces] = [2 ** 20, 256]
+const [maxWaiting, maxPieces] = [2 * bufferBytes, 256]
 
 export interface ReceiveOptions {
   /** Directory on the disk that is written to. */
@@ -21,21 +22,39 @@ export interface ReceiveOptions {
   /** Throws when a body of this size is too large. */
   readonly checkSize?: (bytes: number) => void
   readonly signal?: AbortSignal
+  /** False for a file that is used by this process only: it need not survive a power cut. */
+  readonly lasts?: boolean
 }
 
 /** 400 or 408: the body ended early, or its data stopped. The received bytes are valid. */
 export class BrokenOff extends ApiError {}
 
-/** Appends a body to an open file and syncs the file. 400 or 408 when the body is interrupted, 507 when the disk gets full. */
+/** Appends a body to an open file and, if it `lasts`, syncs the file. 400 or 408 when the body is interrupted, 507 when the disk gets full. */
 export async function receive(
   content: ReadableStream<Uint8Array>,
   handle: FileHandle,
-  { directory, minFreeMb, bodyTimeoutMs, fate, checkSize, signal }: ReceiveOptions,
+  { directory, minFreeMb, bodyTimeoutMs, fate, checkSize, signal, lasts = true }: ReceiveOptions,
 ): Promise<void> {
   const reader = content.getReader()
   let [size, unchecked, waiting] = [0, 0, 0]
   let pieces: Uint8Array[] = []
-  let [writing, failure]: [Promise<void> | undefined, unknown] = [undefined, undefined]
+  let [writing, syncing, failure]: [Promise<void> | undefined, Promise<void> | undefined, unknown] = [
+    undefined,
+    undefined,
+    undefined,
+  ]
+  const fail = (error: unknown) => {
+    failure ??= error
+  }
+  /** Has the disk write while the body comes: a sync at the end would have to wait for all of it. */
+  const sync = () => {
+    syncing ??= handle
+      .datasync()
+      .catch(fail)
+      .finally(() => {
+        syncing = undefined
+      })
+  }
   const write = async () => {
     while (pieces.length > 0) {
       const now = pieces
@@ -44,8 +63,10 @@ export async function receive(
       const { bytesWritten } = await handle.writev(now)
       // It may write only a part.
       if (bytesWritten < byteLength(now)) await handle.writeFile(Buffer.concat(now).subarray(bytesWritten))
+      now.forEach(giveBack)
       if (unchecked < checkEvery) continue
       unchecked = 0
+      if (lasts) sync()
       await requireSpace(directory, minFreeMb())
     }
   }
@@ -63,19 +84,20 @@ export async function receive(
       pieces.push(value)
       waiting += value.byteLength
       writing ??= write()
-        .catch((error: unknown) => {
-          failure = error
-        })
+        .catch(fail)
         .finally(() => {
           writing = undefined
         })
       if (waiting >= maxWaiting || pieces.length >= maxPieces) await written()
     }
     await written()
+    if (!lasts) return
+    await syncing
     await handle.sync()
+    if (failure !== undefined) throw failure
   } catch (error) {
     reader.cancel().catch(ignore('the body has failed, or is not wanted any more'))
-    await written()
+    await Promise.all([written(), syncing])
     throw error
   }
 }

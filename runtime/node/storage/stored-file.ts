@@ -1,7 +1,7 @@
 import { constants } from 'node:fs'
 import { type FileHandle, open, readlink } from 'node:fs/promises'
 import { join } from 'node:path'
-import { webStream } from '../system/web-stream.ts'
+import { bufferBytes, lend } from './buffers.ts'
 import { withDiskErrors } from './disk.ts'
 
 /** Opens a regular file at a resolved path; throws the error of `missing` for everything else. */
@@ -50,19 +50,33 @@ async function isStillAt({ fd }: FileHandle, path: string): Promise<boolean> {
   return there === path || there === `${path} (deleted)`
 }
 
-/** Bytes that are read of a file at once. */
-export const readBytes = 2 ** 18
+/** The next bytes of a file from the offset `first` on, at most up to `end`, in a lent buffer; fewer than one at the end of the file. */
+export async function readPiece(handle: FileHandle, first: number, end: number): Promise<Uint8Array> {
+  const buffer = lend(Math.min(bufferBytes, end - first))
+  const { bytesRead } = await handle.read(buffer, 0, buffer.byteLength, first)
+  return buffer.subarray(0, bytesRead)
+}
 
 /** A stream of `size` bytes of an open file from the offset `first`, even if the file grows. The file is closed with the stream. */
 export function contentOf(handle: FileHandle, size: number, first = 0): ReadableStream<Uint8Array> {
-  if (size === 0) return emptyStream(handle)
-  return webStream(handle.createReadStream({ start: first, end: first + size - 1, highWaterMark: readBytes }))
-}
-
-const emptyStream = (handle: FileHandle): ReadableStream<Uint8Array> =>
-  new ReadableStream({
-    async start(controller) {
-      await handle.close()
-      controller.close()
+  let at = first
+  const end = first + size
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const piece = at < end ? await readPiece(handle, at, end) : undefined
+          at += piece?.byteLength ?? 0
+          if (piece !== undefined && piece.byteLength > 0) return controller.enqueue(piece)
+          await handle.close()
+          controller.close()
+        } catch (error) {
+          await handle.close()
+          throw error
+        }
+      },
+      cancel: () => handle.close(),
     },
-  })
+    { highWaterMark: 0 },
+  )
+}

@@ -21,6 +21,7 @@ export interface Libc {
   ioctl(fd: number, request: number, argument: Pointer): number
   fcntl(fd: number, command: number, argument: Pointer): number
   close(fd: number): number
+  fallocate(fd: number, mode: number, offset: number, length: number): number
   epoll_create1(flags: number): number
   epoll_ctl(epoll: number, operation: number, fd: number, event: Pointer): number
   epoll_wait(epoll: number, events: Pointer, count: number, timeoutMs: number): number
@@ -54,6 +55,7 @@ const signatures = {
   ioctl: 'int ioctl(int, unsigned long, uintptr_t)',
   fcntl: 'int fcntl(int, int, uintptr_t)',
   close: 'int close(int)',
+  fallocate: 'int fallocate64(int, int, int64_t, int64_t)',
   epoll_create1: 'int epoll_create1(int)',
   epoll_ctl: 'int epoll_ctl(int, int, int, uintptr_t)',
   epoll_wait: 'int epoll_wait(int, uintptr_t, int, int)',
@@ -102,6 +104,8 @@ export const linux = {
   F_GETLK: 5,
   F_SETLK: 6,
   F_OFD_SETLK: 37,
+  FALLOC_FL_KEEP_SIZE: 1,
+  FALLOC_FL_PUNCH_HOLE: 2,
   SOL_SOCKET: 1,
   SO_SNDBUF: 7,
   SO_RCVBUF: 8,
