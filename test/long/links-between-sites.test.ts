@@ -83,6 +83,26 @@ test('two computes behind NATs of their own are linked by the addresses of their
   expect([one.rhost, two.rhost]).toEqual([sites[1]?.address, sites[0]?.address])
 })
 
+test('a link through NATs is there again after both routers forgot its flow, without a frame of one end', async () => {
+  const internet = await Internet.make()
+  const sites = [await Site.make(internet, 'same port'), await Site.make(internet, 'same port')]
+  const spaces = await Promise.all(sites.map((site) => site.host()))
+  const gateway = await gatewayAt()
+  const ids = await joined(
+    gateway,
+    spaces.map(({ space }) => space),
+  )
+  const lab = await labOver(gateway, ids)
+  await linked(gateway, lab, 'PC1', 'PC2')
+  await gateway.call('POST', `${lab}/nodes/start`)
+  const ping = (count: number, shows: RegExp) =>
+    types(gateway, `${lab}/nodes/PC1`, { text: `ping 10.0.0.2 -c ${count} -i 500 -w 400\r`, shows })
+  await ping(2, answered)
+  await Promise.all(sites.map((site) => site.forgetFlows()))
+  // Until the other end sends by itself, its router drops what comes.
+  await ping(200, /timeout[\s\S]*bytes from 10\.0\.0\.2/)
+})
+
 test('two computes of one network are linked in it, though the gateway sees both come from their router', async () => {
   const internet = await Internet.make()
   const site = await Site.make(internet, 'random port')

@@ -56,10 +56,12 @@ export class Site {
   /** Of its router in the Internet. */
   readonly address: string
   readonly #router: Namespace
+  readonly #outside: string
   #last = 9
 
-  private constructor(router: Namespace, address: string) {
+  private constructor(router: Namespace, outside: string, address: string) {
     this.#router = router
+    this.#outside = outside
     this.address = address
   }
 
@@ -79,7 +81,14 @@ export class Site {
       ]),
     ]
     for (const rule of rules) await router.run('iptables', '-w', ...rule.trim().split(' '))
-    return new Site(router, address)
+    return new Site(router, device, address)
+  }
+
+  /** Has its router forget all flows, as a restart would. */
+  async forgetFlows(): Promise<void> {
+    // Those that are masqueraded go with the device.
+    await this.#router.ip(`link set ${this.#outside} down`)
+    await this.#router.ip(`link set ${this.#outside} up`)
   }
 
   async host(): Promise<{ space: Namespace; address: string }> {
