@@ -511,11 +511,10 @@ export class Labs {
     return this.#moveElsewhere(id, from)
   }
 
-  /** Saves that a lab was moved. */
+  /** Saves what a move has changed of a lab. */
   async moved(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
     await lab.edit(({ project }) => ({ changes: changes(project), news: () => [], result: undefined }))
     await this.#keepHead(lab.id, lab.document.project)
-    this.#tell({ action: 'project.updated', event: lab.project() })
   }
 
   /** The labs with a part on a compute, by name. */
@@ -828,7 +827,7 @@ export class Labs {
   /** Opens an open lab on a further compute. */
   async enlist(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
     if (lab.document.project.computes.includes(computeId)) return
-    await forgetOn(lab, computeId, ask)
+    await forgetOn(this, lab, computeId, ask)
     await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
     await lab.edit(({ project }) => ({
       changes: new Changes().project({

@@ -141,11 +141,11 @@ interface Way extends MoveOptions {
 /** Copies, and lets the document name the new compute. A failure before that leaves nothing on it. */
 async function moveTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
   const { from, to, ask } = way
-  await forgetOn(lab, to, ask)
+  await forgetOn(labs, lab, to, ask)
   const isNew = !lab.document.project.computes.includes(to)
   if (isNew && (await ask(to).projects()).some(({ project_id }) => project_id === lab.id))
     throw conflict(`The compute ${to} has a project of this id already`, { word: 'project-exists' })
-  await setProject(lab, (project) => ({ ...project, moving: { from, to } }))
+  await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
   let copy: Copy
   try {
     await ask(to).openProject({ project_id: lab.id, name: lab.document.project.name })
@@ -153,7 +153,7 @@ async function moveTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
     copy = await copyTo(labs, lab, way)
     way.signal.throwIfAborted()
   } catch (error) {
-    await undoMove(lab, ask).catch(ignore('the next opening of the project removes the rest'))
+    await undoMove(labs, lab, ask).catch(ignore('the next opening of the project removes the rest'))
     throw error
   }
   await labs.moved(lab, commitOf(lab, copy, way))
@@ -330,13 +330,13 @@ function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }
  */
 export async function settleMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   const { moving, left = [], unjoined = [] } = lab.document.project
-  if (moving !== undefined) await undoMove(lab, ask)
+  if (moving !== undefined) await undoMove(labs, lab, ask)
   if (unjoined.length > 0) await labs.whileOpen(lab, ask, () => rejoin(labs, lab, unjoined, ask))
-  for (const computeId of left) await forgetOn(lab, computeId, ask)
+  for (const computeId of left) await forgetOn(labs, lab, computeId, ask)
 }
 
 /** Removes a copy that is not complete. */
-async function undoMove(lab: Lab, ask: AskCompute): Promise<void> {
+async function undoMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   const { moving, computes, name } = lab.document.project
   if (moving === undefined) return
   const { from, to } = moving
@@ -349,7 +349,7 @@ async function undoMove(lab: Lab, ask: AskCompute): Promise<void> {
     await ask(to).openProject({ project_id: lab.id, name })
     await ask(to).removeProject(lab.id).catch(unlessGone)
   }
-  await setProject(lab, ({ moving: _, ...project }) => project)
+  await setProject(labs, lab, ({ moving: _, ...project }) => project)
 }
 
 /** Joins links again whose one end was moved. One that cannot be joined stays without wiring. */
@@ -362,15 +362,13 @@ async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], ask: AskComp
       ask,
     )
   const joined = await joinLinks(labs, lab, links, ask)
-  await lab.edit(({ project: { unjoined: _, ...project } }) => ({
-    changes: joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
-    news: () => [],
-    result: undefined,
-  }))
+  await labs.moved(lab, ({ unjoined: _, ...project }) =>
+    joined.reduce((all, link) => all.put('link', link.link_id, link), new Changes().project(project)),
+  )
 }
 
 /** Removes what a move has left on a compute. Does nothing for a compute that the lab is on, or never left. */
-export async function forgetOn(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
+export async function forgetOn(labs: Labs, lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
   const { left = [], computes, name } = lab.document.project
   if (!left.includes(computeId)) return
   if (!computes.includes(computeId)) {
@@ -383,11 +381,11 @@ export async function forgetOn(lab: Lab, computeId: string, ask: AskCompute): Pr
       .then(() => false, gone)
     if (!isGone) await ask(computeId).removeProject(lab.id).catch(unlessGone)
   }
-  await setProject(lab, ({ left: _, ...project }) => {
+  await setProject(labs, lab, ({ left: _, ...project }) => {
     const others = left.filter((id) => id !== computeId)
     return { ...project, ...(others.length > 0 && { left: others }) }
   })
 }
 
-const setProject = (lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
-  lab.edit(({ project }) => ({ changes: new Changes().project(change(project)), news: () => [], result: undefined }))
+const setProject = (labs: Labs, lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
+  labs.moved(lab, (project) => new Changes().project(change(project)))

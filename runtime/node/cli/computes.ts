@@ -115,7 +115,10 @@ export async function computesDrain({
         it.compute_id === null ? '' : (computes.get(it.compute_id) ?? it.compute_id),
         it.reason ?? '',
       ])
-      const rest = [...(skipped > 0 ? [`${skipped} stay`] : []), ...(failed > 0 ? [`${failed} failed`] : [])]
+      const rest = [
+        ...(skipped > 0 ? [`${skipped} ${skipped === 1 ? 'stays' : 'stay'}`] : []),
+        ...(failed > 0 ? [`${failed} failed`] : []),
+      ]
       const sum = shown([`${done} of ${count(total, 'lab')} moved from ${name}`, ...rest].join(', '))
       return [tableOf(['LAB', 'STATE', 'NOW AT', 'REASON'], rows), '', sum].join('\n')
     },

@@ -2,19 +2,26 @@ import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
 import { TestService } from '../../support/service.ts'
 
+const embedded = { 'pc.engine': 'embedded' }
+
 test('computes are added, listed and removed by their names', async () => {
   const [service, other] = await Promise.all([
     TestService.start(),
     TestService.start({ user: 'lab', password: 'secret-of-the-test' }),
   ])
   const patchbay = await CommandLine.of({ server: service.url })
-  const add = ['computes', 'add', other.url, '--name', 'rack', '--user', 'lab']
+  const add = ['computes', 'add', other.url, '--name', 'rack', '--user', 'lab', '--label', 'site=attic']
   expect(await patchbay.run(add, { input: 'wrong' })).toMatchObject({ code: 1, out: '' })
   const added = await patchbay.run(add, { input: 'secret-of-the-test\n' })
   expect(added).toMatchObject({ code: 0, out: expect.stringMatching(/^Added rack, which is connected \(version /) })
   expect((await patchbay.run(['computes', 'ls'])).out).toMatch(
-    /^COMPUTE +ID +STATE +CPU +MEMORY +VERSION\n(.*\n)*rack +[\w-]+ +ready +/,
+    /^COMPUTE +ID +STATE +CPU +MEMORY +LABELS +VERSION\n(.*\n)*rack +[\w-]+ +ready +.* site=attic /,
   )
+  expect((await patchbay.run(['computes', 'label', 'rack', 'site=cellar', 'fast'])).out).toBe(
+    'rack has the labels site=cellar fast\n',
+  )
+  expect((await patchbay.run(['computes', 'ls'])).out).toContain(' site=cellar fast ')
+  expect((await patchbay.run(['computes', 'label', 'rack'])).out).toBe('rack has no labels of its own\n')
   const { computes } = await patchbay.json<{ computes: { name: string }[] }>(['computes', 'ls'])
   expect(JSON.stringify(computes)).not.toContain('secret-of-the-test')
   expect(await patchbay.run(['computes', 'rm', 'rcak'])).toMatchObject({
@@ -23,6 +30,28 @@ test('computes are added, listed and removed by their names', async () => {
   })
   expect((await patchbay.run(['computes', 'rm', 'rack'])).out).toBe('Removed rack; the nodes there run on\n')
   expect((await patchbay.run(['computes', 'ls'])).out).not.toContain('rack')
+})
+
+test('a compute is drained: its stopped labs move, and those that run are listed with exit code 4', async () => {
+  const [service, other] = await Promise.all([TestService.start(embedded), TestService.start(embedded)])
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.run(['computes', 'add', other.url, '--name', 'rack', '--id', 'rack'])
+  expect((await patchbay.run(['computes', 'drain', 'rack'])).out).toBe('rack has no labs, and takes no new ones\n')
+  for (const name of ['still', 'busy']) {
+    await service.call('POST', '/v2/projects', { name, compute_id: 'rack' })
+    await service.call('POST', `/v2/projects/${name}/nodes`, { name: 'PC1', node_type: 'pc', compute_id: 'rack' })
+  }
+  await service.call('POST', '/v2/projects/busy/nodes/start')
+  const drained = await patchbay.run(['computes', 'drain', 'rack'])
+  expect(drained).toMatchObject({ code: 4, out: expect.stringMatching(/^LAB +STATE +NOW AT +REASON\n/) })
+  expect(drained.out).toMatch(/\nbusy +stays +PC1 runs: stop the nodes of the project, then it can be moved\n/)
+  expect(drained.out).toMatch(/\nstill +moved +\S/)
+  expect(drained.out).toMatch(/\n1 of 2 labs moved from rack, 1 stays\n$/)
+  expect((await patchbay.run(['computes', 'ls'])).out).toMatch(/\nrack +rack +takes no labs /)
+  await patchbay.run(['stop', 'busy'])
+  const { job } = await patchbay.json<{ job: { done: number } }>(['computes', 'drain', 'rack'])
+  expect(job).toMatchObject({ status: 'done', done: 1, skipped: 0 })
+  expect(await other.call('GET', '/v2/compute/projects?status=all')).toEqual([])
 })
 
 test('what is no compute is told, and not registered', async () => {
