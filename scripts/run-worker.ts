@@ -32,6 +32,7 @@ export async function workerRules(): Promise<{ compatibilityDate: string; compat
 /** The Durable Objects of the Worker, by their bindings. */
 export const durableObjects = {
   FLEET: { className: 'FleetObject', useSQLite: true },
+  COMPUTES: { className: 'ComputeObject', useSQLite: true },
   PROJECTS: { className: 'ProjectObject', useSQLite: true },
 } as const
 

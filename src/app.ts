@@ -448,6 +448,7 @@ export function createApp(options: AppOptions): App {
 
     async throughTunnel(request, upgrade) {
       const began = performance.now()
+      requests.begin()
       const id = requestIdOf(request) ?? nextId()
       let route = ''
       const found = (it: Endpoint) => {
@@ -460,6 +461,7 @@ export function createApp(options: AppOptions): App {
       const { status } = answer
       const error = status < 400 ? undefined : headers[errorHeader]
       const ms = performance.now() - began
+      requests.end(route, method, status, ms / 1000)
       trace?.({ ...{ id, method, path: pathOf(url), route, status, ms }, ...(error !== undefined && { error }) })
       return answer instanceof Response ? finish(answer, headers, options) : relayable(answer, headers)
     },

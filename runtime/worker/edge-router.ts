@@ -1,14 +1,15 @@
 import { waitUntil } from 'cloudflare:workers'
+import { Check } from '@sinclair/typebox/value'
 import { type App, type Asked, createApp } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
-import { fetchTransport } from '../../src/client/transport.ts'
-import { notFound } from '../../src/errors/api-error.ts'
+import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
-import { Fleet } from '../../src/fleet/fleet.ts'
+import type { FeedSource } from '../../src/events/fleet-feed.ts'
+import type { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
@@ -17,10 +18,12 @@ import type { FleetMembers } from '../../src/gateway/members.ts'
 import { bearerOf } from '../../src/http/access/credentials.ts'
 import { readBytes } from '../../src/http/body.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
+import { requireUpgrade } from '../../src/http/feed.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { SignedTickets } from '../../src/http/signed-tickets.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
 import { projectIdOf } from '../../src/labfile/ids.ts'
+import { ComputeId, tunnelled } from '../../src/model/compute.ts'
 import { metricsPath } from '../../src/routes/metrics.ts'
 import { ticketPath } from '../../src/routes/server.ts'
 import { noJoinToken } from '../../src/routes/v2/join.ts'
@@ -28,15 +31,17 @@ import { sessionPath } from '../../src/routes/v2/session.ts'
 import { isUuid } from '../../src/schema/fields.ts'
 import { Admissions, projectHeader } from './admitted.ts'
 import { openAuth, sessionKey, tokenKey } from './auth.ts'
+import { ComputeAsking } from './compute-asking.ts'
 import type { EdgeRouters } from './edge-routers.ts'
 import { aliasesOf, type Env } from './env.ts'
 import type { FleetSnapshot } from './fleet-object.ts'
 import { commonOptions, dialectOf, gatewayHost } from './host.ts'
+import { borrowedFleet } from './known-computes.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { Objects } from './objects.ts'
 import { PlacementCache } from './placement-cache.ts'
-import { socketTransport, upgrade } from './sockets.ts'
-import { sendWhole, wholeFetch } from './whole-bodies.ts'
+import { upgrade } from './sockets.ts'
+import { sendWhole } from './whole-bodies.ts'
 
 /** Age of the snapshot of computes at which it is read again beside a request, and at which requests wait for that, ms. */
 const freshMs = 5000
@@ -56,7 +61,9 @@ interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
 export class EdgeRouter {
   /** The tokens of the organization. */
   readonly tokens: ListedTokens
+  readonly #env: Env
   readonly #objects: Objects
+  readonly #asking: ComputeAsking
   readonly #all: EdgeRouters | undefined
   readonly #placementCache: PlacementCache
   readonly #admissions: Admissions
@@ -72,7 +79,9 @@ export class EdgeRouter {
 
   /** `all`: given to the router of `default`, which lets requests in for all organizations. */
   constructor(env: Env, organization: string, all?: EdgeRouters) {
+    this.#env = env
     this.#objects = new Objects(env, organization)
+    this.#asking = new ComputeAsking(env, this.#objects)
     this.#all = all
     this.#placementCache = new PlacementCache(() => this.#objects.fleet())
     this.#admissions = new Admissions(env)
@@ -109,11 +118,7 @@ export class EdgeRouter {
     const { request, endpoint, params, projectId, identity } = asked
     const other = await this.#otherFor(asked)
     if (other !== undefined) return other.answer(request, identity)
-    if (endpoint.joins === true) {
-      if (!(await this.tokens.isJoinToken(bearerOf(request) ?? ''))) throw noJoinToken()
-      // The object checks the token again, as it may be bound to one compute.
-      return this.#hand(request, undefined)
-    }
+    if (endpoint.joins === true) return this.#join(request)
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
     if (endpoint.owner === 'self' && params.project_id !== undefined)
       return this.#toLab(await this.#labOf(params.project_id, endpoint.makesLab === true), request, identity)
@@ -137,6 +142,21 @@ export class EdgeRouter {
     const organization =
       endpoint.joins === true ? await this.#all.organizationIn(bearerOf(request) ?? '') : identity.organization
     return organization === undefined ? undefined : this.#all.of(organization)
+  }
+
+  /** Opens the tunnel of a compute at its object, which asks the directory whether the token is for this compute. */
+  async #join(request: Request): Promise<Response> {
+    const grant = await this.tokens.joinGrant(bearerOf(request) ?? '')
+    if (grant === undefined) throw noJoinToken()
+    requireUpgrade(request)
+    const named = new URL(request.url).searchParams.get('compute_id') ?? grant.compute_id
+    const id = named ?? (await this.#objects.fleet().computeOf(grant.key))
+    if (id === undefined || !Check(ComputeId, id))
+      throw badRequest(
+        'compute_id: the query needs the id of the compute, as computes of this version send it; or make a join token with its compute_id',
+      )
+    const { address } = commonOptions.peer(request)
+    return this.#asking.join(id, { key: grant.key, address, near: nearestTo(request) })
   }
 
   /** Reports the counts of answered requests to the object, which serves the metrics. */
@@ -196,14 +216,7 @@ export class EdgeRouter {
     // Undefined only when the snapshot here is still the present one.
     if (snapshot === undefined) return this.#keep(before as Taken)
     const { revision, records, shown } = snapshot
-    const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
-    const fleet = await Fleet.open({
-      registry: { load: async () => records, save: async () => {}, remove: async () => {} },
-      transport: fetchTransport(wholeFetch(fetchOf)),
-      sockets: socketTransport(fetchOf),
-      version: PATCHBAY_VERSION,
-      upkeep: false,
-    })
+    const fleet = await borrowedFleet(this.#env, this.#objects, records)
     fleet.listen((event) => {
       if (event.type === 'compute.updated' && !event.compute.connected) this.#lost.add(event.compute.compute_id)
     })
@@ -250,7 +263,7 @@ export class EdgeRouter {
           handOn: (it: ProjectRequest) => (this.#near.has(it.request) ? handOn(it) : undefined),
         })
       },
-      feeds: objectFeeds(() => this.#objects.fleet(), env),
+      feeds: this.#feeds(env),
       tickets: new SignedTickets({
         key: tokenKey(env),
         use: (ticket) => new Objects(env, ticket.organization).fleet().useTicket(ticket),
@@ -269,6 +282,30 @@ export class EdgeRouter {
           this.#answered.count(route, method, status, ms / 1000, credential)
       },
     })
+  }
+
+  /** Feeds of one project at the object of its compute when that has joined, all others at the directory. */
+  #feeds(env: Env): FeedSource {
+    const atDirectory = objectFeeds(() => this.#objects.fleet(), env)
+    return async (feed) => {
+      const compute = feed.projects === undefined ? await this.#joinedComputeOf(feed.projectId) : undefined
+      if (compute === undefined) return atDirectory(feed)
+      try {
+        return await objectFeeds(() => this.#objects.compute(compute), env)(feed)
+      } catch (error) {
+        // It may have moved, or the compute is gone: the directory says what is so.
+        if (error instanceof ApiError && [404, 503].includes(error.status)) return atDirectory(feed)
+        throw error
+      }
+    }
+  }
+
+  async #joinedComputeOf(projectId: string | undefined): Promise<string | undefined> {
+    if (projectId === undefined || !(await this.#isNear(projectId))) return undefined
+    const compute = await this.#placementCache.lookUp(projectId)
+    return compute !== undefined && this.#taken?.fleet.find(compute)?.record.protocol === tunnelled
+      ? compute
+      : undefined
   }
 
   #sessions(env: Env): Sessions {
@@ -322,6 +359,17 @@ function withPings(request: Request): Request {
   url.searchParams.delete('pings')
   return new Request(url, request)
 }
+
+/** Where an object is placed that a compute asks for first, by the continent that Cloudflare sees it on. */
+const nearestTo = ({ cf }: Request): DurableObjectLocationHint | undefined => hints.get(String(cf?.continent))
+const hints: ReadonlyMap<string, DurableObjectLocationHint> = new Map([
+  ['AF', 'afr'],
+  ['AS', 'apac'],
+  ['EU', 'weur'],
+  ['NA', 'enam'],
+  ['OC', 'oc'],
+  ['SA', 'sam'],
+])
 
 const isNoSuchProject = (word: string | null | undefined): boolean => word === ('no-such-project' satisfies ErrorWord)
 

@@ -1,11 +1,13 @@
 import { aliasFault } from '../../src/http/foreign-words.ts'
 import { organizationIdForm } from '../../src/model/organization.ts'
+import type { ComputeObject } from './compute-object.ts'
 import type { FleetObject } from './fleet-object.ts'
 import type { ProjectObject } from './project-object.ts'
 
 /** The configuration of the Worker: wrangler.toml, and secrets of `wrangler secret put`. */
 export interface Env {
   readonly FLEET: DurableObjectNamespace<FleetObject>
+  readonly COMPUTES: DurableObjectNamespace<ComputeObject>
   readonly PROJECTS: DurableObjectNamespace<ProjectObject>
   /** Secret that encrypts the credentials of computes; at least 32 characters. */
   readonly FLEET_KEY?: string

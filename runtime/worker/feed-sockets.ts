@@ -14,9 +14,11 @@ import type { HibernatableSocket, HibernatableSockets } from './hibernatable-soc
 
 export interface FeedSocketsOptions {
   readonly sockets: HibernatableSockets
-  readonly events: GatewayEvents
-  readonly fleet: Pick<Fleet, 'listen'>
-  readonly labs: Pick<Labs, 'listen' | 'nameOf'>
+  /** `resume`: only where feeds are over all projects. */
+  readonly events: Pick<GatewayEvents, 'open'> & Partial<Pick<GatewayEvents, 'resume'>>
+  /** Absent: the feeds have the events of one project. */
+  readonly fleet?: Pick<Fleet, 'listen'>
+  readonly labs?: Pick<Labs, 'listen' | 'nameOf'>
   /** The load of the compute of a project, or of all computes; undefined while unknown. */
   readonly load: (projectId: string | undefined) => Promise<Load | undefined>
   /** Whether the credential with this key is still valid. Isolates may not know yet that it was revoked. */
@@ -67,7 +69,7 @@ export class FeedSockets {
       }
       const feed = this.#add({ socket, wanted: kept, over: new AbortController() })
       if (feed.wanted.projectId !== undefined) void this.#begin(feed)
-      else this.#goOn(feed, events)
+      else this.#goOn(feed, events.resume?.bind(events))
     }
   }
 
@@ -95,17 +97,18 @@ export class FeedSockets {
 
   #listen(): () => void {
     const ends = [
-      this.#options.fleet.listen((event) => this.#happened(event)),
-      this.#options.labs.listen(({ action, event }) => this.#happened({ type: action, resource: event })),
+      this.#options.fleet?.listen((event) => this.#happened(event)),
+      this.#options.labs?.listen(({ action, event }) => this.#happened({ type: action, resource: event })),
     ]
     return () => {
-      for (const end of ends) end()
+      for (const end of ends) end?.()
     }
   }
 
-  #goOn(feed: Open, events: GatewayEvents): void {
+  #goOn(feed: Open, resume: GatewayEvents['resume'] | undefined): void {
     try {
-      void this.#pump(feed, events.resume({ pings: false, signal: feed.over.signal }))
+      if (resume === undefined) return this.#close(feed, 1012, 'The gateway restarts')
+      void this.#pump(feed, resume({ pings: false, signal: feed.over.signal }))
     } catch {
       // Above the limit: accepted by an earlier program that ended before its refusal.
       this.#close(feed, 1001, 'The feed was refused')
@@ -162,7 +165,7 @@ export class FeedSockets {
     }
   }
 
-  #sees({ wanted }: Open, id: string, name = this.#options.labs.nameOf(id)): boolean {
+  #sees({ wanted }: Open, id: string, name = this.#options.labs?.nameOf(id)): boolean {
     return isInScope(wanted.projects, id, name)
   }
 

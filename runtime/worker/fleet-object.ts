@@ -1,44 +1,43 @@
 import { DurableObject } from 'cloudflare:workers'
+import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
-import { callerThroughTunnel, requestIdOf } from '../../src/auth/caller.ts'
 import type { EndedSession } from '../../src/auth/ended-sessions.ts'
 import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
-import { ApiError, conflict } from '../../src/errors/api-error.ts'
-import { errorHeader } from '../../src/errors/words.ts'
-import { forward } from '../../src/fleet/forward.ts'
-import { presented } from '../../src/gateway/fan-out.ts'
+import { conflict } from '../../src/errors/api-error.ts'
+import { computeKey } from '../../src/fleet/computes.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { Outcome } from '../../src/gateway/image-copies.ts'
-import { responseOf } from '../../src/http/relayed-answer.ts'
 import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
-import type { Upgrade } from '../../src/http/socket.ts'
-import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
+import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
+import type { FeedItem } from '../../src/model/event.ts'
 import { type MetricFamily, single } from '../../src/model/metrics.ts'
 import { defaultOrganization, type Organization } from '../../src/model/organization.ts'
+import type { ComputeHello } from '../../src/model/tunnel.ts'
 import { type OrganizationContent, Organizations } from '../../src/organizations/organizations.ts'
-import { joinPath } from '../../src/routes/v2/join.ts'
 import { Admissions } from './admitted.ts'
 import { tokenKey } from './auth.ts'
+import { ComputeAsking } from './compute-asking.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
+import { FeedReaders } from './feed-readers.ts'
 import { FeedSockets } from './feed-sockets.ts'
 import { type Gateway, openGateway } from './gateway.ts'
 import { HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
-import { json } from './host.ts'
-import { askPath, type LabQuestion } from './object-computes.ts'
+import type { LabQuestion } from './object-computes.ts'
 import { type ObjectReply, replyOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
 import { maxOrganizations, OrganizationObjects } from './organization-objects.ts'
 import { OrganizationTable } from './organization-table.ts'
 import { upgrade } from './sockets.ts'
-import { TunnelSockets } from './tunnel-sockets.ts'
+import { ToldFeeds } from './told-feeds.ts'
+import { TunnelTable } from './tunnel-table.ts'
 import { UsedTickets } from './used-tickets.ts'
 
-/** The computes with an address, for isolates: their records with secrets, and their states. */
+/** The computes, for isolates: their records with secrets, and their states. */
 export interface FleetSnapshot {
   /** Changes whenever a compute is added, removed, changed, connected or lost. */
   readonly revision: string
@@ -49,21 +48,30 @@ export interface FleetSnapshot {
 /** Labs and computes that are deleted with an organization: each is a call of an object (Cloudflare Workers, limits). */
 const maxDiscarded = 500
 
+/** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
+export interface KnownCompute {
+  readonly record: ComputeRecord
+  readonly shown: Compute
+}
+
 interface Opened extends Gateway {
   readonly healthChecks: HealthCheckLoop
   readonly feeds: FeedSockets
 }
 
 /**
- * The one object with the state of the fleet and the tunnels of joined computes. Its tables have all state that must last: an idle object
- * loses its memory.
+ * The one object with the state of the fleet. Its tables have all state that must last: an idle object loses its memory. The tunnels of
+ * joined computes are in objects of their own.
  */
 export class FleetObject extends DurableObject<Env> {
   readonly #sockets: HibernatableSockets
-  readonly #tunnels: TunnelSockets
+  readonly #tunnels: TunnelTable
+  readonly #toldFeeds: ToldFeeds
+  /** Where feeds of each token are read. */
+  readonly #readers: FeedReaders
+  readonly #objects: Objects
   readonly #usedTickets: UsedTickets
   readonly #admissions: Admissions
-  readonly #objects: Objects
   readonly #organizations: OrganizationTable
   readonly #beganAt = Date.now()
   #isolateKey = ''
@@ -74,10 +82,14 @@ export class FleetObject extends DurableObject<Env> {
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
     this.#sockets = new HibernatableSockets(state)
-    this.#tunnels = new TunnelSockets(this.#sockets)
+    this.#objects = Objects.around(env, state)
+    this.#tunnels = new TunnelTable(state.storage.sql, new ComputeAsking(env, this.#objects))
+    this.#toldFeeds = new ToldFeeds(this.#objects)
+    this.#readers = new FeedReaders(state.storage.sql)
+    // An earlier version held the tunnels here; the computes join again.
+    for (const { socket } of this.#sockets.survivors('tunnel')) socket.close(1012, 'The gateway restarts')
     this.#usedTickets = new UsedTickets(state.storage.sql)
     this.#admissions = new Admissions(env)
-    this.#objects = Objects.around(env, state)
     this.#organizations = new OrganizationTable(state.storage.sql)
     const { named } = this.#objects
     void state.blockConcurrencyWhile(async () => {
@@ -87,18 +99,18 @@ export class FleetObject extends DurableObject<Env> {
         objects: this.#objects,
         limits: () => (named === undefined ? undefined : this.#organizations.find(named)),
         organizations: named === undefined ? this.#deployment(env) : undefined,
-        upgrade: this.#upgrade,
-        bookmarks: this.#tunnels,
+        upgrade,
+        tunnels: this.#tunnels,
+        toldFeeds: this.#toldFeeds,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),
         metrics: async () => this.#figures(),
         known: () => this.#open.healthChecks.known(),
-        revoked: (tokenId) => this.#gateway?.feeds.revoke(keyOfToken(tokenId)),
+        revoked: (tokenId) => this.#revoke(keyOfToken(tokenId)),
       })
       const { fleet, events, load, labs } = gateway
       fleetMembers(fleet).watch(() => {
         this.#revision = undefined
       })
-      this.#tunnels.resume(fleet.tunnels)
       const feeds = new FeedSockets({
         ...{ sockets: this.#sockets, events, fleet, labs, load },
         isGood: (key) => this.#isGood(key),
@@ -114,8 +126,7 @@ export class FleetObject extends DurableObject<Env> {
     const { app, feeds, healthChecks } = this.#open
     await healthChecks.used()
     const key = request.headers.get(isolateHeader)
-    if (key !== null && (await sameText(key, this.#isolateKey)))
-      return new URL(request.url).pathname.startsWith(askPath) ? this.#ask(request) : feeds.open(request)
+    if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
     const admitted = await this.#admissions.read(request)
     // An isolate may not know of a revocation yet, so the credentials are checked again.
     return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
@@ -134,8 +145,7 @@ export class FleetObject extends DurableObject<Env> {
     if (known !== undefined && known === this.#revision) return undefined
     this.#revision ??= crypto.randomUUID()
     const revision = this.#revision
-    const shown = (await fleet.list()).filter(({ protocol }) => protocol !== tunnelled)
-    return { revision, records: [...fleet.registered().values()], shown }
+    return { revision, records: fleet.remote.map(({ record }) => record), shown: await fleet.list() }
   }
 
   /** Adds the counts of requests of an isolate since its last call. */
@@ -147,6 +157,60 @@ export class FleetObject extends DurableObject<Env> {
   async look(computeIds: readonly string[]): Promise<void> {
     const { fleet } = this.#open
     await Promise.all(computeIds.slice(0, 6).map((id) => fleet.check(id)))
+  }
+
+  /** The record of a compute, and its state; undefined for an unknown id. */
+  async known(computeId: string): Promise<KnownCompute | undefined> {
+    const { fleet, healthChecks } = this.#open
+    await healthChecks.used()
+    const found = fleet.find(computeId)
+    return found && { record: found.record, shown: found.show() }
+  }
+
+  /** Registers a compute whose tunnel opens, and binds its token to it. `hello`: its `ComputeHello`, as JSON. */
+  enlist(computeId: string, hello: string, tokenKey: string): Promise<ObjectReply> {
+    return replyOf(async () => {
+      const said = JSON.parse(hello) as ComputeHello
+      if (computeKey(said.compute_id) !== computeKey(computeId))
+        throw conflict(`compute_id: the address says ${computeId}, the compute ${said.compute_id}`)
+      await this.#open.fleet.enlist(said, { key: tokenKey })
+    })
+  }
+
+  isJoinTokenGood(tokenKey: string): Promise<boolean> {
+    return this.#open.fleet.isJoinTokenGood(tokenKey)
+  }
+
+  /** The compute that a join token is bound to. */
+  async computeOf(tokenKey: string): Promise<string | undefined> {
+    return (await this.#open.fleet.joinTokens?.grantOf(tokenKey))?.compute_id
+  }
+
+  /** `address`: from where the compute has joined. */
+  tunnelOpened(computeId: string, address?: string): void {
+    this.#tunnels.opened(computeId, address)
+    this.#open.fleet.joined(computeId)
+  }
+
+  tunnelClosed(computeId: string, reason: string): void {
+    this.#tunnels.closed(computeId)
+    this.#open.fleet.left(computeId, reason)
+  }
+
+  /** Takes an item of the feed of a joined compute, as JSON; see `ToldFeeds`. */
+  heard(computeId: string, turn: string, item: string | undefined): Promise<boolean> {
+    return this.#toldFeeds.heard(
+      computeKey(computeId),
+      turn,
+      item === undefined ? undefined : (JSON.parse(item) as FeedItem),
+    )
+  }
+
+  /** Whether the credential with this key is still valid. The object of that compute is told when it is revoked. */
+  async isGoodAt(computeId: string, key: string): Promise<boolean> {
+    if (!(await this.#isGood(key))) return false
+    this.#readers.add(key, computeId)
+    return true
   }
 
   /** Copies an image to a compute, for an isolate or the object of a lab. */
@@ -207,6 +271,8 @@ export class FleetObject extends DurableObject<Env> {
         )
       await mapLimit(ids, (id) => this.#objects.project(id).discard())
       await mapLimit(computes, (id) => fleet.remove(id))
+      // Before this program ends, and what it has begun with it.
+      await mapLimit(computes, (id) => this.#objects.compute(id).dismiss())
       for (const socket of this.ctx.getWebSockets()) socket.close(1001, 'The organization was deleted')
       await this.ctx.storage.deleteAlarm()
       await this.ctx.storage.deleteAll()
@@ -301,36 +367,18 @@ export class FleetObject extends DurableObject<Env> {
     return new Organizations({ store: this.#organizations, states, max: maxOrganizations })
   }
 
-  /** Hands a request of a lab on to a compute. */
-  async #ask(request: Request): Promise<Response> {
-    const { pathname } = new URL(request.url)
-    const end = pathname.indexOf('/', askPath.length)
-    const id = decodeURIComponent(pathname.slice(askPath.length, end))
-    const caller = callerThroughTunnel(request, requestIdOf(request) ?? crypto.randomUUID().slice(0, 8))
-    try {
-      const answer = await forward(this.#open.fleet, id, { request, path: pathname.slice(end), caller, upgrade })
-      if (!('content' in answer)) return answer
-      return responseOf({ ...answer, headers: { ...answer.headers, 'X-ROUTE': askPath } })
-    } catch (error) {
-      const fault = presented(error, { name: id })
-      if (!(fault instanceof ApiError)) throw error
-      const { status, message, word, headers, extra } = fault
-      return json(JSON.stringify({ message, status, ...extra }), status, {
-        ...headers,
-        ...{ [errorHeader]: word, 'X-ROUTE': askPath },
-      })
-    }
-  }
-
   get #open(): Opened {
     if (this.#gateway === undefined) throw new Error('The object is not open yet')
     return this.#gateway
   }
 
-  /** Websockets of joining computes outlive this program; all others end with their requests. */
-  readonly #upgrade: Upgrade = (request, on) => {
-    const isJoin = new URL(request.url).pathname === joinPath
-    return (isJoin ? this.#tunnels.upgrade : upgrade)(request, on)
+  /** Ends the feeds of a revoked credential. */
+  #revoke(key: string): void {
+    this.#gateway?.feeds.revoke(key)
+    for (const computeId of this.#readers.take(key))
+      this.ctx.waitUntil(
+        this.#objects.compute(computeId).revoke(key).catch(ignore('its feeds have ended with their object')),
+      )
   }
 
   /** Whether the credential with this key is still valid: its token may have been revoked since an isolate checked it. */

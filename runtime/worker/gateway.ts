@@ -1,16 +1,18 @@
 import { type App, createApp } from '../../src/app.ts'
+import { ignore } from '../../src/async/ignore.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { fetchTransport } from '../../src/client/transport.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
-import type { Bookmarks, GatewayEvents } from '../../src/gateway/events.ts'
+import { notJoined } from '../../src/fleet/tunnels.ts'
+import type { GatewayEvents } from '../../src/gateway/events.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
-import type { LabPlaces } from '../../src/gateway/members.ts'
+import type { FleetMembers, LabPlaces } from '../../src/gateway/members.ts'
 import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
@@ -21,6 +23,7 @@ import type { OrganizationLimits } from '../../src/model/organization.ts'
 import type { Organizations } from '../../src/organizations/organizations.ts'
 import { ProjectQuota } from '../../src/organizations/project-quota.ts'
 import { openAuth, tokenKey } from './auth.ts'
+import { BookmarkTable } from './bookmark-table.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { roundMs } from './health-check-loop.ts'
 import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
@@ -34,6 +37,8 @@ import { RegistryTable } from './registry-table.ts'
 import { Sealer } from './sealed.ts'
 import { socketTransport } from './sockets.ts'
 import { TokenTable } from './token-table.ts'
+import type { ToldFeeds } from './told-feeds.ts'
+import type { TunnelTable } from './tunnel-table.ts'
 import { wholeFetch } from './whole-bodies.ts'
 
 export interface Gateway {
@@ -57,7 +62,8 @@ export interface GatewayParts {
   readonly storage: DurableObjectStorage
   readonly objects: Objects
   readonly upgrade: Upgrade
-  readonly bookmarks: Bookmarks
+  readonly tunnels: TunnelTable
+  readonly toldFeeds: ToldFeeds
   readonly tickets: TicketOffice
   /** Of the organization; undefined: none. */
   readonly limits: () => OrganizationLimits | undefined
@@ -72,7 +78,8 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
-  const { storage, objects, upgrade, bookmarks, tickets, metrics, known, revoked, limits, organizations } = parts
+  const { storage, objects, upgrade, tunnels, toldFeeds, tickets, metrics, known, revoked, limits, organizations } =
+    parts
   const { named } = objects
   const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
@@ -89,15 +96,21 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     timeouts: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
     joinTokens: tokens.joinTokens,
     maxComputes: () => limits()?.max_computes ?? 0,
-    // At most 32 MiB wait when no stream of a compute is read; the object has 128 MB in all.
-    tunnels: { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } },
+    holder: tunnels,
   })
+  tunnels.gone = (id) => fleet.left(id, notJoined)
+  tunnels.removed = (id) =>
+    void objects.compute(id).dismiss().catch(ignore('a compute that is not known cannot be asked'))
   fleet.listen((event) => {
     if (event.type === 'log.warning') warn(event.message)
   })
   const placements = new PlacementTable(sql)
   const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
-  const members = fleetMembers(fleet)
+  const members: FleetMembers = {
+    ...fleetMembers(fleet),
+    // What reads a stream of another object does not hibernate.
+    openFeed: ({ id, agent }, feed) => (fleet.isTunnelled(id) ? toldFeeds.open(id, feed) : agent.events.open(feed)),
+  }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
   const projects = () => new Set([...placements.ids(), ...labs.ids()])
@@ -116,7 +129,16 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     },
   }
   const host = gatewayHost(metrics)
-  const gateway = createGateway({ members, placements, host, digests, bookmarks, warn, quota, labs: () => places })
+  const gateway = createGateway({
+    members,
+    placements,
+    host,
+    digests,
+    bookmarks: new BookmarkTable(sql),
+    warn,
+    quota,
+    labs: () => places,
+  })
   const requests = new RequestMetrics()
   const app = createApp({
     ...commonOptions,

@@ -53,7 +53,12 @@ export class HealthCheckLoop {
     if (found.length > 0) fleet.recall(shown, ageMs, freshMs)
     const ids = new Set(shown.map(({ compute_id }) => compute_id))
     // The stored result lacks computes that were registered later.
-    this.#isFresh = ageMs <= freshMs && [...fleet.registered().values()].every(({ compute_id }) => ids.has(compute_id))
+    const isKnown = [...fleet.registered().values()].every(({ compute_id }) => ids.has(compute_id))
+    // Tunnels may have ended with the program that knew of them.
+    const isCertain = shown.every(
+      ({ compute_id, connected }) => !connected || fleet.find(compute_id)?.state !== 'disconnected',
+    )
+    this.#isFresh = ageMs <= freshMs && isKnown && isCertain
     this.#connected = connectedIn(shown)
     fleet.listen(() => void this.#noticed())
   }

@@ -1,21 +1,18 @@
 import { type Caller, headersFor } from '../../src/auth/caller.ts'
 import { Connection } from '../../src/client/connection.ts'
-import type { Outgoing } from '../../src/client/transport.ts'
 import { ComputeClient } from '../../src/controller/compute-client.ts'
 import type { LabComputes } from '../../src/controller/computes.ts'
-import { isUpgrade } from '../../src/http/socket.ts'
+import { forward } from '../../src/fleet/forward.ts'
+import { presented } from '../../src/gateway/fan-out.ts'
 import type { Env } from './env.ts'
-import { isolateHeader, isolateKey } from './feed-message.ts'
+import { KnownComputes } from './known-computes.ts'
 import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
-import { lengthIn, sendWhole } from './whole-bodies.ts'
+import { lengthIn } from './whole-bodies.ts'
 
 /** The methods of `LabComputes` that the objects of labs call at the object of the fleet. */
 export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'peers'] as const
 export type LabQuestion = (typeof labQuestions)[number]
-
-/** Prefix of requests to a compute, with its id, which the object of the fleet hands on. */
-export const askPath = '/ask/'
 
 const ourOwn: Caller = { isDirect: false, mayExecute: false }
 
@@ -39,25 +36,27 @@ function inLargePieces(answer: Response): Response {
   return new Response(body, answer)
 }
 
-/** The computes of the fleet for the object of a lab, by way of the object of the fleet. */
+/** The computes of the fleet for the object of a lab, which asks them itself. */
 export function objectComputes(env: Env, objects: Objects): LabComputes {
   const fleet = () => objects.fleet()
   const tell = <T>(question: LabQuestion, ...args: unknown[]): Promise<T> =>
     resultOf(fleet().labComputes(question, JSON.stringify(args)))
-  let key: string | undefined
-  const ask = async (computeId: string, { path, ...init }: Omit<Outgoing, 'rests'>): Promise<Response> => {
-    key ??= await isolateKey(env)
-    const headers = { ...init.headers, [isolateHeader]: key }
-    const url = `http://object${askPath}${encodeURIComponent(computeId)}${path}`
-    return inLargePieces(await sendWhole(fleet(), new Request(url, { ...init, headers })))
-  }
+  const known = new KnownComputes(env, objects)
   return {
     client(computeId, caller = ourOwn) {
       const marks = headersFor(caller)
       return new ComputeClient(
         new Connection({
           name: computeId,
-          send: ({ rests: _, ...request }) => ask(computeId, { ...request, headers: { ...request.headers, ...marks } }),
+          async send(request) {
+            const computes = await known.with(computeId)
+            const name = computes.find(computeId)?.name ?? computeId
+            const asked = { ...request, headers: { ...request.headers, ...marks } }
+            const answer = await computes.send(computeId, asked).catch((error: unknown) => {
+              throw presented(error, { name })
+            })
+            return answer instanceof Response ? inLargePieces(answer) : answer
+          },
         }),
         (image) => fleet().bringImage(computeId, image),
       )
@@ -67,18 +66,9 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
     absent: (ids) => tell('absent', ids),
     all: () => tell('all'),
     peers: (ends) => tell('peers', ends),
-    async forward(computeId, { request, path, body, caller, upgrade }) {
-      const { method, signal, url } = request
-      const headers = { ...Object.fromEntries(request.headers), ...headersFor(caller) }
-      const target = path + new URL(url).search
-      const isGet = method === 'GET' || method === 'HEAD'
-      const answer = await ask(computeId, {
-        ...{ method, path: target, headers, signal },
-        body: isGet ? null : (body ?? request.body),
-      })
-      if (upgrade !== undefined && isUpgrade(request) && answer.status === 101) return answer
-      // The headers of a response of `fetch` are immutable; a copy has mutable ones.
-      return new Response(answer.body, answer)
+    async forward(computeId, forwarded) {
+      const computes = await known.with(computeId)
+      return forward(computes, computeId, forwarded)
     },
   }
 }

@@ -7,14 +7,13 @@ import type { FeedItem } from '../../src/model/event.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { Env } from './env.ts'
 import { type FeedMessage, type FeedRefusal, isolateHeader, isolateKey, urlOf } from './feed-message.ts'
-import type { FleetObject } from './fleet-object.ts'
 import { accepted } from './sockets.ts'
 
 /** Items that may wait for a client that resumes a feed: all stored events arrive at once. */
 const maxMissed = 4096
 
 /** Feeds of the object for the clients of this isolate. The object sends events only; the isolate adds the pings. */
-export function objectFeeds(object: () => DurableObjectStub<FleetObject>, env: Env): FeedSource {
+export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env: Env): FeedSource {
   let key: string | undefined
   return async ({ pings = true, signal, projects, ...feed }) => {
     const wanted = { ...feed, ...(projects !== undefined && { projects: [...projects] }) }

@@ -1,4 +1,6 @@
+import { computeKey } from '../../src/fleet/computes.ts'
 import { defaultOrganization } from '../../src/model/organization.ts'
+import type { ComputeObject } from './compute-object.ts'
 import type { Env } from './env.ts'
 import type { FleetObject } from './fleet-object.ts'
 import type { ProjectObject } from './project-object.ts'
@@ -13,19 +15,22 @@ const fleetName = 'fleet'
  */
 export class Objects {
   readonly organization: string
-  readonly #env: Pick<Env, 'FLEET' | 'PROJECTS'>
+  readonly #env: Pick<Env, 'FLEET' | 'COMPUTES' | 'PROJECTS'>
 
-  constructor(env: Pick<Env, 'FLEET' | 'PROJECTS'>, organization = defaultOrganization) {
+  constructor(env: Pick<Env, 'FLEET' | 'COMPUTES' | 'PROJECTS'>, organization = defaultOrganization) {
     this.#env = env
     this.organization = organization
   }
 
   /** The objects of the organization that an object itself belongs to. */
-  static around(env: Env, { id }: DurableObjectState): Objects {
-    const { name } = id
-    if (name === undefined) throw new Error('An object of the gateway has a name')
-    const slash = name.indexOf('/')
-    return new Objects(env, slash === -1 ? defaultOrganization : name.slice(0, slash))
+  static around(env: Env, state: DurableObjectState): Objects {
+    const [organization] = partsOf(state)
+    return new Objects(env, organization)
+  }
+
+  /** The name of an object itself within its organization: the id of its lab or its compute. */
+  static ownIdOf(state: DurableObjectState): string {
+    return partsOf(state)[1]
   }
 
   /** The organization as tokens and apps know it: undefined for `default`. */
@@ -42,7 +47,20 @@ export class Objects {
     return this.#env.PROJECTS.getByName(this.#named(id))
   }
 
+  /** The object of a compute. `near`: where it is placed when it is new. */
+  compute(id: string, near?: DurableObjectLocationHint): DurableObjectStub<ComputeObject> {
+    const options = near === undefined ? undefined : { locationHint: near }
+    return this.#env.COMPUTES.getByName(this.#named(computeKey(id)), options)
+  }
+
   #named(name: string): string {
     return this.organization === defaultOrganization ? name : `${this.organization}/${name}`
   }
+}
+
+/** The organization of an object, and its name there. */
+function partsOf({ id: { name } }: DurableObjectState): [organization: string, name: string] {
+  if (name === undefined) throw new Error('An object of the gateway has a name')
+  const slash = name.indexOf('/')
+  return slash === -1 ? [defaultOrganization, name] : [name.slice(0, slash), name.slice(slash + 1)]
 }

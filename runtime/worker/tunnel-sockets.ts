@@ -1,10 +1,9 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
-import { computeKey } from '../../src/fleet/computes.ts'
 import type { KeptTunnel, Tunnels } from '../../src/fleet/tunnels.ts'
-import type { Bookmarks } from '../../src/gateway/events.ts'
 import type { Socket, Upgrade } from '../../src/http/socket.ts'
 import { ComputeHello } from '../../src/model/tunnel.ts'
+import type { Listening } from './event-pump.ts'
 import type { HibernatableSocket, HibernatableSockets } from './hibernatable-sockets.ts'
 
 /** The attachment of the websocket of a joined compute. */
@@ -13,14 +12,19 @@ const Kept = Type.Object({
   hello: ComputeHello,
   /** The key of its token. */
   token: Type.Optional(Type.String()),
-  /** The `seq` of the last event of the compute in the feed of all computes. */
-  heard: Type.Optional(Type.Integer({ minimum: 0 })),
+  /** From where it was opened. */
+  address: Type.Optional(Type.String()),
+  /** See `Listening`. */
+  listening: Type.Optional(Type.Object({ turn: Type.String(), heard: Type.Optional(Type.Integer({ minimum: 0 })) })),
 })
 
-/** The websockets of joined computes. */
-export class TunnelSockets implements Bookmarks {
+/** At most 32 MiB wait when no stream of the compute is read; an object has 128 MB in all. */
+export const tunnelLimits = { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } } as const
+
+/** The websockets of a joined compute: one, and another one while the compute joins anew. */
+export class TunnelSockets {
   readonly #sockets: HibernatableSockets
-  readonly #joined = new Map<string, { readonly socket: HibernatableSocket; kept: Kept }>()
+  #joined: { readonly socket: HibernatableSocket; kept: Kept } | undefined
 
   constructor(sockets: HibernatableSockets) {
     this.#sockets = sockets
@@ -44,20 +48,17 @@ export class TunnelSockets implements Bookmarks {
     }
   }
 
-  get(id: string): number | undefined {
-    return this.#joined.get(id)?.kept.heard
+  get listening(): Listening | undefined {
+    return this.#joined?.kept.listening
   }
 
-  put(id: string, heard: number): void {
-    const joined = this.#joined.get(id)
-    if (joined !== undefined && joined.kept.heard !== heard) this.#keep(joined, { ...joined.kept, heard })
-  }
-
-  clear(): void {
-    for (const joined of this.#joined.values()) {
-      const { hello, token } = joined.kept
-      this.#keep(joined, { hello, ...(token !== undefined && { token }) })
-    }
+  /** Keeps that the directory listens; until the compute joins anew. */
+  listen(listening: Listening | undefined): void {
+    const joined = this.#joined
+    if (joined === undefined) return
+    const { listening: _, ...kept } = joined.kept
+    joined.kept = { ...kept, ...(listening !== undefined && { listening }) }
+    joined.socket.keep(joined.kept)
   }
 
   /** What `Tunnels` keeps with a websocket is a `KeptTunnel`. */
@@ -73,15 +74,9 @@ export class TunnelSockets implements Bookmarks {
   }
 
   #know(socket: HibernatableSocket, kept: Kept): void {
-    const id = computeKey(kept.hello.compute_id)
-    this.#joined.set(id, { socket, kept })
+    this.#joined = { socket, kept }
     socket.onClose(() => {
-      if (this.#joined.get(id)?.socket === socket) this.#joined.delete(id)
+      if (this.#joined?.socket === socket) this.#joined = undefined
     })
-  }
-
-  #keep(joined: { readonly socket: HibernatableSocket; kept: Kept }, kept: Kept): void {
-    joined.kept = kept
-    joined.socket.keep(kept)
   }
 }

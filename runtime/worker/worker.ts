@@ -3,6 +3,7 @@ import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
 import { json } from './host.ts'
 
+export { ComputeObject } from './compute-object.ts'
 export { FleetObject } from './fleet-object.ts'
 export { ProjectObject } from './project-object.ts'
 

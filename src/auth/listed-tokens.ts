@@ -1,5 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { retryLater } from '../errors/api-error.ts'
+import type { JoinGrant } from '../fleet/join-tokens.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
 import type { Identity } from './identity.ts'
@@ -13,7 +14,7 @@ import {
   type TokenMeaning,
   type TokenParts,
 } from './token-text.ts'
-import { identityOf, tokenOfKey } from './tokens.ts'
+import { grantOf, identityOf, tokenOfKey } from './tokens.ts'
 
 /** The age at which a request refreshes the list in the background, and the greatest age that a request accepts, ms. */
 const freshMs = 5000
@@ -96,9 +97,13 @@ export class ListedTokens {
     return this.#list?.requestsPerS ?? 0
   }
 
-  /** Whether this is a valid join token. The process that stores the tokens knows which compute may use it. */
-  async isJoinToken(text: string): Promise<boolean> {
-    return (await this.#valid(text))?.purpose === 'join'
+  /**
+   * The grant of a join token. The process that stores the tokens knows which compute may use it: a token that was not made for one is
+   * bound to the first one there.
+   */
+  async joinGrant(text: string): Promise<JoinGrant | undefined> {
+    const token = await this.#valid(text)
+    return token?.purpose === 'join' ? grantOf(token) : undefined
   }
 
   /** False when the session was ended, or its token was revoked. 503 while the list cannot be read. */

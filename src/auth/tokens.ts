@@ -179,7 +179,8 @@ export class Tokens {
   }
 }
 
-const grantOf = ({ token_id, compute_id }: TokenRecord): JoinGrant => ({
+/** The grant of a join token. */
+export const grantOf = ({ token_id, compute_id }: TokenMeaning): JoinGrant => ({
   key: keyOfToken(token_id),
   ...(compute_id !== undefined && { compute_id }),
 })

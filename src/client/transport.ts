@@ -21,7 +21,7 @@ export interface Outgoing {
  */
 export interface ComputeAnswer {
   readonly status: number
-  readonly headers: Pick<Headers, 'get' | 'has'>
+  readonly headers: Pick<Headers, 'get' | 'has'> & { entries?(): Iterable<[string, string]> }
   readonly body: ReadableStream<Uint8Array> | null
   /** A short body in one piece; `body` has the same bytes. */
   readonly whole?: Uint8Array<ArrayBuffer> | undefined

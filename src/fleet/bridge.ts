@@ -28,7 +28,7 @@ export async function bridge(
     const opened = await fleet.openSocket(id, { path, headers: headersFor(caller), signal: over.signal })
     if (isRefusal(opened)) return await passOn(opened, fleet.nameOf(id))
     return upgrade(request, {
-      open: (socket) => join(socket, opened),
+      open: (socket) => joinSockets(socket, opened),
       abandon: () => opened.close(1001, 'The client went away'),
     })
   } finally {
@@ -36,7 +36,8 @@ export async function bridge(
   }
 }
 
-function join(client: Socket, compute: Socket): void {
+/** Relays the messages of two websockets, and the end of either. */
+export function joinSockets(client: Socket, compute: Socket): void {
   relay(client, compute)
   relay(compute, client)
   client.onClose(() => compute.close(1000))

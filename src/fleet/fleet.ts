@@ -24,7 +24,7 @@ import type { Registry } from './registry.ts'
 import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { stateMetrics } from './states.ts'
 import { defaultFleetTimeouts } from './timeouts.ts'
-import { notJoined, Tunnels } from './tunnels.ts'
+import { notJoined, type TunnelHolder, Tunnels } from './tunnels.ts'
 
 /** After a start the attempts are spread over this time for each compute, ms, up to a maximum. */
 const spreadMs = 20
@@ -34,8 +34,9 @@ export type { FleetEvent, FleetOptions } from './options.ts'
 
 /** Registers, connects and queries the computes of this service. Ids are case-insensitive. */
 export class Fleet {
-  /** Of computes that have joined. */
+  /** Of computes that have joined; without tunnels where another program holds them. */
   readonly tunnels: Tunnels
+  readonly #held: TunnelHolder
   readonly joinTokens: JoinTokens | undefined
   readonly #registry: Registry
   readonly #remote: RemoteComputeOptions
@@ -60,15 +61,16 @@ export class Fleet {
     this.tunnels = new Tunnels({
       ...joining.tunnels,
       version,
-      enlist: (hello, grant) => this.#writing.run(() => this.#enlist(hello, grant)),
-      isGood: async (token) => (await this.joinTokens?.grantOf(token)) !== undefined,
-      joined: (id) => this.#computes.get(id)?.rejoin(),
-      left: (id, reason) => this.#computes.get(id)?.rejoin(reason),
+      enlist: (hello, grant) => this.enlist(hello, grant),
+      isGood: (token) => this.isJoinTokenGood(token),
+      joined: (id) => this.joined(id),
+      left: (id, reason) => this.left(id, reason),
     })
+    this.#held = joining.holder ?? this.tunnels
     this.#computes = new Computes(local && new LocalCompute(local), joining.maxComputes)
     this.#remote = {
-      transport: (address) => (address.protocol === tunnelled ? this.tunnels.transport : transport)(address),
-      sockets: (address) => (address.protocol === tunnelled ? this.tunnels.sockets : sockets)?.(address),
+      transport: (address) => (address.protocol === tunnelled ? this.#held.transport : transport)(address),
+      sockets: (address) => (address.protocol === tunnelled ? this.#held.sockets : sockets)?.(address),
       version,
       timeouts: { ...defaultFleetTimeouts, ...timeouts },
       upkeep,
@@ -199,9 +201,34 @@ export class Fleet {
       const now = compute?.record
       const isThere = now?.protocol === one.protocol && now.host === one.host && now.port === one.port
       if (!isThere || now.user !== one.user) continue
-      const isKnown = now.protocol === tunnelled ? one.connected && this.tunnels.has(one.compute_id) : ageMs <= maxMs
+      const isKnown = now.protocol === tunnelled ? one.connected && this.#held.isSure(one.compute_id) : ageMs <= maxMs
       if (isKnown) compute?.recall(one, ageMs)
     }
+  }
+
+  /** Registers a joining compute unless it is known, and binds its token to it. 409 when this is not possible. */
+  enlist(hello: ComputeHello, grant: JoinGrant): Promise<void> {
+    return this.#writing.run(() => this.#enlist(hello, grant))
+  }
+
+  /** Whether the join token with this key is still valid. */
+  async isJoinTokenGood(key: string): Promise<boolean> {
+    return (await this.joinTokens?.grantOf(key)) !== undefined
+  }
+
+  /** The tunnel of a compute has opened. */
+  joined(id: string): void {
+    this.#computes.get(id)?.rejoin()
+  }
+
+  /** The address from which a compute has joined, as this service sees it. */
+  joinedFrom(id: string): string | undefined {
+    return this.#held.addressOf(id)
+  }
+
+  /** The tunnel of a compute has closed. */
+  left(id: string, reason: string): void {
+    this.#computes.get(id)?.rejoin(reason)
   }
 
   /** Whether an attempt to connect may succeed: the last attempt is long ago, or there was none. */
@@ -301,7 +328,7 @@ export class Fleet {
     this.#isClosed = true
     this.#listeners.clear()
     await this.#writing.idle()
-    this.tunnels.close()
+    this.#held.close()
     for (const compute of this.#computes.remote) compute.close()
     this.#computes.clear()
   }
@@ -321,7 +348,6 @@ export class Fleet {
     return compute.show()
   }
 
-  /** Registers a joining compute unless it is known, and binds its token to it. */
   async #enlist(hello: ComputeHello, grant: JoinGrant): Promise<void> {
     if (isReserved(hello.compute_id)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
     const known = this.#computes.get(hello.compute_id)
@@ -356,7 +382,7 @@ export class Fleet {
 
   /** Why the service cannot connect to a compute yet. */
   #waiting({ protocol, compute_id }: ComputeRecord): string | undefined {
-    return protocol === tunnelled && !this.tunnels.has(compute_id) ? notJoined : undefined
+    return protocol === tunnelled && !this.#held.has(compute_id) ? notJoined : undefined
   }
 
   #requireRoom(record: ComputeRecord): void {
@@ -367,7 +393,7 @@ export class Fleet {
   #take(compute: RemoteCompute): void {
     this.#computes.remove(compute)
     compute.close()
-    if (compute.record.protocol === tunnelled) this.tunnels.dismiss(compute.record.compute_id)
+    if (compute.record.protocol === tunnelled) this.#held.dismiss(compute.record.compute_id)
     this.#emit({ type: 'compute.deleted', compute: compute.show() })
   }
 

@@ -4,7 +4,7 @@ import type { JoinTokens } from './join-tokens.ts'
 import type { LocalHost } from './local-compute.ts'
 import type { Registry } from './registry.ts'
 import type { FleetTimeouts } from './timeouts.ts'
-import type { TunnelsOptions } from './tunnels.ts'
+import type { TunnelHolder, TunnelsOptions } from './tunnels.ts'
 
 /** How the connections to computes are maintained; see `FleetOptions.upkeep`. */
 export type Upkeep = boolean | 'rounds'
@@ -31,6 +31,8 @@ export interface FleetOptions {
   readonly maxComputes?: () => number
   /** Limits and timeouts of the tunnels. */
   readonly tunnels?: Pick<TunnelsOptions, 'limits' | 'timeouts' | 'watch'>
+  /** Where another program holds the tunnels of this fleet. It calls `enlist`, `joined` and `left`. */
+  readonly holder?: TunnelHolder
 }
 
 /** An event in a fleet; it never contains a password. */

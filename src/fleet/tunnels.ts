@@ -38,11 +38,26 @@ interface Joined {
   readonly address: string | undefined
 }
 
+/** The tunnels of a fleet, wherever they are held. */
+export interface TunnelHolder {
+  readonly transport: Transport
+  readonly sockets: SocketTransport
+  /** Whether the compute has a tunnel, as far as is known. */
+  has(id: string): boolean
+  /** Whether it certainly has one. */
+  isSure(id: string): boolean
+  /** The address from which a compute has joined, as this service sees it; undefined where that is not known. */
+  addressOf(id: string): string | undefined
+  /** Ends the tunnel of a removed compute. */
+  dismiss(id: string): void
+  close(): void
+}
+
 /**
  * The tunnels of joined computes. Each compute has one: the newest with its token. A tunnel with another token replaces an open
  * tunnel only when the token of the open tunnel is no longer valid.
  */
-export class Tunnels {
+export class Tunnels implements TunnelHolder {
   readonly #options: TunnelsOptions
   readonly #ends = new Map<string, Joined>()
   /** All open tunnels, also those before the greeting. */
@@ -68,9 +83,12 @@ export class Tunnels {
     return this.#ends.has(computeKey(id))
   }
 
-  /** The address from which a compute has joined, as this service sees it. */
   addressOf(id: string): string | undefined {
     return this.#ends.get(computeKey(id))?.address
+  }
+
+  isSure(id: string): boolean {
+    return this.has(id)
   }
 
   #endOf(id: string): AskingEnd {
@@ -109,7 +127,6 @@ export class Tunnels {
     return end
   }
 
-  /** Ends the tunnel of a removed compute. */
   dismiss(id: string): void {
     this.#ends.get(computeKey(id))?.end.close(resetCodes.removed, 'The compute was removed')
   }

@@ -166,7 +166,8 @@ export class GatewayEvents implements EventAgent {
       const forget = onAbort(signal, () => items.end())
       try {
         const since = this.#bookmarks.get(member.id)
-        const feed = await member.agent.events.open({ ...(since !== undefined && { since }), pings: false, signal })
+        const asked = { ...(since !== undefined && { since }), pings: false, signal }
+        const feed = await (this.#members.openFeed?.(member, asked) ?? member.agent.events.open(asked))
         // What happened there before is not known to who reads already.
         if (this.#isServing && since === undefined) this.#log.gap()
         opened()

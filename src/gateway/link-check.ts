@@ -93,7 +93,7 @@ function candidatesFor(
   isSameHost: boolean,
 ): LinkCheck['candidates'] {
   if (udp_port < firstProbedPort) return []
-  const observed = fleet.tunnels.addressOf(compute.compute_id)
+  const observed = fleet.joinedFrom(compute.compute_id)
   const known = [
     ...(compute.protocol === tunnelled ? [] : [connectHost(compute.host)]),
     ...addresses,

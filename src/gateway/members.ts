@@ -1,3 +1,5 @@
+import type { FeedRequest } from '../host-agent.ts'
+import type { FeedItem } from '../model/event.ts'
 import type { FleetMember } from './fleet-members.ts'
 
 /** A compute of a gateway. */
@@ -10,6 +12,8 @@ export interface FleetMembers {
   find(id: string): Member | undefined | Promise<Member | undefined>
   /** Calls the listener when a compute is added, removed, connected or disconnected; the result unsubscribes. */
   watch(listener: () => void): () => void
+  /** Opens the feed of a compute; absent: its agent does. */
+  readonly openFeed?: (member: Member, feed: FeedRequest) => Promise<ReadableStream<FeedItem>>
 }
 
 /** Where the labs of a gateway are: a lab may be on several computes. */

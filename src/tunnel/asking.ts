@@ -196,7 +196,11 @@ function headersOf(entries: TunnelAnswer['headers']): ComputeAnswer['headers'] {
     const before = values.get(key)
     values.set(key, before === undefined ? value : `${before}, ${value}`)
   }
-  return { get: (name) => values.get(name.toLowerCase()) ?? null, has: (name) => values.has(name.toLowerCase()) }
+  return {
+    get: (name) => values.get(name.toLowerCase()) ?? null,
+    has: (name) => values.has(name.toLowerCase()),
+    entries: () => values.entries(),
+  }
 }
 
 /** RFC 9110, 5.5. */

@@ -21,7 +21,7 @@ const counting = (stub) => new Proxy({}, {
   },
 })
 let known
-export { ProjectObject } from './worker.js'
+export { ComputeObject, ProjectObject } from './worker.js'
 export class FleetObject extends Real {
   constructor(state, env) {
     super(state, env)

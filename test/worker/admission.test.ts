@@ -107,7 +107,11 @@ test('signed tokens are judged without the object, but for the list of those tha
   expect(await worker.status('GET', projects, { authorization: bearer(String(join)) })).toBe(401)
   expect(await worker.status('GET', '/v2/computes/join', { ...upgrade, ...as })).toBe(401)
   expect((await worker.counts()).calls).toEqual({ fetch: 4, tokenList: 1 })
-  expect(await worker.status('GET', '/v2/computes/join', { ...upgrade, authorization: bearer(String(join)) })).toBe(101)
+  const joining = { ...upgrade, authorization: bearer(String(join)) }
+  expect(await worker.status('GET', '/v2/computes/join?compute_id=one', joining)).toBe(101)
+  // Its tunnel is in an object of its own.
+  expect((await worker.counts()).calls).toEqual({ fetch: 4, tokenList: 1 })
+  expect(await worker.status('GET', '/v2/computes/join', joining)).toBe(400)
   await worker.call('DELETE', `/v2/tokens/${token_id}`)
   expect(await worker.status('GET', projects, as)).toBe(401)
 })

@@ -35,7 +35,7 @@ test('an upload whose connection breaks changes nothing on a compute that has jo
   const { project_id } = await gateway.call('POST', projects, { name: 'lab' })
   const file = `${projects}/${project_id}/files/notes.txt`
   expect((await gateway.fetch('POST', file, undefined, { body: 'kept' })).ok).toBe(true)
-  const reached = (count: number) => untilInFlight(() => gateway.fetch('GET', '/metrics'), count)
+  const reached = (count: number) => untilInFlight(() => service.fetch('/metrics'), count)
   const paths = [
     file,
     `/v1/projects/${project_id}/files/notes.txt`,

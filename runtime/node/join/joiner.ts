@@ -64,7 +64,10 @@ export class Joiner {
 
   #connect(): void {
     const { token, who, fetch, limits, timeouts } = this.#options
-    const socket = new WebSocket(this.#url, {
+    const url = new URL(this.#url)
+    // A gateway may have a program of its own for each compute.
+    url.searchParams.set('compute_id', who.compute_id)
+    const socket = new WebSocket(url, {
       headers: { Authorization: `Bearer ${token}` },
       handshakeTimeout: handshakeMs,
       maxPayload: largestMessage,

@@ -27,7 +27,7 @@ export interface BenchOrder {
 
 /** The object of the Worker, and what fills its tables. */
 export class FleetObject extends RealObject {
-  async enlist(records: readonly ComputeRecord[]): Promise<void> {
+  async register(records: readonly ComputeRecord[]): Promise<void> {
     const table = new RegistryTable(this.ctx.storage.sql, new Sealer(this.env.FLEET_KEY ?? ''), () => {})
     for (const record of records) await table.save(record)
   }
@@ -58,7 +58,7 @@ export default {
     if (new URL(request.url).pathname !== '/bench') return real.fetch(request, env)
     const order: BenchOrder = await request.json()
     const object = (env.FLEET as unknown as DurableObjectNamespace<FleetObject>).getByName('fleet')
-    if (order.computes !== undefined) await object.enlist(order.computes)
+    if (order.computes !== undefined) await object.register(order.computes)
     if (order.fill !== undefined) await object.fill(order.fill)
     if (order.read !== undefined) await object.read(order.read)
     for (const project of order.find ?? []) await object.placeOf(project)

@@ -56,7 +56,10 @@ test('a signed token says itself what it is good for, and is in force wherever t
   expect(await tokens.identify(token)).toEqual(identity)
   const join = await tokens.create({ name: 'lab', purpose: 'join', compute_id: 'one' })
   expect(await tokens.joinTokens.check(join.token)).toEqual({ key: `token:${join.token_id}`, compute_id: 'one' })
-  expect([await listed.isJoinToken(join.token), await listed.isJoinToken(token)]).toEqual([true, false])
+  expect([await listed.joinGrant(join.token), await listed.joinGrant(token)]).toEqual([
+    { key: `token:${join.token_id}`, compute_id: 'one' },
+    undefined,
+  ])
   expect(await listed.identify(join.token)).toBeUndefined()
   expect((await tokens.list()).map((it) => Object.keys(it))).not.toContain('signed')
   expect(asked.length).toBe(2)

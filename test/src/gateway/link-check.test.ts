@@ -23,7 +23,7 @@ function fleetOf(computes: Record<string, FakeCompute>) {
     get: async (id: string) => ({ compute_id: id, name: id, ...computes[id] }),
     find: (id: string) => ({ name: id }),
     isTunnelled: () => true,
-    tunnels: { addressOf: (id: string) => computes[id]?.observed },
+    joinedFrom: (id: string) => computes[id]?.observed,
     async send(id: string, { path, body }: { path: string; body: Uint8Array<ArrayBuffer> | null }) {
       const { told, check } = computes[id] as FakeCompute
       if (told === undefined) {

@@ -1,0 +1,124 @@
+import type { ComputeAnswer, Outgoing, SocketTransport, Transport } from '../../src/client/transport.ts'
+import { ConnectionLost } from '../../src/client/transport.ts'
+import { ApiError } from '../../src/errors/api-error.ts'
+import type { ErrorWord } from '../../src/errors/words.ts'
+import { notJoined, type TunnelHolder } from '../../src/fleet/tunnels.ts'
+import type { Env } from './env.ts'
+import { isolateHeader, isolateKey } from './feed-message.ts'
+import type { Objects } from './objects.ts'
+import { accepted } from './sockets.ts'
+import { wholeFetch } from './whole-bodies.ts'
+
+const origin = 'http://object'
+/** What the object of a compute is asked: a request to the compute (`askPath` and the path there), or a tunnel. */
+export const askPath = '/ask'
+export const joinPath = '/join'
+export const feedsPath = '/feeds'
+
+/** Says that the answer may be idle without a limit; see `Outgoing.rests`. */
+export const restsHeader = 'x-patchbay-rests'
+/** The kind of fault, in place of an answer of the compute. */
+export const faultHeader = 'x-patchbay-fault'
+
+/** Why there is no answer. `absent`: the compute did not get the request; `lost`: the tunnel ended; `refused`: an error for the client. */
+export type TunnelFault =
+  | { readonly kind: 'absent' | 'lost'; readonly message: string }
+  | {
+      readonly kind: 'refused'
+      readonly message: string
+      readonly status: number
+      readonly word: ErrorWord
+      readonly headers: Readonly<Record<string, string>>
+    }
+
+/** The tunnels of joined computes, which their objects hold: what isolates, the objects of labs and the directory send goes there. */
+export class ComputeAsking implements TunnelHolder {
+  readonly #env: Env
+  readonly #objects: Objects
+  #key: string | undefined
+
+  constructor(env: Env, objects: Objects) {
+    this.#env = env
+    this.#objects = objects
+  }
+
+  readonly transport: Transport =
+    ({ compute_id }) =>
+    (request) =>
+      this.#answer(compute_id, request)
+
+  readonly sockets: SocketTransport =
+    ({ compute_id }) =>
+    async ({ path, headers, signal }) => {
+      const answer = await this.#ask(compute_id, `${askPath}${path}`, { ...withUpgrade(headers), signal })
+      const { webSocket } = answer
+      return webSocket === null ? this.#checked(answer) : accepted(webSocket)
+    }
+
+  /** Only the object of the compute knows. */
+  has(): boolean {
+    return true
+  }
+
+  isSure(): boolean {
+    return true
+  }
+
+  addressOf(): undefined {}
+
+  dismiss(_: string): void {}
+
+  close(): void {}
+
+  /** Opens the tunnel of a compute that has a join token with this key; `address`, `near`: from where it joins. */
+  async join(
+    computeId: string,
+    { key, address, near }: { key: string; address: string; near: DurableObjectLocationHint | undefined },
+  ): Promise<Response> {
+    const path = `${joinPath}?${new URLSearchParams({ key, address })}`
+    const headers = { Upgrade: 'websocket', [isolateHeader]: await this.#proof() }
+    return this.#objects.compute(computeId, near).fetch(origin + path, { headers })
+  }
+
+  async #answer(computeId: string, { path, rests, ...request }: Outgoing): Promise<ComputeAnswer> {
+    const headers = rests === true ? { ...request.headers, [restsHeader]: '1' } : request.headers
+    const answer = await this.#ask(computeId, `${askPath}${path}`, { ...request, headers })
+    return this.#checked(answer)
+  }
+
+  async #ask(computeId: string, path: string, { headers, ...init }: Omit<RequestInit, 'headers'> & Headed) {
+    const proof = { [isolateHeader]: await this.#proof() }
+    const object = this.#objects.compute(computeId)
+    const ask = wholeFetch((url, sent) => object.fetch(url, sent))
+    return ask(origin + path, { ...init, headers: { ...headers, ...proof }, redirect: 'manual' })
+  }
+
+  async #checked(answer: Response): Promise<Response> {
+    if (!answer.headers.has(faultHeader)) return answer
+    const fault: TunnelFault = await answer.json()
+    if (fault.kind === 'refused') {
+      const { status, message, word, headers } = fault
+      throw new ApiError(status, message, { word, headers })
+    }
+    if (fault.kind === 'lost') throw new ConnectionLost(fault.message)
+    throw fault.message === notJoined ? new NotJoined(notJoined) : new Error(fault.message)
+  }
+
+  async #proof(): Promise<string> {
+    this.#key ??= await isolateKey(this.#env)
+    return this.#key
+  }
+}
+
+interface Headed {
+  readonly headers: Readonly<Record<string, string>>
+}
+
+/** The object of the compute has no tunnel. */
+export class NotJoined extends Error {
+  override readonly name = 'NotJoined'
+}
+
+const withUpgrade = (headers: Readonly<Record<string, string>>): Headed => ({
+  headers: { ...headers, Upgrade: 'websocket' },
+})

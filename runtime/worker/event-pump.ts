@@ -1,0 +1,81 @@
+import { ignore } from '../../src/async/ignore.ts'
+import { seqOf } from '../../src/gateway/member-feed.ts'
+import type { EventAgent } from '../../src/host-agent.ts'
+import type { FeedItem } from '../../src/model/event.ts'
+
+/** That the directory listens, and up to which number it has heard. */
+export interface Listening {
+  /** Names what it asked for: what is told for another turn it does not hear. */
+  readonly turn: string
+  readonly heard?: number
+}
+
+export interface EventPumpOptions {
+  /** The events of the compute. */
+  readonly events: EventAgent
+  /** Tells the directory of an item; undefined: that no more follows. False: it does not listen any more. */
+  readonly tell: (turn: string, item: FeedItem | undefined) => Promise<boolean>
+  /** Keeps it for the next program of the object. */
+  readonly keep: (listening: Listening | undefined) => void
+}
+
+/**
+ * Tells the directory of the events of a compute by calls, one after the other: both objects hibernate between two events, which a stream
+ * between them would not allow.
+ */
+export class EventPump {
+  readonly #options: EventPumpOptions
+  #turn: string | undefined
+  #over = new AbortController()
+
+  constructor(options: EventPumpOptions) {
+    this.#options = options
+  }
+
+  /** Resolves when the events are read from `since` on, or rejects. */
+  async listen(turn: string, since: number | undefined): Promise<void> {
+    this.#over.abort()
+    const over = new AbortController()
+    this.#over = over
+    this.#turn = turn
+    const { signal } = over
+    const feed = await this.#options.events.open({ ...(since !== undefined && { since }), pings: false, signal })
+    this.#options.keep({ turn, ...(since !== undefined && { heard: since }) })
+    void this.#pump(feed, turn, signal)
+  }
+
+  /** Goes on with what an earlier program of the object was asked for. */
+  resume(listening: Listening | undefined): void {
+    if (listening === undefined) return
+    const { turn, heard } = listening
+    const failed = () => this.#tellEnd(turn)
+    void this.listen(turn, heard).catch(failed)
+  }
+
+  stop(turn: string): void {
+    if (this.#turn !== turn) return
+    this.#over.abort()
+    this.#turn = undefined
+    this.#options.keep(undefined)
+  }
+
+  async #pump(feed: ReadableStream<FeedItem>, turn: string, signal: AbortSignal): Promise<void> {
+    try {
+      for await (const item of feed) {
+        if (signal.aborted) return
+        if (!(await this.#options.tell(turn, item))) return this.stop(turn)
+        const heard = seqOf(item)
+        if (!signal.aborted && heard !== undefined) this.#options.keep({ turn, heard })
+      }
+    } catch {
+      // The directory asks again.
+    }
+    if (!signal.aborted) await this.#tellEnd(turn)
+  }
+
+  async #tellEnd(turn: string): Promise<void> {
+    if (this.#turn !== turn) return
+    this.stop(turn)
+    await this.#options.tell(turn, undefined).catch(ignore('the directory finds it out by itself'))
+  }
+}
