@@ -89,6 +89,8 @@ export interface AppOptions {
   readonly upgrade: Upgrade
   /** The script of the reference page: rapidoc-min.js. */
   readonly assets: Assets
+  /** What the runtime makes of an error that is none of the app: undefined makes it a 500. */
+  readonly faultOf?: (error: unknown) => ApiError | undefined
   /** Told of everything that became a 500. */
   readonly report: (error: unknown, requestId: string) => void
   /** Where requests are counted; without it, in the app alone. */
@@ -332,7 +334,7 @@ export function createApp(options: AppOptions): App {
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
   }
   const failed = (error: unknown, request: Request, id: string, headers: Record<string, string>): Answer => {
-    const known = error instanceof ApiError ? error : undefined
+    const known = error instanceof ApiError ? error : options.faultOf?.(error)
     if (known === undefined && !request.signal.aborted) report(error, id)
     const fault = known ?? unexpected(request.signal.aborted)
     Object.assign(headers, fault.headers, { [errorHeader]: fault.word })

@@ -22,6 +22,7 @@ import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log/log.ts'
 import { NodeOrganizations } from './organizations/node-organizations.ts'
+import { faultOfReplaced } from './programs/replaced-files.ts'
 import { openDataDirectory } from './storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from './storage/service-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
@@ -88,6 +89,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     jsonBytes: current.limits.json_kb * 1024,
     aliases: current.aliases,
     upgrade: webSockets.upgrade,
+    faultOf: faultOfReplaced,
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     // `by` has the name of the credential.
     trace({ credential: _, ...entry }) {

@@ -17,17 +17,26 @@ type Raw = { readonly bf_len: number; readonly bf_insns: bigint | null }
 
 let compile: Compile | undefined
 
-/** The compiler of libpcap, loaded at the first use; undefined when libpcap is not installed. */
+/** The compiler of libpcap, loaded at the first use; undefined when libpcap or koffi is not installed. */
 export function loadLibpcap(): Compile | undefined {
   // A failure is not cached: libpcap may be installed while the service runs.
   compile ??= load()
   return compile
 }
 
+/** Undefined where it does not load; the doctor says why. */
+function loadKoffi(): typeof import('koffi') | undefined {
+  try {
+    return createRequire(import.meta.url)('koffi')
+  } catch {
+    return undefined
+  }
+}
+
 function load(): Compile | undefined {
-  const koffi = createRequire(import.meta.url)('koffi') as typeof import('koffi')
-  const library = firstOf(sonames, koffi.load)
-  if (library === undefined) return undefined
+  const koffi = loadKoffi()
+  const library = koffi && firstOf(sonames, koffi.load)
+  if (koffi === undefined || library === undefined) return undefined
   const instruction = koffi.struct({ code: 'uint16_t', jt: 'uint8_t', jf: 'uint8_t', k: 'uint32_t' })
   const program = koffi.struct({ bf_len: 'unsigned int', bf_insns: 'void *' })
   const openDead = library.func('void *pcap_open_dead(int linktype, int snaplen)')

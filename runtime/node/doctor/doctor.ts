@@ -18,20 +18,22 @@ const setpriv = { use: 'ends the emulators of a killed keeper', install: 'sudo a
 
 /** Checks what labs need on this machine. An error concerns every lab, a warning only some; `fix` is the remedy. */
 export async function diagnose(settings: Resolved, signal?: AbortSignal): Promise<Diagnosis> {
-  const groups = await Promise.all([
-    nodeVersion(),
-    dataDirectory(settings),
-    keeperCheck(settings.data),
-    ports(settings),
-    ...hostKinds.map((kind: HostKind) => kind.doctor?.(groupOf(settings, kind), signal) ?? []),
-    programCheck('setpriv', ['setpriv'], setpriv, signal),
-    confinementCheck(settings),
-    privileges(),
-    ffi(),
-    libpcapCheck(),
-    kernel(),
-    openFiles(),
-  ])
+  const all: readonly (() => Check | readonly Check[] | Promise<Check | readonly Check[]>)[] = [
+    nodeVersion,
+    () => dataDirectory(settings),
+    () => keeperCheck(settings.data),
+    () => ports(settings),
+    ...hostKinds.map((kind: HostKind) => () => kind.doctor?.(groupOf(settings, kind), signal) ?? []),
+    () => programCheck('setpriv', ['setpriv'], setpriv, signal),
+    () => confinementCheck(settings),
+    privileges,
+    ffi,
+    libpcapCheck,
+    kernel,
+    openFiles,
+  ]
+  // One that throws at once leaves the others awaited.
+  const groups = await Promise.all(all.map(async (check) => check()))
   const checks = groups.flat()
   return { ok: checks.every(({ status }) => status !== 'error'), checks }
 }
