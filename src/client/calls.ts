@@ -2456,6 +2456,8 @@ export type Session = {
   name: string
   /** read: view; operate: run labs and type on consoles; admin: also computes, tokens and the configuration */
   role: 'read' | 'operate' | 'admin'
+  /** The organization that is asked; absent: `default`, or a service without organizations */
+  organization?: string
   expires_at: string | null
 }
 

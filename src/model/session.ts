@@ -6,6 +6,11 @@ export type SessionView = Static<typeof SessionView>
 export const SessionView = objectSchema('Session', 'The client, and the end of its session', {
   name: Type.String({ description: 'Name of the token or the user' }),
   role: Role,
+  organization: Type.Optional(
+    Type.String({
+      description: 'The organization that is asked; absent: `default`, or a service without organizations',
+    }),
+  ),
   expires_at: nullable(
     Type.String({ description: 'When the session ends (RFC 3339, UTC); null for a request without a session' }),
   ),

@@ -83,6 +83,7 @@ describe('the organizations of a gateway', () => {
       body: JSON.stringify({ token: adminToken }),
       headers: { 'content-type': 'application/json', ...within('header') },
     })
+    expect(await session.clone().json()).toMatchObject({ role: 'admin', organization: 'header' })
     const cookie = (session.headers.get('set-cookie') ?? '').split(';')[0] ?? ''
     const seen = await gateway.fetch('/v2/tokens', { headers: { cookie } })
     expect(((await seen.json()) as AccessToken[]).map(({ name }) => name)).toEqual(['header-admin'])

@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { Fault } from '../parts/fault.tsx'
 import { Segments } from '../parts/segments.tsx'
-import { logIn } from '../state/client.ts'
+import { logIn, namedOrganization } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 
 /** Asks for credentials, where the service needs them. */
@@ -28,6 +28,7 @@ export function SignIn() {
         }}
       >
         <h1>Patchbay</h1>
+        {namedOrganization !== undefined && <p>Organization {namedOrganization}</p>}
         <Segments
           label="Sign in by"
           value={way.value}

@@ -45,6 +45,7 @@ export const ServiceHeader = () => (
     {session.value?.expires_at != null && (
       <button type="button" class="is-quiet" onClick={() => void logOut().catch(notifyError)}>
         Sign out {session.value.name}
+        {session.value.organization !== undefined && ` (${session.value.organization})`}
       </button>
     )}
     <ThemeButton />

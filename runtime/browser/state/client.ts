@@ -1,4 +1,5 @@
 import { Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
+import { organizationHeader } from '../../../src/model/organization-header.ts'
 import { notifyError } from './notices.ts'
 import { session } from './session.ts'
 
@@ -24,11 +25,15 @@ export async function recognize(): Promise<void> {
   }
 }
 
+/** The organization that the address of the page names (`/?organization=ID`): the administrator of a gateway logs in there. */
+export const namedOrganization = new URLSearchParams(location.search).get('organization') || undefined
+
 /** Logs in. Rejects with the reason of a refusal. */
 export async function logIn(
   given: { readonly token: string } | { readonly user: string; readonly password: string },
 ): Promise<void> {
-  session.value = await client.call('POST /v2/session', { body: given })
+  const headers = namedOrganization === undefined ? {} : { [organizationHeader]: namedOrganization }
+  session.value = await client.call('POST /v2/session', { body: given, headers })
 }
 
 export async function logOut(): Promise<void> {

@@ -1,3 +1,4 @@
+import type { Identity } from '../../auth/identity.ts'
 import { badRequest } from '../../errors/api-error.ts'
 import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { type SessionCreate, SessionCreate as SessionCreateSchema, SessionView } from '../../model/session.ts'
@@ -16,7 +17,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     role: 'read',
     summary: 'Log in: afterwards a cookie replaces the credentials',
     description:
-      'For pages of this service. The cookie is HttpOnly and SameSite=Strict, and opens websockets, feeds and downloads, too. The ' +
+      'For pages of this service. The session is in the organization that the header X-Patchbay-Organization names, else in that of the credentials. The cookie is HttpOnly and SameSite=Strict, and opens websockets, feeds and downloads, too. The ' +
       'session ends after 12 hours, with the token, or when the configured credentials change.',
     body: SessionCreateSchema,
     replies: { 201: { description: 'The session; Set-Cookie has its text', schema: SessionView } },
@@ -67,10 +68,18 @@ function credentialsIn({ token, user, password }: SessionCreate): Given {
 
 function shown(
   { json }: Context,
-  { name, role, endsAt }: { name: string; role: SessionView['role']; endsAt: number | undefined },
+  {
+    name,
+    role,
+    organization,
+    endsAt,
+  }: Pick<Identity, 'name' | 'role' | 'organization'> & { readonly endsAt: number | undefined },
   status: number,
   headers: Record<string, string>,
 ): Response {
-  const view: SessionView = { name, role, expires_at: endsAt === undefined ? null : new Date(endsAt).toISOString() }
+  const view: SessionView = {
+    ...{ name, role, ...(organization !== undefined && { organization }) },
+    expires_at: endsAt === undefined ? null : new Date(endsAt).toISOString(),
+  }
   return json(`${JSON.stringify(view)}\n`, status, { ...headers, 'Cache-Control': 'no-store' })
 }
