@@ -10,7 +10,7 @@ import { maxImages, type Outcome } from '../gateway/image-copies.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
-import { DirectLink, DirectLinkChanges } from '../model/direct-link.ts'
+import { DirectLink, DirectLinkChanges, DirectLinkJoined } from '../model/direct-link.ts'
 import { Load } from '../model/host.ts'
 import { Project, ProjectFile } from '../model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
@@ -198,6 +198,12 @@ export class ComputeClient {
       path: path`/v2/compute/projects/${projectId}/links/${linkId}`,
       input,
     })
+  }
+
+  /** Creates many direct links; what became of each, in the order given. */
+  joinLinks(projectId: string, links: readonly object[]): Promise<DirectLinkJoined[]> {
+    const at = path`/v2/compute/projects/${projectId}/links`
+    return this.json(Type.Array(DirectLinkJoined), { method: 'POST', path: at, input: { links } })
   }
 
   async removeLink(projectId: string, linkId: string): Promise<void> {

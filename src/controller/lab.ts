@@ -9,7 +9,7 @@ import type { LabProject } from '../model/lab/project.ts'
 import type { Placement } from '../model/placement.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { ComputeNode } from './compute-client.ts'
-import { type Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord } from './document.ts'
+import { Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord } from './document.ts'
 import { given } from './fields.ts'
 import { type EditStep, LabHistory } from './history.ts'
 import { nameKey } from './names.ts'
@@ -20,6 +20,13 @@ import type { LabEntries, LabStore } from './store.ts'
 export interface LabNews {
   readonly action: string
   readonly event: unknown
+}
+
+/** Changes of the document, with the events that tell them. */
+interface Edit {
+  readonly changes: Changes
+  readonly news: () => readonly LabNews[]
+  readonly step: EditStep | undefined
 }
 
 /** Size of the symbol of every node, pixels. */
@@ -61,6 +68,8 @@ export class Lab {
   readonly #store: LabStore
   readonly #events: EventLog
   readonly #edits = new SerialQueue()
+  #added: Edit[] = []
+  #adding: Promise<void> | undefined
 
   constructor(id: string, entries: LabEntries, store: LabStore, events: EventLog) {
     this.id = id
@@ -81,15 +90,40 @@ export class Lab {
   ): Promise<T> {
     return this.#edits.run(async () => {
       const { changes, news, result } = change(this.document)
-      const project = (changes.entries.get('project') as LabDocument['project'] | undefined) ?? this.document.project
-      changes.project({ ...project, revision: this.document.project.revision + 1 })
-      const before = this.document.read(changes.entries.keys())
-      await this.#store.save(this.id, changes.entries)
-      this.document.apply(changes.entries)
-      this.history.note(before, changes.entries, step)
-      for (const it of news()) this.tell(it)
+      await this.#write([{ changes, news, step }])
       return result
     })
+  }
+
+  /** An edit that does not depend on the document. Those that come during a write are written together. */
+  async add(changes: Changes, news: () => readonly LabNews[], step?: EditStep): Promise<void> {
+    this.#added.push({ changes, news, step })
+    this.#adding ??= this.#edits.run(async () => {
+      const all = this.#added
+      this.#added = []
+      this.#adding = undefined
+      await this.#write(all)
+    })
+    await this.#adding
+  }
+
+  /** Writes edits at once, as one revision. */
+  async #write(edits: readonly Edit[]): Promise<void> {
+    const all = new Changes()
+    for (const { changes } of edits) for (const [key, value] of changes.entries) all.entries.set(key, value)
+    const {
+      project,
+      project: { revision },
+    } = this.document
+    all.project({
+      ...((all.entries.get('project') as LabDocument['project'] | undefined) ?? project),
+      revision: revision + 1,
+    })
+    const before = this.document.read(all.entries.keys())
+    await this.#store.save(this.id, all.entries)
+    this.document.apply(all.entries)
+    for (const { changes, step } of edits) this.history.note(before, changes.entries, step)
+    for (const { news } of edits) for (const it of news()) this.tell(it)
   }
 
   /** Saves `ran`, which is not a part of the document. */

@@ -1,5 +1,6 @@
 import { ignore } from '../async/ignore.ts'
-import { type ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import { mapLimit } from '../async/map-limit.ts'
+import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { ReservedPort } from '../gateway/link-check.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
@@ -30,6 +31,13 @@ interface LinkOptions {
   readonly more?: Pick<LinkRecord, 'file'>
 }
 
+/** A link that is being made: its ports and its name are claimed until `release` is called. */
+interface NewLink {
+  readonly ends: Ends
+  readonly record: LinkRecord
+  readonly release: () => void
+}
+
 /**
  * Links two ports. 400 for one port twice and for different link types, 404 for an unknown node or port, 409 for a linked port. A failure
  * leaves nothing.
@@ -39,48 +47,123 @@ export async function createLink(
   lab: Lab,
   input: LabLinkCreate,
   ask: AskCompute,
-  { step, more = {} }: LinkOptions = {},
+  options: LinkOptions = {},
 ): Promise<LabLink> {
+  const link = begin(lab, input, options)
+  try {
+    await wire(labs, lab, link.ends, link.record, ask)
+    await saveLinks(lab, [link.record], ask, options)
+    return lab.linkView(link.record)
+  } finally {
+    link.release()
+  }
+}
+
+/**
+ * The same for many links: those of one compute are wired by one request, and all are written at once. The result has for each its id, or
+ * why there is no such link; when they cannot be written there is none.
+ */
+export async function createLinks(
+  labs: Labs,
+  lab: Lab,
+  inputs: readonly LabLinkCreate[],
+  ask: AskCompute,
+  options: LinkOptions = {},
+): Promise<(string | Error)[]> {
+  const begun: NewLink[] = []
+  try {
+    const links = inputs.map((input) => {
+      try {
+        const link = begin(lab, input, options)
+        begun.push(link)
+        return link
+      } catch (error) {
+        return error as Error
+      }
+    })
+    const failures = await wireAll(labs, lab, begun, ask)
+    const records = begun.filter((link) => !failures.has(link)).map(({ record }) => record)
+    await saveLinks(lab, records, ask, options)
+    return links.map((link) => (link instanceof Error ? link : (failures.get(link) ?? link.record.link_id)))
+  } finally {
+    for (const { release } of begun) release()
+  }
+}
+
+function begin(lab: Lab, input: LabLinkCreate, { more = {} }: LinkOptions): NewLink {
   const ends = input.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
   requireFitting(ends)
   const link_id = input.link_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.links.has(link_id)) throw conflict(`link_id: there is a link ${link_id} already`)
   const { name = null } = input
   const release = claim(lab, ends, name)
-  try {
-    const record: LinkRecord = {
-      link_id,
-      link_type: ends[0].port.link_type,
-      nodes: ends.map(({ end }) => end),
-      name,
-      filters: input.filters ?? {},
-      filters_ab: input.filters_ab ?? {},
-      filters_ba: input.filters_ba ?? {},
-      suspend: input.suspend ?? false,
-      link_style: input.link_style ?? {},
-      ...given({ kept: input.kept }),
-      wiring: wiringOf(ends),
-      capture: null,
-      ...more,
-    }
-    await wire(labs, lab, ends, record, ask)
-    try {
-      await lab.edit(
-        () => ({
-          changes: new Changes().put('link', link_id, record),
-          news: () => [{ action: 'link.created', event: lab.linkView(record) }],
-          result: undefined,
-        }),
-        step,
-      )
-    } catch (error) {
-      await unwire(lab, record, ask).catch(ignore('the client gets the first error'))
-      throw error
-    }
-    return lab.linkView(record)
-  } finally {
-    release()
+  const record: LinkRecord = {
+    link_id,
+    link_type: ends[0].port.link_type,
+    nodes: ends.map(({ end }) => end),
+    name,
+    filters: input.filters ?? {},
+    filters_ab: input.filters_ab ?? {},
+    filters_ba: input.filters_ba ?? {},
+    suspend: input.suspend ?? false,
+    link_style: input.link_style ?? {},
+    ...given({ kept: input.kept }),
+    wiring: wiringOf(ends),
+    capture: null,
+    ...more,
   }
+  return { ends, record, release }
+}
+
+/** Writes new links that are wired; when they cannot be written they are separated again. */
+async function saveLinks(
+  lab: Lab,
+  records: readonly LinkRecord[],
+  ask: AskCompute,
+  { step }: LinkOptions,
+): Promise<void> {
+  if (records.length === 0) return
+  try {
+    const changes = records.reduce((all, record) => all.put('link', record.link_id, record), new Changes())
+    await lab.add(changes, () => records.map((it) => ({ action: 'link.created', event: lab.linkView(it) })), step)
+  } catch (error) {
+    await mapLimit(records, (record) => unwire(lab, record, ask).catch(ignore('the client gets the first error')))
+    throw error
+  }
+}
+
+/** Wires links, those of one compute by one request. The result: why links could not be wired. */
+async function wireAll(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  links: readonly NewLink[],
+  ask: AskCompute,
+): Promise<Map<NewLink, Error>> {
+  const failures = new Map<NewLink, Error>()
+  const direct = new Map<string, NewLink[]>()
+  const others: NewLink[] = []
+  for (const link of links) {
+    const { wiring } = link.record
+    if (wiring.type !== 'direct') others.push(link)
+    else direct.set(wiring.compute_id, [...(direct.get(wiring.compute_id) ?? []), link])
+  }
+  const noteAll = (list: readonly NewLink[]) => (error: unknown) => {
+    for (const link of list) failures.set(link, error as Error)
+  }
+  for (const [compute_id, list] of direct) {
+    const joined = await ask(compute_id)
+      .joinLinks(
+        lab.id,
+        list.map(({ record }) => ({ link_id: record.link_id, ...directOf(lab, record) })),
+      )
+      .catch(noteAll(list))
+    for (const [index, it] of (joined ?? []).entries()) {
+      const link = list[index]
+      if (link !== undefined && it.error !== null) failures.set(link, new ApiError(it.error.status, it.error.message))
+    }
+  }
+  await mapLimit(others, (link) => wire(labs, lab, link.ends, link.record, ask).catch(noteAll([link])))
+  return failures
 }
 
 /** Changes a link, with effect at once. `more`: members of the record that replace those of the input, also by null. 409 for a taken name. */

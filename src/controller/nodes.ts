@@ -100,14 +100,8 @@ export async function createNode(
     lab.shown.set(node_id, shown)
     try {
       const record = { ...known, ...(await more?.(known)) }
-      await lab.edit(
-        () => ({
-          changes: new Changes().put('node', node_id, record),
-          news: () => [{ action: 'node.created', event: lab.nodeView(record) }],
-          result: undefined,
-        }),
-        step,
-      )
+      const news = () => [{ action: 'node.created', event: lab.nodeView(record) }]
+      await lab.add(new Changes().put('node', node_id, record), news, step)
       return lab.nodeView(record)
     } catch (error) {
       lab.shown.delete(node_id)

@@ -26,7 +26,7 @@ import type { JobState, StartedJob } from './jobs.ts'
 import type { Lab, LabNews } from './lab.ts'
 import { requireImages } from './lab-images.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { createLink, removeLink, unwire, updateLink } from './links.ts'
+import { createLinks, removeLink, unwire, updateLink } from './links.ts'
 import { nameKey } from './names.ts'
 import { actOn, createNode, nodePathOf, removeNode, updateNode } from './nodes.ts'
 import { joinLinks, requireMade } from './placeholders.ts'
@@ -47,8 +47,9 @@ import {
 } from './plan.ts'
 import { rollBack } from './undo.ts'
 
-/** Steps of one phase that are taken concurrently. */
+/** Steps of one phase that are taken concurrently, and links that are made together. */
 const maxAtOnce = 6
+const linksAtOnce = 250
 /** Most steps that a job shows. */
 const maxShown = 100
 
@@ -409,19 +410,35 @@ class Run {
   /** Takes steps that do not depend on each other. Rejects with the first failure, when no step runs any more. */
   async #phase(steps: readonly Progress[]): Promise<void> {
     const failures: unknown[] = []
+    const isOver = () => failures.length > 0 || this.#signal.aborted
+    const fail = (it: Progress, error: unknown) => {
+      failures.push(error)
+      const reason =
+        error instanceof ApiError ? error.message : 'It failed by a defect of the service; its log says more'
+      this.#show(it, 'failed', reason)
+    }
+    const isLink = ({ step: { task } }: Progress) => task.type === 'create-link'
+    const links = steps.filter(isLink)
+    for (let first = 0; first < links.length && !isOver(); first += linksAtOnce) {
+      const together = links.slice(first, first + linksAtOnce)
+      for (const it of together) this.#show(it, 'running')
+      const results = await this.#createLinks(together).catch((error: unknown) => together.map(() => error))
+      for (const [index, it] of together.entries()) {
+        const error = results[index]
+        if (error === undefined) this.#show(it, 'done')
+        else fail(it, error)
+      }
+    }
     await mapLimit(
-      steps,
+      steps.filter((it) => !isLink(it)),
       async (it) => {
-        if (failures.length > 0 || this.#signal.aborted) return
+        if (isOver()) return
         this.#show(it, 'running')
         try {
           await this.#do(it.step)
           this.#show(it, 'done')
         } catch (error) {
-          failures.push(error)
-          const reason =
-            error instanceof ApiError ? error.message : 'It failed by a defect of the service; its log says more'
-          this.#show(it, 'failed', reason)
+          fail(it, error)
         }
       },
       maxAtOnce,
@@ -513,8 +530,6 @@ class Run {
       case 'delete-node':
         if (this.#runs(task.node_id)) this.#stopped.add(task.node_id)
         return removeNode(lab, task.node_id, ask, this.#edit)
-      case 'create-link':
-        return this.#createLink(task.link)
       case 'change-link':
         return this.#changeLink(task)
       case 'delete-link':
@@ -523,6 +538,7 @@ class Run {
         await stopCapture(lab, task.link_id, ask)
         if (task.next !== undefined) await this.#startCapture(task.link_id, task.next)
         return
+      case 'create-link':
       case 'start-node':
         return
     }
@@ -687,23 +703,24 @@ class Run {
     await updateNode(lab, id, { properties: { cdrom_image: madeCd } }, ask, { step: this.#edit })
   }
 
-  async #createLink({
-    link_id,
-    ends,
-    name,
-    filters,
-    filters_ab,
-    filters_ba,
-    suspend,
-    capture,
-  }: WantedLink): Promise<void> {
+  /** Makes links together. The result: for each the reason why it failed, or undefined. */
+  async #createLinks(steps: readonly Progress[]): Promise<unknown[]> {
     const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
-    const nodes = ends.map(({ node, adapter_number, port_number }) => ({
-      ...{ node_id: lab.node(node).node_id, adapter_number, port_number },
-    })) as unknown as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
-    const input = { ...given({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
-    const link = await createLink(labs, lab, input, ask, { step: this.#edit, more: { file: { made: true } } })
-    if (capture !== undefined) await this.#startCapture(link.link_id, capture)
+    const wanted = steps.flatMap(({ step: { task } }) => (task.type === 'create-link' ? [task.link] : []))
+    const ids = new Map([...lab.document.nodes.values()].map(({ name, node_id }) => [nameKey(name), node_id]))
+    const inputs = wanted.map(({ link_id, ends, name, filters, filters_ab, filters_ba, suspend }) => {
+      const at = ({ node, adapter_number, port_number }: (typeof ends)[number]) => ({
+        ...{ node_id: ids.get(nameKey(node)) ?? node, adapter_number, port_number },
+      })
+      const nodes = [at(ends[0]), at(ends[1])] as [LinkRecord['nodes'][number], LinkRecord['nodes'][number]]
+      return { ...given({ link_id, name }), nodes, filters, filters_ab, filters_ba, suspend }
+    })
+    const made = await createLinks(labs, lab, inputs, ask, { step: this.#edit, more: { file: { made: true } } })
+    return mapLimit(made, async (id, index) => {
+      const capture = wanted[index]?.capture
+      if (typeof id !== 'string') return id
+      return capture && this.#startCapture(id, capture).catch((error: unknown) => error)
+    })
   }
 
   async #startCapture(id: string, { file }: NonNullable<WantedLink['capture']>): Promise<void> {

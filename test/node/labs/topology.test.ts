@@ -37,14 +37,18 @@ async function ended(service: TestService, id: string | undefined): Promise<LabJ
   return get()
 }
 
-/** Resolves when the feed of the lab tells that a step of a job is done. */
-async function untilStep(service: TestService, job_id: string | undefined): Promise<void> {
+/** Resolves when the feed of the lab tells that a step of a job is done, or what else `state` finds. */
+async function untilStep(
+  service: TestService,
+  job_id: string | undefined,
+  state = /"job\.step".*"state":"done"/,
+): Promise<void> {
   const feed = await service.fetch(`${lab}/notifications?since=0`)
   const decoder = new TextDecoder()
   let text = ''
   for await (const bytes of feed.body as ReadableStream<Uint8Array>) {
     text += decoder.decode(bytes, { stream: true })
-    const isDone = (line: string) => /"job\.step".*"state":"done"/.test(line) && line.includes(`"${job_id}"`)
+    const isDone = (line: string) => state.test(line) && line.includes(`"${job_id}"`)
     if (text.split('\n').some(isDone)) return
   }
 }
@@ -53,11 +57,14 @@ const nodesOf = (service: TestService) => service.call<LabNode[]>('GET', `${lab}
 const linksOf = (service: TestService) => service.call<LabLink[]>('GET', `${lab}/links`)
 
 describe('an apply of a lab file', () => {
-  it('that was killed in the middle is finished by the next one', async () => {
+  it.each([
+    ['a node', /"job\.step".*"state":"done"/],
+    ['its links', /"job\.step".*"what":"link".*"state":"running"/],
+  ])('that was killed while it made %s is finished by the next one', async (_, state) => {
     const service = await start()
     const file = pcs(60)
     const first = await put(service, file)
-    await untilStep(service, first.job_id)
+    await untilStep(service, first.job_id, state)
     await service.kill('SIGKILL')
     await service.restart()
     await expect.poll(async () => (await service.call('GET', lab)).status, { timeout: hangMs }).toBe('opened')
@@ -69,6 +76,16 @@ describe('an apply of a lab file', () => {
     expect([nodes.length, (await linksOf(service)).length]).toEqual([61, 60])
     const there = await service.call<unknown[]>('GET', `/v2/compute/projects/${nodes[0]?.project_id}/pc/nodes`)
     expect(there).toHaveLength(60)
+  })
+
+  it('writes links together, and nodes that come meanwhile', async () => {
+    const service = await start()
+    const [count, first] = [60, await put(service, pcs(60))]
+    expect(await ended(service, first.job_id)).toMatchObject({ status: 'done', done: 2 * count + 1 })
+    const journal = await readFile(join(service.data, 'labs', `${first.project_id}.jsonl`), 'utf8')
+    const writesOf = (table: string) => journal.split('\n').filter((line) => line.includes(`"${table}/`)).length
+    expect(writesOf('link')).toBe(1)
+    expect(writesOf('node')).toBeLessThan(count)
   })
 
   it('is refused before anything is made when a compute is not there', async () => {
