@@ -102,6 +102,23 @@ test('with ttl_deletes the service deletes the lab at that time', async () => {
   await expect.poll(async () => (await service.fetch('/v2/projects/lent')).status, { timeout: hangMs }).toBe(404)
 })
 
+test('a renewal in time keeps a lab that was to be deleted, in its running state', async () => {
+  const { service, patchbay, project } = await lent()
+  await patchbay.run(['up'])
+  const first = await service.call<Project>('PUT', '/v2/projects/lent', { ttl_s: 2, ttl_deletes: true })
+  // As a test renews its lab: the time alone.
+  const renewed = await service.call<Project>('PUT', '/v2/projects/lent', { ttl_s: 3600 })
+  expect(Date.parse(renewed.stop_at ?? '')).toBeGreaterThan(Date.now() + 3_500_000)
+  const over = Date.parse(first.stop_at ?? '')
+  await expect.poll(() => Date.now(), { timeout: hangMs }).toBeGreaterThan(over)
+  expect(await project()).toMatchObject({ status: 'opened', stop_at: renewed.stop_at, ttl_deletes: true })
+  expect(await states(service)).toEqual(['started', 'started'])
+  // An apply of its file renews it, too; an earlier time comes true.
+  const body = { document: lab, ttl_s: 1 }
+  await service.call('PUT', '/v2/projects/lent/topology', body)
+  await expect.poll(async () => (await service.fetch('/v2/projects/lent')).status, { timeout: hangMs }).toBe(404)
+})
+
 test('a change that is refused does not change the time', async () => {
   const { service, patchbay, project } = await lent()
   await patchbay.run(['up', '--ttl', '2h'])
