@@ -7,8 +7,10 @@ import type { Entry, ListValue, MapValue, ScalarValue, Value } from './tree.ts'
 export interface LabFileEdit {
   /** The keys to a value, and indices of lists, such as `['links', 3, 'delay']`. The index after the last one appends. */
   readonly path: readonly (string | number)[]
-  /** The new value as data; undefined removes a key. */
-  readonly value: unknown
+  /** The new value as data; undefined removes a key or an item. */
+  readonly value?: unknown
+  /** A new name for the last key, whose value stays. */
+  readonly key?: string
 }
 
 /**
@@ -45,21 +47,28 @@ const isAlias = ({ isBorrowed, range: [start] }: Value, text: string): boolean =
   isBorrowed === true && text[start] === '*'
 
 /** Changes by key: of the value itself, or of what is in it. */
-type Change = { readonly value: unknown } | { readonly inside: Map<string | number, Change> }
+type Change = { readonly value: unknown } | Inside
+interface Inside {
+  readonly inside: Map<string | number, Change>
+  /** New names of keys. */
+  readonly names: Map<string, string>
+}
+const inside = (): Inside => ({ inside: new Map(), names: new Map() })
 
 function changesOf(edits: readonly LabFileEdit[]): Change {
-  const root = { inside: new Map<string | number, Change>() }
-  for (const { path, value } of edits) {
-    let map = root.inside
-    path.slice(0, -1).forEach((key) => {
-      const next = map.get(key)
-      const inner = next !== undefined && 'inside' in next ? next : { inside: new Map<string | number, Change>() }
-      map.set(key, inner)
-      map = inner.inside
-    })
+  const root = inside()
+  for (const { path, value, key } of edits) {
+    let map = root
+    for (const word of path.slice(0, -1)) {
+      const next = map.inside.get(word)
+      const inner = next !== undefined && 'inside' in next ? next : inside()
+      map.inside.set(word, inner)
+      map = inner
+    }
     const last = path.at(-1)
     if (last === undefined) throw new Error('an edit has a path')
-    map.set(last, { value: value === undefined ? undefined : JSON.parse(JSON.stringify(value)) })
+    if (key !== undefined) map.names.set(String(last), key)
+    else map.inside.set(last, { value: value === undefined ? undefined : JSON.parse(JSON.stringify(value)) })
   }
   return root
 }
@@ -78,7 +87,7 @@ function changed(value: unknown, change: Change, path: Path): unknown {
   if (isListed) {
     const items = [...((base as unknown[] | undefined) ?? [])]
     for (const [key, inner] of change.inside) items[Number(key)] = changed(items[Number(key)], inner, [...path, key])
-    return items
+    return items.filter((it) => it !== undefined)
   }
   const members = new Map(Object.entries((base as object | undefined) ?? {}))
   for (const [key, inner] of change.inside) {
@@ -86,7 +95,7 @@ function changed(value: unknown, change: Change, path: Path): unknown {
     if (next === undefined) members.delete(String(key))
     else members.set(String(key), next)
   }
-  return Object.fromEntries(members)
+  return Object.fromEntries([...members].map(([key, it]) => [change.names.get(key) ?? key, it]))
 }
 
 /** The form of a value that has keys. */
@@ -159,13 +168,17 @@ class Editor {
       return
     }
     const isThroughAlias = isAlias(value, this.#text)
-    if (!isThroughAlias && value.type === 'map') this.#changeMap(value, change.inside, path, isFlow)
+    if (!isThroughAlias && value.type === 'map') this.#changeMap(value, change, path, isFlow)
     else if (!isThroughAlias && value.type === 'list' && !isLink(path))
       this.#changeList(value, change.inside, path, isFlow)
     else this.#replace(value, this.#opened(value, change, path, isThroughAlias), isInFlow)
   }
 
-  #changeMap(map: MapValue, inside: ReadonlyMap<string | number, Change>, path: Path, isFlow: boolean): void {
+  #changeMap(map: MapValue, { inside, names }: Inside, path: Path, isFlow: boolean): void {
+    for (const [key, name] of names) {
+      const entry = map.entries.get(key)
+      if (entry !== undefined) this.#replacements.push({ ...rangeOf(entry.keyRange), text: keyText(name) })
+    }
     const removed: string[] = []
     const added: [string, unknown][] = []
     for (const [word, change] of inside) {
@@ -190,14 +203,21 @@ class Editor {
 
   #changeList(list: ListValue, inside: ReadonlyMap<string | number, Change>, path: Path, isFlow: boolean): void {
     const added: unknown[] = []
+    const removed = new Set<Value>()
     for (const [word, change] of inside) {
       const index = Number(word)
       const item = list.items[index]
       if (item === undefined) added.push(changed(undefined, change, [...path, index]))
+      else if ('value' in change && change.value === undefined) removed.add(item)
       else this.#change(item, change, [...path, index], isFlow)
     }
+    if (removed.size === list.items.length && removed.size > 0) {
+      this.#replacements.push({ ...rangeOf(list.range), text: `${flowText(added)}${this.#tail(list)}` })
+      return
+    }
+    for (const item of removed) this.#removeItem(list, item, removed)
     if (added.length === 0) return
-    const last = list.items.at(-1)
+    const last = list.items.filter((it) => !removed.has(it)).at(-1)
     if (last === undefined) this.#replacements.push({ ...rangeOf(list.range), text: flowText(added) })
     else if (list.isFlow) this.#insert(last.range[1], added.map((it) => `, ${flowText(it)}`).join(''))
     else {
@@ -211,6 +231,25 @@ class Editor {
     }
   }
 
+  /** Takes an item out: of a block its lines, else the item with a comma. */
+  #removeItem(list: ListValue, item: Value, removed: ReadonlySet<Value>): void {
+    const [start] = item.range
+    const end = this.#endOf(item)
+    const index = list.items.indexOf(item)
+    const isLeft = (it: Value) => !removed.has(it)
+    if (list.isFlow) {
+      const [before, next] = [list.items.slice(0, index).findLast(isLeft), list.items[index + 1]]
+      if (next !== undefined && list.items.slice(index + 1).some(isLeft))
+        this.#replacements.push({ start, end: next.range[0], text: '' })
+      else if (next === undefined && before !== undefined)
+        this.#replacements.push({ start: before.range[1], end, text: '' })
+      return
+    }
+    const line = this.#lineStart(this.#text.lastIndexOf('-', start - 1))
+    const after = this.#text[end - 1] === '\n' ? end - 1 : this.#text.indexOf('\n', end)
+    this.#replacements.push({ start: line, end: after === -1 ? this.#text.length : after + 1, text: '' })
+  }
+
   /** Sets a value, and leaves what is equal as it is written. */
   #set(value: Value, next: unknown, path: Path, isFlow: boolean, isInFlow: boolean): void {
     if (value.isBorrowed !== true) {
@@ -218,7 +257,8 @@ class Editor {
       if (value.type === 'map' && isMap(next)) {
         const gone = [...value.entries.keys()].filter((key) => !Object.hasOwn(next, key))
         const inside = [...Object.entries(next), ...gone.map((key) => [key, undefined] as const)]
-        this.#changeMap(value, new Map(inside.map(([key, it]) => [key, { value: it }])), path, isFlow)
+        const changes = new Map(inside.map(([key, it]) => [key, { value: it }]))
+        this.#changeMap(value, { inside: changes, names: new Map() }, path, isFlow)
         return
       }
       if (value.type === 'list' && Array.isArray(next) && next.length === value.items.length && next.length > 0) {

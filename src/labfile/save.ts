@@ -1,4 +1,6 @@
 import { Equal } from '@sinclair/typebox/value'
+import type { KindDescriptor } from '../kinds/kind.ts'
+import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { documentOf } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, plainOf } from './edit.ts'
@@ -26,14 +28,30 @@ export interface SaveInputs {
   readonly configured: ReadonlySet<string>
   /** Save configurations. */
   readonly configs?: boolean
-  /** Add nodes, segments and links that the file lacks. */
+  /** Add nodes, segments and links that the file lacks, and take out what the lab has lost. */
   readonly all?: boolean
+  /** The nodes of the lab, by the names that they have in the file: for values that `actual` leaves to the compute. */
+  readonly records?: ReadonlyMap<string, SavedRecord>
+  /** Ends of the links that are captured, whoever started it. */
+  readonly captured?: readonly LinkEnds[]
+}
+
+/** The ends of a link, by the names of its nodes. */
+export interface LinkEnds {
+  readonly ends: readonly [PlainEnd, PlainEnd]
+}
+type PlainEnd = Pick<DesiredEnd, 'node' | 'adapter_number' | 'port_number'>
+
+/** What a lab shows of a node, of all that it shows. */
+export interface SavedRecord {
+  readonly console: number | null
+  readonly properties: Readonly<Record<string, unknown>>
 }
 
 /** A change of a lab file, in its words. */
 export interface SavedChange {
-  readonly do: 'create' | 'update'
-  readonly what: 'node' | 'segment' | 'link'
+  readonly do: 'create' | 'update' | 'delete'
+  readonly what: 'node' | 'segment' | 'link' | 'check'
   readonly name: string
   /** Keys that change. */
   readonly keys: readonly string[]
@@ -50,7 +68,7 @@ export interface SavedLab {
 
 /**
  * Brings what was changed in a lab back into its file: places, labels, settings, and names and impairment of links; with `configs`
- * configurations, with `all` what the file lacks. A value of a template, a variable or an alias is written at its node. What a lab
+ * configurations, with `all` what the lab has got and lost. A value of a template, a variable or an alias is written at its node. What a lab
  * file cannot say stays as it is there: a plan of the new file shows it.
  */
 export function savedLab(inputs: SaveInputs): SavedLab {
@@ -58,8 +76,12 @@ export function savedLab(inputs: SaveInputs): SavedLab {
   const raw = rawOf(inputs.text)
   const save = new Save(inputs, raw)
   const after = documentOf(save.desired)
-  const edits = new Edits(before, after, raw).all(inputs.desired, save.desired)
-  const list = edits.filter(({ edits }) => edits.length > 0)
+  const edits = new Edits(before, after, raw, inputs.all === true).all(inputs.desired, save.desired, save.lost)
+  const checks = inputs.all === true ? checkEdits(inputs.desired, save) : []
+  const list = withoutEmpty(
+    [...edits, ...checks].filter(({ edits }) => edits.length > 0),
+    raw,
+  )
   return {
     text: editedLabFile(
       inputs.text,
@@ -82,6 +104,8 @@ const keyOf = (name: string): string => name.toLowerCase()
 class Save {
   readonly desired: Desired
   readonly files: Record<string, string> = {}
+  /** What `desired` still has, and the lab has not. */
+  readonly lost: Lost
   readonly #inputs: SaveInputs
   readonly #raw: Readonly<Record<string, unknown>>
   readonly #actual: Desired
@@ -104,6 +128,12 @@ class Save {
     const known = new Set(nodes.map(({ name }) => keyOf(name)))
     const added = all ? this.#actual.nodes.filter(({ name }) => !known.has(keyOf(name))) : []
     const links = this.#links([...nodes, ...added])
+    const { records = new Map() } = inputs
+    const isLost = ({ name }: DesiredNode) => all && !there.has(keyOf(name)) && !records.has(name)
+    this.lost = {
+      nodes: new Set(nodes.filter(isLost).map(({ name }) => name)),
+      links: all ? this.#lostLinks : new Set(),
+    }
     this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(node)), links }
   }
 
@@ -121,14 +151,29 @@ class Save {
   }
 
   #node(node: DesiredNode, actual: DesiredNode | undefined, place: object | undefined): DesiredNode {
-    if (actual === undefined || actual.kind !== node.kind) return node
+    const { all = false, changed, records } = this.#inputs
+    if (actual === undefined) return node
+    if (actual.kind !== node.kind)
+      return all && (actual.segment === undefined) === (node.segment === undefined) ? actual : node
     const placed = { ...node, settings: { ...node.settings, ...place }, labels: actual.labels }
-    const saved = this.#inputs.changed.has(node.name) ? withSettings(placed, actual) : placed
+    const own = changed.has(node.name) ? withSettings(placed, actual) : placed
+    const record = records?.get(node.name)
+    const saved = all && record !== undefined && changed.has(node.name) ? withRecord(own, record) : own
     return this.#inputs.configs === true ? { ...saved, configs: this.#configs(node, actual) } : saved
   }
 
   #configs(node: DesiredNode, actual: DesiredNode): DesiredNode['configs'] {
-    const configs: Record<string, DesiredConfig> = { ...node.configs }
+    const { all = false, records } = this.#inputs
+    const { configs: places = {} }: KindDescriptor = kindOf(node.kind)
+    const shown = records?.get(node.name)?.properties ?? {}
+    // One that is asked for, and could not be read, is not shown as empty.
+    const isEmpty = ({ field, action }: { field: string; action?: string }) =>
+      shown[field] === '' || (shown[field] === null && action === undefined)
+    const isGone = (name: string) =>
+      all && actual.configs[name] === undefined && places[name] !== undefined && isEmpty(places[name])
+    const configs: Record<string, DesiredConfig> = Object.fromEntries(
+      Object.entries(node.configs).filter(([name]) => !isGone(name)),
+    )
     for (const [name, now] of Object.entries(actual.configs)) {
       const config = configs[name]
       if (config !== undefined && !this.#inputs.configured.has(node.name)) continue
@@ -193,19 +238,42 @@ class Save {
     return { ...node, segment: { ...node.segment, ports: Object.fromEntries(ports) } }
   }
 
+  readonly #lostLinks = new Set<DesiredLink>()
+
   #links(nodes: readonly DesiredNode[]): DesiredLink[] {
     const { desired, all = false } = this.#inputs
     const left = new Set(this.#actual.links)
     const links = desired.links.map((link) => {
       const found = [...left].find((it) => isSameLink(link, it))
-      if (found === undefined) return link
+      if (found === undefined) {
+        this.#lostLinks.add(link)
+        return link
+      }
       left.delete(found)
-      return this.#withTagging(withImpairment(link, found), found)
+      const saved = this.#withTagging(withImpairment(link, found), found)
+      return all ? this.#withCapture(saved, found) : saved
     })
     if (!all) return links
     const names = new Set(nodes.map(({ name }) => keyOf(name)))
     return [...links, ...[...left].filter(({ ends }) => ends.every(({ node }) => names.has(keyOf(node))))]
   }
+
+  /** A link with the capture that the lab file has started; without one when the link is not captured. */
+  #withCapture({ capture, ...link }: DesiredLink, actual: DesiredLink): DesiredLink {
+    const { captured = [] } = this.#inputs
+    if (capture !== undefined && actual.capture === undefined)
+      return captured.some((it) => isSameLink(actual, it)) ? { ...link, capture } : link
+    const isSame = capture !== undefined && (capture.file === undefined || capture.file === actual.capture?.file)
+    const now = isSame ? capture : actual.capture
+    return { ...link, ...(now !== undefined && { capture: now }) }
+  }
+}
+
+/** What a lab has no more. */
+interface Lost {
+  /** Names of nodes and segments. */
+  readonly nodes: ReadonlySet<string>
+  readonly links: ReadonlySet<DesiredLink>
 }
 
 /** The ends of a link in the lab, in the order of the file. */
@@ -259,6 +327,19 @@ function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {
   }
 }
 
+/** The same with what the file gives of that which a compute chooses otherwise. */
+function withRecord(node: DesiredNode, { console, properties }: SavedRecord): DesiredNode {
+  const given = Object.entries(node.properties).map(([key, value]) =>
+    ofCompute.has(key) && properties[key] != null ? [key, properties[key]] : [key, value],
+  )
+  const hasConsole = node.settings.console !== undefined && console !== null
+  return {
+    ...node,
+    properties: Object.fromEntries(given),
+    settings: { ...node.settings, ...(hasConsole && { console }) },
+  }
+}
+
 const isSameSet = (a: readonly string[], b: readonly string[]): boolean =>
   Equal(a.map(keyOf).sort(), b.map(keyOf).sort())
 
@@ -276,12 +357,12 @@ function withImpairment(link: DesiredLink, actual: DesiredLink): DesiredLink {
 }
 
 /** Whether an end of the file may be one of the lab: a port of a segment may be open in both. */
-const isSameEnd = (a: DesiredEnd, b: DesiredEnd): boolean =>
+const isSameEnd = (a: PlainEnd, b: PlainEnd): boolean =>
   keyOf(a.node) === keyOf(b.node) &&
   a.adapter_number === b.adapter_number &&
   (a.port_number === undefined || b.port_number === undefined || a.port_number === b.port_number)
 
-const isSameLink = ({ ends: [a, b] }: DesiredLink, { ends: [c, d] }: DesiredLink): boolean =>
+const isSameLink = ({ ends: [a, b] }: LinkEnds, { ends: [c, d] }: LinkEnds): boolean =>
   (isSameEnd(a, c) && isSameEnd(b, d)) || (isSameEnd(a, d) && isSameEnd(b, c))
 
 interface EditedObject extends SavedChange {
@@ -293,20 +374,23 @@ class Edits {
   readonly #before: LabFileData
   readonly #after: LabFileData
   readonly #raw: unknown
+  readonly #all: boolean
 
-  constructor(before: LabFileData, after: LabFileData, raw: unknown) {
+  constructor(before: LabFileData, after: LabFileData, raw: unknown, all: boolean) {
+    this.#all = all
     this.#before = before
     this.#after = after
     this.#raw = raw
   }
 
-  all(before: Desired, after: Desired): EditedObject[] {
+  all(before: Desired, after: Desired, lost: Lost): EditedObject[] {
     const numbers = new Map<string | undefined, number>()
     return [
-      ...after.nodes.map((node) => this.#node(node)),
+      ...after.nodes.map((node) => (lost.nodes.has(node.name) ? lostNode(node) : this.#node(node))),
       ...after.links.map((link, index) => {
         const number = numbers.get(link.memberOf) ?? 0
         numbers.set(link.memberOf, number + 1)
+        if (lost.links.has(link)) return this.#lostLink(link, number, lost)
         const isOfNew = link.memberOf !== undefined && this.#before.segments?.[link.memberOf] === undefined
         return this.#link(link, number, index >= before.links.length, isOfNew)
       }),
@@ -320,8 +404,24 @@ class Edits {
     if (before === undefined)
       return { do: 'create', what, name, keys: [], edits: [{ path: [section, name], value: after }] }
     const raw = member(this.#raw, section)[name]
+    // A template of another kind does not fit, and what it gives cannot be taken away: the node is written without it.
+    const inherited = keysIn(before).filter((key) => !keysIn(after).includes(key) && !keysIn(raw).includes(key))
+    if (this.#all && isMap(raw) && 'is' in raw && (before.kind !== after?.kind || inherited.length > 0))
+      return { do: 'update', what, name, keys: ['is'], edits: [{ path: [section, name], value: after }] }
     const edits = differences(without(before), without(after ?? {}), raw, [section, name])
     return { do: 'update', what, name, keys: [...new Set(edits.map(({ path }) => String(path[2])))], edits }
+  }
+
+  #lostLink({ name, memberOf }: DesiredLink, index: number, { nodes }: Lost): EditedObject {
+    const path = memberOf === undefined ? ['links', index] : ['segments', memberOf, 'members', index]
+    const file = this.#before
+    const value =
+      memberOf === undefined ? file.links?.[index] : (file.segments?.[memberOf]?.members as unknown[])?.[index]
+    const isWithSegment = memberOf !== undefined && nodes.has(memberOf)
+    return {
+      ...{ do: 'delete', what: 'link', name: name ?? endsIn(value, memberOf).join(' -- '), keys: [] },
+      edits: isWithSegment ? [] : [{ path, value: undefined }],
+    }
   }
 
   #link(link: DesiredLink, index: number, isNew: boolean, isOfNew: boolean): EditedObject {
@@ -337,6 +437,64 @@ class Edits {
     return { do: 'update', what: 'link', name, keys: edits.map((it) => String(it.path.at(-1))), edits }
   }
 }
+
+function lostNode({ name, kind }: DesiredNode): EditedObject {
+  const [section, what] = isSegmentKind(kind) ? (['segments', 'segment'] as const) : (['nodes', 'node'] as const)
+  return { do: 'delete', what, name, keys: [], edits: [{ path: [section, name], value: undefined }] }
+}
+
+/** The edits of checks: those of what the lab has lost go, and links have their new names. */
+function checkEdits({ checks, links }: Desired, { desired, lost }: Save): EditedObject[] {
+  const names = new Map(
+    links.flatMap((link, index) =>
+      link.name === undefined
+        ? []
+        : [[keyOf(link.name), lost.links.has(link) ? undefined : desired.links[index]?.name] as const],
+    ),
+  )
+  const gone = new Set([...lost.nodes].map(keyOf))
+  return checks.flatMap((check, index): EditedObject[] => {
+    const path: (string | number)[] = ['checks', index]
+    let it = check
+    for (; it.check === 'not'; it = it.of) path.push('not')
+    const { name } = check
+    const words = it.check === 'ping' ? [it.from, it.to] : it.check === 'console' ? [it.on] : []
+    const link = it.check === 'link' ? { now: names.get(keyOf(it.link)), before: it.link } : undefined
+    if (words.some((word) => gone.has(keyOf(word))) || (link !== undefined && link.now === undefined))
+      return [{ do: 'delete', what: 'check', name, keys: [], edits: [{ path: path.slice(0, 2), value: undefined }] }]
+    if (link === undefined || keyOf(link.now ?? '') === keyOf(link.before)) return []
+    return [
+      { do: 'update', what: 'check', name, keys: ['link'], edits: [{ path: [...path, 'link'], value: link.now }] },
+    ]
+  })
+}
+
+/** The same edits, in which a section or list that loses all that is in it goes as a whole. */
+function withoutEmpty(list: readonly EditedObject[], raw: unknown): EditedObject[] {
+  const parentOf = ({ path }: LabFileEdit) => JSON.stringify(path.slice(0, -1))
+  const parents = new Map<string, number>()
+  for (const { edits } of list)
+    for (const edit of edits) {
+      const isRemoval = edit.value === undefined && edit.key === undefined
+      const before = parents.get(parentOf(edit)) ?? 0
+      parents.set(parentOf(edit), isRemoval ? before + 1 : Number.NaN)
+    }
+  const isEmptied = (edit: LabFileEdit) => {
+    const path = edit.path.slice(0, -1)
+    const value = valueAt(raw, path)
+    const size = typeof value === 'object' && value !== null ? Object.keys(value).length : 0
+    const canGo = ['links', 'segments', 'checks', 'members'].includes(String(path.at(-1))) && path.length !== 2
+    return canGo && parents.get(parentOf(edit)) === size
+  }
+  return list.map((it) => ({
+    ...it,
+    edits: it.edits.map((edit) => (isEmptied(edit) ? { path: edit.path.slice(0, -1), value: undefined } : edit)),
+  }))
+}
+
+/** The keys of a node, and of its labels. */
+const keysIn = (fields: unknown): string[] =>
+  isMap(fields) ? [...Object.keys(fields), ...Object.keys(member(fields, 'labels')).map((it) => `labels.${it}`)] : []
 
 /** The keys of a node that are compared one by one: the members of a segment are links. */
 const without = ({ members: _, ...fields }: Fields): Fields => fields
@@ -380,7 +538,7 @@ function linkEdits(before: Fields, after: Fields, raw: unknown, path: readonly (
   const impairmentOf = (fields: Fields) =>
     Object.fromEntries(Object.entries(fields).filter(([key]) => linkKeys.includes(key)))
   const isImpaired = !Equal(impairmentOf(before), impairmentOf(after))
-  const keys = [...(isImpaired ? linkKeys : []), 'name', 'down', ...taggingKeys]
+  const keys = [...(isImpaired ? linkKeys : []), 'name', 'down', 'capture', ...taggingKeys]
   return keys.flatMap((key): LabFileEdit[] => {
     const isWritten = isMap(raw) && key in raw
     if (!linkKeys.includes(key) && Equal(before[key], after[key])) return []

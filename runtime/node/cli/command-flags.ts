@@ -162,7 +162,7 @@ export const organizationRemoving = {
 export const saving = {
   ...labFiling,
   configs: { about: 'save configurations, too: in the file, in the files that it names, or as configs/NODE.cfg' },
-  all: { about: 'add the nodes and links that the file lacks' },
+  all: { about: 'add the nodes and links that the file lacks, and take out those that the lab has lost' },
   check: { about: 'write nothing; exit code 2 when there is something to save' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>

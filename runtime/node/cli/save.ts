@@ -1,8 +1,8 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
-import type { LabPlan } from '../../../src/client/patchbay.ts'
+import type { LabLink, LabPlan } from '../../../src/client/patchbay.ts'
 import { readLabFile } from '../../../src/labfile/read.ts'
-import { type SavedChange, savedLab } from '../../../src/labfile/save.ts'
+import { type LinkEnds, type SavedChange, savedLab } from '../../../src/labfile/save.ts'
 import { replaceFiles } from '../storage/user-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { type Asked, clientOf } from './client.ts'
@@ -29,11 +29,14 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
     asked.client.call('GET /v2/projects/{project_id}/topology', { params, signal }),
     actualOf(params, asked),
   ])
-  const namesById = new Map([...topology.nodes, ...topology.segments].map(({ node_id, name }) => [node_id, name]))
+  const nodes = [...topology.nodes, ...topology.segments]
+  const namesById = new Map(nodes.map(({ node_id, name }) => [node_id, name]))
   const renamed = source.desired.nodes.flatMap(({ node_id, name }): [string, string][] => {
     const other = namesById.get(node_id)
     return other === undefined || other === name ? [] : [[other, name]]
   })
+  const inFile = new Map(renamed)
+  const names = new Map(nodes.map(({ node_id, name }) => [node_id, inFile.get(name) ?? name]))
   const steps = [...plan.steps, ...plan.withheld]
   const configured = [
     ...plan.extra.filter(({ what }) => what === 'config'),
@@ -42,16 +45,18 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   const saved = savedLab({
     text: source.document,
     ...{ desired: source.desired, actual },
-    renamed: new Map(renamed),
+    renamed: inFile,
     changed: new Set(steps.filter((it) => it.do === 'update' && it.what !== 'link').map(({ name }) => name)),
     configured: new Set(configured.map(({ name }) => name)),
     ...{ configs: flags.configs, all: flags.all },
+    records: new Map(nodes.map((node) => [names.get(node.node_id) ?? node.name, node])),
+    captured: topology.links.filter(({ capturing }) => capturing).map((link) => endsOf(link, names)),
   })
   const files = Object.entries(saved.files)
   const isChanged = saved.text !== source.document || files.length > 0
   // The service says what the new file does not.
   const after: LabSource = { ...source, document: saved.text, files: { ...source.files, ...saved.files } }
-  const left = leftIn(isChanged ? (await put(after, asked, { dry_run: 'true' })).plan : plan)
+  const left = leftIn(isChanged ? (await put(after, asked, { dry_run: 'true' })).plan : plan, flags)
   if (isChanged && !flags.check) await write(path, source, saved)
   const exit: Exit = flags.check && isChanged ? exits.differs : left.length > 0 ? exits.withheld : exits.done
   return {
@@ -78,7 +83,13 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   }
 }
 
-const signs = { create: '+', update: '~' } as const
+/** The ends of a link, with the names that its nodes have in the file. */
+function endsOf({ nodes: [a, b] }: LabLink, names: ReadonlyMap<string, string>): LinkEnds {
+  const end = ({ node_id, ...port }: LabLink['nodes'][number]) => ({ node: names.get(node_id) ?? '', ...port })
+  return { ends: [end(a as LabLink['nodes'][number]), end(b as LabLink['nodes'][number])] }
+}
+
+const signs = { create: '+', update: '~', delete: '-' } as const
 const changeText = ({ do: does, what, name, keys }: SavedChange): string =>
   `  ${signs[does]} ${what} ${name}${keys.length === 0 ? '' : `: ${keys.join(', ')}`}`
 
@@ -104,17 +115,17 @@ async function actualOf(params: { project_id: string }, { client, signal }: Aske
   return readLabFile(await answer.text())
 }
 
-/** Why a step would create something: a save takes nothing out of a file. */
-const gone = 'the lab does not have it; take it out of the file, or "patchbay apply" makes it again'
+/** Why a step would create something. */
+const gone = 'the lab does not have it; "patchbay apply" makes it again'
 
 /** What a lab file still does not say of its lab, with the flag that saves it. */
-function leftIn({ steps, withheld, extra }: LabPlan) {
+function leftIn({ steps, withheld, extra }: LabPlan, flags: Pick<Flags, 'all'>) {
   return [
     ...[...steps, ...withheld].map((it) => {
       const { flag: _, ...planned } = { flag: undefined, ...it }
       const step = planned.do === 'create' ? { ...planned, because: gone } : planned
       const isConfig = 'flag' in it && it.flag === 'config_from_file'
-      const flag = isConfig ? 'configs' : step.do === 'delete' ? 'all' : undefined
+      const flag = isConfig ? 'configs' : step.do === 'update' || flags.all ? undefined : 'all'
       return { ...step, ...(flag !== undefined && { flag }), text: withFlag(stepText(step), flag) }
     }),
     ...extra.map((it) => {

@@ -131,10 +131,33 @@ test('what the lab has lost is told, and stays in the file', async () => {
   const saved = await patchbay.run(['save'])
   expect(saved).toMatchObject({
     code: 4,
-    out: expect.stringMatching(/Not saved:\n {2}\+ node PC3: the lab does not have it; take it out of the file/),
+    out: expect.stringMatching(/Not saved:\n {2}\+ node PC3: the lab does not have it; /),
   })
+  expect(saved.out).toContain('(--all)')
   expect(await read()).toContain('at: [5, 5]')
   expect(await read()).toContain('PC3:\n')
+})
+
+test('what the lab has lost leaves the file with --all, and diff is empty then', async () => {
+  const { patchbay, read, change } = await labOf('lost')
+  await service.call('DELETE', '/v2/projects/lost/nodes/PC3')
+  await service.call('DELETE', '/v2/projects/lost/nodes/PC2')
+  // One that comes back by hand is another node, with other settings.
+  await change('/nodes', { name: 'PC2', node_type: 'pc', x: 1, y: 2, console: 5999 }, 'POST')
+  await change('/nodes', { name: 'PC4', node_type: 'pc', x: 3, y: 4 }, 'POST')
+  await change('/links', { nodes: ['PC4:Ethernet0', 'PC2:Ethernet0'] }, 'POST')
+  const saved = await patchbay.run(['save', '--configs', '--all'])
+  expect(saved).toMatchObject({ code: 0, err: '', out: expect.not.stringContaining('Not saved') })
+  expect(saved.out).toContain('  - node PC3\n')
+  expect(saved.out).toContain('  - link lan1 -- PC2\n')
+  const text = await read()
+  expect(text).not.toContain('PC3')
+  expect(text).toContain("# the teacher's")
+  expect(text).toContain('members: [PC1]')
+  // The template gives labels, which this node has not.
+  expect(text).toContain('  PC2: { at: [1, 2], kind: pc')
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+  expect((await patchbay.run(['save', '--all', '--configs'])).out).toContain('nothing to save')
 })
 
 test('a file that cannot be saved is an error, and nothing is written', async () => {
