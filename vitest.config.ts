@@ -27,7 +27,7 @@ export const slow = [
   'test/lab/{docs,foreign-page,held-pc,hypervisor-virtualbox,routers-lines}.test.ts',
   'test/node/appliance-vm/libvirt.test.ts',
   'test/node/cli/{gateway,images}.test.ts',
-  'test/node/gateway/{drain,image-copies,mixed-versions}.test.ts',
+  'test/node/gateway/{drain,image-copies,kept-archives,mixed-versions}.test.ts',
   'test/node/images/executables.test.ts',
   'test/node/kinds/dynamips/{routers,service}.test.ts',
   'test/node/kinds/hypervisor/{libvirt,libvirt-clones}.test.ts',

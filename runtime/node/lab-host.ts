@@ -22,6 +22,7 @@ import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
 import { callerName } from './http/caller.ts'
+import { ArchiveFiles } from './labs/archive-files.ts'
 import { LabFiles } from './labs/lab-files.ts'
 import { ZipArchives } from './labs/zip-archives.ts'
 import type { Log } from './log/log.ts'
@@ -111,7 +112,11 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
     ...(quota !== undefined && { quota }),
   })
   const store = await LabFiles.open(records)
-  const { labs, close: closeLabs } = await openLabs(fleet, { config, log, records, store, quota, bring: gateway.bring })
+  const keeps = config.current.fleet.keep_archives
+  const { labs, close: closeLabs } = await openLabs(fleet, {
+    ...{ config, log, records, store, quota, keeps },
+    bring: gateway.bring,
+  })
   open = labs
   void labs.restore()
   return {
@@ -136,11 +141,13 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
   readonly load?: () => Promise<Load>
   readonly bring?: BringImage
   readonly quota?: ProjectQuota | undefined
+  /** Whether archives of closed labs are kept. */
+  readonly keeps?: boolean
 }
 
 /** The labs over the computes of a fleet, with their documents in the data directory. */
 async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
-  const { config, log, records, store, load, bring, quota } = options
+  const { config, log, records, store, load, bring, quota, keeps = false } = options
   const { limits } = config.current
   let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
@@ -155,16 +162,18 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     loadNow,
     callerName,
   )
+  const archiving = {
+    records,
+    minFreeMb: () => config.current.min_free_space_mb,
+    bodyTimeoutMs: limits.body_timeout_ms,
+  }
   const labs = await Labs.start({
     store,
     events,
     computes: fleetComputes(fleet, bring),
     quota,
-    archives: new ZipArchives({
-      records,
-      minFreeMb: () => config.current.min_free_space_mb,
-      bodyTimeoutMs: limits.body_timeout_ms,
-    }),
+    archives: new ZipArchives(archiving),
+    ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),
     warn: (message) => log.warn({}, message),
     report: (err, what) => log.error({ err }, what),
   })

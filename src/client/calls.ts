@@ -950,6 +950,8 @@ export type LabProject = {
   revision: number
   /** What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be */
   status_reason?: string
+  /** The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere */
+  archived?: true
   /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
   stop_at?: string
   /** At stop_at the service deletes the project */
@@ -1003,6 +1005,7 @@ export type LabProjectCreate = {
   filename?: string | null
   revision?: number | null
   status_reason?: string | null
+  archived?: true | null
   stop_at?: string | null
   ttl_deletes?: true | null
 }
@@ -1037,6 +1040,7 @@ export type LabProjectUpdate = {
   filename?: string | null
   revision?: number | null
   status_reason?: string | null
+  archived?: true | null
   stop_at?: string | null
 }
 

@@ -227,40 +227,74 @@ export async function importLab(
   content: ReadableStream<Uint8Array>,
   ask: AskCompute,
 ): Promise<LabProject> {
-  const archives = archivesOf(labs)
-  await using archive = await archives.open(content)
-  const ids = new Map<string, string>()
-  const main = await readArchive(archive, project_id, ids)
-  const snapshots = await snapshotsIn(archive)
-  const { read, files } = main
-  // An image that is not in the archive may be there under another name.
-  for (const [name, of] of imagesBeside(read)) if (!files.images.has(name)) files.images.set(name, of)
-  const input = { ...read.settings, project_id, name: await labs.freeName(name ?? read.name) }
+  await using archive = await archivesOf(labs).open(content)
+  const whole = await readWhole(archive, project_id)
+  const { settings, name: own } = whole.main.read
+  const input = { ...settings, project_id, name: await labs.freeName(name ?? own) }
   check(input.name)
   const undo: (() => Promise<void>)[] = []
-  const fill = async (lab: Lab) => {
-    const [computeId = ''] = lab.document.project.computes
-    const to = ask(computeId)
-    const images = { to, sums: read.images, stores: storesImages, others: new Map<string, string>() }
-    const { others } = images
-    for (const [from, path] of files.images) await putImage(archive, from, path, { ...images, undo })
-    for (const snapshot of snapshots) {
-      await using of = await archives.open(await archive.read(snapshot.member), archive)
-      const content = await readArchive(of, project_id, ids).catch((error: unknown) => {
-        throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
-      })
-      await put(labs, lab, of, { ...content, computeId, others }, ask)
-      await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, ask)
-    }
-    await put(labs, lab, archive, { ...main, computeId, others }, ask)
-  }
   try {
     // The archive is closed when this has ended.
-    return await labs.build(input, { ask }, fill)
+    return await labs.build(input, { ask }, (lab) => fillFrom(labs, lab, whole, { storesImages, undo, ask }))
   } catch (error) {
     for (const step of undo) await step().catch(ignore('the client gets the first error'))
     throw error
   }
+}
+
+/**
+ * Makes the content of an archive on the first compute of a lab without content. The ids are those of the archive when the archive is of
+ * the same project. Images are not stored. A failure leaves documents of snapshots, and what is on the compute.
+ */
+export async function fillFromArchive(
+  labs: Labs,
+  lab: Lab,
+  content: ReadableStream<Uint8Array>,
+  ask: AskCompute,
+): Promise<void> {
+  await using archive = await archivesOf(labs).open(content)
+  await fillFrom(labs, lab, await readWhole(archive, lab.id), { storesImages: false, undo: [], ask })
+}
+
+/** An archive whose documents were read. */
+interface WholeArchive {
+  readonly archive: OpenArchive
+  readonly main: ReadArchive
+  readonly snapshots: readonly ArchivedSnapshot[]
+  /** New ids, by those of the archive. */
+  readonly ids: Map<string, string>
+}
+
+async function readWhole(archive: OpenArchive, projectId: string): Promise<WholeArchive> {
+  const ids = new Map<string, string>()
+  const main = await readArchive(archive, projectId, ids)
+  const { read, files } = main
+  // An image that is not in the archive may be there under another name.
+  for (const [name, of] of imagesBeside(read)) if (!files.images.has(name)) files.images.set(name, of)
+  return { archive, main, snapshots: await snapshotsIn(archive), ids }
+}
+
+/** `undo`: gets what takes back the images that were stored. */
+async function fillFrom(
+  labs: Labs,
+  lab: Lab,
+  { archive, main, snapshots, ids }: WholeArchive,
+  { storesImages, undo, ask }: { storesImages: boolean; undo: (() => Promise<void>)[]; ask: AskCompute },
+): Promise<void> {
+  const { read, files } = main
+  const [computeId = ''] = lab.document.project.computes
+  const others = new Map<string, string>()
+  const images = { to: ask(computeId), sums: read.images, stores: storesImages, others, undo }
+  for (const [from, path] of files.images) await putImage(archive, from, path, images)
+  for (const snapshot of snapshots) {
+    await using of = await archivesOf(labs).open(await archive.read(snapshot.member), archive)
+    const content = await readArchive(of, lab.id, ids).catch((error: unknown) => {
+      throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
+    })
+    await put(labs, lab, of, { ...content, computeId, others }, ask)
+    await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, ask)
+  }
+  await put(labs, lab, archive, { ...main, computeId, others }, ask)
 }
 
 interface ReadArchive {

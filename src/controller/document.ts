@@ -35,7 +35,9 @@ export interface NodeMark {
 }
 
 /** The record of a project. */
-export type ProjectRecord = Omit<LabProject, 'status' | 'filename'> & {
+export type ProjectRecord = Omit<LabProject, 'status' | 'filename' | 'status_reason' | 'archived'> & {
+  /** The revision of which an archive is kept. With another revision the archive is old. */
+  readonly archived?: number
   /** Ids of the computes that have the project, in the order in which they took part. */
   readonly computes: readonly string[]
   /** Whether the project was open when it was saved last. */

@@ -9,7 +9,14 @@ import type { LabProject } from '../model/lab/project.ts'
 import type { Placement } from '../model/placement.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { ComputeNode } from './compute-client.ts'
-import { Changes, type DrawingRecord, LabDocument, type LinkRecord, type NodeRecord } from './document.ts'
+import {
+  Changes,
+  type DrawingRecord,
+  LabDocument,
+  type LinkRecord,
+  type NodeRecord,
+  type ProjectRecord,
+} from './document.ts'
 import { given } from './fields.ts'
 import { type EditStep, LabHistory } from './history.ts'
 import { nameKey } from './names.ts'
@@ -179,11 +186,13 @@ export class Lab {
       moving: _______,
       left: ________,
       unjoined: _________,
+      archived: __________,
       ...record
     } = this.document.project
     return {
       ...record,
       ...placementOf(record),
+      ...archivedOf(this.document.project),
       ...given({ status_reason: this.statusReason }),
       status: this.isOpen ? 'opened' : 'closed',
       filename: `${fileName(record.name)}.gns3`,
@@ -242,6 +251,10 @@ export class Lab {
     return path === null ? null : `${path}/project-files/captures/${file}`
   }
 }
+
+/** Whether there is an archive of a project as it is. */
+export const archivedOf = ({ archived, revision }: ProjectRecord): { archived?: true } =>
+  archived === revision ? { archived: true } : {}
 
 /** The placement of a record. Documents of earlier versions lack it. */
 export const placementOf = ({ placement }: { placement?: Placement }): { placement: Placement } => ({

@@ -3,6 +3,7 @@ import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { pause, startTimer } from '../async/pause.ts'
+import { SerialQueue } from '../async/serial-queue.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
@@ -14,6 +15,7 @@ import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSetti
 import type { Project } from '../model/project.ts'
 import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { isUuid } from '../schema/fields.ts'
+import { exportLab } from './archive.ts'
 import type { LabArchives } from './archives.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
@@ -22,7 +24,8 @@ import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
-import { Lab, type LabNews, placementOf } from './lab.ts'
+import type { KeptArchives } from './kept-archives.ts'
+import { archivedOf, Lab, type LabNews, placementOf } from './lab.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { forgetOn, type MoveOptions, moveLab, settleMove } from './move.ts'
@@ -67,6 +70,8 @@ interface LabsOptions {
   readonly directory?: LabDirectory
   /** Copies a lab in the process of the new lab; absent: this process does. */
   readonly copy?: CopyLab
+  /** Archives of closed labs apart from their computes; absent: none are kept. */
+  readonly keptArchives?: KeptArchives
   /** Moves a lab that has a process of its own, in that process. */
   readonly move?: (id: string, from: string) => Promise<string>
   /** The jobs of all labs, where labs have processes of their own. */
@@ -86,6 +91,7 @@ export class Labs {
   readonly computes: LabComputes
   readonly events: EventLog
   readonly archives: LabArchives | undefined
+  readonly keptArchives: KeptArchives | undefined
   readonly copy: CopyLab | undefined
   readonly templates: Templates
   readonly symbols: Symbols
@@ -110,6 +116,11 @@ export class Labs {
   readonly #open = new Map<string, Lab>()
   /** Labs that are being moved to other computes. */
   readonly #moving = new Set<string>()
+  /** Closed labs that are being opened, and those that `whileOpen` is closing on their computes again. */
+  readonly #opening = new Set<string>()
+  readonly #leaving = new Map<string, Promise<void>>()
+  /** One archive of a closed lab after the other. */
+  readonly #archiving = new SerialQueue()
   /** Number of running operations of `whileOpen`, by lab. */
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
@@ -128,6 +139,7 @@ export class Labs {
       computes,
       events,
       archives,
+      keptArchives,
       copy,
       jobs,
       quota,
@@ -149,6 +161,7 @@ export class Labs {
     this.computes = computes
     this.events = events
     this.archives = archives
+    this.keptArchives = keptArchives
     this.copy = copy
     this.#quota = quota
     this.#warn = warn
@@ -451,7 +464,11 @@ export class Labs {
       if (left > 0) this.#users.set(lab.id, left)
       else {
         this.#users.delete(lab.id)
-        if (!lab.isOpen && !this.#open.has(lab.id)) await this.#closeComputes(lab, ask)
+        if (!lab.isOpen && !this.#open.has(lab.id) && !this.#opening.has(lab.id)) {
+          const leaving = this.#closeComputes(lab, ask)
+          this.#leaving.set(lab.id, leaving)
+          await leaving.finally(() => this.#leaving.delete(lab.id))
+        }
       }
     }
   }
@@ -513,7 +530,15 @@ export class Labs {
 
   /** Saves what a move has changed of a lab. */
   async moved(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
-    await lab.edit(({ project }) => ({ changes: changes(project), news: () => [], result: undefined }))
+    await lab.edit(({ project }) => {
+      const { archived, revision } = project
+      const all = changes(project)
+      const next = all.entries.get('project') as ProjectRecord
+      // What a move changes is not in archives.
+      const isArchived = archived === revision || next.archived === revision
+      if (isArchived) all.project({ ...next, archived: revision + 1 })
+      return { changes: all, news: () => [], result: undefined }
+    })
     await this.#keepHead(lab.id, lab.document.project)
   }
 
@@ -695,15 +720,26 @@ export class Labs {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
       const lab = await this.#load(id, word, ask)
+      if (lab.document.project.archived !== undefined) {
+        await this.#noteReason(lab)
+        this.#requireNotGone(lab)
+      }
       await settleSnapshots(this, lab, ask)
       await settleMove(this, lab, ask).catch(ignore('the next opening of the project tries again'))
       const { computes, name } = lab.document.project
-      await mapLimit(computes, async (computeId) => {
-        await ask(computeId)
-          .openProject({ project_id: id, name })
-          .catch((error: Error) => this.#absent(lab, computeId, error))
-      })
-      this.#opened(id, lab)
+      // An export that ends just now must not close it again.
+      this.#opening.add(id)
+      try {
+        await this.#leaving.get(id)?.catch(ignore('the export tells that it could not close the project'))
+        await mapLimit(computes, async (computeId) => {
+          await ask(computeId)
+            .openProject({ project_id: id, name })
+            .catch((error: Error) => this.#absent(lab, computeId, error))
+        })
+        this.#opened(id, lab)
+      } finally {
+        this.#opening.delete(id)
+      }
       await this.#refresh(lab, computes, ask)
       this.#readAt = Date.now()
       // A lab that the start of the service opens was open before, so there is no event.
@@ -795,7 +831,43 @@ export class Labs {
       await this.#closeComputes(lab, ask)
       await this.#saveOpen(lab, false)
       this.#closed(lab, 'project.closed')
+      if (this.keptArchives !== undefined)
+        void this.#archiving
+          .run(() => this.#keepArchive(id))
+          .catch(({ message }: Error) => this.#warn(`The project ${id} was not archived: ${message}`))
     })
+  }
+
+  /** Archives a closed lab, unless it is opened meanwhile. */
+  async #keepArchive(id: string): Promise<void> {
+    if (!this.#heads.has(id) || this.#open.has(id)) return
+    const lab = await this.find(id)
+    const { revision } = lab.document.project
+    const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
+    await this.keptArchives?.write(id, await exportLab(this, lab, options, ownAsk(this.computes)))
+    await this.#mutex.run(id, async () => {
+      const now = this.#heads.has(id) ? await this.find(id) : undefined
+      if (now === undefined) await this.keptArchives?.remove(id)
+      else if (now.document.project.revision === revision)
+        await this.moved(now, (project) => new Changes().project({ ...project, archived: revision }))
+    })
+  }
+
+  /** Whether the compute of a lab is not connected, and the lab can be made elsewhere from its archive. */
+  isGone({ document: { project }, statusReason }: Lab): boolean {
+    const isArchived = this.keptArchives !== undefined && project.archived === project.revision
+    return isArchived && project.computes.length === 1 && statusReason !== undefined
+  }
+
+  /** 503 with what to do for a lab whose compute is gone: once it is open, its archive is not that of the lab any more. */
+  #requireNotGone(lab: Lab): void {
+    if (!this.isGone(lab)) return
+    const [compute = ''] = lab.document.project.computes
+    throw new ApiError(
+      503,
+      `${lab.statusReason}. There is an archive of the project: POST /v2/computes/${compute}/drain makes it on another compute`,
+      { word: 'compute-unreachable', headers: retryAfter },
+    )
   }
 
   /** Deletes a lab, also on its computes. */
@@ -817,6 +889,7 @@ export class Labs {
     for (const computeId of placesOf(document.project)) await ask(computeId).removeProject(id).catch(unlessGone)
     for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
     await this.#store.remove(id)
+    await this.keptArchives?.remove(id)
     this.#heads.delete(id)
     this.#stopTimes.note(id, undefined)
     await this.#directory?.remove(id)
@@ -1199,11 +1272,18 @@ function shownHead(
     moving: _______,
     left: ________,
     unjoined: _________,
+    archived,
     ...record
   }: ProjectRecord,
   status: LabProject['status'],
 ): LabProject {
-  return { ...record, ...placementOf(record), status, filename: `${record.name}.gns3` }
+  return {
+    ...record,
+    ...placementOf(record),
+    ...archivedOf({ ...record, archived } as ProjectRecord),
+    status,
+    filename: `${record.name}.gns3`,
+  }
 }
 
 /** A project that only a compute has, in the form of a closed lab. */

@@ -3,7 +3,7 @@ import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
 import type { ReservedPort } from '../gateway/link-check.ts'
 import { isStateless } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
-import { imagesOf, isOfDeleted, requireStopped } from './archive.ts'
+import { fillFromArchive, imagesOf, isOfDeleted, requireStopped } from './archive.ts'
 import { imageProperties } from './archive-document.ts'
 import { Changes, type LabDocument, type LinkRecord, type NodeRecord, type ProjectRecord } from './document.ts'
 import { Lab } from './lab.ts'
@@ -28,7 +28,8 @@ export interface MoveOptions {
 /**
  * Moves the part of a lab that is on one compute to another one, which its placement allows. The files are copied first. Then the document
  * names the new compute, and after that the files of before are removed: a service that is killed leaves the lab on one of both, and
- * `settleMove` removes the rest from the other. An open lab is closed meanwhile. 409 with the reason why it stays.
+ * `settleMove` removes the rest from the other. An open lab is closed meanwhile. A closed lab whose compute is gone is made from its archive.
+ * 409 with the reason why it stays.
  */
 export async function moveLab(labs: Labs, id: string, from: string, options: MoveOptions): Promise<string> {
   const { ask } = options
@@ -36,7 +37,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
     try {
       requireStopped(lab, 'moved')
       if (labs.isUsed(id)) throw conflict('A job of the project runs, or it is being exported or copied')
-      requireMovable(lab, from)
+      if (!labs.isGone(lab)) requireMovable(lab, from)
     } catch (error) {
       const message = `The project stays on the compute ${from}, which is being emptied: ${(error as Error).message}`
       lab.tell({ action: 'log.warning', event: { message } })
@@ -44,15 +45,21 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
     }
   }
   return labs.whileClosed(id, ask, check, async (lab) => {
-    await settleMove(labs, lab, ask)
+    const isGone = labs.isGone(lab)
+    await settleMove(labs, lab, ask).catch((error: unknown) => {
+      // What is left on a compute that is gone is removed when it is back.
+      if (!isGone) throw error
+    })
     const { computes } = lab.document.project
     // A move of before was complete but for what it had left there.
     if (!computes.includes(from)) return computes[0] ?? ''
-    await requireIdle(lab, from, ask)
+    if (!isGone) await requireIdle(lab, from, ask)
     let failure: unknown
     for (const to of await targetsOf(labs, lab, from)) {
       try {
-        await labs.whileOpen(lab, ask, () => moveTo(labs, lab, { ...options, from, to }))
+        const way = { ...options, from, to }
+        if (isGone) await restoreTo(labs, lab, way)
+        else await labs.whileOpen(lab, ask, () => moveTo(labs, lab, way))
         await settleMove(labs, lab, ask).catch(ignore('the next opening of the project removes the rest'))
         return to
       } catch (error) {
@@ -140,23 +147,78 @@ interface Way extends MoveOptions {
 
 /** Copies, and lets the document name the new compute. A failure before that leaves nothing on it. */
 async function moveTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
-  const { from, to, ask } = way
+  const copy = await onNewCompute(labs, lab, way, async () => {
+    await requireReachable(labs, lab, way)
+    return copyTo(labs, lab, way)
+  })
+  await labs.moved(lab, commitOf(lab, copy, way))
+}
+
+/** Makes something of a lab on another compute. A failure leaves nothing there. */
+async function onNewCompute<T>(
+  labs: Labs,
+  lab: Lab,
+  { from, to, ask, signal }: Way,
+  make: () => Promise<T>,
+): Promise<T> {
   await forgetOn(labs, lab, to, ask)
   const isNew = !lab.document.project.computes.includes(to)
   if (isNew && (await ask(to).projects()).some(({ project_id }) => project_id === lab.id))
     throw conflict(`The compute ${to} has a project of this id already`, { word: 'project-exists' })
   await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
-  let copy: Copy
   try {
     await ask(to).openProject({ project_id: lab.id, name: lab.document.project.name })
-    await requireReachable(labs, lab, way)
-    copy = await copyTo(labs, lab, way)
-    way.signal.throwIfAborted()
+    const made = await make()
+    signal.throwIfAborted()
+    return made
   } catch (error) {
     await undoMove(labs, lab, ask).catch(ignore('the next opening of the project removes the rest'))
     throw error
   }
-  await labs.moved(lab, commitOf(lab, copy, way))
+}
+
+/** Makes a lab from its archive, as its compute is gone. What that one has is removed when it is back. */
+async function restoreTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
+  const { from, to, ask, show } = way
+  const content = await labs.keptArchives?.read(lab.id)
+  if (content === undefined) throw conflict('Its archive is missing')
+  const { document } = lab
+  const there = new Lab(lab.id, new Map([['project', { ...document.project, computes: [to] }]]), unsaved, labs.events)
+  const forget = async (ids: Iterable<string>) => {
+    for (const id of ids) await labs.keepApart(id, undefined).catch(ignore('a document that nothing names stays'))
+  }
+  try {
+    await onNewCompute(labs, lab, way, async () => {
+      show('from its archive')
+      await fillFromArchive(labs, there, content, ask)
+      for (const { node_id, name, unmade } of document.nodes.values()) {
+        const made = there.document.nodes.get(node_id)
+        if (made === undefined) throw conflict(`The archive of the project has no node ${name}`)
+        if (made.unmade !== undefined && unmade === undefined) throw conflict(`${name}: ${made.unmade}`)
+      }
+      await ask(to).closeProject(lab.id)
+    })
+  } catch (error) {
+    await forget(there.document.snapshots.keys())
+    throw error
+  }
+  const before = [...document.snapshots.keys()]
+  await labs.moved(lab, (project) => {
+    const changes = new Changes()
+    for (const [id, now] of document.nodes) {
+      const { compute_id, name, console, console_type, properties } = there.document.nodes.get(id) ?? now
+      changes.put('node', id, { ...now, compute_id, name, console, console_type, properties })
+    }
+    for (const [id, now] of document.links) {
+      const wiring = there.document.links.get(id)?.wiring ?? { type: 'none' as const }
+      changes.put('link', id, { ...now, wiring, capture: null })
+    }
+    for (const id of before) changes.remove('snapshot', id)
+    for (const [id, snapshot] of there.document.snapshots) changes.put('snapshot', id, snapshot)
+    const { moving: _, left = [], ...rest } = project
+    return changes.project({ ...rest, computes: [to], left: [...new Set([...left.filter((id) => id !== to), from])] })
+  })
+  await forget(before)
 }
 
 /** The records of what was copied, as the new compute has it. */

@@ -166,6 +166,11 @@ export const Settings = Type.Object(
           reload: true,
         },
       ),
+      keep_archives: Type.Boolean({
+        default: false,
+        description:
+          'Whether a gateway keeps an archive of each project that is closed, from which a drain of its compute makes it elsewhere when the compute is gone',
+      }),
     }),
     limits: group({
       json_kb: whole(1, 1024, 'Largest JSON body, KB'),

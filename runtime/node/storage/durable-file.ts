@@ -20,7 +20,7 @@ export async function writeDurable(path: string, text: string): Promise<void> {
   const found = newer.get(path)
   if (found !== undefined) throw found
   const directory = dirname(path)
-  const temporary = join(directory, `${temporaryMark}${basename(path)}-${randomBytes(6).toString('hex')}`)
+  const temporary = temporaryOf(path)
   try {
     {
       await using file = await open(temporary, 'wx', 0o600)
@@ -38,6 +38,10 @@ export async function writeDurable(path: string, text: string): Promise<void> {
   }
   await syncDirectory(directory)
 }
+
+/** A new name beside a file, for its next version until that is complete; `removeTemporaries` removes what a crash has left. */
+export const temporaryOf = (path: string): string =>
+  join(dirname(path), `${temporaryMark}${basename(path)}-${randomBytes(6).toString('hex')}`)
 
 /** Creates a directory with mode 0700, with its parents. */
 export async function makeDirectory(path: string): Promise<void> {

@@ -62,6 +62,12 @@ export const LabProject = Type.Object(
           'What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be',
       }),
     ),
+    archived: Type.Optional(
+      Type.Literal(true, {
+        changesByItself: true,
+        description: 'The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere',
+      }),
+    ),
     stop_at: Type.Optional(
       Type.String({
         changesByItself: true,
