@@ -9,8 +9,6 @@ import { Sessions } from '../../src/auth/sessions.ts'
 import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
-import type { Fleet } from '../../src/fleet/fleet.ts'
-import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
@@ -23,7 +21,7 @@ import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { SignedTickets } from '../../src/http/signed-tickets.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
 import { projectIdOf } from '../../src/labfile/ids.ts'
-import { ComputeId, tunnelled } from '../../src/model/compute.ts'
+import { ComputeId } from '../../src/model/compute.ts'
 import { metricsPath } from '../../src/routes/metrics.ts'
 import { ticketPath } from '../../src/routes/server.ts'
 import { noJoinToken } from '../../src/routes/v2/join.ts'
@@ -34,24 +32,16 @@ import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { ComputeAsking } from './compute-asking.ts'
 import type { EdgeRouters } from './edge-routers.ts'
 import { aliasesOf, type Env } from './env.ts'
-import type { FleetSnapshot } from './fleet-object.ts'
 import { commonOptions, dialectOf, gatewayHost } from './host.ts'
-import { borrowedFleet } from './known-computes.ts'
+import { KnownComputes } from './known-computes.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { Objects } from './objects.ts'
 import { PlacementCache } from './placement-cache.ts'
 import { upgrade } from './sockets.ts'
 import { sendWhole } from './whole-bodies.ts'
 
-/** Age of the snapshot of computes at which it is read again beside a request, and at which requests wait for that, ms. */
-const freshMs = 5000
-const staleMs = 10_000
-
-/** The last snapshot of the computes, and its time, ms. */
-interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
-  readonly fleet: Fleet
-  readonly at: number
-}
+/** Time between two reports of request counts to the object of the fleet, ms. */
+const countMs = 5000
 
 /**
  * Authenticates requests in the isolate: a request without valid credentials costs no call of the object. It hands requests about a project
@@ -61,14 +51,15 @@ interface Taken extends Pick<FleetSnapshot, 'revision' | 'shown'> {
 export class EdgeRouter {
   /** The tokens of the organization. */
   readonly tokens: ListedTokens
-  readonly #env: Env
   readonly #objects: Objects
   readonly #asking: ComputeAsking
+  /** Those that this isolate has handed requests on to. */
+  readonly #computes: KnownComputes
   readonly #all: EdgeRouters | undefined
   readonly #placementCache: PlacementCache
   readonly #admissions: Admissions
   readonly #app: App
-  #taken: Taken | undefined
+  #countedAt = Date.now()
   readonly #lost = new Set<string>()
   /** Counts of answered requests that the object has not got yet. */
   readonly #answered = new RequestMetrics()
@@ -79,9 +70,9 @@ export class EdgeRouter {
 
   /** `all`: given to the router of `default`, which lets requests in for all organizations. */
   constructor(env: Env, organization: string, all?: EdgeRouters) {
-    this.#env = env
     this.#objects = new Objects(env, organization)
     this.#asking = new ComputeAsking(env, this.#objects)
+    this.#computes = new KnownComputes(env, this.#objects, (id) => this.#lost.add(id))
     this.#all = all
     this.#placementCache = new PlacementCache(() => this.#objects.fleet())
     this.#admissions = new Admissions(env)
@@ -125,14 +116,11 @@ export class EdgeRouter {
     // What needs no credentials must not reach the object: anybody may ask for it.
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    // Refreshes the snapshot beside the feed, which also reports the counts to the object.
-    if (endpoint.owner !== 'project' && isFeed(endpoint))
-      waitUntil(this.#current().catch(ignore('a request that needs the snapshot reads it again, and gets the error')))
     // A token for some projects may name labs by name, which only the object knows.
-    if (projectId !== undefined && identity.projects === undefined) {
-      await this.#current()
-      if (await this.#isNear(projectId)) this.#near.set(request, { projectId, identity })
-    }
+    if (projectId !== undefined && identity.projects === undefined && (await this.#isNear(projectId)))
+      this.#near.set(request, { projectId, identity })
+    // Requests that nobody was let in for must not reach the object, not even as a count.
+    if (Date.now() - this.#countedAt > countMs) waitUntil(this.#count())
     return this.#near.has(request) || isFeed(endpoint) ? undefined : this.#hand(request, identity)
   }
 
@@ -161,6 +149,7 @@ export class EdgeRouter {
 
   /** Reports the counts of answered requests to the object, which serves the metrics. */
   async #count(): Promise<void> {
+    this.#countedAt = Date.now()
     const answered = this.#answered.take()
     await this.#objects
       .fleet()
@@ -194,42 +183,6 @@ export class EdgeRouter {
     return this.#toLab(wantedId(body) ?? crypto.randomUUID(), whole, identity)
   }
 
-  async #current(): Promise<Fleet> {
-    const taken = this.#taken
-    const ageMs = Date.now() - (taken?.at ?? 0)
-    if (taken === undefined || ageMs > staleMs) return this.#take()
-    if (ageMs > freshMs)
-      waitUntil(this.#take().catch(ignore('a request that needs the snapshot reads it again, and gets the error')))
-    return taken.fleet
-  }
-
-  async #take(): Promise<Fleet> {
-    const before = this.#taken
-    const answered = this.#answered.take()
-    const snapshot = await this.#objects
-      .fleet()
-      .snapshot(before?.revision, answered)
-      .catch((error: unknown) => {
-        this.#answered.add(answered)
-        throw error
-      })
-    // Undefined only when the snapshot here is still the present one.
-    if (snapshot === undefined) return this.#keep(before as Taken)
-    const { revision, records, shown } = snapshot
-    const fleet = await borrowedFleet(this.#env, this.#objects, records)
-    fleet.listen((event) => {
-      if (event.type === 'compute.updated' && !event.compute.connected) this.#lost.add(event.compute.compute_id)
-    })
-    return this.#keep({ fleet, revision, shown, at: 0 })
-  }
-
-  /** Restores the states that the object knows; it got the failures of requests here, too. */
-  #keep(taken: Taken): Fleet {
-    taken.fleet.recall(taken.shown, 0)
-    this.#taken = { ...taken, at: Date.now() }
-    return taken.fleet
-  }
-
   /** Has the object check the computes that requests of this isolate could not reach. */
   async #tell(): Promise<void> {
     const lost = [...this.#lost]
@@ -241,7 +194,7 @@ export class EdgeRouter {
     const members: FleetMembers = {
       // The isolate does not search for projects.
       all: async () => [],
-      find: async (id) => this.#taken && fleetMembers(this.#taken.fleet).find(id),
+      find: (id) => this.#computes.find(id),
       watch: () => () => {},
     }
     const { access, rateLimit } = openAuth(env, async (token) => all?.identify(token))
@@ -303,9 +256,7 @@ export class EdgeRouter {
   async #joinedComputeOf(projectId: string | undefined): Promise<string | undefined> {
     if (projectId === undefined || !(await this.#isNear(projectId))) return undefined
     const compute = await this.#placementCache.lookUp(projectId)
-    return compute !== undefined && this.#taken?.fleet.find(compute)?.record.protocol === tunnelled
-      ? compute
-      : undefined
+    return compute !== undefined && this.#computes.isTunnelled(compute) ? compute : undefined
   }
 
   #sessions(env: Env): Sessions {
@@ -329,7 +280,9 @@ export class EdgeRouter {
 
   async #isNear(project: string): Promise<boolean> {
     const compute = await this.#placementCache.lookUp(project)
-    return compute !== undefined && this.#taken !== undefined && (await isConnected(this.#taken.fleet, compute))
+    if (compute === undefined) return false
+    await this.#computes.with(compute)
+    return this.#computes.find(compute)?.isConnected === true
   }
 }
 
@@ -374,7 +327,3 @@ const hints: ReadonlyMap<string, DurableObjectLocationHint> = new Map([
 const isNoSuchProject = (word: string | null | undefined): boolean => word === ('no-such-project' satisfies ErrorWord)
 
 const isRead = ({ method }: { method: string }): boolean => method === 'GET' || method === 'HEAD'
-
-async function isConnected(fleet: Fleet, id: string): Promise<boolean> {
-  return (await fleetMembers(fleet).find(id))?.isConnected === true
-}

@@ -7,7 +7,6 @@ import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { conflict } from '../../src/errors/api-error.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
-import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { Outcome } from '../../src/gateway/image-copies.ts'
 import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
@@ -36,14 +35,6 @@ import { upgrade } from './sockets.ts'
 import { ToldFeeds } from './told-feeds.ts'
 import { TunnelTable } from './tunnel-table.ts'
 import { UsedTickets } from './used-tickets.ts'
-
-/** The computes, for isolates: their records with secrets, and their states. */
-export interface FleetSnapshot {
-  /** Changes whenever a compute is added, removed, changed, connected or lost. */
-  readonly revision: string
-  readonly records: ComputeRecord[]
-  readonly shown: Compute[]
-}
 
 /** Labs and computes that are deleted with an organization: each is a call of an object (Cloudflare Workers, limits). */
 const maxDiscarded = 500
@@ -76,8 +67,6 @@ export class FleetObject extends DurableObject<Env> {
   readonly #beganAt = Date.now()
   #isolateKey = ''
   #gateway: Opened | undefined
-  /** Revision of the snapshot; undefined after a change, until the next read makes a new one. */
-  #revision: string | undefined
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
@@ -108,9 +97,6 @@ export class FleetObject extends DurableObject<Env> {
         revoked: (tokenId) => this.#revoke(keyOfToken(tokenId)),
       })
       const { fleet, events, load, labs } = gateway
-      fleetMembers(fleet).watch(() => {
-        this.#revision = undefined
-      })
       const feeds = new FeedSockets({
         ...{ sockets: this.#sockets, events, fleet, labs, load },
         isGood: (key) => this.#isGood(key),
@@ -130,22 +116,6 @@ export class FleetObject extends DurableObject<Env> {
     const admitted = await this.#admissions.read(request)
     // An isolate may not know of a revocation yet, so the credentials are checked again.
     return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
-  }
-
-  /**
-   * The computes for an isolate; undefined when `known` is the present revision. `answered`: its counts of requests since its last call.
-   */
-  async snapshot(
-    known?: string,
-    answered: RequestCounts = { routes: [], credentials: [] },
-  ): Promise<FleetSnapshot | undefined> {
-    const { fleet, healthChecks, requests } = this.#open
-    requests.add(answered)
-    await healthChecks.used()
-    if (known !== undefined && known === this.#revision) return undefined
-    this.#revision ??= crypto.randomUUID()
-    const revision = this.#revision
-    return { revision, records: fleet.remote.map(({ record }) => record), shown: await fleet.list() }
   }
 
   /** Adds the counts of requests of an isolate since its last call. */

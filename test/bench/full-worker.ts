@@ -45,14 +45,14 @@ export async function fullWorker(): Promise<Row[]> {
     away.ms = 50
     const far = await timed(() => bench({ look: true }))
     away.ms = 0
-    const { bytes } = await bench({ snapshots: 1 })
+    const { bytes } = await bench({ known: ['c0'] })
     const per = async (order: BenchOrder, count = times) => (await timed(() => bench(order))) / count
     const fresh = Array.from({ length: times }, () => randomUUID())
     const some = projects.slice(0, times)
     const reads = await per({ read: projects.slice(0, 10_000) }, 10_000)
     const [finds, places] = [await per({ find: some }), await per({ place: fresh })]
-    const [forgets, snapshots] = [await per({ forget: fresh }), await per({ snapshots: 50 }, 50)]
-    const same = await per({ sameSnapshots: times })
+    const forgets = await per({ forget: fresh })
+    const known = await per({ known: Array.from({ length: times }, (_, index) => `c${index}`) })
     const list = await each(Array(50).fill(0), () => front.call('GET', '/v2/computes'))
     const projectOfMany = await creations(front, bench, port, 0)
     const given = await each(Array(10).fill(0), () =>
@@ -63,11 +63,7 @@ export async function fullWorker(): Promise<Row[]> {
       [`Worker: register ${maxComputes} computes`, ms(filled), `${precise(filled / maxComputes)} each`],
       [`Worker: open the object ${ofComputes}`, ms(fullOpen), `an empty one ${ms(emptyOpen)}`],
       [`Worker: look at all ${ofComputes}`, ms(looked), `${ms(far)} when each answer takes 50 ms`],
-      [
-        `Worker: snapshot for an isolate ${ofComputes}`,
-        ms(snapshots),
-        `${(bytes / 1024).toFixed(0)} KB; when nothing is another ${precise(same)}`,
-      ],
+      [`Worker: one for an isolate ${ofComputes}`, precise(known), `${(bytes / 1024).toFixed(1)} KB`],
       [`Worker: list ${ofComputes}`, precise(at(list, 0.5)), `p99 ${precise(at(list, 0.99))}`],
       [`Worker: create a project, one ${ofComputes}`, precise(projectOfMany), `of one compute ${precise(oneProject)}`],
       [`Worker: the same with an id of the client`, ms(median(given)), 'all are asked whether they have it'],

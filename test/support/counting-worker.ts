@@ -11,17 +11,33 @@ const adminToken = 'the-admin-token-of-tests'
 export const asAdmin = { authorization: `Bearer ${adminToken}` }
 export const fleetKey = 'a secret of tests that is long enough'
 
-/** The Worker, which counts what it asks its object, and how often that began. A token can be put as an older version kept it. */
-const front = `import gateway, { FleetObject as Real } from './worker.js'
-const counts = { calls: {}, began: 0 }
-const counting = (stub) => new Proxy({}, {
+/**
+ * The Worker, which counts what isolates and the objects of labs ask objects, and how often that of the fleet began. A token can be put as
+ * an older version kept it.
+ */
+const front = `import gateway, { FleetObject as Real, ProjectObject as RealProject } from './worker.js'
+const counts = { calls: {}, computes: {}, projects: {}, ofLabs: {}, began: 0 }
+const counting = (stub, calls, prefix = '') => new Proxy({}, {
   get: (_, name) => (...given) => {
-    counts.calls[name] = (counts.calls[name] ?? 0) + 1
+    const key = prefix + name
+    calls[key] = (calls[key] ?? 0) + 1
     return stub[name](...given)
   },
 })
+const counted = (namespace, calls, prefix) => ({
+  getByName: (...given) => counting(namespace.getByName(...given), calls, prefix),
+})
 let known
-export { ComputeObject, ProjectObject } from './worker.js'
+export { ComputeObject } from './worker.js'
+export class ProjectObject extends RealProject {
+  constructor(state, env) {
+    super(state, {
+      ...env,
+      FLEET: counted(env.FLEET, counts.ofLabs, 'fleet '),
+      COMPUTES: counted(env.COMPUTES, counts.ofLabs, 'computes '),
+    })
+  }
+}
 export class FleetObject extends Real {
   constructor(state, env) {
     super(state, env)
@@ -39,15 +55,26 @@ export default {
       await env.FLEET.getByName('fleet').keepToken(await request.json())
       return new Response(null, { status: 204 })
     }
-    known ??= { ...env, FLEET: { getByName: (name) => counting(env.FLEET.getByName(name)) } }
+    known ??= {
+      ...env,
+      FLEET: counted(env.FLEET, counts.calls),
+      COMPUTES: counted(env.COMPUTES, counts.computes),
+      PROJECTS: counted(env.PROJECTS, counts.projects),
+    }
     return gateway.fetch(request, known, context)
   },
 }`
 
+type Calls = Readonly<Record<string, number>>
+
 export interface Counts {
-  /** Calls of the object's methods, by name. */
-  readonly calls: Readonly<Record<string, number>>
-  /** How often the program of the object began. */
+  /** Calls of isolates, by the name of the method: of the object of the fleet, of those of computes, and of those of labs. */
+  readonly calls: Calls
+  readonly computes: Calls
+  readonly projects: Calls
+  /** Calls of the objects of labs, by the kind of object and the name of the method. */
+  readonly ofLabs: Calls
+  /** How often the program of the object of the fleet began. */
   readonly began: number
 }
 

@@ -1,5 +1,5 @@
 import type { Env } from '../../../runtime/worker/env.ts'
-import { type FleetSnapshot, FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
+import { FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
 import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
 import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
 import { Sealer } from '../../../runtime/worker/sealed.ts'
@@ -16,9 +16,8 @@ export interface BenchOrder {
   readonly find?: readonly string[]
   readonly place?: readonly string[]
   readonly forget?: readonly string[]
-  readonly snapshots?: number
-  /** That are still what the isolate has. */
-  readonly sameSnapshots?: number
+  /** As isolates ask for computes. */
+  readonly known?: readonly string[]
   /** The object is to look at its computes. */
   readonly look?: boolean
   /** The object is to begin anew. */
@@ -64,10 +63,8 @@ export default {
     for (const project of order.find ?? []) await object.placeOf(project)
     for (const project of order.place ?? []) await object.place(project, 'c1')
     for (const project of order.forget ?? []) await object.forget(project)
-    let last: FleetSnapshot | undefined
-    for (let times = 0; times < (order.snapshots ?? 0); times++) last = await object.snapshot()
-    for (let times = 0; times < (order.sameSnapshots ?? 0); times++)
-      last = (await object.snapshot(last?.revision)) ?? last
+    let last: unknown
+    for (const id of order.known ?? []) last = await object.known(id)
     if (order.look) await object.lookAtAll()
     if (order.evict) await object.evict().catch(() => {})
     return Response.json({ bytes: last === undefined ? 0 : new TextEncoder().encode(JSON.stringify(last)).length })
