@@ -15,7 +15,7 @@ import type { FeedItem } from '../../src/model/event.ts'
 import { type MetricFamily, single } from '../../src/model/metrics.ts'
 import { defaultOrganization, type Organization } from '../../src/model/organization.ts'
 import type { ComputeHello } from '../../src/model/tunnel.ts'
-import { type OrganizationContent, Organizations } from '../../src/organizations/organizations.ts'
+import { noSuchOrganization, type OrganizationContent, Organizations } from '../../src/organizations/organizations.ts'
 import { Admissions } from './admitted.ts'
 import { tokenKey } from './auth.ts'
 import { ComputeAsking } from './compute-asking.ts'
@@ -239,7 +239,11 @@ export class FleetObject extends DurableObject<Env> {
         throw conflict(
           `The organization has more than ${maxDiscarded} labs and computes: delete some first, at most so many go at once`,
         )
-      await mapLimit(ids, (id) => this.#objects.project(id).discard())
+      await mapLimit(ids, async (id) => {
+        const lab = this.#objects.project(id)
+        await lab.discard()
+        await lab.end().catch(ignore('a call of an object that ends has no answer'))
+      })
       await mapLimit(computes, (id) => fleet.remove(id))
       // Before this program ends, and what it has begun with it.
       await mapLimit(computes, (id) => this.#objects.compute(id).dismiss())
@@ -277,7 +281,12 @@ export class FleetObject extends DurableObject<Env> {
 
   /** Saves the head of a lab (JSON), for lists. 409 when another lab has its name. */
   putLab(id: string, head: string): Promise<ObjectReply> {
-    return replyOf(() => this.#open.labs.register(id, JSON.parse(head)))
+    return replyOf(async () => {
+      const { named } = this.#objects
+      // A lab of a deleted organization may tell of itself once more.
+      if (named !== undefined && this.#organizations.find(named) === undefined) throw noSuchOrganization(named)
+      await this.#open.labs.register(id, JSON.parse(head))
+    })
   }
 
   freeLabName(name: string): Promise<ObjectReply> {

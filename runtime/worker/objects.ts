@@ -53,7 +53,9 @@ export class Objects {
     return this.#env.COMPUTES.getByName(this.#named(computeKey(id)), options)
   }
 
+  /** No id has a slash: one that had would lead into another organization. */
   #named(name: string): string {
+    if (name.includes('/')) throw new Error('The name of an object has no slash')
     return this.organization === defaultOrganization ? name : `${this.organization}/${name}`
   }
 }

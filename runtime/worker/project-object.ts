@@ -110,11 +110,15 @@ export class ProjectObject extends DurableObject<Env> {
     })
   }
 
-  /** Removes the lab with its organization. What it has on computes stays there. */
+  /** Removes the lab with its organization. What it has on computes stays there. Then `end` is to be called. */
   async discard(): Promise<void> {
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
-    this.#opened = undefined
+  }
+
+  /** Ends this program, which would tell of the lab again. Never answers. */
+  end(): void {
+    this.ctx.abort('The organization was deleted')
   }
 
   /** Moves the part of this lab that is on a compute to another one, on behalf of the service; the id of that one. */

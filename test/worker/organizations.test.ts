@@ -4,6 +4,7 @@ import { readSignedToken } from '../../src/auth/token-text.ts'
 import type { AccessToken } from '../../src/model/access-token.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { Organization } from '../../src/model/organization.ts'
+import { asAdmin, CountingWorker } from '../support/counting-worker.ts'
 import { type Ask, askAs, call, joinCompute, makeOrganization, within } from '../support/organizations.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
@@ -66,4 +67,20 @@ test('a token of an organization says so in a word that a version without organi
   expect(await readSignedToken([key], token)).toMatchObject({ organization: 'school', role: 'admin', purpose: 'user' })
   const [, payload = ''] = /^pb_[0-9a-f]{16}_([^.]+)\./.exec(token) ?? []
   expect(JSON.parse(Buffer.from(payload, 'base64url').toString())).toMatchObject({ p: 'o-user', o: 'school' })
+})
+
+test('a token of an organization costs no call of the object of default', async () => {
+  const worker = await CountingWorker.start()
+  const admin = askAs(() => worker.url, adminToken)
+  const token = await makeOrganization(admin, 'school')
+  const asked = async () => (await worker.counts()).calls.hasOrganization ?? 0
+  const before = await asked()
+  const ask = askAs(() => worker.url, token)
+  for (const path of ['/v2/projects', '/v2/computes', '/v2/tokens', '/v2/session'])
+    expect((await ask('GET', path)).status).toBe(200)
+  expect(await asked()).toBe(before)
+  // The administrator's header names one that nothing proves: it is asked for, and remembered.
+  for (const id of ['none', 'none'])
+    expect(await worker.status('GET', '/v2/projects', { ...asAdmin, ...within(id) })).toBe(404)
+  expect(await asked()).toBe(before + 1)
 })
