@@ -5,7 +5,7 @@ import { ApiError, conflict, notFound } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { peersOnOneHost } from '../../src/gateway/peer-address.ts'
 import { isAlwaysOn, kindOf, type NodeKindName } from '../../src/kinds/node.ts'
-import type { DirectLinkState, LinkTraffic } from '../../src/model/direct-link.ts'
+import type { DirectLinkJoined, DirectLinkState, LinkTraffic } from '../../src/model/direct-link.ts'
 import { MemoryLabs } from './memory-labs.ts'
 
 type Members = Record<string, unknown>
@@ -87,6 +87,9 @@ export class MemoryCompute {
         Object.assign(this.#node(place), { status: action === 'start' ? 'started' : 'stopped' }),
       ),
       putLink: change('link', (_: string, id: string, link: Direct) => this.#link(id, link)),
+      joinLinks: change('link', (_: string, links: readonly (Direct & { link_id: string })[]) =>
+        links.map((link) => this.#joined(link)),
+      ),
       removeLink: change('unlink', (_: string, id: string) => void this.links.delete(id)),
     }
     return client as unknown as ComputeClient
@@ -124,6 +127,17 @@ export class MemoryCompute {
     const running = node.status !== 'stopped' && !isAlwaysOn(this.#kindOf(node))
     if (running && Object.keys(input).some((key) => key === 'adapters')) throw conflict('It runs')
     return Object.assign(node, input)
+  }
+
+  /** What became of a link of a batch: the others do not depend on it. */
+  #joined({ link_id, ...link }: Direct & { link_id: string }): DirectLinkJoined {
+    try {
+      this.#link(link_id, link)
+      return { link_id, error: null }
+    } catch (error) {
+      if (!(error instanceof ApiError)) throw error
+      return { link_id, error: { status: error.status, message: error.message } }
+    }
   }
 
   #link(link_id: string, link: Direct): Direct & DirectLinkState {
