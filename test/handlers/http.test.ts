@@ -196,7 +196,7 @@ test('the reference page and its document are there', async () => {
   expect(await script.text()).not.toBe('')
   const known = await send('/docs/rapidoc.js', { headers: { 'If-None-Match': script.headers.get('etag') ?? '' } })
   expect([known.status, await known.text()]).toEqual([304, ''])
-  expect((await send('/docs/theme.js')).headers.get('content-type')).toContain('text/javascript')
+  expect((await send('/docs/page.js')).headers.get('content-type')).toContain('text/javascript')
   expect(await body(send('/openapi.json'))).toMatchObject({ openapi: '3.1.1' })
 })
 
