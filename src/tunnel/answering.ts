@@ -104,11 +104,9 @@ async function respond(
     }
   } else {
     stream.sendHead(answer)
-    await sendBody(
-      content,
-      stream,
-      (reader) => void reader.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream')),
-    )
+    await sendBody(content, stream, {
+      stop: (reader) => void reader.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream')),
+    })
   }
   // The handler does not read the rest of the request, so the gateway must not wait to send it.
   if (stream.ending === undefined) stream.reset(new Error('it was answered'))

@@ -90,8 +90,9 @@ export class AskingEnd extends TunnelLink {
     )
     // Cancelling the body would close the client's connection, and the client may still want an answer.
     if (body !== null) {
-      const sending =
-        body instanceof Uint8Array ? sendBytes(body, stream) : sendBody(body, stream, (reader) => reader.releaseLock())
+      const isLarge = request.headers['content-length'] !== undefined
+      const stop = (reader: { releaseLock(): void }) => reader.releaseLock()
+      const sending = body instanceof Uint8Array ? sendBytes(body, stream) : sendBody(body, stream, { stop, isLarge })
       sending.catch((error: Error) => stream.reset(error))
     }
     const answer = await answerOf(stream)

@@ -28,20 +28,35 @@ export async function sendBytes(bytes: Uint8Array, stream: Stream): Promise<void
   stream.end()
 }
 
-/** Sends a body. `stop` is called when the other end takes no more of it. A body that fails resets the stream. */
+/** Least bytes of a read, where the body can be read so, and the size of the buffer. */
+const leastBytes = 32 * 1024
+const bufferBytes = 2 * leastBytes
+
+type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, 'cancel' | 'releaseLock'> & {
+  read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
+}
+
+export interface SendBodyOptions {
+  /** Called when the other end takes no more of it. */
+  readonly stop: (reader: Pick<Reader, 'cancel' | 'releaseLock'>) => void
+  /** Whether the body is read in large pieces: runtimes may have small ones. Not for a live stream, whose pieces must not wait for more. */
+  readonly isLarge?: boolean
+}
+
+/** Sends a body. A body that fails resets the stream. */
 export async function sendBody(
   body: ReadableStream<Uint8Array>,
   stream: Stream,
-  stop: (reader: ReadableStreamDefaultReader<Uint8Array>) => void,
+  { stop, isLarge = false }: SendBodyOptions,
 ): Promise<void> {
-  const reader = body.getReader()
+  const reader = (isLarge ? largeReader(body) : undefined) ?? body.getReader()
   const { stopped } = stream
   const forget = onAbort(stopped, () => stop(reader))
   try {
     for (;;) {
       const { done, value } = await reader.read()
+      if (value !== undefined && value.byteLength > 0) await stream.write(value)
       if (done) break
-      await stream.write(value)
     }
     stream.end()
   } catch (error) {
@@ -49,5 +64,25 @@ export async function sendBody(
   } finally {
     forget()
     reader.releaseLock()
+  }
+}
+
+/** Reads a byte stream into one buffer, which is used again once the piece was written; undefined for another stream. */
+function largeReader(body: ReadableStream<Uint8Array>): Reader | undefined {
+  let reader: ReadableStreamBYOBReader
+  try {
+    reader = body.getReader({ mode: 'byob' })
+  } catch {
+    return undefined
+  }
+  let buffer = new ArrayBuffer(bufferBytes)
+  return {
+    cancel: (reason) => reader.cancel(reason),
+    releaseLock: () => reader.releaseLock(),
+    async read() {
+      const result = await reader.read(new Uint8Array(buffer), { min: leastBytes })
+      if (result.value !== undefined) buffer = result.value.buffer
+      return result
+    },
   }
 }
