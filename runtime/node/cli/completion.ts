@@ -112,7 +112,9 @@ async function ofCommand(
   const arg = args[placed.length] ?? (args.at(-1)?.many ? args.at(-1) : undefined)
   if (arg === undefined) return none
   const [lab = ''] = placed
-  if (arg.complete !== 'snapshot' || lab === '' || lab.includes('/')) return valuesOf(arg, word)
+  if (arg.complete !== 'snapshot' || lab === '') return valuesOf(arg, word)
+  // The first word has named the snapshot; another one is of any lab.
+  if (lab.includes('/')) return arg.many ? valuesOf(arg, word) : none
   // After a lab alone the snapshots of it have no slash.
   const found = await valuesOf(arg, `${lab}/${word}`)
   return { ...found, words: found.words.map((it) => ({ ...it, word: it.word.slice(lab.length + 1) })) }
@@ -186,7 +188,7 @@ if [[ $funcstack[1] == _patchbay ]]; then _patchbay "$@"; else compdef _patchbay
   fish: `# Completion of patchbay for fish. For every new shell: patchbay completion fish > ~/.config/fish/completions/patchbay.fish
 function __patchbay_complete
     set -l given (commandline -opc)
-    set -l word (commandline -ct)
+    set -l word (commandline -ct | string unescape)
     for line in ($given[1] complete -- $given[2..-1] "$word" 2> /dev/null)
         if test "$line" = :files
             __fish_complete_path "$word"
