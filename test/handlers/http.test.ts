@@ -190,13 +190,15 @@ test('each kind has a form of its settings, and its configurations apart from th
 test('the reference page and its document are there', async () => {
   const page = await send('/docs')
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
-  expect(await page.text()).toContain('spec-url="/openapi.json"')
+  expect(await page.text()).toContain('<script src="/docs/page.js" defer>')
   const script = await send('/docs/rapidoc.js')
   expect(script.status).toBe(200)
   expect(await script.text()).not.toBe('')
   const known = await send('/docs/rapidoc.js', { headers: { 'If-None-Match': script.headers.get('etag') ?? '' } })
   expect([known.status, await known.text()]).toEqual([304, ''])
-  expect((await send('/docs/page.js')).headers.get('content-type')).toContain('text/javascript')
+  const own = await send('/docs/page.js')
+  expect(own.headers.get('content-type')).toContain('text/javascript')
+  expect(await own.text()).toContain("fetch('/openapi.json')")
   expect(await body(send('/openapi.json'))).toMatchObject({ openapi: '3.1.1' })
 })
 
