@@ -101,14 +101,16 @@ describe('a lab over two computes', () => {
 
   it('has a link to a compute that has joined', async () => {
     const path = await labOver(lab.gateway, ['a', lab.farId])
-    const ports = () => lab.gateway.call<{ udp_ports: number[] }>('GET', '/v2/computes/a/network/ports')
+    const ports = async () =>
+      (await lab.gateway.call<{ udp_ports: number[] }>('GET', '/v2/computes/a/network/ports')).udp_ports
     const before = await ports()
     const { link_id } = await linked(lab.gateway, path, 'PC1', 'PC2')
     await lab.gateway.call('POST', `${path}/nodes/start`)
     await types(lab.gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered })
     await lab.gateway.call('DELETE', `${path}/links/${link_id}`)
-    expect(await ports()).toEqual(before)
     await lab.gateway.call('DELETE', path)
+    // A port of a node that was linked has a UDP port of its own as long as the node is there.
+    expect(await ports()).toEqual(before)
   })
 
   it('is reached by the compute interface: each request goes to the compute that has the node', async () => {
