@@ -207,6 +207,8 @@ export interface GuestControl<P> {
   readonly isForeign?: boolean
   /** Starts the guest in a new process; throws with the reason when it fails. */
   begin(node: KindNode<P>, process: GuestProcess): Promise<void>
+  /** Whether `begin` failed before the guest did anything, so that a second process may succeed. */
+  startsAgain?(error: unknown): boolean
   /** Connects to a guest that an earlier service started. */
   adopt(node: KindNode<P>, process: GuestProcess): Promise<GuestState>
   /** Shuts the guest down, or saves it, with a timeout. The caller ends the process afterwards in any case. */

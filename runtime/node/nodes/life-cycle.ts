@@ -49,11 +49,16 @@ export class LifeCycle {
     if (node.status === 'suspended') return this.resume(node)
     if (node.status === 'started') return
     this.#starts.set(node, { tries: 1, at: performance.now() })
-    for (;;) {
+    for (let isAgain = false; ; ) {
       try {
         return await this.#startOnce(node)
       } catch (error) {
         if (this.#changesPorts(node, (error as Error).message)) continue
+        if (!isAgain && node.kind.control?.startsAgain?.(error) === true) {
+          isAgain = true
+          this.#warn(node, `${(error as Error).message}; it is started again`)
+          continue
+        }
         this.#options.emit(node, node.updated())
         throw error
       }

@@ -155,3 +155,20 @@ test('an embedded pc whose port was taken in the last moment is started again wi
   // The failed first try is no news of the node.
   expect(events.map(({ type }) => type)).toEqual(['log.warning', 'node.updated'])
 })
+
+test.each([
+  [1, ['unit.start', 'unit.stop', 'exited', 'unit.start', 'started'], undefined],
+  [9, ['unit.start', 'unit.stop', 'exited', 'unit.start', 'unit.stop', 'exited'], 'silent'],
+])('a guest that is silent %i times is started once more', async (times, expected, message) => {
+  let silent = times
+  const begin = async () => {
+    if (silent-- > 0) throw new Error('silent')
+  }
+  const startsAgain = (error: unknown) => (error as Error).message === 'silent'
+  const { node, lifeCycle, told, warnings } = await lab({ control: { begin, startsAgain, ended() {} } as never })
+  const start = lifeCycle.start(node)
+  if (message === undefined) await start
+  else await expect(start).rejects.toThrow(message)
+  expect(told).toEqual(expected)
+  expect(warnings()).toEqual(['R1: silent; it is started again'])
+})

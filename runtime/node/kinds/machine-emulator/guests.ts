@@ -70,6 +70,12 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     })
   }
 
+  /** About one of 3,000 emulators of version 7.2 never speaks. */
+  startsAgain(error: unknown): boolean {
+    const { cause } = error as Error
+    return cause instanceof QmpError && (cause.code === 'silent' || cause.code === 'unreachable')
+  }
+
   async adopt(node: MachineKindNode, process: GuestProcess): Promise<GuestState> {
     return orConflict(async () => {
       const qmp = await this.#monitors.hold(node, process, this.#timeouts.adopt)

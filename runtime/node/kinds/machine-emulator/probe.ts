@@ -93,7 +93,7 @@ async function askMonitor(path: string, confinement: Confinement | undefined) {
 
 /** Whether the program runs and its monitor is silent. */
 const isStuck = (error: unknown): boolean =>
-  error instanceof QmpError && (error.code === 'timeout' || error.code === 'unreachable')
+  error instanceof QmpError && ['silent', 'timeout', 'unreachable'].includes(error.code)
 
 async function askOnce(path: string, ms: number, confinement: Confinement | undefined) {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-probe-'))

@@ -14,10 +14,10 @@ const maxPending = 64
 const retryMs = 5
 
 /**
- * `unreachable`: no connection; `timeout`: no answer in time; `refused`: the emulator answered with an error; `closed`: the
+ * `unreachable`: no connection; `silent`: the monitor did not greet in time; `timeout`: no answer in time; `refused`: the emulator answered with an error; `closed`: the
  * emulator ended, or the client was closed; `protocol`: the answer is not QMP.
  */
-type QmpErrorCode = 'unreachable' | 'timeout' | 'refused' | 'closed' | 'protocol'
+type QmpErrorCode = 'unreachable' | 'silent' | 'timeout' | 'refused' | 'closed' | 'protocol'
 
 /** A failed command or monitor connection. */
 export class QmpError extends Error {
@@ -88,6 +88,8 @@ export class Qmp {
       return qmp
     } catch (error) {
       qmp.close()
+      if (error instanceof QmpError && error.code === 'timeout')
+        throw new QmpError('silent', error.message, { cause: error })
       throw error
     } finally {
       stopListening()

@@ -73,6 +73,17 @@ describeWith(needsQemu)('the bound of a wait', () => {
     expect(await nodes.start(machine)).toMatchObject({ status: 'started', status_reason: null })
   })
 
+  test('an emulator that is silent once is started again, and that is told', async () => {
+    const lab = await newLab()
+    const { nodes } = lab.agent
+    const machine = await lab.machine({ qemu_path: await mutedEmulator(lab.data, 'once') })
+    const feed = await lab.payloads()
+    expect(await nodes.start(machine)).toMatchObject({ status: 'started', status_reason: null })
+    expect(await feed.until(({ type }) => type === 'log.warning')).toMatchObject({
+      message: expect.stringMatching(/^R1: The monitor of the emulator cannot be reached.*; it is started again$/),
+    })
+  })
+
   test('a guest that ignores its power button is ended after the bound, and that is told', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
@@ -159,14 +170,15 @@ describeWith(needsQemu)('a guest that could take its time to shut down', () => {
   })
 })
 
-/** Answers what it can do, and then does nothing when it is to run a machine. */
-async function mutedEmulator(data: string): Promise<string> {
-  const directory = join(data, 'muted')
+/** Answers what it can do, and then does nothing when it is to run a machine, always or at its first start. */
+async function mutedEmulator(data: string, when: 'always' | 'once' = 'always'): Promise<string> {
+  const directory = join(data, `muted-${when}`)
+  const isMuted = when === 'once' ? 'mkdir "$0.asked" 2>/dev/null && ' : ''
   const path = join(directory, qemuName)
   await mkdir(directory)
   await writeFile(
     path,
-    `#!/bin/sh\ncase "$*" in *-uuid*) echo $$ > "$0.pid"; exec sleep 1000;; esac\nexec ${findProgram(qemuName)} "$@"\n`,
+    `#!/bin/sh\ncase "$*" in *-uuid*) ${isMuted}echo $$ > "$0.pid" && exec sleep 1000;; esac\nexec ${findProgram(qemuName)} "$@"\n`,
   )
   await chmod(path, 0o755)
   return path
