@@ -1,5 +1,5 @@
 import { existsSync, openAsBlob, readFileSync } from 'node:fs'
-import { open, readFile } from 'node:fs/promises'
+import { access, open, readFile } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { importLabFile } from '../../../src/importers/formats.ts'
@@ -78,10 +78,8 @@ async function importLab(file: string, text: string, { flags }: Input): Promise<
 
 /** An archive goes to the service: it has the disks and files of its nodes. */
 async function importArchive(file: string, { flags, signal }: Input): Promise<Outcome> {
+  const body = await blobOf(file)
   const client = await clientOf(flags as Asking)
-  const body = await openAsBlob(file).catch((cause) => {
-    throw unreadable(file, cause)
-  })
   const project_id = crypto.randomUUID()
   const query = flags.name === undefined ? {} : { name: flags.name }
   const project = await client.call('POST /v2/projects/{project_id}/import', {
@@ -153,6 +151,16 @@ async function contentOf(file: string): Promise<string> {
 function readAnnotations(file: string): string {
   try {
     return readFileSync(file, 'utf8')
+  } catch (cause) {
+    throw unreadable(file, cause)
+  }
+}
+
+/** CommandError 3. */
+async function blobOf(file: string): Promise<Blob> {
+  try {
+    await access(file)
+    return await openAsBlob(file)
   } catch (cause) {
     throw unreadable(file, cause)
   }

@@ -3,7 +3,7 @@ import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { count, stopText } from './counts.ts'
 import type { Outcome } from './outcome.ts'
-import { endsText, labOf, linksOf, nodeOf, nodesOf, runningText, stateOf } from './targets.ts'
+import { endsText, labOf, linksOf, linkText, nodeOf, nodesOf, runningText, stateOf } from './targets.ts'
 
 /** `patchbay inspect LAB[/NODE]`: the nodes and links of a lab, or one node. */
 export async function inspect({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
@@ -37,7 +37,7 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
         ...nodes.filter(({ status_reason }) => status_reason).map((it) => `${it.name}: ${it.status_reason}`),
         ...links
           .filter(({ verdict_reason }) => verdict_reason)
-          .map((it) => `${endsText(it, nodes)}: ${it.verdict_reason}`),
+          .map((it) => `${linkText(it, nodes)}: ${it.verdict_reason}`),
       ]
       if (reasons.length > 0) parts.push(reasons.map((it) => shown(it)).join('\n'))
       return parts.join('\n\n')
@@ -54,7 +54,7 @@ const nodeRow = (node: LabNode) => [
 ]
 
 const linkRow = (link: LabLink, nodes: readonly LabNode[]) => [
-  endsText(link, nodes),
+  linkText(link, nodes),
   link.suspend ? 'suspended' : (link.verdict ?? '-'),
 ]
 
@@ -70,6 +70,7 @@ export const nodeJson = (node: LabNode) => ({
 
 export const linkJson = (link: LabLink, nodes: readonly LabNode[]) => ({
   link_id: link.link_id,
+  ...(link.name != null && { name: link.name }),
   ends: endsText(link, nodes).split(' -- '),
   verdict: link.verdict,
   suspend: link.suspend,

@@ -5,7 +5,7 @@ import type { linking } from './command-flags.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import { linkJson } from './inspect.ts'
 import type { Outcome } from './outcome.ts'
-import { endsText, labOf, linksOf, nodeOf, nodesOf } from './targets.ts'
+import { endsText, labOf, linksOf, linkText, nodeOf, nodesOf } from './targets.ts'
 
 /** `patchbay link LAB/LINK`: shows a link; with flags it changes what the link does to frames. */
 export async function link({ args: [word = ''], flags, signal }: CommandInput<typeof linking>): Promise<Outcome> {
@@ -36,7 +36,7 @@ export async function link({ args: [word = ''], flags, signal }: CommandInput<ty
         ['back', now.traffic_ba],
       ] as const
       return [
-        endsText(now, nodes),
+        linkText(now, nodes),
         `  state       ${state}${reason}`,
         `  impairment  ${impairmentText(now)}`,
         ...traffic.flatMap(([way, it]) =>

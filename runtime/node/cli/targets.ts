@@ -114,5 +114,9 @@ export function endText(
 export const endsText = (link: LabLink, nodes: readonly LabNode[]): string =>
   link.nodes.map((end) => endText(end, nodes)).join(' -- ')
 
+/** A link for people: its ends, after its name when it has one. */
+export const linkText = (link: LabLink, nodes: readonly LabNode[]): string =>
+  link.name == null ? endsText(link, nodes) : `${link.name} (${endsText(link, nodes)})`
+
 /** The words of users for the states of nodes. */
 export const stateOf = ({ status }: Pick<LabNode, 'status'>): string => (status === 'started' ? 'running' : status)

@@ -44,6 +44,17 @@ test('start and stop count nodes as ls does: a segment is none, unless it alone 
   expect((await patchbay.run(['start', 'segmented/sw1'])).out).toBe('segmented: 1 segment started\n')
 })
 
+test('a link is shown by its name, which commands take, and its ends', async () => {
+  const patchbay = await lab('titled')
+  const [link] = await service.call<{ link_id: string }[]>('GET', '/v2/projects/titled/links')
+  await service.call('PUT', `/v2/projects/titled/links/${link?.link_id}`, { name: 'core' })
+  expect((await patchbay.run(['inspect', 'titled'])).out).toContain('\ncore (PC1:e0 -- PC2:e0)  ')
+  expect((await patchbay.run(['link', 'titled/core'])).out).toMatch(/^core \(PC1:e0 -- PC2:e0\)\n/)
+  expect(await patchbay.json(['inspect', 'titled'])).toMatchObject({
+    links: [{ name: 'core', ends: ['PC1:e0', 'PC2:e0'] }],
+  })
+})
+
 test('a name that is not known is an error with the nearest one', async () => {
   const patchbay = await lab('names')
   const errors = [
