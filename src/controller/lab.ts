@@ -49,8 +49,8 @@ export class Lab {
   readonly troubles = new Map<string, string>()
   /** Names, ports and MAC addresses that pending requests have claimed. */
   readonly claimed = new Set<string>()
-  /** Number of nodes that are being created, by compute. */
-  readonly placing = new Map<string, number>()
+  /** Nodes that are being created -> the computes that were chosen for them. */
+  readonly placing = new Map<string, string>()
   /** The last states of links, and when they were read, ms since 1970. */
   readonly linkStates = new Map<string, LabLinkState>()
   /** Open feeds whose clients are told the states of links. */

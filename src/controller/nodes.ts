@@ -79,7 +79,7 @@ export async function createNode(
           .catch(refused),
       }
     }
-    const { compute_id, shown } = await onFirstWithRoom(lab, await computesFor(labs, lab, input), make)
+    const { compute_id, shown } = await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), make)
     const descriptor = kindOf(node_type)
     const known: NodeRecord = {
       node_id,
@@ -111,6 +111,7 @@ export async function createNode(
       throw error
     }
   } finally {
+    lab.placing.delete(node_id)
     for (const claim of [nameClaim(name), ...macs]) lab.claimed.delete(claim)
   }
 }
@@ -284,20 +285,32 @@ function freeMac(lab: Lab, kind: NodeKindName, computeId: string): string | unde
   return freeMac(new Set([...lab.claimed, ...others.map(({ properties }) => properties.mac_address)]))
 }
 
-/** Computes for a new node, the best first. */
+/** Computes for a new node. */
+interface ComputesFor {
+  /** The best first. */
+  readonly computes: readonly string[]
+  /** Whether the one with the fewest nodes of the lab is better. */
+  readonly spreads: boolean
+}
+
 async function computesFor(
   labs: Labs,
   lab: Lab,
   { compute_id, placement, node_type }: Pick<LabNodeCreate, 'compute_id' | 'placement' | 'node_type'>,
-): Promise<readonly string[]> {
-  if (compute_id != null) return [await labs.computes.choose(compute_id)]
-  const { computes } = lab.document.project
+): Promise<ComputesFor> {
+  if (compute_id != null) return { computes: [await labs.computes.choose(compute_id)], spreads: false }
   const wish = wishOf(lab, { node_type, placement: placement ?? {} })
-  const found = await labs.computes.candidates(computes, wish)
-  if (wish.policy !== 'spread') return found
-  const counts = new Map(lab.placing)
-  for (const { compute_id: at } of lab.document.nodes.values()) counts.set(at, (counts.get(at) ?? 0) + 1)
-  return found.toSorted((a, b) => (counts.get(a) ?? 0) - (counts.get(b) ?? 0))
+  const computes = await labs.computes.candidates(lab.document.project.computes, wish)
+  return { computes, spreads: wish.policy === 'spread' }
+}
+
+/** Those with the fewest nodes of the lab first, with the nodes that are being created. */
+function fewestFirst({ document, placing }: Lab, computes: readonly string[]): readonly string[] {
+  const counts = new Map<string, number>()
+  const chosen = [...placing].flatMap(([id, at]) => (document.nodes.has(id) ? [] : [at]))
+  for (const at of [...chosen, ...[...document.nodes.values()].map(({ compute_id }) => compute_id)])
+    counts.set(at, (counts.get(at) ?? 0) + 1)
+  return computes.toSorted((a, b) => (counts.get(a) ?? 0) - (counts.get(b) ?? 0))
 }
 
 /** What a node of a lab asks of its compute, with what the lab asks. */
@@ -310,23 +323,25 @@ export function wishOf(lab: Lab, node: Pick<NodeRecord, 'node_type' | 'placement
   }
 }
 
-/** Creates a node on the first compute that is connected and has room. Rejects with the error of the first; 503 without any. */
+/**
+ * Creates a node on the first compute that is connected and has room. Rejects with the error of the first; 503 without any. `lab.placing`
+ * has the choice, which the caller removes: nodes that are created at the same time spread, too.
+ */
 async function onFirstWithRoom<T>(
-  { placing }: Lab,
-  computes: readonly string[],
+  lab: Lab,
+  nodeId: string,
+  { computes, spreads }: ComputesFor,
   make: (computeId: string) => Promise<T>,
 ): Promise<T> {
   let failure: unknown
-  for (const computeId of computes.slice(0, maxTried)) {
-    // Nodes that are created at the same time spread, too.
-    placing.set(computeId, (placing.get(computeId) ?? 0) + 1)
+  const ordered = spreads ? fewestFirst(lab, computes) : computes
+  for (const computeId of ordered.slice(0, maxTried)) {
+    lab.placing.set(nodeId, computeId)
     try {
       return await make(computeId)
     } catch (error) {
       if (!(error instanceof ApiError) || !noRoom.has(error.word)) throw error
       failure ??= error
-    } finally {
-      placing.set(computeId, (placing.get(computeId) ?? 1) - 1)
     }
   }
   throw failure ?? noCompute()
