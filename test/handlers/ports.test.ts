@@ -104,19 +104,19 @@ test('a UDP port is checked when the project has it, with numbers and a key that
   const at = `${project.v2}/ports/udp/${port}`
   const { addresses } = await body<{ addresses: string[] }>(send(`${at}/candidates`))
   expect(addresses.filter((address) => /^(127\.|::1$|169\.254\.|fe80:)/.test(address))).toEqual([])
-  const check = { end: 'a', key: 'ab'.repeat(32), candidates: [{ host: '127.0.0.1', port: 20_000 }] }
+  const check = { end: 'a', key: 'ab'.repeat(32), candidates: [{ host: '127.0.0.1', port: 40_000 }] }
   // It is of this host, and who asks did not show that the other compute is on it.
   expect(await body(post(`${at}/check`, check))).toEqual({
     paths: [],
     tried: [
-      { host: '127.0.0.1', port: 20_000, outcome: 'failed', reason: expect.stringContaining('not on this host') },
+      { host: '127.0.0.1', port: 40_000, outcome: 'failed', reason: expect.stringContaining('not on this host') },
     ],
   })
   for (const [wrong, message] of [
     [{ key: 'short' }, /^key: .*64 hexadecimal digits/],
     [{ candidates: [{ host: '192.0.2.1', port: 53 }] }, /^candidates\[0\]\.port: /],
     [{ candidates: [] }, /^candidates: /],
-    [{ candidates: Array(13).fill({ host: '192.0.2.1', port: 20_000 }) }, /^candidates: /],
+    [{ candidates: Array(13).fill({ host: '192.0.2.1', port: 40_000 }) }, /^candidates: /],
   ] as const)
     expect(await body(post(`${at}/check`, { ...check, ...wrong }))).toEqual({
       message: expect.stringMatching(message),

@@ -25,9 +25,9 @@ const gatewayAt = (): Promise<TestService> =>
 /** Starts computes on these hosts that join the gateway; their ids. All have the same ports. */
 async function joined(gateway: TestService, spaces: readonly Namespace[], more: Record<string, unknown> = {}) {
   const ranges = {
-    udp_port_range: [30_000, 30_009],
-    console_port_range: [31_000, 31_009],
-    vnc_port_range: [32_000, 32_001],
+    udp_port_range: [40_000, 40_009],
+    console_port_range: [41_000, 41_009],
+    vnc_port_range: [42_000, 42_001],
   }
   const services = await Promise.all(
     spaces.map((space, index) =>
@@ -119,7 +119,7 @@ test('a NAT that gives each flow a port of its own is passed when the other comp
   const gateway = await gatewayAt()
   const [one, two] = await pinged(gateway, await joined(gateway, [a.space, b.space]))
   expect([one.rhost, two.rhost]).toEqual([b.address, site.address])
-  expect(two.rport).not.toBe(30_000)
+  expect(two.rport).not.toBe(40_000)
 })
 
 test('where nothing passes, 409 says which addresses each has tried, and nothing is left', async () => {
@@ -138,7 +138,7 @@ test('where nothing passes, 409 says which addresses each has tried, and nothing
   })
   const { message } = (await answer.json()) as { message: string }
   expect([answer.status, message]).toEqual([409, expect.stringContaining('no UDP passes between the computes')])
-  for (const { address } of [...sites, ...spaces]) expect(message).toContain(`${address}:30000`)
+  for (const { address } of [...sites, ...spaces]) expect(message).toContain(`${address}:40000`)
   expect(message).toContain('join.addresses')
   for (const id of ids)
     expect(await gateway.call('GET', `/v2/computes/${id}/network/ports`)).toMatchObject({ udp_ports: [] })

@@ -15,14 +15,14 @@ const checks = (addresses: readonly string[] = []) =>
   new LinkChecks({ ports: { ownerOfUdp: () => project }, addresses: () => addresses })
 const check = (hosts: readonly string[], more: Partial<LinkCheck> = {}): LinkCheck => ({
   ...{ end: 'a', key: randomBytes(32).toString('hex'), ...more },
-  candidates: hosts.map((host) => ({ host, port: 20_000 })),
+  candidates: hosts.map((host) => ({ host, port: 40_000 })),
 })
 
 test('tells the addresses of its interfaces that another host may reach, and those of the setting', async () => {
   const { addresses, boot_id } = await checks().candidates(project, freePort())
   expect(addresses.every((address) => isIP(address) !== 0 && !/^(127\.|::1$|fe80|169\.254)/.test(address))).toBe(true)
   expect(boot_id).toBe(bootId())
-  const more = Array.from({ length: 7 }, (_, index) => `192.0.2.${index}`)
+  const more = Array.from({ length: 7 }, (_, index) => `198.51.100.${index}`)
   const told = await checks(more).candidates(project, freePort())
   expect(told.addresses).toEqual([...addresses.slice(0, 1), ...more])
 })

@@ -40,11 +40,11 @@ function fleetOf(computes: Record<string, FakeCompute>) {
 }
 
 const project_id = '7a2f0000-0000-4000-8000-000000000001'
-const ports: Record<string, number> = { a: 20_001, b: 20_002 }
-const end = (compute_id: string): ReservedPort => ({ compute_id, project_id, udp_port: ports[compute_id] ?? 20_000 })
+const ports: Record<string, number> = { a: 40_001, b: 40_002 }
+const end = (compute_id: string): ReservedPort => ({ compute_id, project_id, udp_port: ports[compute_id] ?? 40_000 })
 const peers = (fleet: Fleet, from = 'a', to = 'b') => peerAddresses(fleet, [end(from), end(to)], 'do something else')
 const far = { address: '203.0.113.2', port: 4444 }
-const near = { address: '10.0.0.1', port: 20_001 }
+const near = { address: '10.0.0.1', port: 40_001 }
 const joined = (more: Omit<FakeCompute, 'protocol' | 'host'>): FakeCompute => ({
   ...{ protocol: 'tunnel', host: 'lab' },
   ...more,
@@ -93,8 +93,8 @@ test('each end gets the same key, and the addresses of the other: registered, to
   })
   await expect(peers(fleet)).rejects.toMatchObject({ status: 409 })
   const hosts = (id: string) => asked[id]?.candidates.map(({ host, port }) => `${host} ${port}`)
-  expect(hosts('a')).toEqual(['lab2.example 20002', '10.0.0.2 20002', '203.0.113.2 20002'])
-  expect(hosts('b')).toEqual(['10.0.0.1 20001', '2001:db8::1 20001', '203.0.113.1 20001'])
+  expect(hosts('a')).toEqual(['lab2.example 40002', '10.0.0.2 40002', '203.0.113.2 40002'])
+  expect(hosts('b')).toEqual(['10.0.0.1 40001', '2001:db8::1 40001', '203.0.113.1 40001'])
   expect([asked.a?.end, asked.b?.end]).toEqual(['a', 'b'])
   expect(asked.a?.key).toBe(asked.b?.key)
   const { key } = asked.a as LinkCheck
@@ -110,10 +110,10 @@ test('addresses that no other host has are not passed on, but for loopback betwe
   }
   const { fleet, asked } = fleetOf(computes)
   await expect(peers(fleet)).rejects.toMatchObject({ status: 409 })
-  expect(asked.b?.candidates).toEqual([{ host: '10.0.0.1', port: 20_001 }])
+  expect(asked.b?.candidates).toEqual([{ host: '10.0.0.1', port: 40_001 }])
   const same = fleetOf({ ...computes, b: joined({ told: { addresses: [], boot_id: 'one' } }) })
   await expect(peers(same.fleet)).rejects.toMatchObject({ status: 409 })
-  expect(same.asked.a?.candidates).toEqual([{ host: '127.0.0.1', port: 20_002 }])
+  expect(same.asked.a?.candidates).toEqual([{ host: '127.0.0.1', port: 40_002 }])
   expect(same.asked.a?.boot_id).toBe('one')
 })
 
@@ -123,7 +123,7 @@ test('the address at which both ends have answers of each other is used, the bes
       told: { addresses: ['10.0.0.1'] },
       check: () => ({
         paths: [
-          { address: '10.0.0.2', port: 20_002, seen_as: { address: '10.0.0.9', port: 20_001 } },
+          { address: '10.0.0.2', port: 40_002, seen_as: { address: '10.0.0.9', port: 40_001 } },
           { ...far, seen_as: near },
         ],
       }),
@@ -144,7 +144,7 @@ test('a compute that lies does not make the other one send to a third host', asy
 
 test('when nothing works, 409 says what each has tried', async () => {
   const tried = (host: string, outcome: 'silent' | 'heard') => ({
-    tried: [{ host, port: 20_000, outcome, reason: null }],
+    tried: [{ host, port: 40_000, outcome, reason: null }],
   })
   const { fleet } = fleetOf({
     a: joined({ told: { addresses: ['10.0.0.1'] }, check: () => tried('10.0.0.2', 'silent') }),
@@ -152,8 +152,8 @@ test('when nothing works, 409 says what each has tried', async () => {
   })
   await expect(peers(fleet)).rejects.toEqual(
     conflict(
-      'nodes: no UDP passes between the computes a and b: a tried 10.0.0.2:20000 (no answer); ' +
-        'b tried [2001:db8::1]:20000 (its probes came, but no answer); do something else',
+      'nodes: no UDP passes between the computes a and b: a tried 10.0.0.2:40000 (no answer); ' +
+        'b tried [2001:db8::1]:40000 (its probes came, but no answer); do something else',
     ),
   )
 })
