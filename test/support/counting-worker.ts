@@ -12,23 +12,32 @@ export const asAdmin = { authorization: `Bearer ${adminToken}` }
 export const fleetKey = 'a secret of tests that is long enough'
 
 /**
- * The Worker, which counts what isolates and the objects of labs ask objects, and how often that of the fleet began. A token can be put as
- * an older version kept it.
+ * The Worker, which counts what isolates and the objects of labs and computes ask objects, and how often that of the fleet began. A token can
+ * be put as an older version kept it.
  */
-const front = `import gateway, { FleetObject as Real, ProjectObject as RealProject } from './worker.js'
-const counts = { calls: {}, computes: {}, projects: {}, ofLabs: {}, began: 0 }
-const counting = (stub, calls, prefix = '') => new Proxy({}, {
+const front = `import gateway, {
+  ComputeObject as RealCompute, FleetObject as Real, ProjectObject as RealProject,
+} from './worker.js'
+const counts = { calls: {}, computes: {}, projects: {}, ofLabs: {}, ofComputes: {}, byCompute: {}, began: 0 }
+const count = (calls, key) => { calls[key] = (calls[key] ?? 0) + 1 }
+const counting = (stub, called) => new Proxy({}, {
   get: (_, name) => (...given) => {
-    const key = prefix + name
-    calls[key] = (calls[key] ?? 0) + 1
+    called(name)
     return stub[name](...given)
   },
 })
-const counted = (namespace, calls, prefix) => ({
-  getByName: (...given) => counting(namespace.getByName(...given), calls, prefix),
+const counted = (namespace, calls, prefix = '', byObject = {}) => ({
+  getByName: (object, ...given) => counting(namespace.getByName(object, ...given), (name) => {
+    count(calls, prefix + name)
+    count(byObject, object)
+  }),
 })
 let known
-export { ComputeObject } from './worker.js'
+export class ComputeObject extends RealCompute {
+  constructor(state, env) {
+    super(state, { ...env, FLEET: counted(env.FLEET, counts.ofComputes, 'fleet ') })
+  }
+}
 export class ProjectObject extends RealProject {
   constructor(state, env) {
     super(state, {
@@ -58,7 +67,7 @@ export default {
     known ??= {
       ...env,
       FLEET: counted(env.FLEET, counts.calls),
-      COMPUTES: counted(env.COMPUTES, counts.computes),
+      COMPUTES: counted(env.COMPUTES, counts.computes, '', counts.byCompute),
       PROJECTS: counted(env.PROJECTS, counts.projects),
     }
     return gateway.fetch(request, known, context)
@@ -74,6 +83,10 @@ export interface Counts {
   readonly projects: Calls
   /** Calls of the objects of labs, by the kind of object and the name of the method. */
   readonly ofLabs: Calls
+  /** Calls of the objects of computes, likewise. */
+  readonly ofComputes: Calls
+  /** Calls of isolates of each object of a compute, by its name. */
+  readonly byCompute: Calls
   /** How often the program of the object of the fleet began. */
   readonly began: number
 }

@@ -14,48 +14,61 @@ const upgrade = { ...websocket, 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' 
 /** What an isolate asks from time to time, whatever the requests are. */
 const regular: ReadonlySet<string> = new Set(['count', 'known', 'tokenList', 'look'])
 
-type Called = Partial<Record<'directory' | 'compute' | 'lab', Record<string, number>>>
+type Calls = Readonly<Record<string, number>>
+type Called = Partial<Record<'directory' | 'compute' | 'lab', Calls>>
+
+/** The calls between two counts of one kind. */
+const added = (before: Calls, after: Calls): Calls =>
+  Object.fromEntries(
+    Object.entries(after).flatMap(([name, count]) => {
+      const more = count - (before[name] ?? 0)
+      return more > 0 && !regular.has(name) ? [[name, more] as const] : []
+    }),
+  )
 
 /** The calls between two counts, by the kind of object; without those that are made now and then. */
 function between(before: Counts, after: Counts): Called {
   const kinds = { directory: 'calls', compute: 'computes', lab: 'projects' } as const
   const called: Called = {}
   for (const [kind, member] of Object.entries(kinds) as [keyof typeof kinds, (typeof kinds)[keyof typeof kinds]][]) {
-    const more = Object.entries(after[member]).flatMap(([name, count]) => {
-      const added = count - (before[member][name] ?? 0)
-      return added > 0 && !regular.has(name) ? [[name, added] as const] : []
-    })
-    if (more.length > 0) called[kind] = Object.fromEntries(more)
+    const more = added(before[member], after[member])
+    if (Object.keys(more).length > 0) called[kind] = more
   }
   return called
 }
 
-test('each kind of request calls the objects that it is about, and no common one', async () => {
-  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+/** The id of a compute that joins. */
+async function joinedCompute(worker: CountingWorker): Promise<string> {
   const { token } = await worker.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
-  const [near, far] = await Promise.all([
-    TestService.start({ 'pc.engine': 'embedded' }),
-    TestService.start({
-      ...{ 'pc.engine': 'embedded' },
-      ...{ 'join.url': worker.url.replace('http', 'ws'), 'join.token': token },
-    }),
-  ])
-  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
-  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
-  const farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
-  await vi.waitFor(
+  const joining = { 'join.url': worker.url.replace('http', 'ws'), 'join.token': token }
+  const service = await TestService.start({ 'pc.engine': 'embedded', ...joining })
+  return (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
+}
+
+const untilConnected = (worker: CountingWorker, count: number): Promise<void> =>
+  vi.waitFor(
     async () => {
       const all = await worker.call<Compute[]>('GET', '/v2/computes')
-      expect(all.filter(({ connected }) => connected)).toHaveLength(2)
+      expect(all.filter(({ connected }) => connected)).toHaveLength(count)
     },
     { timeout: hangMs, interval: 100 },
   )
-  const nodeAt = async (compute_id: string) => {
-    const { project_id } = await worker.call('POST', projects, { name: `at ${compute_id}`, compute_id })
-    const node = await createPc(worker, `${projects}/${project_id}`, 1)
-    await worker.call('POST', `${node}/start`, {})
-    return { node, project: `${projects}/${project_id}` }
-  }
+
+/** The paths of a pc that runs on that compute, and of its project. */
+async function startedPc(worker: CountingWorker, compute_id: string): Promise<{ node: string; project: string }> {
+  const { project_id } = await worker.call('POST', projects, { name: `at ${compute_id}`, compute_id })
+  const node = await createPc(worker, `${projects}/${project_id}`, 1)
+  await worker.call('POST', `${node}/start`, {})
+  return { node, project: `${projects}/${project_id}` }
+}
+
+test('each kind of request calls the objects that it is about, and no common one', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  await untilConnected(worker, 2)
+  const nodeAt = (compute: string) => startedPc(worker, compute)
   const [byAddress, byTunnel] = [await nodeAt('near'), await nodeAt(farId)]
   const lab = await worker.call('POST', '/v2/projects', { name: 'lab' })
   const labPath = `/v2/projects/${lab.project_id}`
@@ -95,4 +108,22 @@ test('each kind of request calls the objects that it is about, and no common one
   expect(await calls('GET', '/v2/computes')).toEqual({ directory: { fetch: 1 } })
   expect(await calls('GET', projects)).toEqual({ directory: { fetch: 1 } })
   expect(await calls('GET', '/v2/notifications/ws', opened, 101)).toEqual({ directory: { fetch: 1 } })
+})
+
+test('the traffic of two computes loads their two objects, each with its own, and the directory with none of it', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const [one, other] = await Promise.all([joinedCompute(worker), joinedCompute(worker)])
+  await untilConnected(worker, 2)
+  const [first, second] = [await startedPc(worker, one), await startedPc(worker, other)]
+  const before = await worker.counts()
+  for (let round = 0; round < 5; round++) {
+    expect(await worker.status('GET', first.node, asAdmin)).toBe(200)
+    const empty = { ...asAdmin, 'content-length': '0' }
+    expect(await worker.status('POST', `${first.project}/files/notes-${round}.txt`, empty)).toBe(200)
+    expect(await worker.status('GET', `${second.node}/console/ws`, { ...asAdmin, ...upgrade })).toBe(101)
+  }
+  const after = await worker.counts()
+  expect(added(before.byCompute, after.byCompute)).toEqual({ [one]: 10, [other]: 5 })
+  expect(between(before, after)).toEqual({ compute: { fetch: 15 } })
+  expect(added(before.ofComputes, after.ofComputes)).toEqual({})
 })
