@@ -68,7 +68,7 @@ async function running(context: BrowserContext, service: Service): Promise<Row[]
   const page = await open(context, service, 'Idle')
   await page.getByText('100, 100 running').waitFor()
   const client = await context.newCDPSession(page)
-  await client.send('Performance.enable')
+  await client.send('Performance.enable', { timeDomain: 'threadTicks' })
   const taken = async () =>
     (await client.send('Performance.getMetrics')).metrics.find(({ name }) => name === 'TaskDuration')?.value ?? NaN
   const before = await taken()

@@ -27,11 +27,12 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
     lineBetween(editor.placeOf(from).value, editor.placeOf(to).value, strands.value.get(id) ?? alone),
   )
   const data = useComputed(() => pathOf(line.value))
+  // A selection elsewhere draws nothing here.
+  const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   if (row === undefined || ends?.[0] === undefined || ends[1] === undefined) return null
   const link = row.value
   const [a, b] = [nodes.get(from), nodes.get(to)]
   const { grade, sentence } = verdictOf(link)
-  const isSelected = editor.selection.value.has(id)
   const impairment = shortImpairment(link)
   const state = link.suspend ? 'suspended' : impairment
   const title =

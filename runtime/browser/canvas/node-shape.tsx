@@ -15,9 +15,10 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
   const place = editor.placeOf(id)
   // The attribute follows the place by itself: a move draws nothing else again.
   const transform = useComputed(() => `translate(${place.value.x} ${place.value.y})`)
+  // A selection elsewhere draws nothing here.
+  const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   if (row === undefined) return null
   const node = row.value
-  const isSelected = editor.selection.value.has(id)
   return (
     <g
       class={`node is-${node.status}${isSelected ? ' is-selected' : ''}${node.status_reason === null ? '' : ' has-trouble'}`}

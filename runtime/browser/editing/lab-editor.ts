@@ -1,4 +1,4 @@
-import { computed, type ReadonlySignal, signal } from '@preact/signals'
+import { batch, computed, type ReadonlySignal, type Signal, signal } from '@preact/signals'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type {
@@ -41,8 +41,11 @@ export class LabEditor {
   readonly pending = signal(0)
   /** A drawing whose corner is being pulled, as it is shown meanwhile. */
   readonly resized = signal<Resized | undefined>(undefined)
-  /** Places of nodes and drawings that are being moved, until the service has taken them. */
-  readonly #moved = signal<ReadonlyMap<string, Point>>(new Map())
+  /**
+   * Places of nodes and drawings that are being moved, until the service has taken them. Each is a signal: of a thousand nodes only the
+   * one that is dragged, and its links, follow the pointer.
+   */
+  readonly #moved = signal<ReadonlyMap<string, Signal<Point>>>(new Map())
   /** Those of which the service is being told. */
   #told: ReadonlyMap<string, Point> = new Map()
   readonly #drops = new SerialQueue()
@@ -94,7 +97,7 @@ export class LabEditor {
     const known = row && this.#places.get(row)
     if (known !== undefined) return known
     // The resource itself stands for its place: what is not moved keeps its identity, so that nothing is drawn again.
-    const place = computed<Point>(() => this.#moved.value.get(id) ?? this.#resource(id) ?? nowhere)
+    const place = computed<Point>(() => this.#moved.value.get(id)?.value ?? this.#resource(id) ?? nowhere)
     if (row !== undefined) this.#places.set(row, place)
     return place
   }
@@ -186,12 +189,21 @@ export class LabEditor {
 
   /** Shows nodes and drawings at other places, without a request. */
   drag(places: ReadonlyMap<string, Point>): void {
-    this.#moved.value = new Map([...this.#moved.value, ...places])
+    batch(() => {
+      const moved = this.#moved.peek()
+      const begun: [string, Signal<Point>][] = []
+      for (const [id, place] of places) {
+        const known = moved.get(id)
+        if (known === undefined) begun.push([id, signal(place)])
+        else known.value = place
+      }
+      if (begun.length > 0) this.#moved.value = new Map([...moved, ...begun])
+    })
   }
 
   /** Shows what was dragged where it is, but for moves of which the service is being told. */
   cancelDrag(): void {
-    this.#moved.value = new Map(this.#told)
+    this.#moved.value = new Map([...this.#told].map(([id, place]) => [id, signal(place)]))
   }
 
   /**
@@ -210,7 +222,7 @@ export class LabEditor {
   }
 
   async #dropNow(): Promise<void> {
-    const told = this.#moved.value
+    const told = new Map([...this.#moved.value].map(([id, place]) => [id, place.value]))
     const places = [...told].filter(([id, { x, y }]) => {
       const now = this.#resource(id)
       return now !== undefined && (now.x !== x || now.y !== y)
@@ -226,7 +238,7 @@ export class LabEditor {
       ),
     )
     this.#told = new Map()
-    this.#moved.value = new Map([...this.#moved.value].filter(([id, place]) => told.get(id) !== place))
+    this.#moved.value = new Map([...this.#moved.value].filter(([id, place]) => told.get(id) !== place.value))
   }
 
   /** Whether the service has not taken all edits yet. */

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
 import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
 import { type LabDrawing, type LabNode, Patchbay } from '../../../src/client/patchbay.ts'
@@ -32,6 +32,16 @@ test('what is locked is selected, and not moved', () => {
   store.drawings.put('d', { drawing_id: 'd', x: 3, y: 4, locked: false } as LabDrawing)
   editor.select(['n', 'd'])
   expect([editor.selectedNodes.length, editor.selectedDrawings.length, editor.movable]).toEqual([1, 1, ['d']])
+})
+
+test('a node that is dragged on leaves the places of all others alone', () => {
+  const { store, shown, move } = slowLab()
+  move('a', 10)
+  expect(shown()).toEqual([10, 100])
+  const looked = vi.spyOn(store.nodes, 'get')
+  move('a', 20)
+  expect(shown()).toEqual([20, 100])
+  expect(looked).not.toHaveBeenCalled()
 })
 
 /** A lab with two nodes, whose service answers a change when the test says so. */
