@@ -20,7 +20,7 @@ import type { TicketOffice } from '../../src/http/tickets.ts'
 import type { Load } from '../../src/model/host.ts'
 import type { MetricFamily } from '../../src/model/metrics.ts'
 import type { OrganizationLimits } from '../../src/model/organization.ts'
-import type { Organizations } from '../../src/organizations/organizations.ts'
+import { noSuchOrganization, type Organizations } from '../../src/organizations/organizations.ts'
 import { ProjectQuota } from '../../src/organizations/project-quota.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { BookmarkTable } from './bookmark-table.ts'
@@ -147,6 +147,8 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     dialect: dialectOf(env),
     agent: gateway.agent,
     async elsewhere({ endpoint }) {
+      // Isolates may not know yet that it was deleted. What it took now would be there for a later one of its name.
+      if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
       if (endpoint.owner === 'all' || endpoint.scope === 'own') await known()
       return undefined
     },

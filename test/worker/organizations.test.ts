@@ -60,6 +60,26 @@ test('the administrator of the deployment makes, changes and deletes organizatio
   await expect.poll(async () => (await ask('GET', '/v2/tokens')).status, { interval: 200 }).toBe(401)
 })
 
+test('a deleted organization takes nothing more, which a later one of its name would have', async () => {
+  const { admin } = await deployment()
+  await makeOrganization(admin, 'school')
+  // The isolate remembers for some seconds that it is there.
+  expect((await admin('GET', '/v2/projects', undefined, within('school'))).status).toBe(200)
+  await call(admin, 'DELETE', '/v2/organizations/school')
+  const compute = { name: 'late', protocol: 'http', host: '127.0.0.1', port: 1 }
+  const late: [string, object][] = [
+    ['/v2/tokens', { name: 'late', role: 'admin' }],
+    ['/v2/computes', compute],
+    ['/v2/compute/projects', { name: 'late' }],
+    ['/v2/templates', { name: 'late', template_type: 'pc', compute_id: null }],
+  ]
+  for (const [path, body] of late)
+    expect(await wordOf(admin('POST', path, body, within('school')))).toEqual([404, 'no-such-organization'])
+  await call(admin, 'POST', '/v2/organizations', { organization_id: 'school' })
+  for (const path of ['/v2/tokens', '/v2/computes', '/v2/projects'])
+    expect(await (await admin('GET', path, undefined, within('school'))).json()).toEqual([])
+})
+
 test('a token of an organization says so in a word that a version without organizations refuses', async () => {
   const { admin } = await deployment()
   const token = await makeOrganization(admin, 'school')
