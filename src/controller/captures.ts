@@ -1,3 +1,4 @@
+import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, conflict } from '../errors/api-error.ts'
 import { linkTypesOf } from '../model/capture.ts'
 import type { LabCaptureStart, LabLink } from '../model/lab/link.ts'
@@ -61,6 +62,22 @@ export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute)
     lab.tell({ action: 'log.warning', event: { message } })
     return null
   }
+}
+
+/**
+ * Takes note of captures that have ended by themselves: on a full disk, with the keeper of a compute, or while nobody listened. Captures
+ * at other computes, and those of computes that do not answer, stay.
+ */
+export async function noteEndedCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
+  const captured = [...lab.document.links.values()].filter(({ capture }) => capture !== null)
+  await mapLimit(captured, async ({ link_id, capture }) => {
+    const { node, port } = placeOf(lab, lab.link(link_id), capture?.end ?? 0)
+    if (!computes.includes(node.compute_id)) return
+    const state = await ask(node.compute_id).nio(port)
+    if (state.capture !== null) return
+    // Another one may have begun meanwhile.
+    if (lab.document.links.get(link_id)?.capture === capture) await save(lab, link_id, null)
+  })
 }
 
 /** Stops the capture of a link. Does nothing without one. */

@@ -17,6 +17,7 @@ import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { isUuid } from '../schema/fields.ts'
 import { exportLab } from './archive.ts'
 import type { LabArchives } from './archives.ts'
+import { noteEndedCaptures } from './captures.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
 import { Changes, type ProjectRecord } from './document.ts'
@@ -1103,6 +1104,7 @@ export class Labs {
         }
       })
     })
+    this.#noteCaptures(lab, computes, ask)
   }
 
   /** After a break in the feed of a compute: opens its labs there if they are closed, and reads their nodes. */
@@ -1173,8 +1175,15 @@ export class Labs {
       if (payload.type === 'node.deleted')
         lab.troubles.set(record.node_id, 'The node was deleted on its compute: delete it here too, or create it again')
       lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
-    } else if (payload.type.startsWith('log.') && 'message' in payload)
+    } else if (payload.type.startsWith('log.') && 'message' in payload) {
       lab.tell({ action: payload.type, event: { message: payload.message } })
+      if (payload.type === 'log.error') this.#noteCaptures(lab, [computeId], ownAsk(this.computes))
+    }
+  }
+
+  /** A compute tells a capture that ended by itself as an error, if somebody listens. */
+  #noteCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): void {
+    noteEndedCaptures(lab, computes, ask).catch(ignore('the next reading of the computes takes note of it'))
   }
 
   /** Updates `ran`. A node that ended by itself, or with its host, stays in it. */

@@ -168,9 +168,12 @@ export async function updateNode(
         ...(isPlaceholder && { ...given({ name, console_type }), properties: { ...now.properties, ...changed } }),
         ...added,
       }
+      const changes = new Changes().put('node', record.node_id, next)
+      const later = next.name === now.name ? [] : afterRename(nodes.values(), now, next.name)
+      for (const it of later) changes.put('node', it.node_id, it)
       return {
-        changes: new Changes().put('node', record.node_id, next),
-        news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],
+        changes,
+        news: () => [next, ...later].map((it) => ({ action: 'node.updated', event: lab.nodeView(it) })),
         get result() {
           return lab.nodeView(next)
         },
@@ -179,6 +182,14 @@ export async function updateNode(
   } finally {
     if (isRenamed) lab.claimed.delete(nameClaim(name))
   }
+}
+
+/** The other nodes that start after a node, with its new name. */
+function afterRename(nodes: Iterable<NodeRecord>, { node_id, name: old }: NodeRecord, name: string): NodeRecord[] {
+  const isOld = (it: string) => nameKey(it) === nameKey(old)
+  return [...nodes]
+    .filter((it) => it.node_id !== node_id && it.after.some(isOld))
+    .map((it) => ({ ...it, after: it.after.map((word) => (isOld(word) ? name : word)) }))
 }
 
 /** 400 for a kind that is not here, with the word that was probably meant. */

@@ -30,6 +30,16 @@ describe('a lab', () => {
     expect(found.node_id).toBe(pcs[1]?.node_id)
   })
 
+  it('starts nodes after a node that has got another name', async () => {
+    const { service } = await lab()
+    const node = (name: string) => `${path('campus')}/nodes/${name}`
+    await service.call('PUT', node('PC2'), { after: ['pc1'] })
+    await service.call('PUT', node('PC1'), { name: 'First' })
+    expect(await service.call('GET', node('PC2'))).toMatchObject({ after: ['First'] })
+    await service.call('POST', `${path('campus')}/undo`)
+    expect(await service.call('GET', node('PC2'))).toMatchObject({ after: ['pc1'] })
+  })
+
   it('starts all nodes by one request, and frames pass over its links', async () => {
     const { service } = await lab()
     await service.call('PUT', `${path('campus')}/nodes/PC1`, { properties: { startup_script: 'ip 10.0.0.1/24' } })
@@ -165,6 +175,16 @@ describe('the streams of a lab', () => {
     const file = await (await service.fetch(`${path('campus')}/files/project-files/captures/a.pcap`)).arrayBuffer()
     expect(new DataView(file).getUint32(0, true)).toBe(0xa1b2c3d4)
     expect((await growing).byteLength).toBe(file.byteLength)
+  })
+
+  it('is not captured any more when it was closed', async () => {
+    const { service, link } = await lab()
+    const at = `${path('campus')}/links/${link.link_id}`
+    await service.call('POST', `${at}/start_capture`, { capture_file_name: 'a.pcap' })
+    await service.call('POST', `${path('campus')}/close`)
+    await service.call('POST', `${path('campus')}/open`)
+    await expect.poll(() => service.call('GET', at), { timeout: hangMs }).toMatchObject({ capturing: false })
+    expect(await service.call('POST', `${at}/start_capture`)).toMatchObject({ capturing: true })
   })
 
   it('shows the frames of a link to any number of clients, also while it is captured, and leaves nothing behind', async () => {

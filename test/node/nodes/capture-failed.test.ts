@@ -1,6 +1,7 @@
 import { execFileSync } from 'node:child_process'
 import { dirname } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
+import type { LabLink } from '../../../src/model/lab/link.ts'
 import { createLab, openConsole, start } from '../../support/lab.ts'
 import { hangMs } from '../../support/limits.ts'
 import { requireDevices } from '../../support/require.ts'
@@ -27,6 +28,34 @@ testWith(privileged)('a capture whose disk is full is told on the feed of its pr
   expect(message).toMatch(/^The capture of PC1 into full\.pcap ended: \S/)
   await console.expect('icmp_seq=3 ttl=64')
   expect(await service.call('GET', `${port}/nio`)).toMatchObject({ capture: null })
+})
+
+testWith(privileged)('a link whose capture has ended on a full disk is not captured any more', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const lab = '/v2/projects/full'
+  const [address, other] = ['10.0.0.1', '10.0.0.2']
+  await service.call('POST', '/v2/projects', { name: 'full' })
+  for (const [name, ip] of [
+    ['PC1', address],
+    ['PC2', other],
+  ])
+    await service.call('POST', `${lab}/nodes`, {
+      ...{ name, node_type: 'pc' },
+      properties: { startup_script: `ip ${ip}/24` },
+    })
+  const { link_id } = await service.call<LabLink>('POST', `${lab}/links`, { nodes: ['PC1:e0', 'PC2:e0'] })
+  const at = `${lab}/links/${link_id}`
+  const begun = await service.call<LabLink>('POST', `${at}/start_capture`)
+  await service.call('POST', `${at}/stop_capture`)
+  mountSmallDisk(dirname(begun.capture_file_path ?? ''))
+  expect(await service.call('POST', `${at}/start_capture`)).toMatchObject({ capturing: true })
+  // Each pc announces its address.
+  await service.call('POST', `${lab}/nodes/start`)
+  await expect
+    .poll(() => service.call('GET', at), { timeout: hangMs })
+    .toMatchObject({
+      ...{ capturing: false, capture_file_name: null, capture_file_path: null },
+    })
 })
 
 /** Has a directory on a disk of its own that is smaller than what the service keeps free. */
