@@ -223,8 +223,9 @@ output of the guest until the guest is quiet: echo "show ip" | patchbay console 
   exec: command({
     group: 'nodes',
     summary: 'type a line on the console of a node, and show the answer',
-    text: `Types a line on the console of a node, and shows what comes back. With --expect the command waits for a match, and
-the exit code is 1 when there is none in time: patchbay exec wan-edge/PC1 "ping 10.0.0.2" --expect "bytes from"`,
+    text: `Types a line on the console of a node, and shows what comes back. With --expect the command waits until what the
+node answers matches; the line itself, which the node shows as it is typed, is no answer. The exit code is 1 when
+nothing matches in time: patchbay exec wan-edge/PC1 "ping 10.0.0.2" --expect "bytes from"`,
     args: [
       { name: 'LAB/NODE', about: 'a node', complete: 'node' },
       { name: 'COMMAND', about: 'the line' },
@@ -480,7 +481,8 @@ PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
     group: 'program',
     summary: 'the completion of commands and names for a shell',
     text: `Prints a script for a shell, which then completes commands, flags, files, and the names of labs, nodes and links of the
-service. In bash: source <(patchbay completion bash)`,
+service. In bash: source <(patchbay completion bash)
+A service that has not answered within 1 s offers no names; the variable PATCHBAY_COMPLETION_WAIT gives it more, such as 3s.`,
     args: [{ name: 'SHELL', about: 'the shell', choices: ['bash', 'zsh', 'fish'] }],
     run: async ({ args: [shell = ''] }) => (await import('./cli/completion.ts')).completion(shell),
   }),

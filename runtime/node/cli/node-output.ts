@@ -26,7 +26,7 @@ export async function exec({
   const { lab, node } = target
   const params = { project_id: node.project_id, node_id: node.node_id }
   if (flags.expect !== undefined) {
-    const body = { send: `${line}\r`, expect: flags.expect, within_s }
+    const body = { send: `${line}\r`, expect: flags.expect, echoes: flags['no-echo'] !== true, within_s }
     const timeoutMs = (within_s + 30) * 1000
     const call = client.call('POST /v2/projects/{project_id}/nodes/{node_id}/console/expect', {
       params,

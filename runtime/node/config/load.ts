@@ -53,7 +53,9 @@ interface Layer {
 }
 
 /** Variables with our prefix that are not settings. */
-const otherVariables = new Set(['PATCHBAY_CONFIG', 'PATCHBAY_ORGANIZATION', 'PATCHBAY_REQUIRE', 'PATCHBAY_SERVER'])
+const otherVariables = new Set([
+  ...['PATCHBAY_COMPLETION_WAIT', 'PATCHBAY_CONFIG', 'PATCHBAY_ORGANIZATION', 'PATCHBAY_REQUIRE', 'PATCHBAY_SERVER'],
+])
 const loopbackHosts = /^(localhost|127(\.\d{1,3}){3}|::1|\[::1\])$/
 
 /** The configuration of this process: flags win over the environment, the file and the defaults. ConfigError when it is not valid. */

@@ -106,6 +106,10 @@ test('a line is typed on the console of a node, and its answer shown', async () 
   expect(await patchbay.run(['logs', 'typed/PC1', '-f', '--json'])).toMatchObject({ code: 64 })
   const late = await patchbay.run(['exec', 'typed/PC1', 'version', '--expect', 'never', '--within', '100ms'])
   expect(late).toMatchObject({ code: 1, err: expect.stringContaining('typed/PC1') })
+  // The line itself is no answer.
+  const echoed = ['exec', 'typed/PC1', 'no such command', '--expect', 'such']
+  expect(await patchbay.run([...echoed, '--within', '1s'])).toMatchObject({ code: 1, out: '' })
+  expect(await patchbay.run([...echoed, '--no-echo'])).toMatchObject({ code: 0, out: expect.stringContaining('such') })
 })
 
 test('a console is a terminal by websocket and by telnet, and is logged to a file', async () => {
