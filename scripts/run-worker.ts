@@ -14,6 +14,8 @@ export interface WorkerOptions {
   readonly bindings: Readonly<Record<string, string>>
   /** The Worker, if it was bundled before. */
   readonly script?: string
+  /** Its Durable Objects, if it is not the present one. */
+  readonly objects?: Readonly<Record<string, { readonly className: string; readonly useSQLite: true }>>
 }
 
 export interface RunningWorker {
@@ -37,14 +39,21 @@ export const durableObjects = {
 } as const
 
 /** Runs the gateway's Worker on this machine, by the rules that it has at Cloudflare. */
-export async function runWorker({ host, port, data, bindings, script }: WorkerOptions): Promise<RunningWorker> {
+export async function runWorker({
+  host,
+  port,
+  data,
+  bindings,
+  script,
+  objects,
+}: WorkerOptions): Promise<RunningWorker> {
   const worker = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: script ?? (await bundleWorker()) }],
     ...(await workerRules()),
     host,
     port,
     bindings,
-    durableObjects,
+    durableObjects: { ...(objects ?? durableObjects) },
     durableObjectsPersist: join(data, 'objects'),
   })
   const { href } = await worker.ready
