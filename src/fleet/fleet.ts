@@ -354,14 +354,11 @@ export class Fleet {
     if (known !== undefined && known.record.protocol !== tunnelled) {
       throw conflict(`There is a compute ${hello.compute_id} already, which has an address`)
     }
+    const record = joinedRecord(hello, (name) => this.#computes.isTaken(name))
+    // Before the token is bound: one that is refused for want of room may be given to another compute.
+    if (known === undefined) this.#requireRoom(record)
     await this.#claim(hello.compute_id, grant)
-    if (known !== undefined) return
-    const compute = new RemoteCompute(
-      joinedRecord(hello, (name) => this.#computes.isTaken(name)),
-      this.#remote,
-      notJoined,
-    )
-    await this.#add(compute)
+    if (known === undefined) await this.#add(new RemoteCompute(record, this.#remote, notJoined))
   }
 
   /** Binds a token. 409 for the token of another compute, and for an unused token when the compute already has a token. */

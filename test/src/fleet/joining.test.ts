@@ -150,6 +150,17 @@ test('a compute that cannot be taken is told why', async () => {
   expect((await it.fleet.list()).map(({ compute_id }) => compute_id)).toEqual(['placed'])
 })
 
+test('a compute that is refused for want of room leaves its token to another one', async () => {
+  const joinTokens = new MemoryJoinTokens()
+  const it = await openFleet({ joinTokens, maxComputes: () => 1 })
+  join(it, {}, { grant: { key: 'first' } })
+  await joined(it)
+  const second = join(it, { compute_id: 'two' }, { grant: { key: 'second' } })
+  await until(() => second.end() !== undefined)
+  expect(second.end()).toMatchObject({ code: 4403, reason: expect.stringContaining('may have 1 computes') })
+  expect([...joinTokens.owners.keys()]).toEqual(['first'])
+})
+
 test('computes of the same name are told apart, and one can be renamed, but not moved', async () => {
   const it = await openFleet()
   join(it)
