@@ -223,7 +223,10 @@ export class Labs {
       if (unfinished) {
         const ask = ownAsk(this.computes)
         // A compute that ended before it knew the project has its directory, and removes it with the project.
-        const known = mapLimit(computes, (computeId) => ask(computeId).openProject({ project_id: id, name }))
+        // One that was removed from the fleet cannot be asked any more.
+        const known = mapLimit(computes, async (computeId) => {
+          await ask(computeId).openProject({ project_id: id, name }).catch(unlessGone)
+        })
         await known.then(() => this.#drop(id, computes, ask)).catch(ignore('the next start of the service tries again'))
         return
       }

@@ -402,14 +402,12 @@ async function undoMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   const { moving, computes, name } = lab.document.project
   if (moving === undefined) return
   const { from, to } = moving
-  if (computes.includes(to)) {
-    await ask(to).openProject({ project_id: lab.id, name })
-    for (const node of recordsOn(lab.document, from))
-      if (isKnownKind(node.node_type)) await ask(to).removeNode(nodePathOf(lab, node)).catch(unlessGone)
-  } else {
-    // A compute that ended before it knew the project has its directory, and removes it with the project.
-    await ask(to).openProject({ project_id: lab.id, name })
-    await ask(to).removeProject(lab.id).catch(unlessGone)
+  // A compute that ended before it knew the project has its directory, and removes it with the project.
+  if (await isThere(ask(to).openProject({ project_id: lab.id, name }))) {
+    if (computes.includes(to)) {
+      for (const node of recordsOn(lab.document, from))
+        if (isKnownKind(node.node_type)) await ask(to).removeNode(nodePathOf(lab, node)).catch(unlessGone)
+    } else await ask(to).removeProject(lab.id).catch(unlessGone)
   }
   await setProject(labs, lab, ({ moving: _, ...project }) => project)
 }
@@ -434,20 +432,24 @@ export async function forgetOn(labs: Labs, lab: Lab, computeId: string, ask: Ask
   const { left = [], computes, name } = lab.document.project
   if (!left.includes(computeId)) return
   if (!computes.includes(computeId)) {
-    const gone = (error: unknown) => {
-      unlessGone(error)
-      return true
-    }
-    const isGone = await ask(computeId)
-      .openProject({ project_id: lab.id, name })
-      .then(() => false, gone)
-    if (!isGone) await ask(computeId).removeProject(lab.id).catch(unlessGone)
+    if (await isThere(ask(computeId).openProject({ project_id: lab.id, name })))
+      await ask(computeId).removeProject(lab.id).catch(unlessGone)
   }
   await setProject(labs, lab, ({ left: _, ...project }) => {
     const others = left.filter((id) => id !== computeId)
     return { ...project, ...(others.length > 0 && { left: others }) }
   })
 }
+
+/** False for a compute that was removed from the fleet: nothing there can be asked any more. */
+const isThere = (opening: Promise<unknown>): Promise<boolean> =>
+  opening.then(
+    () => true,
+    (error: unknown) => {
+      unlessGone(error)
+      return false
+    },
+  )
 
 const setProject = (labs: Labs, lab: Lab, change: (project: ProjectRecord) => ProjectRecord): Promise<void> =>
   labs.moved(lab, (project) => new Changes().project(change(project)))

@@ -1,6 +1,7 @@
 import type { ComputeClient, ComputeNode } from '../../src/controller/compute-client.ts'
 import type { LabComputes } from '../../src/controller/computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
+import type { LabStore } from '../../src/controller/store.ts'
 import { ApiError, conflict, notFound } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { peersOnOneHost } from '../../src/gateway/peer-address.ts'
@@ -167,10 +168,17 @@ const away = async (): Promise<never> => {
 }
 const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
 
-/** Labs on one compute in memory. */
-export function labsInMemory(compute: MemoryCompute): Promise<Labs> {
+function removed(id: string): ComputeClient {
+  const refuse = async () => {
+    throw notFound(`compute_id: there is no compute ${id}`, { word: 'no-such-compute' })
+  }
+  return new Proxy({} as ComputeClient, { get: () => refuse })
+}
+
+/** Labs on one compute in memory; `store`: what they kept before. Another compute of them was removed from the fleet. */
+export function labsInMemory(compute: MemoryCompute, store: LabStore = new MemoryLabs()): Promise<Labs> {
   const computes: LabComputes = {
-    client: compute.client,
+    client: (id) => (id === 'local' ? compute.client() : removed(id)),
     choose: async (wanted) => wanted ?? 'local',
     candidates: async () => ['local'],
     absent: async () => [],
@@ -179,7 +187,7 @@ export function labsInMemory(compute: MemoryCompute): Promise<Labs> {
   }
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   return Labs.start({
-    store: new MemoryLabs(),
+    store,
     computes,
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
