@@ -28,6 +28,15 @@ testWith(browser)(
     await lab.link('PC1', 'PC2').focus()
 
     const filter = page.getByLabel('Drop frames that match')
+    // A compute of an older version has no checks.
+    const checks = '**/check_filters'
+    await page.route(checks, (route) => route.fulfill({ status: 404, json: { message: 'no such path', status: 404 } }))
+    await filter.fill('tcp')
+    await page.getByText('It cannot be checked here').waitFor()
+    expect(await filter.getAttribute('aria-invalid')).toBe('false')
+    expect(lab.faults.filter((it) => !it.includes('check_filters'))).toEqual([])
+    lab.faults.length = 0
+    await page.unroute(checks)
     await filter.fill('tcp port 80')
     await page.getByText('Apply it to drop these frames').waitFor()
     // What is typed is checked, and says where the fault is; nothing is applied.

@@ -1,6 +1,5 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import { ignore } from '../../../src/async/ignore.ts'
 import { pause } from '../../../src/async/pause.ts'
 import { Fault } from '../parts/fault.tsx'
 import { mayEdit } from '../state/session.ts'
@@ -14,6 +13,15 @@ interface FilterProps {
   readonly onChange: (filters: Filters) => Promise<string>
 }
 
+/** What a check has found, as it is shown. */
+interface Found {
+  readonly isRefused: boolean
+  readonly text: string
+}
+
+const good: Found = { isRefused: false, text: 'Apply it to drop these frames.' }
+const unchecked: Found = { isRefused: false, text: 'It cannot be checked here. Apply says whether it is right.' }
+
 /** Time after the last key at which an expression is checked, ms. */
 const checkMs = 400
 
@@ -23,8 +31,8 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
   const typed = useSignal(now)
   const applied = useSignal(now)
   const fault = useSignal('')
-  /** What the check of what is typed has found: why it is refused, or nothing; undefined: it is not known. */
-  const found = useSignal<string | undefined>(undefined)
+  /** What the check of what is typed has found; undefined: it has not come yet. */
+  const found = useSignal<Found | undefined>(undefined)
   // Another window, or an undo, has changed it.
   if (applied.value !== now) {
     applied.value = now
@@ -37,12 +45,17 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
     found.value = undefined
     if (wanted === '' || !isChanged) return
     const over = new AbortController()
-    const check = async () => {
+    const check = async (): Promise<Found> => {
       await pause(checkMs, over.signal)
       const reason = await onCheck({ bpf: [wanted, ...type] }, over.signal)
-      if (!over.signal.aborted) found.value = reason
+      return reason === '' ? good : { isRefused: true, text: reason }
     }
-    void check().catch(ignore('the answer to Apply says why'))
+    void check()
+      // A compute of an older version has no checks: that is no fault of what was typed.
+      .catch(() => unchecked)
+      .then((it) => {
+        if (!over.signal.aborted) found.value = it
+      })
     return () => over.abort()
   }, [wanted, isChanged])
   const apply = async () => {
@@ -63,8 +76,8 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
           spellcheck={false}
           autocomplete="off"
           maxLength={4096}
-          placeholder="tcpdump expression, such as tcp port 80"
-          aria-invalid={(fault.value || found.value || '') !== ''}
+          placeholder="Such as tcp port 80"
+          aria-invalid={fault.value !== '' || found.value?.isRefused === true}
           disabled={!mayEdit()}
           value={typed.value}
           onInput={(event) => {
@@ -76,8 +89,8 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
       </div>
       <div role="status">
         {fault.value === '' && found.value !== undefined && (
-          <p class={found.value === '' ? 'help' : 'reason'} dir="auto">
-            {found.value || 'Apply it to drop these frames.'}
+          <p class={found.value.isRefused ? 'reason' : 'help'} dir="auto">
+            {found.value.text}
           </p>
         )}
       </div>

@@ -91,7 +91,7 @@ export function PacketView({ link, title, isShown }: PacketProps) {
         <input
           type="search"
           aria-label="Filter"
-          placeholder="Filter: words such as arp or 10.0.0.1"
+          placeholder="Filter, such as arp"
           spellcheck={false}
           value={words.value}
           onInput={(event) => {
