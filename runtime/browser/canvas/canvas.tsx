@@ -136,6 +136,8 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   )
 }
 
+/** The scale below which the dots at the edges of a node become smaller with it. */
+const leastHandleScale = 0.4
 const handlePlaces: readonly Point[] = [
   { x: tile / 2, y: -2 },
   { x: tile + 2, y: tile / 2 },
@@ -144,13 +146,19 @@ const handlePlaces: readonly Point[] = [
 ]
 
 /** The dots at the edges of a node from which links are drawn. */
-function Handles({ window: { editor, newLink }, hovered }: { window: LabWindow; hovered: string | undefined }) {
+function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWindow; hovered: string | undefined }) {
   const [selected, ...others] = editor.selectedNodes
   const id = hovered ?? (others.length === 0 ? selected?.node_id : undefined)
   if (!mayEdit() || newLink.value !== undefined || id === undefined || !editor.store.nodes.has(id)) return null
   const { x, y } = editor.placeOf(id).value
   return (
-    <g class="handles" transform={`translate(${x} ${y})`} data-node={id}>
+    // On a small map they stay as large as a pointer can hit.
+    <g
+      class="handles"
+      transform={`translate(${x} ${y})`}
+      data-node={id}
+      style={{ '--unit': `${1 / Math.min(1, Math.max(leastHandleScale, view.value.scale))}px` }}
+    >
       {handlePlaces.map((at) => (
         <circle key={`${at.x} ${at.y}`} data-handle={id} cx={at.x} cy={at.y} r="6" />
       ))}

@@ -19,6 +19,7 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   if (row === undefined) return null
   const node = row.value
+  const { value: nameSize } = lab.nameSize
   return (
     <g
       class={`node is-${node.status}${isSelected ? ' is-selected' : ''}${node.status_reason === null ? '' : ' has-trouble'}`}
@@ -32,9 +33,9 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
       <rect class="tile" width={tile} height={tile} rx="12" />
       <NodeSymbol name={editor.symbolOf(node)} />
       <circle class="status" cx={tile - 5} cy={5} r="6.500" />
-      {(lab.hasNames.value || isSelected) && (
-        <text class="name" x={tile / 2} y={tile + 19}>
-          {shortened(node.name, maxName)}
+      {(nameSize !== undefined || isSelected) && (
+        <text class={`name is-${nameSize?.size ?? 'larger'}`} x={tile / 2} y={tile + 9}>
+          {shortened(node.name, nameSize?.most ?? maxName)}
         </text>
       )}
       <Others id={id} store={editor.store} at={() => aboveTile} />

@@ -32,8 +32,14 @@ const beside = [0, 1, -1, 2, -2] as const
 
 /** Number of nodes from which on the map draws only what is in sight. */
 const manyNodes = 150
-/** The least scales at which names of ports, and of nodes, can be read. */
-const [leastPortScale, leastNameScale] = [0.6, 0.35]
+/** The least scale at which names of ports can be read. */
+const leastPortScale = 0.6
+/** How names of nodes are drawn from a scale on: the smaller the map, the larger on it, so that fewer characters fit beside each other. */
+const nameSizes = [
+  { from: 0.75, size: 'usual', most: 22 },
+  { from: 0.5, size: 'large', most: 18 },
+  { from: 0.35, size: 'larger', most: 12 },
+] as const
 
 /** What is open and shown on the screen of a lab; nothing of it is stored. */
 export class LabWindow {
@@ -47,7 +53,8 @@ export class LabWindow {
   readonly hasLabels = signal(true)
   /** Whether names of ports are shown: as long as they can be read. */
   readonly hasPortNames = computed(() => this.hasLabels.value && this.view.value.scale >= leastPortScale)
-  readonly hasNames = computed(() => this.view.value.scale >= leastNameScale)
+  /** How names of nodes are drawn; undefined: too small to be read. */
+  readonly nameSize = computed(() => nameSizes.find(({ from }) => this.view.value.scale >= from))
   readonly #regionKey = computed(() => {
     if (this.editor.store.nodes.ids.value.length < manyNodes) return ''
     const { x, y, width, height } = regionIn(this.view.value, this.size.value)

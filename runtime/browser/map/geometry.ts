@@ -33,9 +33,9 @@ export function zoomed(view: View, factor: number, fixed: Point): View {
   return { scale, at: { x: below.x - fixed.x / scale, y: below.y - fixed.y / scale } }
 }
 
-/** The view that shows a box in a window of that size, with a margin; never larger than the map itself. */
+/** The view that shows a box in a window of that size, with a margin, which is less in a small one; never larger than the map itself. */
 export function fitted(box: Box, window: { readonly width: number; readonly height: number }): View {
-  const margin = 60
+  const margin = Math.min(60, window.width / 15)
   const scale = Math.max(
     minScale,
     Math.min(1, (window.width - 2 * margin) / box.width, (window.height - 2 * margin) / box.height),
