@@ -45,6 +45,8 @@ export interface Gateway {
   readonly app: App
   readonly fleet: Fleet
   readonly placements: PlacementTable
+  /** Ids of the projects, labs among them, as the limit of the organization counts them. */
+  readonly projects: () => ReadonlySet<string>
   readonly tokens: TokenTable
   /** Counts of requests, of the object and of isolates. */
   readonly requests: RequestMetrics
@@ -113,7 +115,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
-  const projects = () => new Set([...placements.ids(), ...labs.ids()])
+  const projects = () => new Set([...placements.idsOn((id) => fleet.find(id) !== undefined), ...labs.ids()])
   const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
@@ -139,6 +141,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     quota,
     labs: () => places,
   })
+  gateway.locator.follow(labs)
   const requests = new RequestMetrics()
   const app = createApp({
     ...commonOptions,
@@ -173,6 +176,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     app,
     fleet,
     placements,
+    projects,
     tokens: store,
     requests,
     events: gateway.events,
