@@ -9,6 +9,8 @@ export interface Env {
   readonly FLEET: DurableObjectNamespace<FleetObject>
   readonly COMPUTES: DurableObjectNamespace<ComputeObject>
   readonly PROJECTS: DurableObjectNamespace<ProjectObject>
+  /** A bucket of R2 for archives of closed projects; without it none are kept. */
+  readonly ARCHIVES?: R2Bucket
   /** Secret that encrypts the credentials of computes; at least 32 characters. */
   readonly FLEET_KEY?: string
   /** Secret: the token of the administrator. */

@@ -119,7 +119,16 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
-    move: (id, from) => resultOf(objects.project(id).move(id, from)),
+    async move(id, from, { signal, show }) {
+      const lab = objects.project(id)
+      const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
+      signal.addEventListener('abort', cancel)
+      try {
+        return await resultOf<string>(lab.move(id, from, async (doing) => show(doing)))
+      } finally {
+        signal.removeEventListener('abort', cancel)
+      }
+    },
     // Feeds of labs come from the objects of the labs.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
