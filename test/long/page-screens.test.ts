@@ -119,6 +119,10 @@ testWith(browser)(
     await page.keyboard.press('?')
     await page.getByRole('dialog', { name: 'Keys' }).waitFor()
     await check('keys')
+    // A wide dialog fits a phone.
+    await page.setViewportSize({ width: 390, height: 844 })
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.setViewportSize({ width: 1280, height: 900 })
     await page.keyboard.press('Escape')
     await page.keyboard.press('Control+k')
     await page.getByRole('option', { name: markup }).waitFor()

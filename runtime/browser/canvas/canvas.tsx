@@ -120,10 +120,10 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
           <h2>An empty lab</h2>
           {mayEdit() ? (
             <>
-              <p class="is-wide">
+              <p class="for-wide">
                 Drag nodes from the left onto the map, then draw links from the dots at their edges.
               </p>
-              <p class="is-narrow">
+              <p class="for-narrow">
                 Find nodes, such as PC or Switch, by the search above, and draw links between them.
               </p>
             </>

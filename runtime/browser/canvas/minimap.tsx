@@ -30,7 +30,9 @@ export function Minimap({ window: lab }: { window: LabWindow }) {
     if (event.type === 'pointerdown') svg.setPointerCapture(event.pointerId)
     if (event.buttons === 0) return
     const shown = svg.getBoundingClientRect()
-    lab.centre({ x: x + (event.clientX - shown.left) * scale.value, y: y + (event.clientY - shown.top) * scale.value })
+    // A small window shows it smaller.
+    const unit = shownWidth / shown.width
+    lab.centre({ x: x + (event.clientX - shown.left) * unit, y: y + (event.clientY - shown.top) * unit })
   }
   return (
     <svg

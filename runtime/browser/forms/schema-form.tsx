@@ -10,12 +10,14 @@ interface FormProps {
   readonly isDisabled: boolean
   /** The text of the button. */
   readonly verb?: string
+  /** Of a dialog: its buttons are there from the begin, and one of them leaves the form. Without it there are buttons for changes. */
+  readonly onCancel?: () => void
   /** Sends the members that were changed. False: it was refused, and the form keeps them. */
   readonly onSave: (changes: Record<string, unknown>) => Promise<boolean>
 }
 
 /** A form for the members of an object, from its JSON Schema. */
-export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onSave }: FormProps) {
+export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel, onSave }: FormProps) {
   /** What was typed, by field: everything else follows the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const isSaving = useSignal(false)
@@ -55,18 +57,19 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onSave }
           onType={(value) => type(field.name, value)}
         />
       ))}
-      {isChanged && (
+      {(isChanged || onCancel !== undefined) && (
         <div class="row form-actions">
-          <button type="submit" class="is-main" disabled={isSaving.value}>
+          <button type="submit" class="is-main" disabled={isSaving.value || !isChanged}>
             {verb}
           </button>
           <button
             type="button"
             onClick={() => {
               typed.value = {}
+              onCancel?.()
             }}
           >
-            Discard
+            {onCancel === undefined ? 'Discard' : 'Cancel'}
           </button>
         </div>
       )}

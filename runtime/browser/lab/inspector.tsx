@@ -25,9 +25,12 @@ export function Inspector({ window: lab }: { window: LabWindow }) {
   return editor.selection.value.size > 1 ? <ManyPanel window={lab} /> : <LabPanel window={lab} />
 }
 
+/** As people count: PC2 is before PC10. */
+const names = new Intl.Collator(undefined, { numeric: true })
+
 function ManyPanel({ window: lab }: { window: LabWindow }) {
   const { editor } = lab
-  const nodes = editor.selectedNodes
+  const nodes = editor.selectedNodes.sort((a, b) => names.compare(a.name, b.name))
   const links = editor.selectedLinks
   const ids = nodes.map((it) => it.node_id)
   return (

@@ -33,17 +33,21 @@ export function zoomed(view: View, factor: number, fixed: Point): View {
   return { scale, at: { x: below.x - fixed.x / scale, y: below.y - fixed.y / scale } }
 }
 
+/** Room that the buttons at the right edge of the map take, pixels. */
+const besideButtons = 52
+
 /** The view that shows a box in a window of that size, with a margin, which is less in a small one; never larger than the map itself. */
 export function fitted(box: Box, window: { readonly width: number; readonly height: number }): View {
   const margin = Math.min(60, window.width / 15)
+  const right = Math.max(margin, besideButtons)
   const scale = Math.max(
     minScale,
-    Math.min(1, (window.width - 2 * margin) / box.width, (window.height - 2 * margin) / box.height),
+    Math.min(1, (window.width - margin - right) / box.width, (window.height - 2 * margin) / box.height),
   )
   return {
     scale,
     at: {
-      x: box.x + box.width / 2 - window.width / scale / 2,
+      x: box.x + box.width / 2 - (window.width + margin - right) / scale / 2,
       y: box.y + box.height / 2 - window.height / scale / 2,
     },
   }

@@ -1,12 +1,10 @@
 const characters = new Intl.Segmenter()
 
-/** A text of at most so many characters as people count them; a longer one ends in an ellipsis. */
+/** A text of at most so many characters as people count them. Of a longer one the middle is left out: names differ at their ends. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text
-  const shown: string[] = []
-  for (const { segment } of characters.segment(text)) {
-    shown.push(segment)
-    if (shown.length > most) return `${shown.slice(0, most - 1).join('')}…`
-  }
-  return text
+  const all = Array.from(characters.segment(text), ({ segment }) => segment)
+  if (all.length <= most) return text
+  const last = Math.floor((most - 1) / 2)
+  return `${all.slice(0, most - 1 - last).join('')}…${all.slice(all.length - last).join('')}`
 }

@@ -42,6 +42,7 @@ export function DeclaredForm({ title, schema: name, members, verb, values, onSen
           values={values}
           isDisabled={false}
           verb={verb}
+          onCancel={onClose}
           onSave={async (changes) => {
             try {
               await onSend(changes)
@@ -54,11 +55,6 @@ export function DeclaredForm({ title, schema: name, members, verb, values, onSen
           }}
         />
       )}
-      <div class="row form-actions">
-        <button type="button" onClick={onClose}>
-          Cancel
-        </button>
-      </div>
     </Dialog>
   )
 }

@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { AccessToken, NewAccessToken } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -20,6 +21,8 @@ export function TokensScreen() {
   const gone = useSignal<AccessToken | undefined>(undefined)
   const isMaking = useSignal(false)
   const fault = useSignal('')
+  /** The service has no credentials, so that it has no tokens: no fault. */
+  const isWithout = useSignal(false)
   const read = () =>
     client
       .call('GET /v2/tokens')
@@ -29,6 +32,7 @@ export function TokensScreen() {
       })
       .catch((error: unknown) => {
         fault.value = messageOf(error)
+        isWithout.value = error instanceof PatchbayError && error.status === 404
       })
   useEffect(() => {
     if (isAdministrator()) void read()
@@ -55,7 +59,7 @@ export function TokensScreen() {
           <Icon name="plus" /> New token
         </button>
       </div>
-      <Fault text={fault.value} />
+      {isWithout.value ? <p class="muted">{fault.value}</p> : <Fault text={fault.value} />}
       {tokens.value?.length === 0 && (
         <p class="muted">No tokens were made here. Those of the configuration are not in this list.</p>
       )}
