@@ -60,10 +60,6 @@ export class ComputeAsking implements TunnelHolder {
     return true
   }
 
-  isSure(): boolean {
-    return true
-  }
-
   addressOf(): undefined {}
 
   dismiss(_: string): void {}

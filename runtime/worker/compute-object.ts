@@ -1,87 +1,139 @@
 import { DurableObject } from 'cloudflare:workers'
+import { ignore } from '../../src/async/ignore.ts'
 import { SerialQueue } from '../../src/async/serial-queue.ts'
 import { sameText } from '../../src/auth/secret.ts'
-import { type RemoteHostAgent, remoteHostAgent } from '../../src/client/remote-host-agent.ts'
-import type { ComputeAnswer, Send } from '../../src/client/transport.ts'
+import { agentOf } from '../../src/client/agent-of.ts'
+import type { ComputeAnswer } from '../../src/client/transport.ts'
 import { ConnectionLost, isRefusal } from '../../src/client/transport.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
 import { joinSockets } from '../../src/fleet/bridge.ts'
-import { askLoad } from '../../src/fleet/load.ts'
-import { senderOf } from '../../src/fleet/remote-compute.ts'
+import { Fleet } from '../../src/fleet/fleet.ts'
 import { notJoined, Tunnels } from '../../src/fleet/tunnels.ts'
+import type { EventAgent } from '../../src/host-agent.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
-import { tunnelled } from '../../src/model/compute.ts'
-import type { Load } from '../../src/model/host.ts'
+import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
 import { askPath, faultHeader, feedsPath, joinPath, restsHeader, type TunnelFault } from './compute-asking.ts'
 import type { Env } from './env.ts'
 import { EventPump } from './event-pump.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
 import { FeedSockets } from './feed-sockets.ts'
+import { checkTimeouts, HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
+import { warn } from './host.ts'
+import { KeptCompute } from './kept-compute.ts'
 import { resultOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
+import { noRegistry, reaching } from './reaching.ts'
+import { Sealer } from './sealed.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets, tunnelLimits } from './tunnel-sockets.ts'
 
-/** Time between two looks at the load of a compute whose feeds are read, ms: the pings of feeds tell it. */
-const lookMs = 5 * 60_000
-/** How long the compute may take to tell its load, ms. */
-const loadMs = 5000
+/** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
+export interface KnownCompute {
+  readonly record: ComputeRecord
+  readonly shown: Compute
+}
+
+interface Opened {
+  /** Has this compute, or none before its record is known. */
+  readonly fleet: Fleet
+  readonly checks: HealthCheckLoop
+}
 
 /**
- * The object of one compute that has joined: its tunnel, and the feeds that are read of it. Requests to the compute come from isolates, from
- * the objects of labs and from the directory, and leave by the tunnel as they came. It hibernates with the tunnel and the feeds open.
+ * The object of one compute: its record, its health, the feeds that are read of it, and the tunnel of one that has joined. Requests to a joined
+ * compute come from isolates, from the objects of labs and from the directory, and leave by the tunnel as they came. The directory is told
+ * of changes. It hibernates with the tunnel and the feeds open.
  */
 export class ComputeObject extends DurableObject<Env> {
   readonly #id: string
   readonly #objects: Objects
+  readonly #kept: KeptCompute
   readonly #sockets: HibernatableSockets
   readonly #tunnelSockets: TunnelSockets
   readonly #tunnels: Tunnels
-  readonly #agent: RemoteHostAgent
   readonly #feeds: FeedSockets
   readonly #pump: EventPump
   /** What the directory is told, in its order. */
   readonly #telling = new SerialQueue()
-  readonly #send: Send
+  #opened: Opened | undefined
+  /** Whether the tunnels of an earlier program are being taken over. */
+  #isResuming = false
   #isolateKey = ''
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
     this.#objects = Objects.around(env, state)
     this.#id = Objects.ownIdOf(state)
+    this.#kept = new KeptCompute(state.storage, new Sealer(env.FLEET_KEY ?? ''), warn)
     this.#sockets = new HibernatableSockets(state)
     this.#tunnelSockets = new TunnelSockets(this.#sockets)
     const directory = () => this.#objects.fleet()
     this.#tunnels = new Tunnels({
       ...tunnelLimits,
       version: PATCHBAY_VERSION,
-      enlist: (hello, grant) => resultOf(directory().enlist(this.#id, JSON.stringify(hello), grant.key)),
+      enlist: async (hello, grant) => {
+        const record = await resultOf<ComputeRecord>(directory().enlist(this.#id, JSON.stringify(hello), grant.key))
+        await this.#take(record)
+      },
       isGood: (token) => directory().isJoinTokenGood(token),
-      joined: () => this.#tell(() => directory().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id))),
-      left: (_, reason) => this.#tell(() => directory().tunnelClosed(this.#id, reason)),
+      joined: () => this.#joined(),
+      left: (_, reason) => this.#left(reason),
     })
-    const record = { ...anyAddress, compute_id: this.#id, name: null, user: null, password: null }
-    this.#send = senderOf(this.#tunnels.transport, record)
-    this.#agent = remoteHostAgent({ name: this.#id, send: this.#send, isWatched: true })
+    const events: EventAgent = { open: (feed) => agentOf(this.#open.fleet, this.#id).events.open(feed) }
     this.#pump = new EventPump({
-      events: this.#agent.events,
+      events,
       tell: (turn, item) => directory().heard(this.#id, turn, item && JSON.stringify(item)),
-      keep: (listening) => this.#tunnelSockets.listen(listening),
+      keep: (listening) => {
+        this.#tunnelSockets.listen(listening)
+        if (!this.#isTunnelled) this.#kept.listening = listening?.turn
+      },
     })
     this.#feeds = new FeedSockets({
       sockets: this.#sockets,
       // The directory has the feeds over all projects.
-      events: { open: (feed) => this.#agent.events.open(feed) },
-      load: () => this.#load(),
+      events,
+      load: async () => this.#opened?.fleet.find(this.#id)?.session.load,
       isGood: (key) => directory().isGoodAt(this.#id, key),
     })
-    void state.blockConcurrencyWhile(async () => {
-      this.#isolateKey = await isolateKey(env)
-      this.#tunnelSockets.resume(this.#tunnels)
-      this.#feeds.resume()
-      this.#pump.resume(this.#tunnelSockets.listening)
+    void state.blockConcurrencyWhile(() => this.#start())
+  }
+
+  async #start(): Promise<void> {
+    this.#isolateKey = await isolateKey(this.env)
+    const fleet = await Fleet.open({
+      ...reaching,
+      registry: noRegistry,
+      upkeep: 'rounds',
+      timeouts: checkTimeouts,
+      holder: this.#tunnels,
     })
+    const checks = new HealthCheckLoop({
+      ...{ storage: this.ctx.storage, kept: this.#kept, fleet, computeId: this.#id },
+      tell: (shown) => this.#telling.run(() => this.#tellState(shown)),
+      waitUntil: (work) => this.ctx.waitUntil(work),
+    })
+    this.#opened = { fleet, checks }
+    const { told } = this.#kept
+    this.#isResuming = told !== undefined
+    this.#tunnelSockets.resume(this.#tunnels)
+    this.#isResuming = false
+    const record = await this.#kept.record()
+    if (record !== undefined) fleet.enrol(record, this.#waitingOf(record))
+    if (told !== undefined) fleet.recall([told.shown], Date.now() - told.at)
+    fleet.listen((event) => {
+      if ('message' in event) warn(event.message)
+      else this.ctx.waitUntil(checks.report().catch(ignore('the next check tells it')))
+    })
+    if (told?.shown.connected === true && record?.protocol === tunnelled && !this.#tunnels.has(this.#id))
+      this.#left('the connection ended with the program of its object')
+    this.#feeds.resume()
+    const turn = this.#kept.listening
+    this.#pump.resume(this.#tunnelSockets.listening)
+    // What it read has ended with the program: the directory asks again, from where it has heard.
+    if (turn === undefined) return
+    this.#kept.listening = undefined
+    this.ctx.waitUntil(this.#pump.tellEnd(turn))
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -90,11 +142,34 @@ export class ComputeObject extends DurableObject<Env> {
       throw new Error('Only programs of the gateway ask the object of a compute')
     const { pathname, search, searchParams } = new URL(request.url)
     if (pathname === joinPath) return this.#join(request, searchParams)
-    if (pathname === feedsPath) {
-      if ((await this.ctx.storage.getAlarm()) === null) await this.ctx.storage.setAlarm(Date.now() + lookMs)
-      return this.#feeds.open(request)
-    }
+    this.#open.checks.used()
+    if (pathname === feedsPath) return this.#feeds.open(request)
     return this.#ask(request, pathname.slice(askPath.length) + search)
+  }
+
+  /** The record of the compute and its state; undefined when there is no such compute. */
+  async known(): Promise<KnownCompute | undefined> {
+    const { fleet, checks } = this.#open
+    if (fleet.find(this.#id) === undefined) {
+      const record = await this.#objects.fleet().recordOf(this.#id)
+      if (record !== undefined) await this.#take(record)
+    }
+    checks.used()
+    await checks.known()
+    const found = fleet.find(this.#id)
+    return found && { record: found.record, shown: found.show() }
+  }
+
+  /** Checks the compute now; its state. */
+  async look(): Promise<Compute | undefined> {
+    const { fleet, checks } = this.#open
+    await checks.run()
+    return fleet.find(this.#id)?.show()
+  }
+
+  /** The compute was registered or changed. */
+  keep(record: ComputeRecord): Promise<void> {
+    return this.#take(record)
   }
 
   /** The directory listens to the events of the compute from `since` on; see `ToldFeeds`. Resolves when they are read. */
@@ -111,14 +186,15 @@ export class ComputeObject extends DurableObject<Env> {
     this.#feeds.revoke(key)
   }
 
-  /** Ends the tunnel: the compute was removed. */
-  dismiss(): void {
+  /** The compute was removed. */
+  async dismiss(): Promise<void> {
+    this.#open.fleet.dismiss(this.#id)
     this.#tunnels.dismiss(this.#id)
+    await this.#kept.clear()
   }
 
   override async alarm(): Promise<void> {
-    if (this.#feeds.size === 0) return
-    await this.ctx.storage.setAlarm(Date.now() + lookMs)
+    await this.#open.checks.run()
     await this.#feeds.tellLoads()
   }
 
@@ -184,10 +260,56 @@ export class ComputeObject extends DurableObject<Env> {
     this.ctx.waitUntil(told)
   }
 
-  async #load(): Promise<Load | undefined> {
-    return askLoad(this.#send, AbortSignal.timeout(loadMs)).catch(() => undefined)
+  #joined(): void {
+    // The directory knows of a tunnel that an earlier program has held.
+    if (this.#isResuming) return
+    this.#tell(() => this.#objects.fleet().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id)))
+    this.#kept.told = undefined
+    this.#open.fleet.joined(this.#id)
+    this.#open.checks.begin()
+  }
+
+  #left(reason: string): void {
+    this.#tell(() => this.#objects.fleet().tunnelClosed(this.#id, reason))
+    this.#kept.told = undefined
+    this.#opened?.fleet.left(this.#id, reason)
+  }
+
+  /** Takes the record that the directory has, and begins to check the compute unless nothing of its connection has changed. */
+  async #take(record: ComputeRecord): Promise<void> {
+    const { fleet, checks } = this.#open
+    const known = fleet.find(this.#id)
+    if (JSON.stringify(known?.record) === JSON.stringify(record)) return
+    await this.#kept.keepRecord(record)
+    if (known !== undefined && connectionOf(known.record) === connectionOf(record)) return known.keep(record)
+    this.#kept.told = undefined
+    fleet.enrol(record, this.#waitingOf(record))
+    checks.begin()
+  }
+
+  async #tellState(shown: Compute): Promise<void> {
+    const record = await this.#objects.fleet().told(JSON.stringify(shown))
+    if (record === undefined) await this.dismiss()
+    else await this.#take(record)
+  }
+
+  #waitingOf({ protocol }: ComputeRecord): string | undefined {
+    return protocol === tunnelled && !this.#tunnels.has(this.#id) ? notJoined : undefined
+  }
+
+  get #isTunnelled(): boolean {
+    return this.#opened?.fleet.isTunnelled(this.#id) === true
+  }
+
+  get #open(): Opened {
+    if (this.#opened === undefined) throw new Error('The object is not open yet')
+    return this.#opened
   }
 }
+
+/** What its session depends on. */
+const connectionOf = ({ protocol, host, port, user, password, name }: ComputeRecord): string =>
+  JSON.stringify([protocol, host, port, user, password, name])
 
 /** What a tunnel needs no address for. */
 const anyAddress = { protocol: tunnelled, host: '', port: 0 } as const

@@ -2,6 +2,7 @@ import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
 import { type App, type Asked, createApp } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
+import { mapLimit } from '../../src/async/map-limit.ts'
 import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
@@ -183,11 +184,11 @@ export class EdgeRouter {
     return this.#toLab(wantedId(body) ?? crypto.randomUUID(), whole, identity)
   }
 
-  /** Has the object check the computes that requests of this isolate could not reach. */
+  /** Has the objects of computes check them that requests of this isolate could not reach. */
   async #tell(): Promise<void> {
     const lost = [...this.#lost]
     this.#lost.clear()
-    await this.#objects.fleet().look(lost)
+    await mapLimit(lost, (id) => this.#objects.compute(id).look())
   }
 
   #open(env: Env): App {
@@ -237,11 +238,11 @@ export class EdgeRouter {
     })
   }
 
-  /** Feeds of one project at the object of its compute when that has joined, all others at the directory. */
+  /** Feeds of one project at the object of its compute, all others at the directory. */
   #feeds(env: Env): FeedSource {
     const atDirectory = objectFeeds(() => this.#objects.fleet(), env)
     return async (feed) => {
-      const compute = feed.projects === undefined ? await this.#joinedComputeOf(feed.projectId) : undefined
+      const compute = feed.projects === undefined ? await this.#computeOf(feed.projectId) : undefined
       if (compute === undefined) return atDirectory(feed)
       try {
         return await objectFeeds(() => this.#objects.compute(compute), env)(feed)
@@ -253,10 +254,9 @@ export class EdgeRouter {
     }
   }
 
-  async #joinedComputeOf(projectId: string | undefined): Promise<string | undefined> {
+  async #computeOf(projectId: string | undefined): Promise<string | undefined> {
     if (projectId === undefined || !(await this.#isNear(projectId))) return undefined
-    const compute = await this.#placementCache.lookUp(projectId)
-    return compute !== undefined && this.#computes.isTunnelled(compute) ? compute : undefined
+    return this.#placementCache.lookUp(projectId)
   }
 
   #sessions(env: Env): Sessions {

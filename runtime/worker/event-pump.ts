@@ -48,7 +48,7 @@ export class EventPump {
   resume(listening: Listening | undefined): void {
     if (listening === undefined) return
     const { turn, heard } = listening
-    const failed = () => this.#tellEnd(turn)
+    const failed = () => this.tellEnd(turn)
     void this.listen(turn, heard).catch(failed)
   }
 
@@ -70,11 +70,12 @@ export class EventPump {
     } catch {
       // The directory asks again.
     }
-    if (!signal.aborted) await this.#tellEnd(turn)
+    if (!signal.aborted) await this.tellEnd(turn)
   }
 
-  async #tellEnd(turn: string): Promise<void> {
-    if (this.#turn !== turn) return
+  /** Tells the directory that no more follows, unless another turn has begun. */
+  async tellEnd(turn: string): Promise<void> {
+    if (this.#turn !== undefined && this.#turn !== turn) return
     this.stop(turn)
     await this.#options.tell(turn, undefined).catch(ignore('the directory finds it out by itself'))
   }

@@ -24,7 +24,6 @@ import { isolateHeader, isolateKey } from './feed-message.ts'
 import { FeedReaders } from './feed-readers.ts'
 import { FeedSockets } from './feed-sockets.ts'
 import { type Gateway, openGateway } from './gateway.ts'
-import { HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
 import type { LabQuestion } from './object-computes.ts'
 import { type ObjectReply, replyOf } from './object-reply.ts'
@@ -39,14 +38,10 @@ import { UsedTickets } from './used-tickets.ts'
 /** Labs and computes that are deleted with an organization: each is a call of an object (Cloudflare Workers, limits). */
 const maxDiscarded = 500
 
-/** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
-export interface KnownCompute {
-  readonly record: ComputeRecord
-  readonly shown: Compute
-}
+/** Time between two messages to feeds about the load of the computes, ms. */
+const loadsMs = 15_000
 
 interface Opened extends Gateway {
-  readonly healthChecks: HealthCheckLoop
   readonly feeds: FeedSockets
 }
 
@@ -65,6 +60,7 @@ export class FleetObject extends DurableObject<Env> {
   readonly #admissions: Admissions
   readonly #organizations: OrganizationTable
   readonly #beganAt = Date.now()
+  #loadsAt = 0
   #isolateKey = ''
   #gateway: Opened | undefined
 
@@ -72,7 +68,7 @@ export class FleetObject extends DurableObject<Env> {
     super(state, env)
     this.#sockets = new HibernatableSockets(state)
     this.#objects = Objects.around(env, state)
-    this.#tunnels = new TunnelTable(state.storage.sql, new ComputeAsking(env, this.#objects))
+    this.#tunnels = new TunnelTable(state.storage.sql, new ComputeAsking(env, this.#objects), env.PROCESS)
     this.#toldFeeds = new ToldFeeds(this.#objects)
     this.#readers = new FeedReaders(state.storage.sql)
     // An earlier version held the tunnels here; the computes join again.
@@ -93,7 +89,6 @@ export class FleetObject extends DurableObject<Env> {
         toldFeeds: this.#toldFeeds,
         tickets: new SignedTickets({ key: tokenKey(env), use: (ticket) => this.useTicket(ticket) }),
         metrics: async () => this.#figures(),
-        known: () => this.#open.healthChecks.known(),
         revoked: (tokenId) => this.#revoke(keyOfToken(tokenId)),
       })
       const { fleet, events, load, labs } = gateway
@@ -101,16 +96,13 @@ export class FleetObject extends DurableObject<Env> {
         ...{ sockets: this.#sockets, events, fleet, labs, load },
         isGood: (key) => this.#isGood(key),
       })
-      // The restored states need no events: feeds begin after this.
-      const healthChecks = new HealthCheckLoop(state.storage, fleet, () => feeds.size)
       feeds.resume()
-      this.#gateway = { ...gateway, feeds, healthChecks }
+      this.#gateway = { ...gateway, feeds }
     })
   }
 
   override async fetch(request: Request): Promise<Response> {
-    const { app, feeds, healthChecks } = this.#open
-    await healthChecks.used()
+    const { app, feeds } = this.#open
     const key = request.headers.get(isolateHeader)
     if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
     const admitted = await this.#admissions.read(request)
@@ -123,27 +115,26 @@ export class FleetObject extends DurableObject<Env> {
     this.#open.requests.add(answered)
   }
 
-  /** Checks computes that an isolate could not reach. */
-  async look(computeIds: readonly string[]): Promise<void> {
-    const { fleet } = this.#open
-    await Promise.all(computeIds.slice(0, 6).map((id) => fleet.check(id)))
+  /** The record of a compute, with secrets; undefined for an unknown id. */
+  async recordOf(computeId: string): Promise<ComputeRecord | undefined> {
+    return this.#open.fleet.find(computeId)?.record
   }
 
-  /** The record of a compute, and its state; undefined for an unknown id. */
-  async known(computeId: string): Promise<KnownCompute | undefined> {
-    const { fleet, healthChecks } = this.#open
-    await healthChecks.used()
-    const found = fleet.find(computeId)
-    return found && { record: found.record, shown: found.show() }
+  /** Takes the state of a compute, a `Compute` as JSON, from its object; the record that counts, or undefined for an unknown compute. */
+  async told(shown: string): Promise<ComputeRecord | undefined> {
+    const record = await this.#open.states.told(JSON.parse(shown) as Compute)
+    this.#tellLoads()
+    return record
   }
 
-  /** Registers a compute whose tunnel opens, and binds its token to it. `hello`: its `ComputeHello`, as JSON. */
+  /** Registers a compute whose tunnel opens, and binds its token to it; its record. `hello`: its `ComputeHello`, as JSON. */
   enlist(computeId: string, hello: string, tokenKey: string): Promise<ObjectReply> {
     return replyOf(async () => {
       const said = JSON.parse(hello) as ComputeHello
       if (computeKey(said.compute_id) !== computeKey(computeId))
         throw conflict(`compute_id: the address says ${computeId}, the compute ${said.compute_id}`)
       await this.#open.fleet.enlist(said, { key: tokenKey })
+      return this.#open.fleet.find(computeId)?.record
     })
   }
 
@@ -159,11 +150,13 @@ export class FleetObject extends DurableObject<Env> {
   /** `address`: from where the compute has joined. */
   tunnelOpened(computeId: string, address?: string): void {
     this.#tunnels.opened(computeId, address)
+    this.#open.states.changed(computeId)
     this.#open.fleet.joined(computeId)
   }
 
   tunnelClosed(computeId: string, reason: string): void {
     this.#tunnels.closed(computeId)
+    this.#open.states.changed(computeId)
     this.#open.fleet.left(computeId, reason)
   }
 
@@ -219,8 +212,8 @@ export class FleetObject extends DurableObject<Env> {
 
   /** What there is in the organization of this object. */
   content(): OrganizationContent {
-    const { projects, fleet } = this.#open
-    return { projects: projects().size, computes: fleet.remote.length }
+    const { placements, labs, fleet } = this.#open
+    return { projects: new Set([...placements.ids(), ...labs.ids()]).size, computes: fleet.remote.length }
   }
 
   /**
@@ -245,8 +238,6 @@ export class FleetObject extends DurableObject<Env> {
         await lab.end().catch(ignore('a call of an object that ends has no answer'))
       })
       await mapLimit(computes, (id) => fleet.remove(id))
-      // Before this program ends, and what it has begun with it.
-      await mapLimit(computes, (id) => this.#objects.compute(id).dismiss())
       for (const socket of this.ctx.getWebSockets()) socket.close(1001, 'The organization was deleted')
       await this.ctx.storage.deleteAlarm()
       await this.ctx.storage.deleteAll()
@@ -315,19 +306,15 @@ export class FleetObject extends DurableObject<Env> {
 
   /** Calls a method of `LabComputes` for the object of a lab. `args`: JSON. */
   async labComputes(question: LabQuestion, args: string): Promise<ObjectReply> {
-    const { labs, healthChecks } = this.#open
-    await healthChecks.used()
-    await healthChecks.known()
+    const { labs, states } = this.#open
+    await states.known()
     const [first, ...rest] = JSON.parse(args) as unknown[]
     const ask = labs.computes[question] as (...args: unknown[]) => unknown
     return replyOf(async () => ask(first ?? undefined, ...rest))
   }
 
-  override async alarm(): Promise<void> {
-    const { healthChecks, feeds } = this.#open
-    await healthChecks.run()
-    await feeds.tellLoads()
-  }
+  /** An earlier version has set it. */
+  override async alarm(): Promise<void> {}
 
   override webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): void {
     this.#sockets.message(socket, data)
@@ -349,6 +336,12 @@ export class FleetObject extends DurableObject<Env> {
   get #open(): Opened {
     if (this.#gateway === undefined) throw new Error('The object is not open yet')
     return this.#gateway
+  }
+
+  #tellLoads(): void {
+    if (Date.now() - this.#loadsAt < loadsMs) return
+    this.#loadsAt = Date.now()
+    this.ctx.waitUntil(this.#open.feeds.tellLoads())
   }
 
   /** Ends the feeds of a revoked credential. */

@@ -1,7 +1,5 @@
 import { type App, createApp } from '../../src/app.ts'
-import { ignore } from '../../src/async/ignore.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
-import { fetchTransport } from '../../src/client/transport.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import { EventLog } from '../../src/events/event-log.ts'
@@ -25,28 +23,27 @@ import { ProjectQuota } from '../../src/organizations/project-quota.ts'
 import { openAuth, tokenKey } from './auth.ts'
 import { BookmarkTable } from './bookmark-table.ts'
 import { aliasesOf, type Env } from './env.ts'
-import { roundMs } from './health-check-loop.ts'
-import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
+import { commonOptions, dialectOf, gatewayHost, reportDefect, warn } from './host.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
 import { LabTable } from './lab-table.ts'
 import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
 import { PlacementTable } from './placement-table.ts'
+import { reaching } from './reaching.ts'
 import { RegistryTable } from './registry-table.ts'
 import { Sealer } from './sealed.ts'
-import { socketTransport } from './sockets.ts'
+import { StateTable } from './state-table.ts'
 import { TokenTable } from './token-table.ts'
 import type { ToldFeeds } from './told-feeds.ts'
+import { sharedRegistry, ToldStates } from './told-states.ts'
 import type { TunnelTable } from './tunnel-table.ts'
-import { wholeFetch } from './whole-bodies.ts'
 
 export interface Gateway {
   readonly app: App
   readonly fleet: Fleet
+  readonly states: ToldStates
   readonly placements: PlacementTable
-  /** Ids of the projects, labs among them, as the limit of the organization counts them. */
-  readonly projects: () => ReadonlySet<string>
   readonly tokens: TokenTable
   /** Counts of requests, of the object and of isolates. */
   readonly requests: RequestMetrics
@@ -72,63 +69,47 @@ export interface GatewayParts {
   /** Those of the deployment, at the object of `default`. */
   readonly organizations: Organizations | undefined
   readonly metrics: () => Promise<MetricFamily[]>
-  /** Resolves after the first health check of the computes, or its timeout. */
-  readonly known: () => Promise<void>
   /** Called when a token was revoked. */
   readonly revoked: (tokenId: string) => void
 }
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
-  const { storage, objects, upgrade, tunnels, toldFeeds, tickets, metrics, known, revoked, limits, organizations } =
-    parts
+  const { storage, objects, upgrade, tunnels, toldFeeds, tickets, metrics, revoked, limits, organizations } = parts
   const { named } = objects
   const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
   const tokens = new Tokens({ store, key: tokenKey(env), organization: named })
   const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
-  const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
+  const stateTable = new StateTable(sql)
   const fleet = await Fleet.open({
-    registry: new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn),
-    transport: fetchTransport(wholeFetch(fetchOf)),
-    sockets: socketTransport(fetchOf),
-    version: PATCHBAY_VERSION,
-    upkeep: 'rounds',
-    // The result of a health check holds until the next one.
-    timeouts: { connectMs: 10_000, failures: 2, retryMs: [2 * roundMs, 2 * roundMs], lookMs: roundMs },
+    ...reaching,
+    registry: sharedRegistry(new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn), stateTable, objects),
+    upkeep: 'told',
+    timeouts: { connectMs: 10_000, failures: 2 },
     joinTokens: tokens.joinTokens,
     maxComputes: () => limits()?.max_computes ?? 0,
     holder: tunnels,
   })
   tunnels.gone = (id) => fleet.left(id, notJoined)
-  tunnels.removed = (id) =>
-    void objects.compute(id).dismiss().catch(ignore('a compute that is not known cannot be asked'))
   fleet.listen((event) => {
     if (event.type === 'log.warning') warn(event.message)
   })
+  const states = new ToldStates(fleet, stateTable, objects)
   const placements = new PlacementTable(sql)
   const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
   const members: FleetMembers = {
     ...fleetMembers(fleet),
     // What reads a stream of another object does not hibernate.
-    openFeed: ({ id, agent }, feed) => (fleet.isTunnelled(id) ? toldFeeds.open(id, feed) : agent.events.open(feed)),
+    openFeed: ({ id }, feed) => toldFeeds.open(id, feed),
   }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
-  const projects = () => new Set([...placements.idsOn((id) => fleet.find(id) !== undefined), ...labs.ids()])
+  const projects = () => new Set([...placements.ids(), ...labs.ids()])
   const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
-    async move(id, from, { signal, show }) {
-      const lab = objects.project(id)
-      const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
-      signal.addEventListener('abort', cancel)
-      try {
-        return await resultOf<string>(lab.move(id, from, async (doing) => show(doing)))
-      } finally {
-        signal.removeEventListener('abort', cancel)
-      }
-    },
+    move: (id, from) => resultOf(objects.project(id).move(id, from)),
     // Feeds of labs come from the objects of the labs.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
@@ -150,7 +131,6 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     quota,
     labs: () => places,
   })
-  gateway.locator.follow(labs)
   const requests = new RequestMetrics()
   const app = createApp({
     ...commonOptions,
@@ -161,7 +141,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     async elsewhere({ endpoint }) {
       // Isolates may not know yet that it was deleted. What it took now would be there for a later one of its name.
       if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
-      if (endpoint.owner === 'all' || endpoint.scope === 'own') await known()
+      if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
       return undefined
     },
     fleet,
@@ -184,8 +164,8 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   return {
     app,
     fleet,
+    states,
     placements,
-    projects,
     tokens: store,
     requests,
     events: gateway.events,
@@ -196,6 +176,3 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     jobs,
   }
 }
-
-// biome-ignore lint/suspicious/noConsole: the log of a Worker
-const warn = (message: string): void => console.warn(message)

@@ -42,6 +42,9 @@ const logins = new LoginLimit({
 })
 const wrongLoginsPerMinute = 10
 
+// biome-ignore lint/suspicious/noConsole: the log of a Worker
+export const warn = (message: string): void => console.warn(message)
+
 /** Logs a failure that is a defect. */
 export const reportDefect = (error: unknown, what: string): void => {
   // biome-ignore lint/suspicious/noConsole: the log of a Worker

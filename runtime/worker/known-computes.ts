@@ -1,6 +1,5 @@
 import { waitUntil } from 'cloudflare:workers'
 import { ignore } from '../../src/async/ignore.ts'
-import { fetchTransport } from '../../src/client/transport.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
@@ -8,28 +7,18 @@ import type { Member } from '../../src/gateway/members.ts'
 import { ComputeAsking } from './compute-asking.ts'
 import type { Env } from './env.ts'
 import type { Objects } from './objects.ts'
-import { socketTransport } from './sockets.ts'
-import { wholeFetch } from './whole-bodies.ts'
+import { noRegistry, reaching } from './reaching.ts'
 
 /** Age at which what is known of a compute is read again beside a request, and at which requests wait for that, ms. */
 const timesOfOthers = { freshMs: 5000, staleMs: 10_000 }
 const timesOfJoined = { freshMs: 60_000, staleMs: 120_000 }
 
-const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
-
 /** A fleet whose records come from elsewhere: computes with an address are fetched, and joined ones are asked by their objects. */
 const borrowedFleet = (env: Env, objects: Objects): Promise<Fleet> =>
-  Fleet.open({
-    registry: { load: async () => [], save: async () => {}, remove: async () => {} },
-    transport: fetchTransport(wholeFetch(fetchOf)),
-    sockets: socketTransport(fetchOf),
-    version: PATCHBAY_VERSION,
-    upkeep: false,
-    holder: new ComputeAsking(env, objects),
-  })
+  Fleet.open({ ...reaching, registry: noRegistry, upkeep: false, holder: new ComputeAsking(env, objects) })
 
 /**
- * The computes that a program of the gateway has asked something, each as the directory last said: isolates and the objects of labs know no
+ * The computes that a program of the gateway has asked something, each as its object last said: isolates and the objects of labs know no
  * others. What they do not reach is read again. Requests of an isolate share results, never promises (see auth.ts).
  */
 export class KnownComputes {
@@ -54,11 +43,6 @@ export class KnownComputes {
     return found as Member | undefined
   }
 
-  /** Whether it has joined, as was last known. */
-  isTunnelled(computeId: string): boolean {
-    return this.#fleet?.isTunnelled(computeId) === true
-  }
-
   /** A fleet with this compute, as it is now; without it when there is none of that id. */
   async with(computeId: string): Promise<Fleet> {
     const id = computeKey(computeId)
@@ -75,7 +59,7 @@ export class KnownComputes {
 
   async #read(id: string): Promise<Fleet> {
     const fleet = await this.#opened()
-    const known = await this.#objects.fleet().known(id)
+    const known = await this.#objects.compute(id).known()
     if (known === undefined) {
       fleet.dismiss(id)
       this.#readAt.delete(id)
@@ -85,7 +69,7 @@ export class KnownComputes {
     this.#isReading = true
     if (JSON.stringify(fleet.find(id)?.record) !== JSON.stringify(record)) fleet.enrol(record)
     this.#isReading = false
-    // The directory got the failures of requests here, too.
+    // The object got the failures of requests here, too.
     fleet.recall([shown], 0)
     this.#readAt.set(id, Date.now())
     return fleet

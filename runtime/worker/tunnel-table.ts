@@ -3,41 +3,36 @@ import { computeKey } from '../../src/fleet/computes.ts'
 import type { TunnelHolder } from '../../src/fleet/tunnels.ts'
 import { type ComputeAsking, NotJoined } from './compute-asking.ts'
 
-/** Identifies this program: the tunnels of an earlier one may have ended without a word. */
-let program: string | undefined
-
 /**
- * What the directory knows of the tunnels: which computes have one, told by their objects. A tunnel that ended with its program was not
- * told of: it is not sure until the compute has answered, and gone when its object says so.
+ * What the directory knows of the tunnels: which computes have one, told by their objects. Those of another process have ended without
+ * a word, where one process runs all objects.
  */
 export class TunnelTable implements TunnelHolder {
   readonly #sql: SqlStorage
   readonly #asking: ComputeAsking
-  /** The program that was told of each tunnel, and a number for each telling. */
-  readonly #open = new Map<string, { readonly program: string; readonly address: string | null }>()
-  readonly #program: string
+  readonly #open = new Map<string, { readonly address: string | null }>()
+  readonly #process: string
   /** Called when a compute was found to have no tunnel. */
   gone: (id: string) => void = () => {}
-  /** Called when a compute was removed. */
-  removed: (id: string) => void = () => {}
 
-  constructor(sql: SqlStorage, asking: ComputeAsking) {
+  /** `process`: names the process that runs all objects; absent: there is no such process. */
+  constructor(sql: SqlStorage, asking: ComputeAsking, process = '') {
     this.#sql = sql
     this.#asking = asking
-    program ??= crypto.randomUUID()
-    this.#program = program
+    this.#process = process
     sql.exec(
       'CREATE TABLE IF NOT EXISTS tunnels (compute_id TEXT PRIMARY KEY, program TEXT NOT NULL, address TEXT) WITHOUT ROWID',
     )
-    for (const row of sql.exec<{ compute_id: string; program: string; address: string | null }>(
-      'SELECT * FROM tunnels',
+    sql.exec('DELETE FROM tunnels WHERE program != ?', process)
+    for (const { compute_id, address } of sql.exec<{ compute_id: string; address: string | null }>(
+      'SELECT compute_id, address FROM tunnels',
     ))
-      this.#open.set(row.compute_id, row)
+      this.#open.set(compute_id, { address })
   }
 
   opened(id: string, address: string | null = null): void {
-    this.#open.set(computeKey(id), { program: this.#program, address })
-    this.#sql.exec('INSERT OR REPLACE INTO tunnels VALUES (?, ?, ?)', computeKey(id), this.#program, address)
+    this.#open.set(computeKey(id), { address })
+    this.#sql.exec('INSERT OR REPLACE INTO tunnels VALUES (?, ?, ?)', computeKey(id), this.#process, address)
   }
 
   closed(id: string): void {
@@ -53,17 +48,12 @@ export class TunnelTable implements TunnelHolder {
     return this.#open.has(computeKey(id))
   }
 
-  isSure(id: string): boolean {
-    return this.#open.get(computeKey(id))?.program === this.#program
-  }
-
   addressOf(id: string): string | undefined {
     return this.#open.get(computeKey(id))?.address ?? undefined
   }
 
   dismiss(id: string): void {
     this.closed(id)
-    this.removed(id)
   }
 
   close(): void {}

@@ -192,18 +192,33 @@ export class Fleet {
   }
 
   /**
-   * Restores the states that `list` gave to an earlier process, `ageMs` ago. A compute with another address is unknown. So is a
-   * state that is older than `maxMs`, except that of a joined compute: its tunnel is still open.
+   * Restores the states that `list` gave to an earlier process, `ageMs` ago. A compute with another address is unknown, and so is a joined
+   * one without a tunnel.
    */
-  recall(found: readonly Compute[], ageMs: number, maxMs = Number.POSITIVE_INFINITY): void {
+  recall(found: readonly Compute[], ageMs: number): void {
     for (const one of found) {
       const compute = this.#computes.get(one.compute_id)
       const now = compute?.record
       const isThere = now?.protocol === one.protocol && now.host === one.host && now.port === one.port
       if (!isThere || now.user !== one.user) continue
-      const isKnown = now.protocol === tunnelled ? one.connected && this.#held.isSure(one.compute_id) : ageMs <= maxMs
+      const isKnown = now.protocol !== tunnelled || (one.connected && this.#held.has(one.compute_id))
       if (isKnown) compute?.recall(one, ageMs)
     }
+  }
+
+  /** Resolves when the computes that were being registered, changed or removed are. */
+  settled(): Promise<void> {
+    return this.#writing.idle()
+  }
+
+  /** Takes the state of a compute that another program has found, for the upkeep `told`; the compute, or undefined for an unknown one. */
+  told(found: Compute): RemoteCompute | undefined {
+    const compute = this.#computes.get(found.compute_id)
+    if (compute === undefined) return undefined
+    const before = JSON.stringify(compute.show())
+    this.recall([found], 0)
+    if (JSON.stringify(compute.show()) !== before) this.#tell('compute.updated', compute)
+    return compute
   }
 
   /** Registers a joining compute unless it is known, and binds its token to it. 409 when this is not possible. */
@@ -234,7 +249,8 @@ export class Fleet {
   /** Whether an attempt to connect may succeed: the last attempt is long ago, or there was none. */
   isUnclear(id: string): boolean {
     const found = this.#computes.get(id)
-    return this.#remote.upkeep === 'rounds' && found?.session.isUnclear === true
+    const { upkeep } = this.#remote
+    return (upkeep === 'rounds' || upkeep === 'told') && found?.session.isUnclear === true
   }
 
   /** Connects a compute now; see `Session.connect`. 404 for an unknown id. */

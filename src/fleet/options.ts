@@ -7,7 +7,7 @@ import type { FleetTimeouts } from './timeouts.ts'
 import type { TunnelHolder, TunnelsOptions } from './tunnels.ts'
 
 /** How the connections to computes are maintained; see `FleetOptions.upkeep`. */
-export type Upkeep = boolean | 'rounds'
+export type Upkeep = boolean | 'rounds' | 'told'
 
 export interface FleetOptions {
   readonly registry: Registry
@@ -22,7 +22,7 @@ export interface FleetOptions {
   /**
    * Default: true. False for a runtime without state between requests: it reads no feed, only requests make attempts, and a lost
    * compute does not end other requests early. `rounds`: for a runtime that may sleep: it calls `Fleet.check` from time to time,
-   * reads no feed, and does not repeat an attempt.
+   * reads no feed, and does not repeat an attempt. `told`: another program does that, and what it finds is told (`Fleet.told`).
    */
   readonly upkeep?: Upkeep
   /** The tokens for joining computes; absent where computes cannot join. */

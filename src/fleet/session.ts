@@ -75,6 +75,11 @@ export class ComputeSession {
     return this.#isConnected
   }
 
+  /** Whether the service cannot connect yet; then `lastError` says why. */
+  get isWaiting(): boolean {
+    return this.#options.waiting !== undefined
+  }
+
   /** Whether requests are refused without an attempt. */
   get isRefusing(): boolean {
     if (this.#isConnected || this.#failures < this.#options.timeouts.failures) return false
@@ -90,7 +95,8 @@ export class ComputeSession {
   async ready(): Promise<void> {
     if (this.#isConnected) return
     if (this.isRefusing) {
-      const seconds = Math.max(1, Math.ceil((this.#retryAt - Date.now()) / 1000))
+      const waitMs = Math.min(this.#retryAt - Date.now(), this.#options.timeouts.retryMs[1])
+      const seconds = Math.max(1, Math.ceil(waitMs / 1000))
       throw new Unreachable(503, `The compute ${this.#options.name} is not there: ${this.lastError}`, {
         headers: { 'Retry-After': String(seconds) },
       })
@@ -119,7 +125,8 @@ export class ComputeSession {
 
   /** Connects in the background, with retries. */
   start(delayMs = 0): void {
-    if (this.#options.upkeep === false || this.#isClosed) return
+    const { upkeep } = this.#options
+    if (upkeep === false || upkeep === 'told' || this.#isClosed) return
     clearTimeout(this.#timer)
     this.#timer = setTimeout(
       () => void this.connect().catch(ignore('the compute shows its last_error, and is tried again')),
@@ -148,7 +155,7 @@ export class ComputeSession {
     }
   }
 
-  /** Restores a state that an earlier process found `ageMs` ago. */
+  /** Restores a state that an earlier process found `ageMs` ago. What another program tells holds until it tells something else. */
   recall({ connected, capabilities, load, last_error }: Remembered, ageMs: number): void {
     this.#isConnected = connected
     this.capabilities = capabilities
@@ -156,7 +163,8 @@ export class ComputeSession {
     this.lastError = last_error
     if (connected || last_error === null) return
     this.#failures = this.#options.timeouts.failures
-    this.#retryAt = Date.now() - ageMs + this.#options.timeouts.retryMs[0]
+    const { upkeep, timeouts } = this.#options
+    this.#retryAt = upkeep === 'told' ? Number.POSITIVE_INFINITY : Date.now() - ageMs + timeouts.retryMs[0]
   }
 
   /** Resets the backoff: the next attempt starts at once. */
@@ -221,7 +229,7 @@ export class ComputeSession {
     const capabilities = await greetCompute(send, version, signal)
     this.#greetedAt = Date.now()
     if (upkeep === false) return { capabilities }
-    if (upkeep === 'rounds') return { capabilities, load: await askLoad(send, signal) }
+    if (upkeep !== true) return { capabilities, load: await askLoad(send, signal) }
     const path = '/v2/compute/notifications'
     const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
     requireAnswer(response)

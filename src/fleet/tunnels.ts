@@ -44,8 +44,6 @@ export interface TunnelHolder {
   readonly sockets: SocketTransport
   /** Whether the compute has a tunnel, as far as is known. */
   has(id: string): boolean
-  /** Whether it certainly has one. */
-  isSure(id: string): boolean
   /** The address from which a compute has joined, as this service sees it; undefined where that is not known. */
   addressOf(id: string): string | undefined
   /** Ends the tunnel of a removed compute. */
@@ -85,10 +83,6 @@ export class Tunnels implements TunnelHolder {
 
   addressOf(id: string): string | undefined {
     return this.#ends.get(computeKey(id))?.address
-  }
-
-  isSure(id: string): boolean {
-    return this.has(id)
   }
 
   #endOf(id: string): AskingEnd {

@@ -40,11 +40,7 @@ export async function fullWorker(): Promise<Row[]> {
       await bench({ fill: some.map((project, index) => [project, `c${index % maxComputes}`] as const) })
     }
     const fullOpen = await opening(bench)
-    const looked = await timed(() => bench({ look: true }))
     await untilAll(front, maxComputes)
-    away.ms = 50
-    const far = await timed(() => bench({ look: true }))
-    away.ms = 0
     const { bytes } = await bench({ known: ['c0'] })
     const per = async (order: BenchOrder, count = times) => (await timed(() => bench(order))) / count
     const fresh = Array.from({ length: times }, () => randomUUID())
@@ -62,7 +58,6 @@ export async function fullWorker(): Promise<Row[]> {
     return [
       [`Worker: register ${maxComputes} computes`, ms(filled), `${precise(filled / maxComputes)} each`],
       [`Worker: open the object ${ofComputes}`, ms(fullOpen), `an empty one ${ms(emptyOpen)}`],
-      [`Worker: look at all ${ofComputes}`, ms(looked), `${ms(far)} when each answer takes 50 ms`],
       [`Worker: one for an isolate ${ofComputes}`, precise(known), `${(bytes / 1024).toFixed(1)} KB`],
       [`Worker: list ${ofComputes}`, precise(at(list, 0.5)), `p99 ${precise(at(list, 0.99))}`],
       [`Worker: create a project, one ${ofComputes}`, precise(projectOfMany), `of one compute ${precise(oneProject)}`],
@@ -122,9 +117,6 @@ async function versionOf(): Promise<string> {
   return (JSON.parse(ours) as { version: string }).version
 }
 
-/** How long an answer of a compute is under way, ms. */
-const away = { ms: 0 }
-
 /** Answers as a compute does, as far as it is asked here; its port. */
 async function answering(server: Server, version: string): Promise<number> {
   server.on('request', (req, res) => {
@@ -133,7 +125,7 @@ async function answering(server: Server, version: string): Promise<number> {
     req.on('end', () => {
       const answer = (status: number, body: unknown) => {
         res.writeHead(status, { 'Content-Type': 'application/json', 'X-Route': 'bench' })
-        setTimeout(() => res.end(JSON.stringify(body)), away.ms)
+        res.end(JSON.stringify(body))
       }
       if (req.url === '/v2/compute/capabilities') {
         const node_types = ['pc', 'machine-emulator', 'iou', 'dynamips', 'hypervisor']

@@ -18,7 +18,9 @@ export const fleetKey = 'a secret of tests that is long enough'
 const front = `import gateway, {
   ComputeObject as RealCompute, FleetObject as Real, ProjectObject as RealProject,
 } from './worker.js'
-const counts = { calls: {}, computes: {}, projects: {}, ofLabs: {}, ofComputes: {}, byCompute: {}, began: 0 }
+const counts = {
+  calls: {}, computes: {}, projects: {}, ofLabs: {}, ofComputes: {}, ofDirectory: {}, byCompute: {}, began: 0,
+}
 const count = (calls, key) => { calls[key] = (calls[key] ?? 0) + 1 }
 const counting = (stub, called) => new Proxy({}, {
   get: (_, name) => (...given) => {
@@ -29,13 +31,16 @@ const counting = (stub, called) => new Proxy({}, {
 const counted = (namespace, calls, prefix = '', byObject = {}) => ({
   getByName: (object, ...given) => counting(namespace.getByName(object, ...given), (name) => {
     count(calls, prefix + name)
-    count(byObject, object)
+    if (name === 'fetch') count(byObject, object)
   }),
 })
 let known
 export class ComputeObject extends RealCompute {
   constructor(state, env) {
     super(state, { ...env, FLEET: counted(env.FLEET, counts.ofComputes, 'fleet ') })
+  }
+  async alarms(times) {
+    for (let alarm = 0; alarm < times; alarm++) await this.alarm()
   }
 }
 export class ProjectObject extends RealProject {
@@ -49,7 +54,7 @@ export class ProjectObject extends RealProject {
 }
 export class FleetObject extends Real {
   constructor(state, env) {
-    super(state, env)
+    super(state, { ...env, COMPUTES: counted(env.COMPUTES, counts.ofDirectory, 'computes ') })
     counts.began += 1
   }
   keepToken(record) {
@@ -60,6 +65,11 @@ export default {
   async fetch(request, env, context) {
     const { pathname } = new URL(request.url)
     if (pathname === '/test/counts') return Response.json(counts)
+    if (pathname === '/test/alarms') {
+      const { computes, times } = await request.json()
+      await Promise.all(computes.map((id) => env.COMPUTES.getByName(id).alarms(times)))
+      return new Response(null, { status: 204 })
+    }
     if (pathname === '/test/token') {
       await env.FLEET.getByName('fleet').keepToken(await request.json())
       return new Response(null, { status: 204 })
@@ -87,6 +97,8 @@ export interface Counts {
   readonly ofComputes: Calls
   /** Calls of isolates of each object of a compute, by its name. */
   readonly byCompute: Calls
+  /** Calls of the object of the fleet. */
+  readonly ofDirectory: Calls
   /** How often the program of the object of the fleet began. */
   readonly began: number
 }
@@ -115,6 +127,11 @@ export class CountingWorker {
 
   async counts(): Promise<Counts> {
     return (await (await fetch(`${this.url}/test/counts`)).json()) as Counts
+  }
+
+  /** Has the alarm of each of these computes ring so many times. */
+  async alarms(computes: readonly string[], times: number): Promise<void> {
+    await fetch(`${this.url}/test/alarms`, { method: 'POST', body: JSON.stringify({ computes, times }) })
   }
 
   async keepToken(record: TokenRecord): Promise<void> {

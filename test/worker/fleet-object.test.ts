@@ -1,6 +1,6 @@
 import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
-import type { KnownCompute } from '../../runtime/worker/fleet-object.ts'
+import type { KnownCompute } from '../../runtime/worker/compute-object.ts'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import { json, StandIn } from '../support/fleet.ts'
@@ -14,8 +14,8 @@ export default {
   async fetch(request, env, context) {
     const { pathname, searchParams } = new URL(request.url)
     if (pathname !== '/known') return gateway.fetch(request, env, context)
-    const object = env.FLEET.getByName('fleet')
-    return Response.json((await object.known(searchParams.get('id'))) ?? null)
+    const object = env.COMPUTES.getByName(searchParams.get('id').toLowerCase())
+    return Response.json((await object.known()) ?? null)
   },
 }`
 

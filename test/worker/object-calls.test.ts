@@ -3,6 +3,7 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import { asAdmin, CountingWorker, type Counts } from '../support/counting-worker.ts'
+import { json, StandIn } from '../support/fleet.ts'
 import { createPc } from '../support/lab.ts'
 import { hangMs } from '../support/limits.ts'
 import { TestService } from '../support/service.ts'
@@ -12,7 +13,7 @@ const websocket = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-
 const upgrade = { ...websocket, 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
 
 /** What an isolate asks from time to time, whatever the requests are. */
-const regular: ReadonlySet<string> = new Set(['count', 'known', 'tokenList', 'look'])
+const regular: ReadonlySet<string> = new Set(['count', 'known', 'tokenList', 'look', 'fleet told', 'fleet count'])
 
 type Calls = Readonly<Record<string, number>>
 type Called = Partial<Record<'directory' | 'compute' | 'lab', Calls>>
@@ -98,11 +99,18 @@ test('each kind of request calls the objects that it is about, and no common one
   expect(await calls('POST', `${byAddress.project}/files/notes.txt`, file)).toEqual({})
   expect(await calls('POST', `${byTunnel.project}/files/notes.txt`, file)).toEqual(ask)
   expect(await calls('GET', `${byTunnel.project}/notifications/ws`, opened, 101)).toEqual(ask)
+  expect(await calls('GET', `${byAddress.project}/notifications/ws`, opened, 101)).toEqual({})
 
   // A lab has its own.
   expect(await calls('GET', labPath)).toEqual({ lab: { fetch: 1 } })
   expect(await calls('GET', `${labPath}/nodes`)).toEqual({ lab: { fetch: 1 } })
   expect(await calls('GET', `${labPath}/notifications/ws`, opened, 101)).toEqual({ lab: { fetch: 1 } })
+  const drawing = { svg: '<svg xmlns="http://www.w3.org/2000/svg"/>', x: 0, y: 0, z: 0 }
+  const [unedited] = [await worker.counts(), await worker.call('POST', `${labPath}/drawings`, drawing)]
+  const edited = await worker.counts()
+  expect(between(unedited, edited)).toEqual({ lab: { fetch: 1 } })
+  // The list of labs shows when a lab was edited.
+  expect([[], ['fleet putLab']]).toContainEqual(Object.keys(added(unedited.ofLabs, edited.ofLabs)))
 
   // Only what is about all of them is the directory's.
   expect(await calls('GET', '/v2/computes')).toEqual({ directory: { fetch: 1 } })
@@ -126,4 +134,35 @@ test('the traffic of two computes loads their two objects, each with its own, an
   expect(added(before.byCompute, after.byCompute)).toEqual({ [one]: 10, [other]: 5 })
   expect(between(before, after)).toEqual({ compute: { fetch: 15 } })
   expect(added(before.ofComputes, after.ofComputes)).toEqual({})
+})
+
+test('the directory asks no compute for its health: an idle minute calls it only when something is told', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const { version } = await worker.call<{ version: string }>('GET', '/v2/compute/version')
+  const compute = await StandIn.start()
+  const load = { cpu_usage_percent: 5, memory_usage_percent: 5 }
+  compute.capabilities = (_, res) => json(res, 200, { version, platform: 'linux', node_types: ['pc'] })
+  compute.answer = (_, res) => json(res, 200, load)
+  const ids = Array.from({ length: 20 }, (_, index) => `c${index}`)
+  for (const compute_id of ids)
+    await worker.call('POST', '/v2/computes', compute.input({ compute_id, name: `Compute ${compute_id}` }))
+  await worker.alarms(ids, 1)
+  /** The calls to and from the directory while each compute is checked as often as in a minute. */
+  const inAMinute = async () => {
+    const before = await worker.counts()
+    const asked = compute.asked.length
+    await worker.alarms(ids, 4)
+    expect(compute.asked.length - asked).toBeGreaterThanOrEqual(4 * ids.length)
+    const { calls, ofComputes, ofDirectory, projects: ofProjects } = await worker.counts()
+    const more = (all: Calls, earlier: Calls) =>
+      Object.entries(all).reduce((sum, [name, times]) => sum + times - (earlier[name] ?? 0), 0)
+    expect([more(calls, before.calls), more(ofProjects, before.projects)]).toEqual([0, 0])
+    expect(more(ofDirectory, before.ofDirectory)).toBe(0)
+    return more(ofComputes, before.ofComputes)
+  }
+  expect(await inAMinute()).toBe(0)
+  load.cpu_usage_percent = 50
+  expect(await inAMinute()).toBe(ids.length)
+  const all = await worker.call<Compute[]>('GET', '/v2/computes')
+  expect(all.map(({ cpu_usage_percent }) => cpu_usage_percent)).toEqual(ids.map(() => 50))
 })

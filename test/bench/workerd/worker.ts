@@ -18,8 +18,6 @@ export interface BenchOrder {
   readonly forget?: readonly string[]
   /** As isolates ask for computes. */
   readonly known?: readonly string[]
-  /** The object is to look at its computes. */
-  readonly look?: boolean
   /** The object is to begin anew. */
   readonly evict?: boolean
 }
@@ -41,10 +39,6 @@ export class FleetObject extends RealObject {
     for (const project of projects) await table.get(project)
   }
 
-  lookAtAll(): Promise<void> {
-    return this.alarm()
-  }
-
   /** As the platform may do at any time. */
   evict(): void {
     this.ctx.abort('The bench wants it to begin anew')
@@ -64,8 +58,7 @@ export default {
     for (const project of order.place ?? []) await object.place(project, 'c1')
     for (const project of order.forget ?? []) await object.forget(project)
     let last: unknown
-    for (const id of order.known ?? []) last = await object.known(id)
-    if (order.look) await object.lookAtAll()
+    for (const id of order.known ?? []) last = await env.COMPUTES.getByName(id).known()
     if (order.evict) await object.evict().catch(() => {})
     return Response.json({ bytes: last === undefined ? 0 : new TextEncoder().encode(JSON.stringify(last)).length })
   },

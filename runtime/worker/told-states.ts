@@ -1,0 +1,112 @@
+import { ignore } from '../../src/async/ignore.ts'
+import { mapLimit } from '../../src/async/map-limit.ts'
+import { withTimeout } from '../../src/async/timeout.ts'
+import { computeKey } from '../../src/fleet/computes.ts'
+import type { Fleet } from '../../src/fleet/fleet.ts'
+import type { Registry } from '../../src/fleet/registry.ts'
+import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
+import type { Objects } from './objects.ts'
+import type { StateTable } from './state-table.ts'
+
+/** How long a call of the object of a compute may take, ms. */
+const callMs = 5000
+
+/** The registry of the directory: the objects of the computes get what is saved. */
+export function sharedRegistry(table: Registry, states: StateTable, objects: Objects): Registry {
+  const tell = (call: Promise<void>) =>
+    // The object gets the record with what it tells next.
+    withTimeout(call, callMs, () => {}).catch(ignore('the object of the compute asks for the record'))
+  return {
+    load: () => table.load(),
+    async save(record) {
+      await table.save(record)
+      states.remove(record.compute_id)
+      await tell(objects.compute(record.compute_id).keep(record))
+    },
+    async remove(computeId) {
+      await table.remove(computeId)
+      states.remove(computeId)
+      await tell(objects.compute(computeId).dismiss())
+    },
+  }
+}
+
+/** The states of the computes in the directory, which checks none itself: the objects of the computes tell them. */
+export class ToldStates {
+  readonly #fleet: Fleet
+  readonly #table: StateTable
+  readonly #objects: Objects
+  readonly #introduced: Promise<void>
+  #isIntroduced = false
+  #isTaking = false
+  readonly #looking = new Set<string>()
+
+  constructor(fleet: Fleet, table: StateTable, objects: Objects) {
+    this.#fleet = fleet
+    this.#table = table
+    this.#objects = objects
+    fleet.recall(table.load(), 0)
+    this.#introduced = this.#introduce().finally(() => {
+      this.#isIntroduced = true
+    })
+    fleet.listen((event) => {
+      if ('compute' in event && event.type === 'compute.updated') this.#noticed(event.compute)
+    })
+  }
+
+  /** Takes what the object of a compute tells; the record that counts, or undefined when there is no such compute. */
+  async told(shown: Compute): Promise<ComputeRecord | undefined> {
+    // It may be told of a compute whose registration is still being saved.
+    await this.#fleet.settled()
+    this.#isTaking = true
+    const compute = this.#fleet.told(shown)
+    this.#isTaking = false
+    if (compute === undefined) return undefined
+    this.#table.put(compute.show())
+    return compute.record
+  }
+
+  /** The compute has a new tunnel, or none. */
+  changed(computeId: string): void {
+    this.#table.remove(computeId)
+  }
+
+  /** Resolves when all computes have objects that check them, at the latest after 5 s. */
+  async known(): Promise<void> {
+    if (!this.#isIntroduced) await withTimeout(this.#introduced, callMs, () => {})
+  }
+
+  /** Has the objects of computes check them that an earlier version checked here, or that could not be told of their record. */
+  async #introduce(): Promise<void> {
+    const missing = this.#fleet.remote.filter(
+      ({ record }) => record.protocol !== tunnelled && this.#table.isConnected(record.compute_id) === undefined,
+    )
+    await mapLimit(missing, async ({ record }) => {
+      try {
+        await this.#objects.compute(record.compute_id).keep(record)
+        await this.#look(record.compute_id)
+      } catch {
+        // The next program of the directory tries it again.
+      }
+    })
+  }
+
+  /** A request of the directory itself has found the compute in another state than was told: its object is to check it. */
+  #noticed({ compute_id, connected }: Compute): void {
+    const told = this.#table.isConnected(compute_id)
+    if (this.#isTaking || told === undefined || told === connected) return
+    void this.#look(compute_id).catch(ignore('the object checks it by itself'))
+  }
+
+  async #look(computeId: string): Promise<void> {
+    const id = computeKey(computeId)
+    if (this.#looking.has(id)) return
+    this.#looking.add(id)
+    try {
+      const shown = await this.#objects.compute(id).look()
+      if (shown !== undefined) await this.told(shown)
+    } finally {
+      this.#looking.delete(id)
+    }
+  }
+}
