@@ -1,7 +1,7 @@
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { isAlwaysOn, kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredLink, DesiredNode, SegmentPort } from '../labfile/desired.ts'
-import { linkIdOf } from '../labfile/ids.ts'
+import { linkIdOf, nodeIdOf } from '../labfile/ids.ts'
 import { placesOf } from '../labfile/places.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { LabLinkEnd } from '../model/lab/link.ts'
@@ -281,7 +281,7 @@ class Planner {
     return isAllowed
   }
 
-  /** Finds the nodes of the file: by name, by the earlier name, then a renamed one by its id. */
+  /** Finds the nodes of the file: by name, by the earlier name, then a renamed one by its id, which follows from the name that it had first. */
   #pair(): void {
     const byName = new Map([...this.#actual.nodes.values()].map((node) => [nameKey(node.name), node]))
     const found = this.#found
@@ -294,10 +294,11 @@ class Planner {
     const { nodes } = this.#desired
     for (const want of nodes) take(want, byName.get(nameKey(want.name)))
     for (const want of nodes) if (want.was !== undefined) take(want, byName.get(nameKey(want.was)))
-    for (const want of nodes) {
-      const node = this.#actual.nodes.get(want.node_id)
-      if (node?.file?.made === true) take(want, node)
-    }
+    for (const want of nodes)
+      for (const id of [want.node_id, ...(want.was === undefined ? [] : [nodeIdOf(this.#desired.lab, want.was)])]) {
+        const node = this.#actual.nodes.get(id)
+        if (node?.file?.made === true) take(want, node)
+      }
     for (const want of nodes) {
       const have = found.get(want)
       const isMade = have === undefined || have.file?.made === true || this.#options.take_over === true

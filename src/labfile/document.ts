@@ -63,7 +63,7 @@ export function documentOf(desired: Desired): LabFileData {
 type PortsByNode = ReadonlyMap<string, readonly LabPort[] | undefined>
 
 /** The text with its `${` as `$${`, which is no variable. */
-const escaped = (text: string): string => text.replaceAll('$'.concat('{'), '$$$${')
+export const escaped = (text: string): string => text.replaceAll('$'.concat('{'), '$$$${')
 
 /** All texts of a value. */
 function allEscaped(value: unknown): unknown {

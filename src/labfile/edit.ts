@@ -73,7 +73,8 @@ function changesOf(edits: readonly LabFileEdit[]): Change {
   return root
 }
 
-type Path = readonly (string | number)[]
+/** Keys and indices to a value. */
+export type Path = readonly (string | number)[]
 
 const isLink = (path: Path): boolean => path.length === 2 && path[0] === 'links'
 const isMember = (path: Path): boolean => path.length === 4 && path[0] === 'segments' && path[2] === 'members'
@@ -105,6 +106,10 @@ function opened(value: unknown, path: Path): unknown {
   if (isMember(path) && typeof value !== 'object') return { end: value }
   return typeof value === 'object' ? value : undefined
 }
+
+/** The value at the keys to it; undefined: there is none. */
+export const valueAt = (value: unknown, path: Path): unknown =>
+  path.reduce((it: unknown, key) => (typeof it === 'object' ? (it as never)?.[key] : undefined), value)
 
 /** A value as data. */
 export function plainOf(value: Value): unknown {

@@ -57,7 +57,7 @@ const nowhere: Position = { line: 1, column: 1, path: '' }
 export async function desiredOfProject(state: ProjectState): Promise<ProjectAsDesired> {
   const leftOut: string[] = []
   const lab = labName(state.name)
-  const names = namesOf(state.nodes)
+  const names = fileNamesOf(state.nodes)
   const computes = new Set(state.nodes.map(({ compute_id }) => compute_id))
   const made = new Map<string, DesiredNode>()
   for (const record of [...state.nodes].sort((a, b) => order.compare(a.name, b.name))) {
@@ -100,8 +100,8 @@ export async function desiredOfProject(state: ProjectState): Promise<ProjectAsDe
 const idOfName = (nodes: readonly LabNode[], word: string): string =>
   nodes.find(({ name }) => name.toLowerCase() === word.toLowerCase())?.node_id ?? ''
 
-/** Names that a lab file may have, by id. */
-function namesOf(nodes: readonly LabNode[]): Map<string, string> {
+/** The names that a lab file has for nodes, by id. */
+export function fileNamesOf(nodes: readonly Pick<LabNode, 'node_id' | 'name'>[]): Map<string, string> {
   const taken = new Set(nodes.map(({ name }) => name.toLowerCase()))
   return new Map(
     nodes.map(({ node_id, name }) => {

@@ -10,3 +10,6 @@ export function labName(name: string): string {
     .replace(/-+$/, '')
   return plain === '' ? 'lab' : plain
 }
+
+/** Names that differ in case alone are the same. */
+export const keyOf = (name: string): string => name.toLowerCase()

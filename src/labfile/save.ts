@@ -2,12 +2,14 @@ import { Equal } from '@sinclair/typebox/value'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredConfig, DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
-import { documentOf } from './document.ts'
-import { editedLabFile, isMap, type LabFileEdit, plainOf } from './edit.ts'
+import { documentOf, escaped } from './document.ts'
+import { editedLabFile, isMap, type LabFileEdit, plainOf, valueAt } from './edit.ts'
 import { Faults } from './faults.ts'
 import { ofCompute } from './from-project.ts'
+import { keyOf } from './names.ts'
 import { defaultOf } from './nodes.ts'
 import { placesOf } from './places.ts'
+import { type RenamedNode, renamedLabFile } from './rename.ts'
 import { fieldsOf, impairmentKeys, taggingKeys } from './schema.ts'
 import { isSegmentKind } from './segment-kinds.ts'
 import type { Fields, LabFileData } from './text.ts'
@@ -20,20 +22,28 @@ export interface SaveInputs {
   readonly desired: Desired
   /** What the lab is, as a lab file of it says; `desiredOfProject` leaves defaults out. */
   readonly actual: Desired
-  /** Names of nodes in the file, by those that they have in the lab; for nodes whose names differ. */
-  readonly renamed: ReadonlyMap<string, string>
-  /** Names of nodes that an apply of the file would change. Settings of others are as the file says, in whatever words. */
+  /** Nodes of the lab, by the names that they have in the file; for nodes whose names differ. */
+  readonly renamed: ReadonlyMap<string, RenamedNode>
+  /** Names in the file of nodes that an apply of it would change. Settings of others are as the file says, in whatever words. */
   readonly changed: ReadonlySet<string>
-  /** Names of nodes whose configuration was changed on the node. */
+  /** Names in the file of nodes whose configuration was changed on the node. */
   readonly configured: ReadonlySet<string>
   /** Save configurations. */
   readonly configs?: boolean
   /** Add nodes, segments and links that the file lacks, and take out what the lab has lost. */
   readonly all?: boolean
-  /** The nodes of the lab, by the names that they have in the file: for values that `actual` leaves to the compute. */
+  /** The nodes of the lab, by their names: for values that `actual` leaves to the compute. */
   readonly records?: ReadonlyMap<string, SavedRecord>
+  /** The computes, for those that the file names by names. */
+  readonly computes?: readonly NamedCompute[]
   /** Ends of the links that are captured, whoever started it. */
   readonly captured?: readonly LinkEnds[]
+}
+
+/** A compute of the service. */
+export interface NamedCompute {
+  readonly compute_id: string
+  readonly name: string
 }
 
 /** The ends of a link, by the names of its nodes. */
@@ -44,6 +54,7 @@ type PlainEnd = Pick<DesiredEnd, 'node' | 'adapter_number' | 'port_number'>
 
 /** What a lab shows of a node, of all that it shows. */
 export interface SavedRecord {
+  readonly compute_id: string
   readonly console: number | null
   readonly properties: Readonly<Record<string, unknown>>
 }
@@ -53,6 +64,8 @@ export interface SavedChange {
   readonly do: 'create' | 'update' | 'delete'
   readonly what: 'node' | 'segment' | 'link' | 'check'
   readonly name: string
+  /** The name that a node had in the file. */
+  readonly was?: string
   /** Keys that change. */
   readonly keys: readonly string[]
 }
@@ -71,15 +84,24 @@ export interface SavedLab {
  * configurations, with `all` what the lab has got and lost. A value of a template, a variable or an alias is written at its node. What a lab
  * file cannot say stays as it is there: a plan of the new file shows it.
  */
-export function savedLab(inputs: SaveInputs): SavedLab {
-  const before = documentOf(inputs.desired)
+export function savedLab(given: SaveInputs): SavedLab {
+  const { renamed } = given
+  const nameOf = (name: string): string => renamed.get(name)?.name ?? name
+  const inputs: SaveInputs = {
+    ...given,
+    ...renamedLabFile(given.text, given.desired, rawOf(given.text), renamed),
+    changed: new Set([...given.changed].map(nameOf)),
+    configured: new Set([...given.configured].map(nameOf)),
+  }
+  const known = new Set(inputs.desired.nodes.map(({ name }) => keyOf(name)))
+  const before = documentOf(withoutComputes(inputs.desired, known))
   const raw = rawOf(inputs.text)
   const save = new Save(inputs, raw)
-  const after = documentOf(save.desired)
+  const after = documentOf(withoutComputes(save.desired, known))
   const edits = new Edits(before, after, raw, inputs.all === true).all(inputs.desired, save.desired, save.lost)
   const checks = inputs.all === true ? checkEdits(inputs.desired, save) : []
   const list = withoutEmpty(
-    [...edits, ...checks].filter(({ edits }) => edits.length > 0),
+    [...withComputes(edits, computeEdits(inputs, raw)), ...checks].filter(({ edits }) => edits.length > 0),
     raw,
   )
   return {
@@ -87,9 +109,69 @@ export function savedLab(inputs: SaveInputs): SavedLab {
       inputs.text,
       list.flatMap(({ edits }) => edits),
     ),
-    changes: list.map(({ edits: _, ...change }) => change),
+    changes: withRenamed(
+      list.map(({ edits: _, ...change }) => change),
+      inputs,
+    ),
     files: save.files,
   }
+}
+
+/** A lab whose nodes of these names name no computes: the place where a file names one is not told by its normal form. */
+const withoutComputes = (desired: Desired, names: ReadonlySet<string>): Desired => ({
+  ...desired,
+  nodes: desired.nodes.map(({ compute_id, ...node }) =>
+    compute_id === undefined || names.has(keyOf(node.name)) ? node : { ...node, compute_id },
+  ),
+})
+
+/** The edits for nodes that are on other computes than their file says; by name. An edit for all of them is that of the first one. */
+function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unknown): Map<string, LabFileEdit> {
+  const root = isMap(raw) ? raw : {}
+  const idOf = (word: string) => computes.find((it) => it.compute_id === word || it.name === word)?.compute_id ?? word
+  const placed = desired.nodes.flatMap((node) => {
+    const { name, compute_id: word, segment } = node
+    const record = records?.get(name)
+    if (word === undefined || record === undefined) return []
+    const path = [segment === undefined ? 'nodes' : 'segments', name, 'compute']
+    const isOfLab = valueAt(raw, path) === undefined && escaped(word) === root.compute
+    const isNamed = word !== idOf(word)
+    const now = computes.find((it) => it.compute_id === record.compute_id)
+    const value = escaped((isNamed ? now?.name : undefined) ?? record.compute_id)
+    return [{ name, isMoved: idOf(word) !== record.compute_id, isOfLab, edit: { path, value } }]
+  })
+  const ofLab = placed.filter(({ isOfLab }) => isOfLab)
+  const [first] = ofLab
+  const isWhole = first?.isMoved === true && ofLab.every(({ edit }) => edit.value === first.edit.value)
+  return new Map(
+    placed.flatMap(({ name, isMoved, isOfLab, edit }): [string, LabFileEdit][] => {
+      if (!isMoved || (isWhole && isOfLab && name !== first.name)) return []
+      return [[name, isWhole && isOfLab ? { ...edit, path: ['compute'] } : edit]]
+    }),
+  )
+}
+
+const withComputes = (edits: readonly EditedObject[], computes: ReadonlyMap<string, LabFileEdit>): EditedObject[] =>
+  edits.map((it) => {
+    const edit = it.do === 'update' && it.what !== 'link' ? computes.get(it.name) : undefined
+    if (edit === undefined) return it
+    const keys = [...it.keys, 'compute']
+    const [whole] = it.edits
+    if (whole?.path.length !== 2 || edit.path.length === 1) return { ...it, keys, edits: [...it.edits, edit] }
+    return { ...it, keys, edits: [{ ...whole, value: { ...(whole.value as Fields), compute: edit.value } }] }
+  })
+
+/** The changes with those of names. */
+function withRenamed(changes: readonly SavedChange[], { desired, renamed }: SaveInputs): SavedChange[] {
+  const isOf =
+    (name: string) =>
+    (it: SavedChange): boolean =>
+      it.name === name && (it.what === 'node' || it.what === 'segment')
+  const named = [...renamed].map(([was, { name }]): SavedChange => {
+    const what = desired.nodes.find((it) => it.name === name)?.segment === undefined ? 'node' : 'segment'
+    return { ...(changes.find(isOf(name)) ?? { do: 'update', what, name, keys: [] }), was }
+  })
+  return [...named, ...changes.filter((it) => !named.some(({ name }) => isOf(name)(it)))]
 }
 
 /** The file as it is written: with templates and variables. */
@@ -97,8 +179,6 @@ function rawOf(text: string): unknown {
   const root = treeOf(text, new Faults())
   return root && plainOf(root)
 }
-
-const keyOf = (name: string): string => name.toLowerCase()
 
 /** The normal form of the file with what the lab says. */
 class Save {
@@ -118,22 +198,22 @@ class Save {
     this.#inputs = inputs
     const { desired, all = false } = inputs
     this.#raw = { ...member(raw, 'segments'), ...member(raw, 'nodes') }
-    this.#actual = withNames(inputs.actual, inputs.renamed)
+    this.#actual = inputs.actual
     for (const { configs, day0 } of desired.nodes)
       for (const { file } of [...Object.values(configs), ...Object.values(day0?.files ?? {})])
         if (file !== undefined) this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1)
     const there = new Map(this.#actual.nodes.map((node) => [keyOf(node.name), node]))
     const places = this.#movedPlaces(there)
     const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name)), places.get(node)))
-    const known = new Set(nodes.map(({ name }) => keyOf(name)))
+    // A node of a kind of segments is written in the other section, with its links.
+    const turned = all ? nodes.filter((it) => isTurned(it, there.get(keyOf(it.name)))) : []
+    const known = new Set(nodes.filter((it) => !turned.includes(it)).map(({ name }) => keyOf(name)))
     const added = all ? this.#actual.nodes.filter(({ name }) => !known.has(keyOf(name))) : []
-    const links = this.#links([...nodes, ...added])
+    const links = this.#links([...nodes, ...added], new Set(turned.map(({ name }) => keyOf(name))))
     const { records = new Map() } = inputs
-    const isLost = ({ name }: DesiredNode) => all && !there.has(keyOf(name)) && !records.has(name)
-    this.lost = {
-      nodes: new Set(nodes.filter(isLost).map(({ name }) => name)),
-      links: all ? this.#lostLinks : new Set(),
-    }
+    const isLost = (it: DesiredNode) =>
+      all && (turned.includes(it) || (!there.has(keyOf(it.name)) && !records.has(it.name)))
+    this.lost = { nodes: new Set(nodes.filter(isLost)), links: all ? this.#lostLinks : new Set() }
     this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(node)), links }
   }
 
@@ -153,8 +233,7 @@ class Save {
   #node(node: DesiredNode, actual: DesiredNode | undefined, place: object | undefined): DesiredNode {
     const { all = false, changed, records } = this.#inputs
     if (actual === undefined) return node
-    if (actual.kind !== node.kind)
-      return all && (actual.segment === undefined) === (node.segment === undefined) ? actual : node
+    if (actual.kind !== node.kind) return all && !isTurned(node, actual) ? actual : node
     const placed = { ...node, settings: { ...node.settings, ...place }, labels: actual.labels }
     const own = changed.has(node.name) ? withSettings(placed, actual) : placed
     const record = records?.get(node.name)
@@ -240,11 +319,13 @@ class Save {
 
   readonly #lostLinks = new Set<DesiredLink>()
 
-  #links(nodes: readonly DesiredNode[]): DesiredLink[] {
+  /** `turned`: keys of the names of nodes that are in the other section now. */
+  #links(nodes: readonly DesiredNode[], turned: ReadonlySet<string>): DesiredLink[] {
     const { desired, all = false } = this.#inputs
     const left = new Set(this.#actual.links)
     const links = desired.links.map((link) => {
-      const found = [...left].find((it) => isSameLink(link, it))
+      const isOfTurned = link.ends.some(({ node }) => turned.has(keyOf(node)))
+      const found = isOfTurned ? undefined : [...left].find((it) => isSameLink(link, it))
       if (found === undefined) {
         this.#lostLinks.add(link)
         return link
@@ -271,10 +352,16 @@ class Save {
 
 /** What a lab has no more. */
 interface Lost {
-  /** Names of nodes and segments. */
-  readonly nodes: ReadonlySet<string>
+  readonly nodes: ReadonlySet<DesiredNode>
   readonly links: ReadonlySet<DesiredLink>
 }
+
+/** Whether a node of the file is a segment in the lab, or the other way round. */
+const isTurned = (node: DesiredNode, actual: DesiredNode | undefined): boolean =>
+  actual !== undefined && (actual.segment === undefined) !== (node.segment === undefined)
+
+const isNamed = (nodes: ReadonlySet<DesiredNode>, name: string): boolean =>
+  [...nodes].some((it) => keyOf(it.name) === keyOf(name))
 
 /** The ends of a link in the lab, in the order of the file. */
 const endsLike = ({ ends: [a, b] }: DesiredLink, { ends }: DesiredLink): readonly [DesiredEnd, DesiredEnd] =>
@@ -282,21 +369,6 @@ const endsLike = ({ ends: [a, b] }: DesiredLink, { ends }: DesiredLink): readonl
 
 const withPort = ({ port: _, ...end }: DesiredEnd, port: SegmentPort): DesiredEnd =>
   Object.keys(port).length === 0 ? end : { ...end, port }
-
-/** The normal form of a lab with the names of the file. */
-function withNames(actual: Desired, renamed: ReadonlyMap<string, string>): Desired {
-  const of = (name: string): string => renamed.get(name) ?? name
-  const end = (it: DesiredEnd): DesiredEnd => ({ ...it, node: of(it.node) })
-  return {
-    ...actual,
-    nodes: actual.nodes.map((node) => ({ ...node, name: of(node.name), after: node.after.map(of) })),
-    links: actual.links.map((link) => ({
-      ...link,
-      ends: [end(link.ends[0]), end(link.ends[1])],
-      ...(link.memberOf !== undefined && { memberOf: of(link.memberOf) }),
-    })),
-  }
-}
 
 /** A node of the file with the settings that it has in the lab. */
 function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {
@@ -386,7 +458,7 @@ class Edits {
   all(before: Desired, after: Desired, lost: Lost): EditedObject[] {
     const numbers = new Map<string | undefined, number>()
     return [
-      ...after.nodes.map((node) => (lost.nodes.has(node.name) ? lostNode(node) : this.#node(node))),
+      ...after.nodes.map((node) => (lost.nodes.has(node) ? lostNode(node) : this.#node(node))),
       ...after.links.map((link, index) => {
         const number = numbers.get(link.memberOf) ?? 0
         numbers.set(link.memberOf, number + 1)
@@ -407,7 +479,10 @@ class Edits {
     // A template of another kind does not fit, and what it gives cannot be taken away: the node is written without it.
     const inherited = keysIn(before).filter((key) => !keysIn(after).includes(key) && !keysIn(raw).includes(key))
     if (this.#all && isMap(raw) && 'is' in raw && (before.kind !== after?.kind || inherited.length > 0))
-      return { do: 'update', what, name, keys: ['is'], edits: [{ path: [section, name], value: after }] }
+      return {
+        ...{ do: 'update', what, name, keys: ['is'] },
+        edits: [{ path: [section, name], value: { ...after, ...('compute' in raw && { compute: raw.compute }) } }],
+      }
     const edits = differences(without(before), without(after ?? {}), raw, [section, name])
     return { do: 'update', what, name, keys: [...new Set(edits.map(({ path }) => String(path[2])))], edits }
   }
@@ -417,7 +492,7 @@ class Edits {
     const file = this.#before
     const value =
       memberOf === undefined ? file.links?.[index] : (file.segments?.[memberOf]?.members as unknown[])?.[index]
-    const isWithSegment = memberOf !== undefined && nodes.has(memberOf)
+    const isWithSegment = memberOf !== undefined && isNamed(nodes, memberOf)
     return {
       ...{ do: 'delete', what: 'link', name: name ?? endsIn(value, memberOf).join(' -- '), keys: [] },
       edits: isWithSegment ? [] : [{ path, value: undefined }],
@@ -445,14 +520,15 @@ function lostNode({ name, kind }: DesiredNode): EditedObject {
 
 /** The edits of checks: those of what the lab has lost go, and links have their new names. */
 function checkEdits({ checks, links }: Desired, { desired, lost }: Save): EditedObject[] {
+  const writtenAnew = ({ name }: DesiredLink) =>
+    desired.links.slice(links.length).find((it) => keyOf(it.name ?? '') === keyOf(name ?? ''))?.name
   const names = new Map(
     links.flatMap((link, index) =>
       link.name === undefined
         ? []
-        : [[keyOf(link.name), lost.links.has(link) ? undefined : desired.links[index]?.name] as const],
+        : [[keyOf(link.name), lost.links.has(link) ? writtenAnew(link) : desired.links[index]?.name] as const],
     ),
   )
-  const gone = new Set([...lost.nodes].map(keyOf))
   return checks.flatMap((check, index): EditedObject[] => {
     const path: (string | number)[] = ['checks', index]
     let it = check
@@ -460,7 +536,7 @@ function checkEdits({ checks, links }: Desired, { desired, lost }: Save): Edited
     const { name } = check
     const words = it.check === 'ping' ? [it.from, it.to] : it.check === 'console' ? [it.on] : []
     const link = it.check === 'link' ? { now: names.get(keyOf(it.link)), before: it.link } : undefined
-    if (words.some((word) => gone.has(keyOf(word))) || (link !== undefined && link.now === undefined))
+    if (words.some((word) => isNamed(lost.nodes, word)) || (link !== undefined && link.now === undefined))
       return [{ do: 'delete', what: 'check', name, keys: [], edits: [{ path: path.slice(0, 2), value: undefined }] }]
     if (link === undefined || keyOf(link.now ?? '') === keyOf(link.before)) return []
     return [
@@ -503,9 +579,6 @@ const member = (value: unknown, key: string): Readonly<Record<string, unknown>> 
   const found = isMap(value) ? value[key] : undefined
   return isMap(found) ? found : {}
 }
-
-const valueAt = (value: unknown, path: readonly (string | number)[]): unknown =>
-  path.reduce((it: unknown, key) => (typeof it === 'object' ? (it as never)?.[key] : undefined), value)
 
 /** The keys of a link that has some: `[A, B]` and an end alone have none. */
 const optionsIn = (value: unknown): Fields => (isMap(value) ? value : {})

@@ -1,8 +1,13 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import type { LabLink, LabPlan } from '../../../src/client/patchbay.ts'
+import type { Desired } from '../../../src/labfile/desired.ts'
+import { fileNamesOf } from '../../../src/labfile/from-project.ts'
+import { nodeIdOf } from '../../../src/labfile/ids.ts'
+import { keyOf } from '../../../src/labfile/names.ts'
 import { readLabFile } from '../../../src/labfile/read.ts'
-import { type LinkEnds, type SavedChange, savedLab } from '../../../src/labfile/save.ts'
+import { type RenamedNode, withNames } from '../../../src/labfile/rename.ts'
+import { type LinkEnds, type NamedCompute, type SavedChange, savedLab } from '../../../src/labfile/save.ts'
 import { replaceFiles } from '../storage/user-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { type Asked, clientOf } from './client.ts'
@@ -30,13 +35,8 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
     actualOf(params, asked),
   ])
   const nodes = [...topology.nodes, ...topology.segments]
-  const namesById = new Map(nodes.map(({ node_id, name }) => [node_id, name]))
-  const renamed = source.desired.nodes.flatMap(({ node_id, name }): [string, string][] => {
-    const other = namesById.get(node_id)
-    return other === undefined || other === name ? [] : [[other, name]]
-  })
-  const inFile = new Map(renamed)
-  const names = new Map(nodes.map(({ node_id, name }) => [node_id, inFile.get(name) ?? name]))
+  const { renamed, kept } = namesIn(source.desired, nodes)
+  const names = new Map(nodes.map(({ node_id, name }) => [node_id, kept.get(name) ?? name]))
   const steps = [...plan.steps, ...plan.withheld]
   const configured = [
     ...plan.extra.filter(({ what }) => what === 'config'),
@@ -44,11 +44,11 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   ]
   const saved = savedLab({
     text: source.document,
-    ...{ desired: source.desired, actual },
-    renamed: inFile,
+    ...{ desired: source.desired, actual: withNames(actual, kept), renamed },
     changed: new Set(steps.filter((it) => it.do === 'update' && it.what !== 'link').map(({ name }) => name)),
     configured: new Set(configured.map(({ name }) => name)),
     ...{ configs: flags.configs, all: flags.all },
+    computes: await computesOf(source.desired, asked),
     records: new Map(nodes.map((node) => [names.get(node.node_id) ?? node.name, node])),
     captured: topology.links.filter(({ capturing }) => capturing).map((link) => endsOf(link, names)),
   })
@@ -83,6 +83,29 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   }
 }
 
+/**
+ * The nodes of a lab whose names differ from those in its file: `renamed` by the name in the file, and `kept`: the names in the file by
+ * those that no file can have, in the form that a file of the lab gives them. Nodes are found as an apply finds them.
+ */
+function namesIn({ lab, nodes }: Desired, there: readonly RenamedNode[]) {
+  const byName = new Map(there.map((node) => [keyOf(node.name), node]))
+  const byId = new Map(there.map((node) => [node.node_id, node]))
+  const sayable = fileNamesOf(there)
+  const renamed = new Map<string, RenamedNode>()
+  const kept = new Map<string, string>()
+  for (const { name, node_id, was } of nodes) {
+    const words = [name, ...(was === undefined ? [] : [was])]
+    const ids = [node_id, ...words.slice(1).map((it) => nodeIdOf(lab, it))]
+    const found = [...words.map((it) => byName.get(keyOf(it))), ...ids.map((it) => byId.get(it))]
+    const node = found.find((it) => it !== undefined)
+    if (node === undefined || node.name === name) continue
+    const sayableName = sayable.get(node.node_id) ?? node.name
+    if (sayableName === node.name) renamed.set(name, node)
+    else for (const it of [node.name, sayableName]) kept.set(it, name)
+  }
+  return { renamed, kept }
+}
+
 /** The ends of a link, with the names that its nodes have in the file. */
 function endsOf({ nodes: [a, b] }: LabLink, names: ReadonlyMap<string, string>): LinkEnds {
   const end = ({ node_id, ...port }: LabLink['nodes'][number]) => ({ node: names.get(node_id) ?? '', ...port })
@@ -90,8 +113,10 @@ function endsOf({ nodes: [a, b] }: LabLink, names: ReadonlyMap<string, string>):
 }
 
 const signs = { create: '+', update: '~', delete: '-' } as const
-const changeText = ({ do: does, what, name, keys }: SavedChange): string =>
-  `  ${signs[does]} ${what} ${name}${keys.length === 0 ? '' : `: ${keys.join(', ')}`}`
+const changeText = ({ do: does, what, name, was, keys }: SavedChange): string => {
+  const former = was === undefined ? '' : ` (was ${was})`
+  return `  ${signs[does]} ${what} ${name}${former}${keys.length === 0 ? '' : `: ${keys.join(', ')}`}`
+}
 
 /** The lab file that a word names: the file itself, or the one here whose lab has that name. CommandError 64. */
 async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
@@ -106,6 +131,12 @@ async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
     throw wrongArguments(`there is no file of a lab ${word} here`, `"patchbay export ${word} FILE" writes one`)
   if (others.length > 0) throw wrongArguments(`several files here are of the lab ${word}: ${found.join(', ')}`)
   return one
+}
+
+/** The computes, when the file names some. Who may not list them names them by their ids. */
+async function computesOf({ nodes }: Desired, { client, signal }: Asked): Promise<readonly NamedCompute[]> {
+  if (nodes.every(({ compute_id }) => compute_id === undefined)) return []
+  return client.call('GET /v2/computes', { signal }).catch(() => [])
 }
 
 /** The lab as a lab file of it says. */

@@ -115,13 +115,52 @@ test('what the file lacks is listed, and added with --all', async () => {
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
 })
 
-test('what a lab file cannot say is refused and told, and the rest is saved', async () => {
+test('a node that got another name in the lab is saved with all that names it, and diff is empty then', async () => {
   const { patchbay, read, change } = await labOf('renamed')
   await change('/nodes/PC1', { name: 'Teacher', x: 7, y: 8 })
+  await change('/nodes/lan1', { name: 'room' })
+  const saved = await patchbay.run(['save'])
+  expect(saved).toMatchObject({ code: 0, out: expect.stringContaining('  ~ node Teacher (was PC1): at\n') })
+  const expected = (name: string, place: string) =>
+    file('renamed')
+      .replace(/ {2}PC1: (.*) }/, `  ${name}: $1, was: PC1 }`)
+      .replace('[0, 0]', place)
+      .replace(/ {2}lan1: (.*), members: \[PC1, PC2\]/, `  room: $1, members: [${name}, PC2], was: lan1`)
+      .replace('lan1:7', 'room:7')
+  expect(await read()).toBe(expected('Teacher', '[7, 8]'))
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+
+  await change('/nodes/Teacher', { name: 'Boss' })
+  expect(await patchbay.run(['diff'])).toMatchObject({ out: expect.stringContaining('its name was Boss') })
+  expect(await patchbay.run(['save'])).toMatchObject({ code: 0 })
+  expect(await read()).toBe(expected('Boss', '[7, 8]'))
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+})
+
+test('a name that a lab file cannot have is told, and the rest is saved', async () => {
+  const { patchbay, read, change } = await labOf('unsayable')
+  await change('/nodes/PC1', { name: 'PC/1', x: 7, y: 8 })
   const saved = await patchbay.run(['save', '--all'])
-  expect(saved).toMatchObject({ code: 4, out: expect.stringContaining('its name was Teacher') })
-  expect(await read()).toContain('PC1: { is: pc, at: [7, 8],')
-  expect(await read()).not.toContain('Teacher')
+  expect(saved).toMatchObject({ code: 4, out: expect.stringContaining('its name was PC/1') })
+  expect(await read()).toBe(file('unsayable').replace('[0, 0]', '[7, 8]'))
+})
+
+test('a node that a segment has taken the place of is saved as a segment with --all, and back', async () => {
+  const { patchbay, read, change } = await labOf('turned')
+  const turn = async (node_type: string, port: string) => {
+    await service.call('DELETE', '/v2/projects/turned/nodes/PC3')
+    await change('/nodes', { name: 'PC3', node_type, x: 100, y: 200 }, 'POST')
+    await change('/links', { nodes: ['lan1:Ethernet7', `PC3:${port}`] }, 'POST')
+    const saved = await patchbay.run(['save', '--all', '--configs'])
+    expect(saved).toMatchObject({ code: 0, err: '' })
+    expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
+    return read()
+  }
+  const hub = await turn('hub', 'Ethernet2')
+  expect(hub).toContain('  PC3: { kind: hub, at: [100, 200]')
+  expect(hub).toContain("# the teacher's")
+  const pc = await turn('pc', 'Ethernet0')
+  expect(pc).toContain('  PC3: { kind: pc, at: [100, 200] }')
 })
 
 test('what the lab has lost is told, and stays in the file', async () => {

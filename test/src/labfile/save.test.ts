@@ -112,6 +112,94 @@ test('members and links are added at the end of their sections', async () => {
   expect((await save(saved.text, now, { all: true })).text).toBe(saved.text)
 })
 
+test('a node that has another name in the lab gets it in all that names it; comments, order and ports stay', async () => {
+  const file = `lab: a
+templates:
+  late: { kind: pc, after: [B] }
+vars: { last: "B:0" }
+nodes:
+  A: { kind: pc } # the first
+  B:
+    kind: pc # the second
+    after: [ A ]
+  C: { is: late, after: [a, "B"] }
+  D: { is: late }
+segments:
+  s: { kind: hub, members: [A, { end: "D:0", name: up }] } # a hub
+  t: { kind: hub, members: [{ end: s }] }
+links:
+  - [C, t:3] # to t
+  - { ends: ["$\{last}", s:4], delay: 1ms }
+checks:
+  - { from: A, ping: 10.0.0.1 }
+  - { not: { on: B, type: A, expect: B } }
+`
+  const expected = `lab: a
+templates:
+  late: { kind: pc, after: [Y] }
+vars: { last: "B:0" }
+nodes:
+  X 1: { kind: pc, was: A } # the first
+  Y:
+    kind: pc # the second
+    after: [ X 1 ]
+    was: B
+  C: { is: late, after: [X 1, Y] }
+  D: { is: late }
+segments:
+  u: { kind: hub, members: [X 1, { end: "D:0", name: up }], was: s } # a hub
+  t: { kind: hub, members: [{ end: u }] }
+links:
+  - [C, t:3] # to t
+  - { ends: [Y, u:4], delay: 1ms }
+checks:
+  - { from: X 1, ping: 10.0.0.1 }
+  - { not: { on: Y, type: A, expect: B } }
+`
+  const { nodes } = await readLabFile(file)
+  const idOf = (name: string) => nodes.find((it) => it.name === name)?.node_id ?? ''
+  const names = Object.entries({ A: 'X 1', B: 'Y', s: 'u' })
+  const renamed = new Map(names.map(([old, name]) => [old, { name, node_id: idOf(old) }]))
+  const saved = await save(file, expected, { renamed, changed: none })
+  expect(saved.text).toBe(expected)
+  expect(saved.changes).toEqual([
+    { do: 'update', what: 'node', name: 'X 1', keys: [], was: 'A' },
+    { do: 'update', what: 'node', name: 'Y', keys: [], was: 'B' },
+    { do: 'update', what: 'segment', name: 'u', keys: [], was: 's' },
+  ])
+  // Another name again: the id of the node still follows from its first one.
+  const again = await save(saved.text, expected.replaceAll('X 1', 'Z'), {
+    renamed: new Map([['X 1', { name: 'Z', node_id: idOf('A') }]]),
+    changed: none,
+  })
+  expect(again.text).toBe(expected.replaceAll('X 1', 'Z'))
+})
+
+test('the compute of a node that was moved is written where the file names it: for the lab, or at the node', async () => {
+  const computes = ['a', 'b'].map((it) => ({ compute_id: `id-${it}`, name: it }))
+  const head = 'lab: a\ncompute: a # the first\ntemplates: { p: { kind: pc, compute: id-b } }\n'
+  const nodes = '  A: { kind: pc }\n  B: { kind: pc } # b\n  C: { is: p }\n  D: { kind: pc, compute: b }\n'
+  const file = `${head}nodes:\n${nodes}`
+  const on = (...at: string[]) =>
+    new Map(
+      ['A', 'B', 'C', 'D'].map((name, index) => [
+        name,
+        { compute_id: `id-${at[index]}`, console: null, properties: {} },
+      ]),
+    )
+  const saved = async (...at: string[]) => save(file, file, { records: on(...at), computes, changed: none })
+  expect((await saved('a', 'a', 'b', 'b')).text).toBe(file)
+  const moved = await saved('b', 'b', 'b', 'a')
+  expect(moved.text).toBe(file.replace('compute: a #', 'compute: b #').replace('compute: b }', 'compute: a }'))
+  expect(moved.changes).toEqual([
+    { do: 'update', what: 'node', name: 'A', keys: ['compute'] },
+    { do: 'update', what: 'node', name: 'D', keys: ['compute'] },
+  ])
+  expect((await saved('a', 'b', 'a', 'b')).text).toBe(
+    file.replace('{ kind: pc } # b', '{ kind: pc, compute: b } # b').replace('{ is: p }', '{ is: p, compute: id-a }'),
+  )
+})
+
 /** What a save brings into a file, in an order that counts for nothing. */
 function said({ nodes, links }: Desired): unknown {
   const ofNode = nodes.map(({ name, settings, labels, properties, after, configs }) => ({
