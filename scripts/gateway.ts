@@ -10,6 +10,7 @@ const { values } = parseArgs({
   options: {
     port: { type: 'string', default: '3080' },
     host: { type: 'string', default: '127.0.0.1' },
+    archives: { type: 'boolean', default: false },
     data: { type: 'string', default: join(homedir(), '.local/share/patchbay-gateway') },
   },
 })
@@ -29,13 +30,13 @@ const optional = [
 ]
 const settings = Object.fromEntries(optional.map((name) => [name, process.env[name] ?? '']))
 if (process.platform === 'linux') process.env.MINIFLARE_WORKERD_PATH = await endingWithUs(data)
-const gateway = await runWorker({ host, port: Number(values.port), data, bindings: { ...settings, ...secrets } }).catch(
-  (error: Error & { code?: string }) => {
-    if (error.code !== 'ERR_ADDRESS_IN_USE') throw error
-    console.error(`Port ${values.port} of ${host} is in use; choose another one with --port`)
-    process.exit(1)
-  },
-)
+const buckets = values.archives ? ['ARCHIVES'] : []
+const options = { host, port: Number(values.port), data, bindings: { ...settings, ...secrets }, buckets }
+const gateway = await runWorker(options).catch((error: Error & { code?: string }) => {
+  if (error.code !== 'ERR_ADDRESS_IN_USE') throw error
+  console.error(`Port ${values.port} of ${host} is in use; choose another one with --port`)
+  process.exit(1)
+})
 console.log(`The gateway is ready on ${gateway.url}`)
 for (const signal of ['SIGINT', 'SIGTERM'] as const) {
   process.once(signal, () => void gateway.close().then(() => process.exit(0)))

@@ -12,6 +12,8 @@ export interface WorkerOptions {
   readonly data: string
   /** Secrets and settings. */
   readonly bindings: Readonly<Record<string, string>>
+  /** Bindings of buckets of R2. */
+  readonly buckets?: readonly string[]
   /** The Worker, if it was bundled before. */
   readonly script?: string
   /** Its Durable Objects, if it is not the present one. */
@@ -20,6 +22,8 @@ export interface WorkerOptions {
 
 export interface RunningWorker {
   readonly url: string
+  /** The keys in a bucket. */
+  keysIn(bucket: string): Promise<string[]>
   close(): Promise<void>
 }
 
@@ -44,6 +48,7 @@ export async function runWorker({
   port,
   data,
   bindings,
+  buckets = [],
   script,
   objects,
 }: WorkerOptions): Promise<RunningWorker> {
@@ -56,7 +61,16 @@ export async function runWorker({
     bindings: { ...bindings, PROCESS: crypto.randomUUID() },
     durableObjects: { ...(objects ?? durableObjects) },
     durableObjectsPersist: join(data, 'objects'),
+    r2Buckets: [...buckets],
+    r2Persist: join(data, 'buckets'),
   })
   const { href } = await worker.ready
-  return { url: href.replace(/\/$/, ''), close: () => worker.dispose() }
+  return {
+    url: href.replace(/\/$/, ''),
+    async keysIn(bucket) {
+      const { objects } = await (await worker.getR2Bucket(bucket)).list()
+      return objects.map(({ key }) => key)
+    },
+    close: () => worker.dispose(),
+  }
 }

@@ -98,7 +98,8 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, maxComputes })
   const members = fleetMembers(fleet)
   let open: Labs | undefined
-  const projects = () => new Set([...placements.ids(), ...(open?.ids() ?? [])])
+  const isKnown = (computeId: string) => fleet.find(computeId) !== undefined
+  const projects = () => new Set([...placements.idsOn(isKnown), ...(open?.ids() ?? [])])
   const quota = limits && new ProjectQuota({ max: () => limits().max_projects, projects })
   // The process is that of the deployment.
   const metrics = async () => [versionFamily(version), ...(limits === undefined ? await processMetrics() : [])]
@@ -118,6 +119,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
     bring: gateway.bring,
   })
   open = labs
+  gateway.locator.follow(labs)
   void labs.restore()
   return {
     agent: gateway.agent,

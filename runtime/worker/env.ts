@@ -9,6 +9,8 @@ export interface Env {
   readonly FLEET: DurableObjectNamespace<FleetObject>
   readonly COMPUTES: DurableObjectNamespace<ComputeObject>
   readonly PROJECTS: DurableObjectNamespace<ProjectObject>
+  /** A bucket of R2 for archives of closed projects; without it none are kept. */
+  readonly ARCHIVES?: R2Bucket
   /** Names the process, where one process runs all objects and their connections end with it; see `npm run gateway`. */
   readonly PROCESS?: string
   /** Secret that encrypts the credentials of computes; at least 32 characters. */

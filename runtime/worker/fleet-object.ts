@@ -212,8 +212,8 @@ export class FleetObject extends DurableObject<Env> {
 
   /** What there is in the organization of this object. */
   content(): OrganizationContent {
-    const { placements, labs, fleet } = this.#open
-    return { projects: new Set([...placements.ids(), ...labs.ids()]).size, computes: fleet.remote.length }
+    const { projects, fleet } = this.#open
+    return { projects: projects().size, computes: fleet.remote.length }
   }
 
   /**

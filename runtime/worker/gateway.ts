@@ -1,4 +1,5 @@
 import { type App, createApp } from '../../src/app.ts'
+import { ignore } from '../../src/async/ignore.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
@@ -44,6 +45,8 @@ export interface Gateway {
   readonly fleet: Fleet
   readonly states: ToldStates
   readonly placements: PlacementTable
+  /** Ids of the projects, labs among them, as the limit of the organization counts them. */
+  readonly projects: () => ReadonlySet<string>
   readonly tokens: TokenTable
   /** Counts of requests, of the object and of isolates. */
   readonly requests: RequestMetrics
@@ -105,11 +108,20 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
-  const projects = () => new Set([...placements.ids(), ...labs.ids()])
+  const projects = () => new Set([...placements.idsOn((id) => fleet.find(id) !== undefined), ...labs.ids()])
   const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
-    move: (id, from) => resultOf(objects.project(id).move(id, from)),
+    async move(id, from, { signal, show }) {
+      const lab = objects.project(id)
+      const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))
+      signal.addEventListener('abort', cancel)
+      try {
+        return await resultOf<string>(lab.move(id, from, async (doing) => show(doing)))
+      } finally {
+        signal.removeEventListener('abort', cancel)
+      }
+    },
     // Feeds of labs come from the objects of the labs.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
@@ -131,6 +143,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     quota,
     labs: () => places,
   })
+  gateway.locator.follow(labs)
   const requests = new RequestMetrics()
   const app = createApp({
     ...commonOptions,
@@ -166,6 +179,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     fleet,
     states,
     placements,
+    projects,
     tokens: store,
     requests,
     events: gateway.events,

@@ -11,10 +11,10 @@ export class PlacementTable implements PlacementStore {
     )
   }
 
-  /** Ids of all projects that were placed. */
-  ids(): string[] {
-    const rows = this.#sql.exec<{ project_id: string }>('SELECT project_id FROM placements').toArray()
-    return rows.map(({ project_id }) => project_id)
+  /** Ids of the projects that were placed on such computes. */
+  idsOn(isWanted: (computeId: string) => boolean): string[] {
+    const rows = this.#sql.exec<{ project_id: string; compute_id: string }>('SELECT * FROM placements').toArray()
+    return rows.flatMap(({ project_id, compute_id }) => (isWanted(compute_id) ? [project_id] : []))
   }
 
   async get(projectId: string): Promise<string | undefined> {

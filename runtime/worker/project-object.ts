@@ -6,10 +6,12 @@ import { copyLab, type LabCopyInput } from '../../src/controller/duplicate.ts'
 import { Lab } from '../../src/controller/lab.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import type { LabStore } from '../../src/controller/store.ts'
+import { conflict } from '../../src/errors/api-error.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import { Admissions, projectHeader } from './admitted.ts'
+import { ArchiveBucket } from './archive-bucket.ts'
 import { openAuth } from './auth.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
@@ -30,6 +32,9 @@ const countMs = 5000
 const headMs = 250
 /** Delay of the alarm that removes an import or a copy which broke off, ms after its begin. */
 const lookAgainMs = 60 * 60_000
+
+/** Least time between two messages about what a move does, ms. */
+const showMs = 250
 
 /** An alarm is no sooner than this, ms: a lab that could not be stopped is tried again then. */
 const leastMs = 60_000
@@ -53,16 +58,20 @@ interface Opened {
 export class ProjectObject extends DurableObject<Env> {
   readonly #admissions: Admissions
   readonly #objects: Objects
+  readonly #keptArchives: ArchiveBucket | undefined
   readonly #requests = new RequestMetrics()
   #countedAt = Date.now()
   #opened: Promise<Opened> | undefined
   /** The head that is sent soon. */
   #head: unknown
+  /** Abort the moves of the lab, by the compute that it leaves. */
+  readonly #moves = new Map<string, AbortController>()
 
   constructor(state: DurableObjectState, env: Env) {
     super(state, env)
     this.#admissions = new Admissions(env)
     this.#objects = Objects.around(env, state)
+    this.#keptArchives = env.ARCHIVES && new ArchiveBucket(env.ARCHIVES, this.#objects.organization)
   }
 
   override async fetch(request: Request): Promise<Response> {
@@ -112,6 +121,7 @@ export class ProjectObject extends DurableObject<Env> {
 
   /** Removes the lab with its organization. What it has on computes stays there. Then `end` is to be called. */
   async discard(): Promise<void> {
+    await this.#keptArchives?.remove(Objects.ownIdOf(this.ctx))
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
   }
@@ -121,15 +131,36 @@ export class ProjectObject extends DurableObject<Env> {
     this.ctx.abort('The organization was deleted')
   }
 
-  /** Moves the part of this lab that is on a compute to another one, on behalf of the service; the id of that one. */
-  move(id: string, from: string): Promise<ObjectReply> {
+  /**
+   * Moves the part of this lab that is on a compute to another one, on behalf of the service; the id of that one. `show` is told at times what
+   * the move does.
+   */
+  move(id: string, from: string, show: (doing: string) => Promise<void>): Promise<ObjectReply> {
     return replyOf(async () => {
-      const { labs } = await this.#open(id)
-      // When this program ends in the middle, the alarm has the next one remove the rest.
-      await this.#lookAgain()
-      const ask = (computeId: string) => labs.computes.client(computeId)
-      return labs.move(id, from, { ask, signal: new AbortController().signal, show: () => {} })
+      const cancel = new AbortController()
+      // There is one: a compute is drained by one job at a time.
+      this.#moves.set(from, cancel)
+      let shownAt = 0
+      const shown = (doing: string) => {
+        if (Date.now() - shownAt < showMs) return
+        shownAt = Date.now()
+        show(doing).catch(ignore('the job ended with its program'))
+      }
+      try {
+        const { labs } = await this.#open(id)
+        // When this program ends in the middle, the alarm has the next one remove the rest.
+        await this.#lookAgain()
+        const ask = (computeId: string) => labs.computes.client(computeId)
+        return await labs.move(id, from, { ask, signal: cancel.signal, show: shown })
+      } finally {
+        this.#moves.delete(from)
+      }
     })
+  }
+
+  /** Ends a move between two files: it fails, and the lab stays. */
+  cancelMove(from: string): void {
+    this.#moves.get(from)?.abort(conflict('The move was cancelled'))
   }
 
   /** The alarm: removes the remains of an import or a copy that broke off, and stops the lab at its time. */
@@ -197,6 +228,7 @@ export class ProjectObject extends DurableObject<Env> {
         freeName: (name) => resultOf(objects.fleet().freeLabName(name)),
       },
       archives: new ZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
+      ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
       copy: (lab, input, caller) => {
         const copy = crypto.randomUUID()
         const entries = JSON.stringify([...lab.document.entries()])

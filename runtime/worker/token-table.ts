@@ -13,6 +13,8 @@ export class TokenTable implements TokenStore {
   readonly #readings: Record<ListReason, number> = { signed: 0, old: 0 }
   /** Revision of the list for isolates; undefined after a change, until the next read makes a new one. */
   #revision: string | undefined
+  /** The list for isolates, until the next change: many isolates ask for it. */
+  #told: TokenList['tokens']
 
   /** `removed` is called for every revoked token. */
   constructor(sql: SqlStorage, warn: (message: string) => void, removed: (tokenId: string) => void) {
@@ -20,13 +22,23 @@ export class TokenTable implements TokenStore {
     this.#warn = warn
     this.#removed = removed
     sql.exec('CREATE TABLE IF NOT EXISTS tokens (token_id TEXT PRIMARY KEY, record TEXT NOT NULL) WITHOUT ROWID')
+    // JSON functions: https://developers.cloudflare.com/durable-objects/api/sqlite-storage-api/
+    sql.exec(`CREATE INDEX IF NOT EXISTS tokens_of_computes ON tokens (${computeIdIn})`)
     sql.exec(
       'CREATE TABLE IF NOT EXISTS ended_sessions (only INTEGER PRIMARY KEY CHECK (only = 1), record TEXT NOT NULL)',
     )
   }
 
   async list(): Promise<readonly TokenRecord[]> {
-    const rows = this.#sql.exec<Row>('SELECT record FROM tokens').toArray()
+    return this.#records()
+  }
+
+  async count(): Promise<number> {
+    return this.#sql.exec<{ count: number }>('SELECT count(*) AS count FROM tokens').one().count
+  }
+
+  async ofCompute(computeId: string): Promise<readonly TokenRecord[]> {
+    const rows = this.#sql.exec<Row>(`SELECT record FROM tokens WHERE ${computeIdIn} = lower(?)`, computeId).toArray()
     return rows.map((row) => this.#recordOf(row)).filter((record) => record !== undefined)
   }
 
@@ -36,11 +48,13 @@ export class TokenTable implements TokenStore {
   }
 
   async put(record: TokenRecord): Promise<void> {
-    this.#revision = undefined
+    this.#change()
     this.#sql.exec('INSERT OR REPLACE INTO tokens VALUES (?, ?)', record.token_id, JSON.stringify(record))
   }
 
   async replace(record: TokenRecord): Promise<boolean> {
+    // Isolates that have the list have what they need of it.
+    this.#told = undefined
     const { rowsWritten } = this.#sql.exec(
       'UPDATE tokens SET record = ? WHERE token_id = ?',
       JSON.stringify(record),
@@ -50,7 +64,7 @@ export class TokenTable implements TokenStore {
   }
 
   async remove(tokenId: string): Promise<void> {
-    this.#revision = undefined
+    this.#change()
     this.#sql.exec('DELETE FROM tokens WHERE token_id = ?', tokenId)
     this.#removed(tokenId)
   }
@@ -59,7 +73,7 @@ export class TokenTable implements TokenStore {
   endSession(session: EndedSession): void {
     const ended = new EndedSessions(this.#endedSessions())
     ended.add(session, Date.now())
-    this.#revision = undefined
+    this.#change()
     this.#sql.exec('INSERT OR REPLACE INTO ended_sessions VALUES (1, ?)', JSON.stringify(ended.record()))
   }
 
@@ -79,10 +93,20 @@ export class TokenTable implements TokenStore {
     this.#revision ??= crypto.randomUUID()
     const told = { revision: this.#revision, at: Date.now() }
     if (known === told.revision) return told
-    const records = await this.list()
+    this.#told ??= this.#valid()
+    return { ...told, tokens: this.#told }
+  }
+
+  #valid(): Required<TokenList>['tokens'] {
+    const records = this.#records()
     const ids = records.map(({ token_id }) => token_id)
     const old = records.filter(({ signed }) => signed !== true)
-    return { ...told, tokens: { ids, old, ended: this.#endedSessions() } }
+    return { ids, old, ended: this.#endedSessions() }
+  }
+
+  #change(): void {
+    this.#revision = undefined
+    this.#told = undefined
   }
 
   /** How often isolates have read the list. */
@@ -95,6 +119,11 @@ export class TokenTable implements TokenStore {
     }
   }
 
+  #records(): TokenRecord[] {
+    const rows = this.#sql.exec<Row>('SELECT record FROM tokens').toArray()
+    return rows.map((row) => this.#recordOf(row)).filter((record) => record !== undefined)
+  }
+
   #recordOf({ record }: Row): TokenRecord | undefined {
     const value: unknown = JSON.parse(record)
     if (Check(TokenRecord, value)) return value
@@ -102,6 +131,9 @@ export class TokenTable implements TokenStore {
     return undefined
   }
 }
+
+/** In SQL: the compute of a token, in lower case. */
+const computeIdIn = "lower(json_extract(record, '$.compute_id'))"
 
 interface Row extends Record<string, SqlStorageValue> {
   record: string

@@ -15,6 +15,7 @@ import { ApiError, badRequest, tooMany } from '../../src/errors/api-error.ts'
 /** Bytes of a row, and rows of an archive: 2 GiB in all, and as much of a snapshot in it. The database of an object has at most 10 GB. */
 const pieceBytes = 512 * 1024
 const maxPieces = 4096
+export const maxArchiveBytes = maxPieces * pieceBytes
 /** Timeout of a body without data, ms. */
 const bodyTimeoutMs = 60_000
 
@@ -208,10 +209,7 @@ class Pieces extends Reader<void> {
 
   #save(): void {
     if (this.#count === maxPieces)
-      throw new ApiError(
-        413,
-        `The archive is larger than ${maxPieces * pieceBytes} bytes: import it at a service on Node`,
-      )
+      throw new ApiError(413, `The archive is larger than ${maxArchiveBytes} bytes: import it at a service on Node`)
     try {
       this.#sql.exec(`INSERT INTO ${this.#table} VALUES (?, ?)`, this.#count, this.#last.slice(0, this.#filled))
     } catch (cause) {

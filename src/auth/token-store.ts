@@ -3,6 +3,9 @@ import type { TokenRecord } from '../model/access-token.ts'
 /** The storage of tokens: a file, the storage of a Durable Object, memory. Records never hold a secret. */
 export interface TokenStore {
   list(): Promise<readonly TokenRecord[]>
+  count(): Promise<number>
+  /** The tokens with this `compute_id`, in upper or lower case. */
+  ofCompute(computeId: string): Promise<readonly TokenRecord[]>
   get(tokenId: string): Promise<TokenRecord | undefined>
   /** Stores a record before the promise resolves. */
   put(record: TokenRecord): Promise<void>

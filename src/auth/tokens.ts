@@ -18,7 +18,8 @@ import {
 /** Longest time that a token still works after another process revoked it, ms. */
 const longestCacheMs = 10_000
 const maxCached = 2000
-export const maxTokens = 1000
+/** Room for a token of each of some thousand computes, and for those of their users. */
+export const maxTokens = 20_000
 const maxScopeBytes = 1024
 
 export interface TokensOptions {
@@ -73,9 +74,8 @@ export class Tokens {
       return (await this.#store.replace({ ...record, compute_id: computeId })) ? computeId : undefined
     },
     isOwned: async (computeId) => {
-      const wanted = computeId.toLowerCase()
-      const all = await this.#store.list()
-      return all.some((it) => this.#isJoinToken(it) && it.compute_id?.toLowerCase() === wanted)
+      const its = await this.#store.ofCompute(computeId)
+      return its.some((it) => this.#isJoinToken(it))
     },
     grantOf: async (key) => {
       const record = await this.#joinTokenOf(key)
@@ -100,8 +100,7 @@ export class Tokens {
     const { text, record } = await this.#make({ ...meaning(fields), ...this.#times(fields.expires_in_s ?? undefined) })
     await this.#store.put(record)
     // Counted after it is stored: of two simultaneous calls each sees the token of the other.
-    const all = await this.#store.list()
-    if (all.length > maxTokens) await this.#makeRoom(all, record.token_id)
+    if ((await this.#store.count()) > maxTokens) await this.#makeRoom(record.token_id)
     return { ...shown(record), token: text }
   }
 
@@ -162,7 +161,8 @@ export class Tokens {
     return record
   }
 
-  async #makeRoom(all: readonly TokenRecord[], newest: string): Promise<void> {
+  async #makeRoom(newest: string): Promise<void> {
+    const all = await this.#store.list()
     const expired = all.filter((it) => isExpired(it, this.#now()))
     for (const { token_id } of expired) await this.#store.remove(token_id)
     if (all.length - expired.length <= maxTokens) return

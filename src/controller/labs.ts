@@ -74,7 +74,7 @@ interface LabsOptions {
   /** Archives of closed labs apart from their computes; absent: none are kept. */
   readonly keptArchives?: KeptArchives
   /** Moves a lab that has a process of its own, in that process. */
-  readonly move?: (id: string, from: string) => Promise<string>
+  readonly move?: (id: string, from: string, options: MoveOptions) => Promise<string>
   /** The jobs of all labs, where labs have processes of their own. */
   readonly jobs?: JobList
   /** Takes note of the next time at which `stopDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
@@ -529,7 +529,7 @@ export class Labs {
   move(id: string, from: string, options: MoveOptions): Promise<string> {
     if (!this.#isDirectory) return moveLab(this, id, from, options)
     if (this.#moveElsewhere === undefined) throw new ApiError(501, 'This service cannot move projects')
-    return this.#moveElsewhere(id, from)
+    return this.#moveElsewhere(id, from, options)
   }
 
   /** Saves what a move has changed of a lab. */
@@ -726,7 +726,7 @@ export class Labs {
       const lab = await this.#load(id, word, ask)
       if (lab.document.project.archived !== undefined) {
         await this.#noteReason(lab)
-        this.#requireNotGone(lab)
+        if (this.isGone(lab)) throw goneFor(lab, lab.statusReason)
       }
       await settleSnapshots(this, lab, ask)
       await settleMove(this, lab, ask).catch(ignore('the next opening of the project tries again'))
@@ -738,7 +738,11 @@ export class Labs {
         await mapLimit(computes, async (computeId) => {
           await ask(computeId)
             .openProject({ project_id: id, name })
-            .catch((error: Error) => this.#absent(lab, computeId, error))
+            .catch((error: Error) => {
+              // Nobody knows yet that the compute is gone.
+              if (this.#isArchived(lab) && isAway(error)) throw goneFor(lab, error.message)
+              this.#absent(lab, computeId, error)
+            })
         })
         this.#opened(id, lab)
       } finally {
@@ -858,20 +862,13 @@ export class Labs {
   }
 
   /** Whether the compute of a lab is not connected, and the lab can be made elsewhere from its archive. */
-  isGone({ document: { project }, statusReason }: Lab): boolean {
-    const isArchived = this.keptArchives !== undefined && project.archived === project.revision
-    return isArchived && project.computes.length === 1 && statusReason !== undefined
+  isGone(lab: Lab): boolean {
+    return this.#isArchived(lab) && lab.statusReason !== undefined
   }
 
-  /** 503 with what to do for a lab whose compute is gone: once it is open, its archive is not that of the lab any more. */
-  #requireNotGone(lab: Lab): void {
-    if (!this.isGone(lab)) return
-    const [compute = ''] = lab.document.project.computes
-    throw new ApiError(
-      503,
-      `${lab.statusReason}. There is an archive of the project: POST /v2/computes/${compute}/drain makes it on another compute`,
-      { word: 'compute-unreachable', headers: retryAfter },
-    )
+  /** Whether a lab is on one compute, and there is an archive of it as it is. */
+  #isArchived({ document: { project } }: Lab): boolean {
+    return this.keptArchives !== undefined && project.archived === project.revision && project.computes.length === 1
   }
 
   /** Deletes a lab, also on its computes. */
@@ -1250,7 +1247,19 @@ const ownAsk =
 
 /** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
 function unlessAway(error: unknown): void {
-  if (!(error instanceof ApiError) || error.word !== 'compute-unreachable') throw error
+  if (!isAway(error)) throw error
+}
+
+const isAway = (error: unknown): boolean => error instanceof ApiError && error.word === 'compute-unreachable'
+
+/** 503 with what to do for a lab whose compute is gone: once it is open, its archive is not that of the lab any more. */
+function goneFor({ document }: Lab, reason: string | undefined): ApiError {
+  const [compute = ''] = document.project.computes
+  return new ApiError(
+    503,
+    `${reason}. There is an archive of the project: POST /v2/computes/${compute}/drain makes it on another compute`,
+    { word: 'compute-unreachable', headers: retryAfter },
+  )
 }
 
 /** Whether a lab is deleted after its time, or only stopped. 400 when that is changed without a time. */

@@ -44,8 +44,9 @@ export function handOn(
   return options.turns.run(projectId, async () => {
     const answer = await handOnRepeatedly(request, options, caller)
     if (answer.status < 300) await endElsewhere(request, options, caller)
-    // A closed project is opened again where its files are.
-    if (answer.status < 300 && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
+    // A closed project is opened again where its files are. One that its compute has lost is not looked for there any more.
+    const hasEnded = answer.status < 300 || wordOf(answer) === 'no-such-project'
+    if (hasEnded && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
     return answer
   })
 }

@@ -3,7 +3,9 @@ import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { setNewest } from '../async/newest.ts'
 import type { RemoteHostAgent } from '../client/remote-host-agent.ts'
+import type { Labs } from '../controller/labs.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
+import type { LabProject } from '../model/lab/project.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented, unreachable } from './fan-out.ts'
 import type { FleetMembers, LabPlaces, Member, PlacementStore } from './members.ts'
@@ -171,6 +173,13 @@ export class ProjectLocator {
     if (id !== undefined) setNewest(this.#left, projectId, { id, until: Date.now() + leftMs }, maxLeft)
     this.#unsaved.delete(projectId)
     await this.#store.remove(projectId).catch(ignore('the store tells that it cannot save'))
+  }
+
+  /** Forgets projects that became labs, when these are deleted: the labs end them at their computes themselves. */
+  follow(labs: Pick<Labs, 'listen'>): void {
+    labs.listen(({ action, event }) => {
+      if (action === 'project.deleted') void this.forget((event as LabProject).project_id)
+    })
   }
 
   async #placeOf(projectId: string): Promise<string | undefined> {

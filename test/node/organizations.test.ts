@@ -124,4 +124,22 @@ describe('the organizations of a gateway', () => {
     expect((await admin('DELETE', '/v2/organizations/limited?force=yes')).status).toBe(204)
     expect((await ask('GET', '/v2/version')).status).toBe(401)
   })
+
+  it('do not count projects that are gone: with their compute, from it, or as labs', async () => {
+    const ask = as(await makeOrganization(admin, 'gone', { max_projects: 1 }))
+    const { service, id } = await joinCompute(gateway.url, ask, 'gone')
+    const make = async () => (await call(ask, 'POST', '/v2/compute/projects', { name: 'one' })).project_id
+    const lost = await make()
+    expect((await message(ask('POST', '/v2/compute/projects', { name: 'two' }))).word).toBe('limit-reached')
+    await service.call('DELETE', `/v2/compute/projects/${lost}`)
+    expect((await ask('DELETE', `/v2/compute/projects/${lost}`)).status).toBe(404)
+
+    const adopted = await make()
+    await call(ask, 'POST', `/v2/projects/${adopted}/open`)
+    await call(ask, 'DELETE', `/v2/projects/${adopted}`)
+
+    await make()
+    await call(ask, 'DELETE', `/v2/computes/${id}`)
+    expect((await admin('DELETE', '/v2/organizations/gone')).status).toBe(204)
+  })
 })

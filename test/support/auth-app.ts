@@ -3,6 +3,7 @@ import type { Verifier } from '../../src/auth/identity.ts'
 import type { RateLimit } from '../../src/auth/rate-limit.ts'
 import type { TokenStore } from '../../src/auth/token-store.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
+import { computeKey } from '../../src/fleet/computes.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
@@ -15,6 +16,17 @@ export class MemoryTokens implements TokenStore {
 
   async list(): Promise<readonly TokenRecord[]> {
     return [...this.records.values()]
+  }
+
+  async count(): Promise<number> {
+    return this.records.size
+  }
+
+  async ofCompute(computeId: string): Promise<readonly TokenRecord[]> {
+    const id = computeKey(computeId)
+    return [...this.records.values()].filter(
+      ({ compute_id }) => compute_id !== undefined && computeKey(compute_id) === id,
+    )
   }
 
   async get(id: string): Promise<TokenRecord | undefined> {

@@ -17,15 +17,18 @@ let bundle: Promise<string> | undefined
 export class WorkerGateway {
   readonly data: string
   readonly #bindings: Record<string, string>
+  readonly #buckets: readonly string[]
   #worker: RunningWorker | undefined
 
-  private constructor(data: string, more: Record<string, string>) {
+  private constructor(data: string, more: Record<string, string>, buckets: readonly string[] = []) {
     this.data = data
+    this.#buckets = buckets
     this.#bindings = { ...bindings, ...more }
   }
 
-  static async start(more: Record<string, string> = {}): Promise<WorkerGateway> {
-    const gateway = new WorkerGateway(await freshDirectory(), more)
+  /** `buckets`: bindings of buckets of R2. */
+  static async start(more: Record<string, string> = {}, buckets?: readonly string[]): Promise<WorkerGateway> {
+    const gateway = new WorkerGateway(await freshDirectory(), more, buckets)
     onTestFinished(() => gateway.stop())
     await gateway.restart()
     return gateway
@@ -47,8 +50,13 @@ export class WorkerGateway {
     const port = this.url === '' ? 0 : Number(new URL(this.url).port)
     await this.stop()
     bundle ??= bundleWorker()
-    const options = { host: '127.0.0.1', port, data: this.data, bindings: this.#bindings, script: await bundle }
-    this.#worker = await runWorker(options)
+    const options = { host: '127.0.0.1', port, data: this.data, bindings: this.#bindings, buckets: this.#buckets }
+    this.#worker = await runWorker({ ...options, script: await bundle })
+  }
+
+  /** The keys in a bucket of R2. */
+  async keysIn(bucket: string): Promise<string[]> {
+    return (await this.#worker?.keysIn(bucket)) ?? []
   }
 
   async stop(): Promise<void> {

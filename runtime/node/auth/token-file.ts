@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import type { TokenStore } from '../../../src/auth/token-store.ts'
+import { computeKey } from '../../../src/fleet/computes.ts'
 import { TokenRecord } from '../../../src/model/access-token.ts'
 import { withDiskErrors } from '../storage/disk.ts'
 import { jsonOf, removeVersionBefore } from '../storage/durable-file.ts'
@@ -33,6 +34,17 @@ export class TokenFile implements TokenStore {
 
   async list(): Promise<readonly TokenRecord[]> {
     return [...this.#records.values()]
+  }
+
+  async count(): Promise<number> {
+    return this.#records.size
+  }
+
+  async ofCompute(computeId: string): Promise<readonly TokenRecord[]> {
+    const id = computeKey(computeId)
+    return [...this.#records.values()].filter(
+      ({ compute_id }) => compute_id !== undefined && computeKey(compute_id) === id,
+    )
   }
 
   async get(tokenId: string): Promise<TokenRecord | undefined> {

@@ -48,9 +48,13 @@ export class PlacementLog implements PlacementStore {
     return log
   }
 
-  /** Ids of all projects that were placed. */
-  ids(): Iterable<string> {
-    return new Set([...this.#saved.keys(), ...this.#ahead.keys()])
+  /** Ids of the projects that were placed on such computes. */
+  idsOn(isWanted: (computeId: string) => boolean): string[] {
+    const all = new Set([...this.#saved.keys(), ...this.#ahead.keys()])
+    return [...all].filter((id) => {
+      const computeId = this.#placeOf(id)
+      return computeId !== undefined && isWanted(computeId)
+    })
   }
 
   get(projectId: string): string | undefined {
