@@ -77,6 +77,8 @@ export interface AppOptions {
   readonly sessions?: Sessions | undefined
   /** Without it credentials are not counted. */
   readonly rateLimit?: RateLimit
+  /** Counts a request for the organization of its identity; 429 above the limit of all its credentials together. */
+  readonly organizationLimit?: (identity: Identity) => void | Promise<void>
   /** Most bytes of a JSON body. */
   readonly jsonBytes: number
   /** Path words of clients -> ours, such as `{vpcs: 'pc'}`. */
@@ -380,7 +382,10 @@ export function createApp(options: AppOptions): App {
               : await admission.admit(request, peer, webSocket !== undefined, isStream(request, path)))
         asks = identity
         allowOrigin(request, path, headers)
-        if (identity !== undefined) options.rateLimit?.take(identity.key)
+        if (identity !== undefined) {
+          options.rateLimit?.take(identity.key)
+          await options.organizationLimit?.(identity)
+        }
         const found = (it: Endpoint, ours: string) => {
           endpoint = it
           const role = it.handsOn === undefined ? roleOf(it) : roleNeeded(routes, it, request.method, ours)

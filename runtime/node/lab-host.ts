@@ -51,8 +51,9 @@ export interface LabHostOptions {
 
 /** Of a gateway: `records` and `tokens` are those of one organization. */
 export interface GatewayOptions extends Omit<LabHostOptions, 'port' | 'inside'> {
-  /** Of an organization other than `default`. */
-  readonly limits?: () => OrganizationLimits
+  /** Absent: `default`. */
+  readonly organization?: string
+  readonly limits: () => OrganizationLimits
 }
 
 export interface GatewayLabHost extends LabHost {
@@ -92,17 +93,24 @@ export async function openCompute({ config, log, records, tokens, port, inside }
 
 /** The computes of a fleet as one host. */
 export async function openGateway(options: GatewayOptions): Promise<GatewayLabHost> {
-  const { config, log, records, tokens, limits } = options
+  const { config, log, records, tokens, limits, organization } = options
   const placements = await PlacementLog.open(records)
-  const maxComputes = limits && (() => limits().max_computes)
-  const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, maxComputes })
+  const maxComputes = () => limits().max_computes
+  const { fleet, close: closeFleet } = await createNodeFleet({
+    config,
+    log,
+    records,
+    tokens,
+    maxComputes,
+    organization,
+  })
   const members = fleetMembers(fleet)
   let open: Labs | undefined
   const isKnown = (computeId: string) => fleet.find(computeId) !== undefined
   const projects = () => new Set([...placements.idsOn(isKnown), ...(open?.ids() ?? [])])
-  const quota = limits && new ProjectQuota({ max: () => limits().max_projects, projects })
+  const quota = new ProjectQuota({ max: () => limits().max_projects, projects })
   // The process is that of the deployment.
-  const metrics = async () => [versionFamily(version), ...(limits === undefined ? await processMetrics() : [])]
+  const metrics = async () => [versionFamily(version), ...(organization === undefined ? await processMetrics() : [])]
   const gateway = createGateway({
     members,
     labs: () => open,
@@ -110,7 +118,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
     digests: { store: await ImageDigestFile.open(records), newHasher: nodeHasher },
     warn: (message) => log.warn({}, message),
     host: { version, metrics },
-    ...(quota !== undefined && { quota }),
+    quota,
   })
   const store = await LabFiles.open(records)
   const keeps = config.current.fleet.keep_archives
@@ -142,7 +150,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
   readonly bring?: BringImage
-  readonly quota?: ProjectQuota | undefined
+  readonly quota?: ProjectQuota
   /** Whether archives of closed labs are kept. */
   readonly keeps?: boolean
 }
@@ -173,7 +181,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     store,
     events,
     computes: fleetComputes(fleet, bring),
-    quota,
+    ...(quota !== undefined && { quota }),
     archives: new ZipArchives(archiving),
     ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),
     warn: (message) => log.warn({}, message),

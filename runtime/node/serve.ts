@@ -8,6 +8,7 @@ import { ApiError } from '../../src/errors/api-error.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import type { Dialect } from '../../src/http/dialect.ts'
 import { OrganizationTickets } from '../../src/http/tickets.ts'
+import { defaultOrganization, withoutLimits } from '../../src/model/organization.ts'
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
@@ -78,7 +79,8 @@ export async function serve(config: LoadedConfig): Promise<number> {
   let { port } = current
   const open = current.gateway ? openGateway : openCompute
   const inside = (request: Request) => app.inside(request)
-  const host = await open({ config, log, records, tokens, port: () => port, inside }).catch(notReadable)
+  const limits = () => organizations?.limitsOf(defaultOrganization) ?? withoutLimits
+  const host = await open({ config, log, records, tokens, limits, port: () => port, inside }).catch(notReadable)
   /** What the app of each organization has, too. */
   const common = {
     ...{ version, within: runAs, tickets, json, relayed },
@@ -102,6 +104,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     ...{ ...host, ...common, tokens, rateLimit, logins, sessions },
     ...(organizations !== undefined && {
       organizations: organizations.all,
+      organizationLimit: (identity) => organizations.count(identity),
       elsewhere: (asked) => organizations.answer(asked),
     }),
   })

@@ -84,16 +84,13 @@ export class EdgeRouter {
       waitUntil,
     })
     const rate = () => ({ perSecond: this.tokens.requestsPerS, burst: 3 * this.tokens.requestsPerS })
-    this.#rate = new RateLimit(rate, Date.now, `the credentials of the organization ${organization}`)
+    this.#rate = new RateLimit(rate, Date.now, (id) => `the credentials of the organization ${id}`)
     this.#app = this.#open(env)
   }
 
   /** `admitted`: who asks, where the router of `default` has let the request in. */
   async answer(asked: Request, admitted?: Identity): Promise<Response> {
     const request = withPings(asked)
-    // The administrator of the deployment gets in whatever others do.
-    if (admitted !== undefined && admitted.key !== '' && admitted.isOfDeployment !== true)
-      this.#rate.take(this.#objects.organization)
     const response = await this.#app.fetch(request, admitted)
     if (this.#lost.size > 0) waitUntil(this.#tell())
     const near = this.#near.get(request)
@@ -103,6 +100,12 @@ export class EdgeRouter {
     if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('another answer replaces this one'))
     return this.#hand(request, near.identity)
+  }
+
+  /** Counts a request of this organization. The administrator of the deployment gets in whatever others do. */
+  #limit({ key, isOfDeployment, organization }: Identity): void {
+    if (key === '' || isOfDeployment === true || organization !== this.#objects.named) return
+    this.#rate.take(this.#objects.organization)
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it. */
@@ -229,6 +232,7 @@ export class EdgeRouter {
       scopes: 'elsewhere',
       access,
       rateLimit,
+      organizationLimit: (identity) => this.#limit(identity),
       upgrade,
       trace: ({ route, method, status, ms, credential, error }) => {
         // A request that goes to the object after all is counted there.

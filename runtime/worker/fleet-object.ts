@@ -82,7 +82,7 @@ export class FleetObject extends DurableObject<Env> {
       const gateway = await openGateway(env, {
         storage: state.storage,
         objects: this.#objects,
-        limits: () => (named === undefined ? undefined : this.#organizations.find(named)),
+        limits: () => this.#organizations.find(this.#objects.organization),
         organizations: named === undefined ? this.#deployment(env) : undefined,
         upgrade,
         tunnels: this.#tunnels,

@@ -67,7 +67,7 @@ export interface GatewayParts {
   readonly tunnels: TunnelTable
   readonly toldFeeds: ToldFeeds
   readonly tickets: TicketOffice
-  /** Of the organization; undefined: none. */
+  /** Of the organization; undefined: it is `default` without limits, or was deleted. */
   readonly limits: () => OrganizationLimits | undefined
   /** Those of the deployment, at the object of `default`. */
   readonly organizations: Organizations | undefined

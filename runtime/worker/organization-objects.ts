@@ -1,5 +1,5 @@
 import { ignore } from '../../src/async/ignore.ts'
-import type { Organization } from '../../src/model/organization.ts'
+import { defaultOrganization, type Organization } from '../../src/model/organization.ts'
 import type { OrganizationContent, OrganizationStates } from '../../src/organizations/organizations.ts'
 import type { Env } from './env.ts'
 import { resultOf } from './object-reply.ts'
@@ -27,6 +27,8 @@ export class OrganizationObjects implements OrganizationStates {
   }
 
   async changed(organization: Organization): Promise<void> {
+    // Its object has the table in which it was just stored.
+    if (organization.organization_id === defaultOrganization) return
     await this.#objectOf(organization.organization_id).keepOrganization(JSON.stringify(organization))
   }
 

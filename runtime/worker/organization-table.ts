@@ -2,7 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { Organization } from '../../src/model/organization.ts'
 import type { OrganizationStore } from '../../src/organizations/organizations.ts'
 
-/** Organizations in a table of a Durable Object: of `default` all that were made, of each other object its own. */
+/** Organizations in a table of a Durable Object: at that of `default` all that were made or changed, at each other its own. */
 export class OrganizationTable implements OrganizationStore {
   readonly #sql: SqlStorage
 

@@ -11,14 +11,18 @@ export interface RequestRate {
   readonly burst: number
 }
 
-/** Limits the requests of each credential by a token bucket in the memory of this process. */
+/** Limits the requests of each credential, or other key, by a token bucket in the memory of this process. */
 export class RateLimit {
-  readonly #rate: () => RequestRate
+  readonly #rate: (key: string) => RequestRate
   readonly #buckets: Buckets
-  readonly #whose: string
+  readonly #whose: (key: string) => string
 
   /** `rate` is read for every request; `whose`: the subject of the message. */
-  constructor(rate: () => RequestRate, now: () => number = Date.now, whose = 'these credentials') {
+  constructor(
+    rate: (key: string) => RequestRate,
+    now: () => number = Date.now,
+    whose: (key: string) => string = () => 'these credentials',
+  ) {
     this.#whose = whose
     this.#rate = rate
     this.#buckets = new Buckets(maxCredentials, now)
@@ -26,12 +30,12 @@ export class RateLimit {
 
   /** Counts a request of the credential; 429 above the limit. An empty key has no limit. */
   take(key: string): void {
-    const { perSecond, burst } = this.#rate()
+    const { perSecond, burst } = this.#rate(key)
     if (perSecond <= 0 || key === '') return
     const rate = { perSecond, burst: Math.max(burst, 1) }
     if (this.#buckets.take(key, rate)) return
     const seconds = this.#buckets.wait(key, rate)
-    const message = `Too many requests: ${this.#whose} may send ${perSecond} a second; wait ${seconds} s`
+    const message = `Too many requests: ${this.#whose(key)} may send ${perSecond} a second; wait ${seconds} s`
     throw retryLater(429, message, seconds)
   }
 }

@@ -33,6 +33,8 @@ export const Organization = objectSchema('Organization', 'Its projects, computes
 /** What an organization may use; 0: as much as the deployment. */
 export type OrganizationLimits = Pick<Organization, keyof typeof limits>
 
+export const withoutLimits: OrganizationLimits = { max_projects: 0, max_computes: 0, requests_per_s: 0 }
+
 export type OrganizationCreate = Static<typeof OrganizationCreate>
 export const OrganizationCreate = closedSchema('OrganizationCreate', 'A new organization, by default without limits', {
   organization_id: OrganizationId,

@@ -5,9 +5,10 @@ import {
   type Organization,
   type OrganizationCreate,
   type OrganizationUpdate,
+  withoutLimits,
 } from '../model/organization.ts'
 
-/** Stores the organizations but `default`. */
+/** Stores the organizations: `default` only when it was changed. */
 export interface OrganizationStore {
   list(): Promise<readonly Organization[]>
   get(id: string): Promise<Organization | undefined>
@@ -41,12 +42,13 @@ export interface OrganizationsOptions {
   readonly now?: () => number
 }
 
-const theDefault: Organization = {
+/** `default` as it is until it is changed. */
+const unchanged: Organization = {
   ...{ organization_id: defaultOrganization, name: 'default', created_at: null },
-  ...{ max_projects: 0, max_computes: 0, requests_per_s: 0 },
+  ...withoutLimits,
 }
 
-/** The organizations of a deployment, for its administrator. `default` is always there, and has no limits. */
+/** The organizations of a deployment, for its administrator. `default` is always there, at first without limits. */
 export class Organizations {
   readonly #options: OrganizationsOptions
   readonly #mutex = new KeyedMutex()
@@ -57,16 +59,17 @@ export class Organizations {
 
   /** `default` first, then the oldest first. */
   async list(): Promise<Organization[]> {
-    const made = await this.#options.store.list()
     const key = ({ created_at, organization_id }: Organization) => `${created_at} ${organization_id}`
-    return [theDefault, ...made.toSorted((a, b) => (key(a) < key(b) ? -1 : 1))]
+    const made = (await this.#made()).toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+    return [await this.get(defaultOrganization), ...made]
   }
 
   /** 404. */
   async get(id: string): Promise<Organization> {
-    const found = id === defaultOrganization ? theDefault : await this.#options.store.get(id)
-    if (found === undefined) throw noSuchOrganization(id)
-    return found
+    const found = await this.#options.store.get(id)
+    if (found !== undefined) return found
+    if (id === defaultOrganization) return unchanged
+    throw noSuchOrganization(id)
   }
 
   async has(id: string): Promise<boolean> {
@@ -79,7 +82,7 @@ export class Organizations {
     // One at a time: the number is limited.
     return this.#mutex.run('', async () => {
       if (await this.has(id)) throw conflict(`organization_id: there is an organization ${id} already`)
-      if ((await store.list()).length >= max)
+      if ((await this.#made()).length >= max)
         throw conflict(`There are ${max} organizations already, and no more are possible: delete some first`, {
           word: 'limit-reached',
         })
@@ -94,10 +97,10 @@ export class Organizations {
     })
   }
 
-  /** A lower limit than what is there takes nothing away. 404; 409 for `default`. */
+  /** A lower limit than what is there takes nothing away. 404. */
   update(id: string, changes: OrganizationUpdate): Promise<Organization> {
     return this.#mutex.run('', async () => {
-      const before = await this.#own(id)
+      const before = await this.get(id)
       const organization: Organization = {
         ...before,
         name: changes.name ?? before.name,
@@ -114,7 +117,8 @@ export class Organizations {
   /** 404; 409 for `default`, and unless `force` for one with projects or computes. Its tokens end. */
   remove(id: string, { force }: { readonly force: boolean }): Promise<void> {
     return this.#mutex.run('', async () => {
-      await this.#own(id)
+      if (id === defaultOrganization) throw conflict('The organization default is always there')
+      await this.get(id)
       const { store, states } = this.#options
       const { projects, computes } = force ? { projects: 0, computes: 0 } : await states.content(id)
       if (projects + computes > 0)
@@ -125,9 +129,10 @@ export class Organizations {
     })
   }
 
-  async #own(id: string): Promise<Organization> {
-    if (id === defaultOrganization) throw conflict('The organization default is always there, and has no limits')
-    return this.get(id)
+  /** All but `default`. */
+  async #made(): Promise<Organization[]> {
+    const all = await this.#options.store.list()
+    return all.filter(({ organization_id }) => organization_id !== defaultOrganization)
   }
 }
 

@@ -43,10 +43,6 @@ describe('the organizations of a gateway', () => {
       status: 400,
       word: 'invalid-request',
     })
-    expect(await ask('PUT', '/v2/organizations/default', { max_projects: 1 })).toMatchObject({
-      status: 409,
-      word: 'conflict',
-    })
     expect(await ask('DELETE', '/v2/organizations/default')).toMatchObject({ status: 409, word: 'conflict' })
     expect(await ask('DELETE', '/v2/organizations/none')).toMatchObject({ status: 404, word: 'no-such-organization' })
     expect((await admin('DELETE', '/v2/organizations/school')).status).toBe(204)
@@ -123,6 +119,30 @@ describe('the organizations of a gateway', () => {
     expect((await admin('GET', '/v2/version', undefined, within('limited'))).status).toBe(200)
     expect((await admin('DELETE', '/v2/organizations/limited?force=yes')).status).toBe(204)
     expect((await ask('GET', '/v2/version')).status).toBe(401)
+  })
+
+  it('have limits for default, too, which stay over a restart', async () => {
+    const service = await TestService.start({ gateway: true, token: adminToken, 'rate_limit.per_s': 0 })
+    const deployment = askAs(() => service.url, adminToken)
+    const { token } = await call<{ token: string }>(deployment, 'POST', '/v2/tokens', { name: 'one', role: 'admin' })
+    const ask = askAs(() => service.url, token)
+    const limits = { max_projects: 1, max_computes: 1, requests_per_s: 2 }
+    const changed = await call(deployment, 'PUT', '/v2/organizations/default', limits)
+    expect(changed).toMatchObject({ organization_id: 'default', created_at: null, ...limits })
+    await call(deployment, 'POST', '/v2/organizations', { organization_id: 'other' })
+    await service.kill('SIGKILL')
+    await service.restart()
+    const all = await call<Organization[]>(deployment, 'GET', '/v2/organizations')
+    expect(all.map((it) => [it.organization_id, it.max_computes])).toEqual([
+      ['default', 1],
+      ['other', 0],
+    ])
+    const input = (name: string) => ({ name, protocol: 'http', host: '127.0.0.1', port: 1 })
+    await call(deployment, 'POST', '/v2/computes', input('one'))
+    expect((await message(deployment('POST', '/v2/computes', input('two')))).word).toBe('limit-reached')
+    const answers = await Promise.all(Array.from({ length: 12 }, () => ask('GET', '/v2/version')))
+    expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(0)
+    expect((await deployment('GET', '/v2/version')).status).toBe(200)
   })
 
   it('do not count projects that are gone: with their compute, from it, or as labs', async () => {

@@ -80,6 +80,25 @@ test('a deleted organization takes nothing more, which a later one of its name w
     expect(await (await admin('GET', path, undefined, within('school'))).json()).toEqual([])
 })
 
+test('default can have limits, too', async () => {
+  const { gateway, as, admin } = await deployment()
+  const { token } = await call<{ token: string }>(admin, 'POST', '/v2/tokens', { name: 'one', role: 'admin' })
+  await call(admin, 'PUT', '/v2/organizations/default', { max_computes: 1, requests_per_s: 1 })
+  await gateway.restart()
+  const input = (name: string) => ({ name, protocol: 'http', host: '127.0.0.1', port: 1 })
+  await call(admin, 'POST', '/v2/computes', input('one'))
+  expect(await wordOf(admin('POST', '/v2/computes', input('two')))).toEqual([409, 'limit-reached'])
+  const answers = await Promise.all(Array.from({ length: 12 }, () => as(token)('GET', '/v2/version')))
+  expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(0)
+  expect((await admin('GET', '/v2/version')).status).toBe(200)
+  await makeOrganization(admin, 'school')
+  const all = await call<Organization[]>(admin, 'GET', '/v2/organizations')
+  expect(all.map((it) => [it.organization_id, it.max_computes])).toEqual([
+    ['default', 1],
+    ['school', 0],
+  ])
+})
+
 test('a token of an organization says so in a word that a version without organizations refuses', async () => {
   const { admin } = await deployment()
   const token = await makeOrganization(admin, 'school')

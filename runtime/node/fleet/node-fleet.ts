@@ -23,7 +23,9 @@ export interface NodeFleetOptions {
   }
   /** The tokens of the service, with some of which computes may join. */
   readonly tokens: Tokens | undefined
-  /** The most computes of an organization other than `default`, with whose tokens alone its computes join. */
+  /** The organization, with whose tokens alone its computes join; absent: `default`, to which also the tokens of the settings belong. */
+  readonly organization?: string | undefined
+  /** The most computes; 0 or absent: as many as a service can have. */
   readonly maxComputes?: (() => number) | undefined
 }
 
@@ -39,12 +41,13 @@ export async function createNodeFleet({
   records,
   local,
   tokens,
+  organization,
   maxComputes,
 }: NodeFleetOptions): Promise<NodeFleet> {
   const { host: ownHost, user, tls } = config.current
   const { transport, close } = httpTransport()
   const joinTokens =
-    maxComputes === undefined
+    organization === undefined
       ? eitherTokens(
           listedTokens(() => config.current.fleet.join_tokens, await JoinBindingsFile.open(records)),
           tokens?.joinTokens,

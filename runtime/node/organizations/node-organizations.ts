@@ -1,11 +1,13 @@
 import type { App, Asked } from '../../../src/app.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
+import type { Identity } from '../../../src/auth/identity.ts'
 import { RateLimit } from '../../../src/auth/rate-limit.ts'
 import { parseToken } from '../../../src/auth/token-text.ts'
 import type { Tokens } from '../../../src/auth/tokens.ts'
 import { ApiError, retryLater } from '../../../src/errors/api-error.ts'
 import { bearerOf } from '../../../src/http/access/credentials.ts'
 import type { OrganizationTickets } from '../../../src/http/tickets.ts'
+import { defaultOrganization, type OrganizationLimits, withoutLimits } from '../../../src/model/organization.ts'
 import {
   noSuchOrganization,
   type OrganizationContent,
@@ -29,7 +31,6 @@ const openedTogether = 4
 interface OpenOrganization extends OrganizationAuth {
   readonly host: GatewayLabHost
   readonly app: App
-  readonly rate: RateLimit
   close(): Promise<void>
 }
 
@@ -54,6 +55,15 @@ export class NodeOrganizations implements OrganizationStates {
   readonly #options: NodeOrganizationsOptions
   readonly #files: OrganizationFiles
   readonly #open = new Map<string, Promise<OpenOrganization>>()
+  /** By organization. */
+  readonly #rates = new RateLimit(
+    (id) => {
+      const { requests_per_s: perSecond } = this.limitsOf(id)
+      return { perSecond, burst: 3 * perSecond }
+    },
+    Date.now,
+    (id) => `the credentials of the organization ${id}`,
+  )
   /** Those that are being deleted. */
   readonly #ending = new Set<string>()
   #isClosed = false
@@ -72,7 +82,7 @@ export class NodeOrganizations implements OrganizationStates {
   /** Opens all of them: the labs of the run before, and those that end at a time. */
   async start(): Promise<void> {
     await mapLimit(
-      await this.#files.list(),
+      (await this.#files.list()).filter(({ organization_id: id }) => id !== defaultOrganization),
       ({ organization_id: id }) => this.#of(id).catch(() => undefined),
       openedTogether,
     )
@@ -81,6 +91,16 @@ export class NodeOrganizations implements OrganizationStates {
   /** The tokens and the ended sessions of one; undefined for one that is not there. */
   async authOf(id: string): Promise<OrganizationAuth | undefined> {
     return this.#has(id) ? this.#of(id) : undefined
+  }
+
+  /** What an organization may use, as it is now. */
+  limitsOf(id: string): OrganizationLimits {
+    return this.#files.find(id)?.organization ?? withoutLimits
+  }
+
+  /** Counts a request; 429 above the limit of its organization. The administrator of the deployment gets in whatever others do. */
+  count({ key, isOfDeployment, organization = defaultOrganization }: Identity): void {
+    if (key !== '' && isOfDeployment !== true) this.#rates.take(organization)
   }
 
   /** The answer of the organization that a request belongs to; undefined for one of `default`, or of the deployment. */
@@ -92,9 +112,7 @@ export class NodeOrganizations implements OrganizationStates {
       const auth = await this.authOf(id)
       if ((await auth?.tokens.joinTokens.check(bearerOf(request) ?? '')) === undefined) throw noJoinToken()
     }
-    const { app, rate } = await this.#of(id)
-    // The administrator of the deployment gets in whatever others do.
-    if (endpoint.joins !== true && identity.isOfDeployment !== true) rate.take(id)
+    const { app } = await this.#of(id)
     return app.fetch(request, identity)
   }
 
@@ -167,17 +185,11 @@ export class NodeOrganizations implements OrganizationStates {
     if (found === undefined) throw noSuchOrganization(id)
     if (this.#isClosed || this.#ending.has(id)) throw retryLater(503, `The organization ${id} ends`, 5)
     const { records } = found
-    const limits = () => this.#files.find(id)?.organization ?? found.organization
+    const limits = () => this.limitsOf(id)
     const { tokens, keeper } = await openOrganizationAuth(records, id)
-    const host = await openHost({ config, log, records, tokens, limits })
-    const perSecond = () => limits().requests_per_s
-    const rate = new RateLimit(
-      () => ({ perSecond: perSecond(), burst: 3 * perSecond() }),
-      Date.now,
-      `the credentials of the organization ${id}`,
-    )
+    const host = await openHost({ config, log, records, tokens, limits, organization: id })
     return {
-      ...{ tokens, keeper, host, rate, app: appOf(host, tokens, id) },
+      ...{ tokens, keeper, host, app: appOf(host, tokens, id) },
       async close() {
         await host.end()
         await host.close()

@@ -2,9 +2,11 @@ import { readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import {
+  defaultOrganization,
   type Organization,
   Organization as OrganizationSchema,
   organizationIdForm,
+  withoutLimits,
 } from '../../../src/model/organization.ts'
 import type { OrganizationStore } from '../../../src/organizations/organizations.ts'
 import { withDiskErrors } from '../storage/disk.ts'
@@ -29,7 +31,10 @@ interface Stored {
   readonly records: ServiceRecords
 }
 
-/** The organizations, each with its records in `{data}/organizations/{id}`. A directory there is an organization. */
+/**
+ * The organizations, each with its records in `{data}/organizations/{id}`. A directory there is an organization. The records of `default`
+ * are those of the service; its settings are there once they were changed.
+ */
 export class OrganizationFiles implements OrganizationStore {
   readonly #records: ServiceRecords
   readonly #directory: string
@@ -45,6 +50,8 @@ export class OrganizationFiles implements OrganizationStore {
   /** Also removes what a deletion that broke off has left. */
   static async open(records: ServiceRecords, minFreeMb: () => number): Promise<OrganizationFiles> {
     const files = new OrganizationFiles(records, minFreeMb)
+    const { value } = await records.read(format)
+    if (value !== undefined) files.#keep({ ...value.organization, organization_id: defaultOrganization }, records)
     for (const name of await namesIn(files.#directory)) {
       if (name.endsWith(removedEnd)) await removeTree(join(files.#directory, name))
       else if (organizationIdForm.test(name)) await files.#load(name)
@@ -68,12 +75,16 @@ export class OrganizationFiles implements OrganizationStore {
   /** 507 when the disk is full. */
   async put(organization: Organization): Promise<void> {
     const { organization_id: id } = organization
+    if (id === defaultOrganization) {
+      await this.#records.write(format, { version: 1, organization })
+      return this.#keep(organization, this.#records)
+    }
     const known = this.#stored.get(id)
     const records = known?.records ?? (await withDiskErrors('The organization was not made', () => this.#open(id)))
     const write = () => records.write(format, { version: 1, organization }, { isMore: known === undefined })
     if (known === undefined) await write().catch((error: unknown) => this.#undo(id, error))
     else await write()
-    this.#stored.set(id, { organization, records })
+    this.#keep(organization, records)
   }
 
   /** Takes the organization away; `removeFiles` then removes its files. */
@@ -86,6 +97,10 @@ export class OrganizationFiles implements OrganizationStore {
   /** Removes the files of an organization that was taken away. */
   removeFiles(id: string): Promise<void> {
     return removeTree(`${this.#path(id)}${removedEnd}`)
+  }
+
+  #keep(organization: Organization, records: ServiceRecords): void {
+    this.#stored.set(organization.organization_id, { organization, records })
   }
 
   #path(id: string): string {
@@ -102,10 +117,10 @@ export class OrganizationFiles implements OrganizationStore {
     const records = await this.#open(id)
     const { value } = await records.read(format)
     const lost: Organization = {
-      ...{ organization_id: id, name: id, max_projects: 0, max_computes: 0, requests_per_s: 0 },
+      ...{ organization_id: id, name: id, ...withoutLimits },
       created_at: new Date(0).toISOString(),
     }
-    this.#stored.set(id, { organization: { ...(value?.organization ?? lost), organization_id: id }, records })
+    this.#keep({ ...(value?.organization ?? lost), organization_id: id }, records)
   }
 
   async #undo(id: string, error: unknown): Promise<never> {

@@ -55,7 +55,7 @@ export const organizationEndpoints: readonly Endpoint[] = [
     takesBack: Organization,
     current: ({ params }, context) => organizationsOf(context).get(params.organization_id),
     replies: { 200: { description: 'The changed organization', schema: Organization } },
-    errors: { ...notThere, 409: '`default` has no limits', 507: 'The disk is full' },
+    errors: { ...notThere, 507: 'The disk is full' },
     handle: async ({ params, body }, context) =>
       ok(await organizationsOf(context).update(params.organization_id, body)),
   }),
