@@ -7,6 +7,7 @@ import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
+import { tokenOfKey } from '../../src/auth/tokens.ts'
 import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
@@ -103,8 +104,10 @@ export class EdgeRouter {
   }
 
   /** Counts a request of this organization. The administrator of the deployment gets in whatever others do. */
-  #limit({ key, isOfDeployment, organization }: Identity): void {
+  async #limit({ key, isOfDeployment, organization }: Identity): Promise<void> {
     if (key === '' || isOfDeployment === true || organization !== this.#objects.named) return
+    // The check of a token has read the list.
+    if (tokenOfKey(key) === undefined) await this.tokens.refresh()
     this.#rate.take(this.#objects.organization)
   }
 

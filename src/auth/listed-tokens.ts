@@ -97,6 +97,11 @@ export class ListedTokens {
     return this.#list?.requestsPerS ?? 0
   }
 
+  /** Reads the list when it is too old, for requests that no token lets in. 503 while it cannot be read. */
+  async refresh(): Promise<void> {
+    await this.#current(undefined)
+  }
+
   /**
    * The grant of a join token. The process that stores the tokens knows which compute may use it: a token that was not made for one is
    * bound to the first one there.
