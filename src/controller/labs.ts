@@ -7,7 +7,7 @@ import { SerialQueue } from '../async/serial-queue.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
-import { retryAfter } from '../gateway/fan-out.ts'
+import { retryAfter, silentMs } from '../gateway/fan-out.ts'
 import type { FeedRequest } from '../host-agent.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
@@ -283,6 +283,8 @@ export class Labs {
       await this.computes.all(),
       async (computeId) =>
         (await ask(computeId).projects().catch(ignore('a compute that does not answer has no projects to list'))) ?? [],
+      undefined,
+      silentMs,
     )
     const others = new Map(elsewhere.flat().map((project) => [project.project_id, project]))
     for (const id of this.#heads.keys()) others.delete(id)

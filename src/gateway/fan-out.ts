@@ -13,6 +13,8 @@ interface FanOutTimeouts {
 }
 
 const defaultTimeouts: FanOutTimeouts = { eachMs: 10_000, allMs: 20_000 }
+/** How long a silent compute holds up the question to others, ms. */
+export const silentMs = 1000
 /** For answers that the compute has to work out first, such as the checksums of new images. */
 export const longTimeouts: FanOutTimeouts = { eachMs: 120_000, allMs: 240_000 }
 
@@ -43,7 +45,7 @@ export class FanOut {
     const members = await this.#members.all()
     const until = Date.now() + timeouts.allMs
     let failure: unknown
-    const replies = await mapLimit(members, async (member) => {
+    const replyOf = async (member: Member) => {
       try {
         const leftMs = Math.min(timeouts.eachMs, until - Date.now())
         if (member.isConnected)
@@ -53,7 +55,8 @@ export class FanOut {
       }
       this.#caller.absent(member.name)
       return undefined
-    })
+    }
+    const replies = await mapLimit(members, replyOf, undefined, silentMs)
     const received = replies.filter((it) => it !== undefined)
     if (received.length === 0 && failure !== undefined) throw failure
     return received

@@ -7,7 +7,7 @@ import type { Labs } from '../controller/labs.ts'
 import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { RequestingCaller } from './asker.ts'
-import { presented, unreachable } from './fan-out.ts'
+import { presented, silentMs, unreachable } from './fan-out.ts'
 import type { FleetMembers, LabPlaces, Member, PlacementStore } from './members.ts'
 
 /** How long a project that no compute has is not looked for again, ms. */
@@ -259,7 +259,7 @@ export class ProjectLocator {
     const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
     const late = new AbortController()
     let timer = setTimeout(() => late.abort(), searchMs)
-    await mapLimit(there, async (member) => {
+    const askOne = async (member: Member) => {
       if (late.signal.aborted) return
       const status = await abortable(has(member, projectId), late.signal).catch(() => undefined)
       if (status === 'open') {
@@ -267,7 +267,8 @@ export class ProjectLocator {
         clearTimeout(timer)
         timer = setTimeout(() => late.abort(), othersMs)
       } else if (status === 'closed') closed.push(member)
-    })
+    }
+    await mapLimit(there, askOne, undefined, silentMs)
     clearTimeout(timer)
     const now = await this.#placeOf(projectId)
     // It was placed while the computes were asked: what they said is old.
