@@ -6,29 +6,46 @@ export interface LoadResult {
   /** Milliseconds. */
   readonly p50: number
   readonly p99: number
+  /** Processor time of a request in the program that was looked at, ms; 0 where none was. */
+  readonly cpuMs: number
 }
 
-/** A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. Credentials are those of the URL. */
-export async function load(url: string, connections: number, seconds: number, warmUpSeconds = 1): Promise<LoadResult> {
+export interface LoadOptions {
+  /** With which every request is sent, if not with the credentials of the URL. */
+  readonly bearer?: string
+  /** The processor time so far of a program to look at, ms. */
+  readonly cpu?: () => number
+}
+
+/** A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. */
+export async function load(
+  url: string,
+  connections: number,
+  seconds: number,
+  warmUpSeconds = 1,
+  { bearer, cpu = () => 0 }: LoadOptions = {},
+): Promise<LoadResult> {
   const target = new URL(url)
-  const { username, password } = target
-  const authorization =
-    username === '' ? '' : `Authorization: Basic ${Buffer.from(`${username}:${password}`).toString('base64')}\r\n`
+  const credentials = bearer === undefined ? basicOf(target) : `Bearer ${bearer}`
+  const authorization = credentials === undefined ? '' : `Authorization: ${credentials}\r\n`
   const request = Buffer.from(`GET ${target.pathname} HTTP/1.1\r\nHost: ${target.host}\r\n${authorization}\r\n`)
   const latencies: number[] = []
   const state = { measuring: false, over: false }
   const sockets = Array.from({ length: connections }, () => loop(target, request, latencies, state))
   await wait(warmUpSeconds * 1000)
   state.measuring = true
-  const began = performance.now()
+  const [began, cpuBefore] = [performance.now(), cpu()]
   await wait(seconds * 1000)
   state.over = true
-  const elapsed = (performance.now() - began) / 1000
+  const [elapsed, used] = [(performance.now() - began) / 1000, cpu() - cpuBefore]
   for (const socket of sockets) socket.destroy()
   latencies.sort((a, b) => a - b)
   const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
-  return { perSecond: latencies.length / elapsed, p50: at(0.5), p99: at(0.99) }
+  return { perSecond: latencies.length / elapsed, p50: at(0.5), p99: at(0.99), cpuMs: used / latencies.length }
 }
+
+const basicOf = ({ username, password }: URL): string | undefined =>
+  username === '' ? undefined : `Basic ${Buffer.from(`${username}:${password}`).toString('base64')}`
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 

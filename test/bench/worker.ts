@@ -1,13 +1,16 @@
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { runWorker } from '../../scripts/run-worker.ts'
 import { adminToken, asAdmin, bindings } from './admin.ts'
 import { fullWorker } from './full-worker.ts'
+import { handedOn } from './handed-on.ts'
 import { nearAndFar } from './near-and-far.ts'
 import type { Service } from './service.ts'
 import type { Row } from './table.ts'
 import { compared } from './ways.ts'
+import type { BenchOrder } from './workerd/worker.ts'
 
 /** What the gateway's Worker adds to a request, in workerd on this machine, and what it does with many computes and projects. */
 export async function worker(): Promise<Row[]> {
@@ -17,7 +20,8 @@ export async function worker(): Promise<Row[]> {
 /** By an isolate, and by its object and a tunnel. */
 async function requests(): Promise<Row[]> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
-  const gateway = await runWorker({ host: '127.0.0.1', port: 0, data, bindings })
+  const script = await bundleWorker({ entry: 'test/bench/workerd/worker.ts' })
+  const gateway = await runWorker({ host: '127.0.0.1', port: 0, data, bindings, script })
   const services: Service[] = []
   try {
     const front = asAdmin(gateway.url)
@@ -31,6 +35,10 @@ async function requests(): Promise<Row[]> {
     ] as const
     const rows: Row[] = []
     for (const connections of [1, 16]) rows.push(...(await compared(ways, connections)))
+    const user = { name: 'bench', role: 'operate', purpose: 'user' }
+    const signed = (await front.call('POST', '/v2/tokens', user)) as { token: string }
+    await front.call('POST', '/bench', { bare: near.url } satisfies BenchOrder)
+    rows.push(...(await handedOn({ url: gateway.url, token: signed.token, onNear, onFar })))
     return rows
   } finally {
     for (const service of services.reverse()) await service.close()

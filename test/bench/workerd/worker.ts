@@ -1,3 +1,4 @@
+import { ComputeObject as RealCompute } from '../../../runtime/worker/compute-object.ts'
 import type { Env } from '../../../runtime/worker/env.ts'
 import { FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
 import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
@@ -5,6 +6,9 @@ import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
 import { Sealer } from '../../../runtime/worker/sealed.ts'
 import real from '../../../runtime/worker/worker.ts'
 import type { ComputeRecord } from '../../../src/model/compute.ts'
+import { barePaths } from './bare.ts'
+
+export { ProjectObject } from '../../../runtime/worker/project-object.ts'
 
 /** What the bench asks by `POST /bench`; every member is done once for each of its items, one after the other. */
 export interface BenchOrder {
@@ -20,6 +24,45 @@ export interface BenchOrder {
   readonly known?: readonly string[]
   /** The object is to begin anew. */
   readonly evict?: boolean
+  /** Where the bare Worker and the bare object send what they are asked. */
+  readonly bare?: string
+}
+
+let compute = ''
+
+/** As the gateway asks a compute. */
+const headersToCompute = {
+  ...{
+    'accept-encoding': 'identity',
+    'x-patchbay-via': 'user',
+    'x-request-id': '12345678-1',
+    'x-patchbay-by': 'bench',
+  },
+  'x-patchbay-late': '1',
+}
+/** What the gateway says itself. */
+const headersToClient = {
+  ...{ Server: 'patchbay', 'X-Request-Id': '12345678-1', 'X-ROUTE': '/v2/compute', 'X-Patchbay-Compute': 'near' },
+  ...{ 'Content-Security-Policy': "default-src 'none'; sandbox", 'X-Content-Type-Options': 'nosniff' },
+}
+
+/** Hands a request on, and looks at nothing. */
+async function handOn(request: Request, mark: string): Promise<Response> {
+  const { method, url, body } = request
+  const length = request.headers.get('content-length')
+  const headers = length === null ? headersToCompute : { ...headersToCompute, 'content-length': length }
+  const path = url.slice(url.indexOf(mark) + mark.length)
+  const answer = await fetch(compute + path, { method, headers, redirect: 'manual', ...(body !== null && { body }) })
+  const given = new Response(answer.body, answer)
+  for (const [name, value] of Object.entries(headersToClient)) given.headers.set(name, value)
+  return given
+}
+
+/** The object of a compute; that of none hands on by itself. */
+export class ComputeObject extends RealCompute {
+  override async fetch(request: Request): Promise<Response> {
+    return request.url.includes(barePaths.object) ? handOn(request, barePaths.object) : super.fetch(request)
+  }
 }
 
 /** The object of the Worker, and what fills its tables. */
@@ -48,8 +91,12 @@ export class FleetObject extends RealObject {
 /** The Worker, and what an isolate of it asks its object, so often that it can be measured from outside. */
 export default {
   async fetch(request, env) {
-    if (new URL(request.url).pathname !== '/bench') return real.fetch(request, env)
+    const { url } = request
+    if (url.includes(barePaths.worker)) return handOn(request, barePaths.worker)
+    if (url.includes(barePaths.object)) return env.COMPUTES.getByName('bare').fetch(request)
+    if (!url.endsWith('/bench')) return real.fetch(request, env)
     const order: BenchOrder = await request.json()
+    if (order.bare !== undefined) compute = order.bare
     const object = (env.FLEET as unknown as DurableObjectNamespace<FleetObject>).getByName('fleet')
     if (order.computes !== undefined) await object.register(order.computes)
     if (order.fill !== undefined) await object.fill(order.fill)
