@@ -7,6 +7,7 @@ import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
+import type { SignedTokens } from '../../src/auth/token-text.ts'
 import { tokenOfKey } from '../../src/auth/tokens.ts'
 import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
@@ -45,6 +46,13 @@ import { sendWhole } from './whole-bodies.ts'
 /** Time between two reports of request counts to the object of the fleet, ms. */
 const countMs = 5000
 
+export interface EdgeRouterOptions {
+  /** Of all organizations. */
+  readonly signed: SignedTokens
+  /** Given to the router of `default`, which lets requests in for all organizations. */
+  readonly all?: EdgeRouters
+}
+
 /**
  * Authenticates requests in the isolate: a request without valid credentials costs no call of the object. It hands requests about a project
  * on to a compute with an address itself, so that the data of labs bypass the object. It also serves all feeds, so that the object can
@@ -70,8 +78,7 @@ export class EdgeRouter {
   /** Limits the requests of the organization. */
   readonly #rate: RateLimit
 
-  /** `all`: given to the router of `default`, which lets requests in for all organizations. */
-  constructor(env: Env, organization: string, all?: EdgeRouters) {
+  constructor(env: Env, organization: string, { signed, all }: EdgeRouterOptions) {
     this.#objects = new Objects(env, organization)
     this.#asking = new ComputeAsking(env, this.#objects)
     this.#computes = new KnownComputes(env, this.#objects, (id) => this.#lost.add(id))
@@ -79,7 +86,7 @@ export class EdgeRouter {
     this.#placementCache = new PlacementCache(() => this.#objects.fleet())
     this.#admissions = new Admissions(env)
     this.tokens = new ListedTokens({
-      key: tokenKey(env),
+      signed,
       organization: this.#objects.named,
       read: (known, reason) => this.#objects.fleet().tokenList(known, reason),
       waitUntil,
@@ -95,7 +102,8 @@ export class EdgeRouter {
     const response = await this.#app.fetch(request, admitted)
     if (this.#lost.size > 0) waitUntil(this.#tell())
     const near = this.#near.get(request)
-    if (near === undefined || !isNoSuchProject(response.headers.get(errorHeader))) return response
+    if (near === undefined || response.status < 400 || !isNoSuchProject(response.headers.get(errorHeader)))
+      return response
     // The project may be on another compute: the object searches for it.
     this.#placementCache.avoid(near.projectId)
     if (!isRead(request)) return response
@@ -313,7 +321,7 @@ const isFeed = ({ path, websocket }: Endpoint): boolean => websocket === true &&
 
 /** Turns pings of a feed on: a Worker notices only by sending that a client has disconnected. Not for websockets. */
 function withPings(request: Request): Request {
-  if (request.method !== 'GET' || isUpgrade(request) || !request.url.includes('/notifications')) return request
+  if (!request.url.includes('/notifications') || request.method !== 'GET' || isUpgrade(request)) return request
   const url = new URL(request.url)
   if (!url.searchParams.has('pings')) return request
   url.searchParams.delete('pings')

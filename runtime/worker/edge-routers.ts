@@ -1,6 +1,6 @@
 import { setNewest } from '../../src/async/newest.ts'
 import type { Identity } from '../../src/auth/identity.ts'
-import { readSignedToken } from '../../src/auth/token-text.ts'
+import { SignedTokens } from '../../src/auth/token-text.ts'
 import { defaultOrganization } from '../../src/model/organization.ts'
 import { tokenKey } from './auth.ts'
 import { EdgeRouter } from './edge-router.ts'
@@ -19,15 +19,15 @@ const maxKnown = 1000
  */
 export class EdgeRouters {
   readonly #env: Env
-  readonly #key: () => Promise<CryptoKey>
+  readonly #signed: SignedTokens
   readonly #default: EdgeRouter
   readonly #others = new Map<string, EdgeRouter>()
   readonly #known = new Map<string, { readonly exists: boolean; readonly until: number }>()
 
   constructor(env: Env) {
     this.#env = env
-    this.#key = tokenKey(env)
-    this.#default = new EdgeRouter(env, defaultOrganization, this)
+    this.#signed = new SignedTokens(tokenKey(env))
+    this.#default = new EdgeRouter(env, defaultOrganization, { signed: this.#signed, all: this })
   }
 
   answer(request: Request): Promise<Response> {
@@ -37,20 +37,20 @@ export class EdgeRouters {
   /** The router of an organization whose name was proven by a signature or by the administrator; absent: that of `default`. */
   of(organization = defaultOrganization): EdgeRouter {
     if (organization === defaultOrganization) return this.#default
-    const router = this.#others.get(organization) ?? new EdgeRouter(this.#env, organization)
+    const router = this.#others.get(organization) ?? new EdgeRouter(this.#env, organization, { signed: this.#signed })
     setNewest(this.#others, organization, router, maxRouters)
     return router
   }
 
   /** The identity of a token of any organization. */
   async identify(text: string): Promise<Identity | undefined> {
-    const signed = await readSignedToken([await this.#key()], text)
+    const signed = await this.#signed.read(text)
     return this.of(signed?.organization).tokens.identify(text, signed)
   }
 
   /** The organization that a token with a valid signature names; undefined for `default`, and for every other text. */
   async organizationIn(text: string): Promise<string | undefined> {
-    return (await readSignedToken([await this.#key()], text))?.organization
+    return (await this.#signed.read(text))?.organization
   }
 
   /** Whether there is an organization; the answer is at most 10 s old. */

@@ -12,10 +12,13 @@ let edgeRouters: EdgeRouters | undefined
 /** The gateway on Cloudflare. Isolates authenticate requests, and answer what they can; `FleetObject` has the state of the fleet. */
 export default {
   async fetch(request, env): Promise<Response> {
-    const message = missingSetting(env)
-    if (message !== undefined)
-      return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, { [errorHeader]: wordOfStatus(503) })
-    edgeRouters ??= new EdgeRouters(env)
+    // An isolate has the same settings as long as it lives.
+    if (edgeRouters === undefined) {
+      const message = missingSetting(env)
+      if (message !== undefined)
+        return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, { [errorHeader]: wordOfStatus(503) })
+      edgeRouters = new EdgeRouters(env)
+    }
     return flowing(await edgeRouters.answer(request))
   },
 } satisfies ExportedHandler<Env>

@@ -52,11 +52,17 @@ export function callerThroughTunnel(request: Request, requestId: string): Caller
 export const headersFor = ({ mayExecute, requestId, name }: Caller): Record<string, string> => ({
   [viaHeader]: (mayExecute ? 'admin' : 'user') satisfies Via,
   ...(requestId !== undefined && { [requestIdHeader]: requestId }),
-  ...(name !== undefined && { [nameHeader]: encodeURIComponent(wellFormed(name.slice(0, maxName))) }),
+  ...(name !== undefined && { [nameHeader]: encoded(name.slice(0, maxName)) }),
 })
 
-/** With a replacement character for half of a surrogate pair, which has no UTF-8. */
-const wellFormed = (text: string): string => new TextDecoder().decode(new TextEncoder().encode(text))
+/** Percent-encoded, with a replacement character for half of a surrogate pair, which has no UTF-8. */
+function encoded(text: string): string {
+  try {
+    return encodeURIComponent(text)
+  } catch {
+    return encodeURIComponent(new TextDecoder().decode(new TextEncoder().encode(text)))
+  }
+}
 
 /** The name that a gateway gives for its client. */
 function nameIn({ headers }: Request): string | undefined {

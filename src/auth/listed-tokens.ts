@@ -9,8 +9,8 @@ import {
   isExpired,
   isSecretOf,
   parseToken,
-  readSignedToken,
   type SignedMeaning,
+  type SignedTokens,
   type TokenMeaning,
   type TokenParts,
 } from './token-text.ts'
@@ -50,7 +50,7 @@ export interface TokenList {
 }
 
 export interface ListedTokensOptions {
-  readonly key: () => Promise<CryptoKey>
+  readonly signed: SignedTokens
   /** The organization of all tokens; absent: `default`. */
   readonly organization?: string | undefined
   /** Reads the list; `known` is the revision that this process has. */
@@ -125,8 +125,8 @@ export class ListedTokens {
   }
 
   async #valid(text: string, verified?: SignedMeaning): Promise<TokenMeaning | undefined> {
-    const { organization, key } = this.#options
-    const signed = verified ?? (await readSignedToken([await key()], text))
+    const { organization } = this.#options
+    const signed = verified ?? (await this.#options.signed.read(text))
     const parts = parseToken(text)
     if ((signed ?? parts)?.organization !== organization) return undefined
     const token = signed ?? (parts && (await this.#unsigned(parts)))
@@ -146,8 +146,8 @@ export class ListedTokens {
     const list = this.#list
     const ageMs = this.#now() - (list?.readAt ?? 0)
     if (list === undefined || ageMs > staleMs) return this.#read('signed')
-    const isNew = signed !== undefined && Date.parse(signed.created_at) > list.madeAt - slackMs
-    if (isNew && !list.ids.has(signed.token_id)) return this.#read('signed')
+    const isAbsent = signed !== undefined && !list.ids.has(signed.token_id)
+    if (isAbsent && Date.parse(signed.created_at) > list.madeAt - slackMs) return this.#read('signed')
     if (ageMs > freshMs)
       this.#options.waitUntil(
         this.#read('signed').catch(

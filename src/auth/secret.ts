@@ -1,5 +1,3 @@
-const encoder = new TextEncoder()
-
 /** The SHA-256 of a text. */
 export async function sha256(text: string): Promise<Uint8Array> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text)))
@@ -13,10 +11,10 @@ export async function sameText(a: string, b: string): Promise<boolean> {
 
 /** Compares without a digest, in a time that depends only on the length of `given`. An empty `secret` equals nothing. */
 export function isSecret(given: string, secret: string): boolean {
-  const [a, b] = [encoder.encode(given), encoder.encode(secret)]
-  let difference = a.length ^ b.length
-  for (let index = 0; index < a.length; index++) difference |= (a[index] ?? 0) ^ (b[index % b.length] ?? 0)
-  return difference === 0 && b.length > 0
+  let difference = given.length ^ secret.length
+  for (let index = 0; index < given.length; index++)
+    difference |= given.charCodeAt(index) ^ secret.charCodeAt(index % secret.length)
+  return difference === 0 && secret.length > 0
 }
 
 /** Compares in a time that does not depend on the position of a difference. */

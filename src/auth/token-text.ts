@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { setNewest } from '../async/newest.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { randomHex, sameBytes, sha256, toHex } from './secret.ts'
 import { signText, verifySigned } from './signed-text.ts'
@@ -101,6 +102,29 @@ export async function readSignedToken(keys: readonly CryptoKey[], text: string):
     ...(payload.c !== undefined && { compute_id: payload.c }),
     created_at: new Date(payload.at).toISOString(),
     expires_at: payload.exp === undefined ? null : new Date(payload.exp).toISOString(),
+  }
+}
+
+/** Most texts that are remembered; the least recently read goes. A text has at most 4 KiB. */
+const maxRemembered = 2000
+
+/**
+ * Reads signed tokens with one key, and remembers what the right ones say: a signature stays right, and its check is a large part of a
+ * small request. Whoever reads checks expiry and revocation each time.
+ */
+export class SignedTokens {
+  readonly #key: () => Promise<CryptoKey>
+  readonly #known = new Map<string, SignedMeaning>()
+
+  constructor(key: () => Promise<CryptoKey>) {
+    this.#key = key
+  }
+
+  /** See `readSignedToken`. */
+  async read(text: string): Promise<SignedMeaning | undefined> {
+    const meaning = this.#known.get(text) ?? (await readSignedToken([await this.#key()], text))
+    if (meaning !== undefined) setNewest(this.#known, text, meaning, maxRemembered)
+    return meaning
   }
 }
 

@@ -11,7 +11,7 @@ import {
   newToken,
   newTokenId,
   parseToken,
-  readSignedToken,
+  SignedTokens,
   type TokenMeaning,
 } from './token-text.ts'
 
@@ -44,6 +44,7 @@ export class Tokens {
   readonly #cacheMs: number
   readonly #now: () => number
   readonly #key: (() => Promise<CryptoKey>) | undefined
+  readonly #signed: SignedTokens | undefined
   readonly #organization: string | undefined
   readonly #cache = new Map<string, Cached>()
   /** Counts revocations: a read that began before a revocation is not cached. */
@@ -53,6 +54,7 @@ export class Tokens {
     this.#store = store
     this.#organization = organization
     this.#key = key
+    this.#signed = key && new SignedTokens(key)
     this.#cacheMs = Math.min(cacheMs, longestCacheMs)
     this.#now = now
   }
@@ -139,7 +141,7 @@ export class Tokens {
   }
 
   async #valid(text: string): Promise<TokenRecord | undefined> {
-    const signed = this.#key && (await readSignedToken([await this.#key()], text))
+    const signed = this.#signed && (await this.#signed.read(text))
     const parts = parseToken(text)
     const id = signed?.token_id ?? parts?.id
     if (id === undefined || (signed ?? parts)?.organization !== this.#organization) return undefined

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { ListedTokens, type TokenList } from '../../../src/auth/listed-tokens.ts'
 import { signingKey } from '../../../src/auth/signed-text.ts'
-import { newToken } from '../../../src/auth/token-text.ts'
+import { newToken, SignedTokens } from '../../../src/auth/token-text.ts'
 import { Tokens } from '../../../src/auth/tokens.ts'
 import type { TokenRecord } from '../../../src/model/access-token.ts'
 import { MemoryTokens } from '../../support/auth-app.ts'
@@ -31,7 +31,12 @@ function two() {
   }
   const beside: Promise<unknown>[] = []
   const read: typeof far.read = (known, reason) => far.read(known, reason)
-  const listed = new ListedTokens({ key: async () => key, read, waitUntil: (it) => beside.push(it), now })
+  const listed = new ListedTokens({
+    signed: new SignedTokens(async () => key),
+    read,
+    waitUntil: (it) => beside.push(it),
+    now,
+  })
   return { clock, store, tokens, listed, asked, far, beside }
 }
 
