@@ -10,8 +10,8 @@ import { accepted } from './sockets.ts'
 import { wholeFetch } from './whole-bodies.ts'
 
 const origin = 'http://object'
-/** What the object of a compute is asked: a request to the compute (`askPath` and the path there), or a tunnel. */
-export const askPath = '/ask'
+/** What the object of a compute is asked: a request to the compute (`askOrigin` and the path there), or a tunnel. */
+export const askOrigin = `${origin}/ask`
 export const joinPath = '/join'
 export const feedsPath = '/feeds'
 
@@ -50,7 +50,7 @@ export class ComputeAsking implements TunnelHolder {
   readonly sockets: SocketTransport =
     ({ compute_id }) =>
     async ({ path, headers, signal }) => {
-      const answer = await this.#ask(compute_id, `${askPath}${path}`, { ...withUpgrade(headers), signal })
+      const answer = await this.#ask(compute_id, path, { ...withUpgrade(headers), signal })
       const { webSocket } = answer
       return webSocket === null ? this.#checked(answer) : accepted(webSocket)
     }
@@ -78,7 +78,7 @@ export class ComputeAsking implements TunnelHolder {
 
   async #answer(computeId: string, { path, rests, ...request }: Outgoing): Promise<ComputeAnswer> {
     const headers = rests === true ? { ...request.headers, [restsHeader]: '1' } : request.headers
-    const answer = await this.#ask(computeId, `${askPath}${path}`, { ...request, headers })
+    const answer = await this.#ask(computeId, path, { ...request, headers })
     return this.#checked(answer)
   }
 
@@ -86,7 +86,7 @@ export class ComputeAsking implements TunnelHolder {
     const proof = { [isolateHeader]: await this.#proof() }
     const object = this.#objects.compute(computeId)
     const ask = wholeFetch((url, sent) => object.fetch(url, sent))
-    return ask(origin + path, { ...init, headers: { ...headers, ...proof }, redirect: 'manual' })
+    return ask(askOrigin + path, { ...init, headers: { ...headers, ...proof }, redirect: 'manual' })
   }
 
   async #checked(answer: Response): Promise<Response> {

@@ -69,22 +69,24 @@ export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
 /** The transport of runtimes that have only `fetch`. */
 export const fetchTransport =
   (fetch: (url: string, init: RequestInit) => Promise<Response>): Transport =>
-  (address) =>
-  async ({ method, path, headers, body, signal }) => {
-    const init = {
-      method,
-      headers,
-      signal,
-      redirect: 'manual' as const,
-      ...(body !== null && { body, duplex: 'half' }),
-    }
-    const began = Date.now()
-    try {
-      return await fetch(originOf(address) + path, init)
-    } catch (error) {
-      // A server may end an idle connection just when it is used again; only a request without an effect is repeated.
-      if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal.aborted || Date.now() - began > raceMs)
-        throw error
-      return fetch(originOf(address) + path, init)
+  (address) => {
+    const origin = originOf(address)
+    return async ({ method, path, headers, body, signal }) => {
+      const init = {
+        method,
+        headers,
+        signal,
+        redirect: 'manual' as const,
+        ...(body !== null && { body, duplex: 'half' }),
+      }
+      const began = Date.now()
+      try {
+        return await fetch(origin + path, init)
+      } catch (error) {
+        // A server may end an idle connection just when it is used again; only a request without an effect is repeated.
+        if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal.aborted || Date.now() - began > raceMs)
+          throw error
+        return fetch(origin + path, init)
+      }
     }
   }

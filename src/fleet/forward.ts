@@ -12,15 +12,9 @@ import type { Fleet } from './fleet.ts'
 
 const maxErrorBytes = 64 * 1024
 
-/** Request headers for the compute: about the body and the wanted answer, never about the client. */
-const toCompute = [
+/** Request headers for the compute: about the wanted answer and the body, never about the client. */
+const aboutAnswer = [
   'accept',
-  'content-digest',
-  'content-encoding',
-  'content-length',
-  'content-md5',
-  'content-range',
-  'content-type',
   'if-match',
   'if-modified-since',
   'if-none-match',
@@ -28,6 +22,15 @@ const toCompute = [
   'if-unmodified-since',
   'last-event-id',
   'range',
+]
+const toCompute = [
+  ...aboutAnswer,
+  'content-digest',
+  'content-encoding',
+  'content-length',
+  'content-md5',
+  'content-range',
+  'content-type',
   'repr-digest',
 ]
 
@@ -78,10 +81,12 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
   requirePlain(path)
   const target = path + queryOf(request.url)
   if (upgrade !== undefined && isUpgrade(request)) return bridge(fleet, { id, request, path: target, caller, upgrade })
-  const headers = { ...picked(request.headers, toCompute), ...headersFor(caller) }
+  const { method } = request
+  // The body of a GET is not sent on.
+  const headers = { ...picked(request.headers, method === 'GET' ? aboutAnswer : toCompute), ...headersFor(caller) }
   if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength)
   const response = await fleet.send(id, {
-    method: request.method,
+    method,
     path: target,
     headers,
     body: bodyOf(request, body),
@@ -93,7 +98,7 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
 /** Not every transport can send the body of a GET, and no endpoint needs one. */
 function bodyOf({ method, headers, body }: Request, given: Forwarded['body']): Outgoing['body'] {
   if (given instanceof Uint8Array) return given.byteLength === 0 ? null : given
-  return headers.get('content-length') === '0' || method === 'GET' ? null : (given ?? body)
+  return method === 'GET' || headers.get('content-length') === '0' ? null : (given ?? body)
 }
 
 /** Sends a request of the service itself to a compute, by POST. */

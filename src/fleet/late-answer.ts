@@ -45,7 +45,8 @@ export const awaitingLate =
   }
 
 const isLate = ({ status, headers }: ComputeAnswer): boolean =>
-  status === 200 && headers.get('content-type')?.split(';', 1)[0]?.trim().toLowerCase() === lateType
+  status === 200 && isLateType.test(headers.get('content-type') ?? '')
+const isLateType = new RegExp(`^\\s*${lateType.replaceAll('.', '\\.')}\\s*(;|$)`, 'i')
 
 /** The first line after the spaces, and the part of the body in the same chunk. */
 async function readLine(reader: Reader, silenceMs: number): Promise<{ line: string; rest: Uint8Array }> {

@@ -67,7 +67,7 @@ export function createGateway({
   ...more
 }: GatewayOptions): Gateway {
   const isShared = (projectId: string, message: string) => {
-    events.warn(projectId, message)
+    eventsNow().warn(projectId, message)
     warn?.(message)
   }
   const locator = new ProjectLocator(members, placements, isShared, more.labs)
@@ -81,8 +81,10 @@ export function createGateway({
     }, ignore('the figures of before are told'))
     return load
   }
-  const events: GatewayEvents = new GatewayEvents(members, locator, loadNow, bookmarks)
-  const metrics = async () => [...(await host.metrics()), ...events.metrics()]
+  // A program may make a gateway for each request: what most of them do not need is made when it is used.
+  let events: GatewayEvents | undefined
+  const eventsNow = () => (events ??= new GatewayEvents(members, locator, loadNow, bookmarks))
+  const metrics = async () => [...(await host.metrics()), ...eventsNow().metrics()]
   const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
   const bring = more.bring ?? imageCopies(members, uploads)
   return {
@@ -107,15 +109,19 @@ export function createGateway({
         events: {
           open: (options) => {
             const { projectId } = options
-            return projectId === undefined ? events.open(options) : at(projectId, (agent) => agent.events.open(options))
+            return projectId === undefined
+              ? eventsNow().open(options)
+              : at(projectId, (agent) => agent.events.open(options))
           },
         },
       }
     },
-    events,
+    get events() {
+      return eventsNow()
+    },
     locator,
     bring,
     uploads,
-    close: () => events.close(),
+    close: () => events?.close(),
   }
 }

@@ -90,8 +90,8 @@ async function respond(
   const headers = 'content' in response ? Object.entries(response.headers) : [...response.headers]
   const content = 'content' in response ? response.content : response.body
   const body = content instanceof Uint8Array ? null : content
-  if (stream.stopped.aborted)
-    return void body?.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream'))
+  if (stream.stopReason !== undefined)
+    return void body?.cancel(stream.stopReason).catch(ignore('the other end has stopped the stream'))
   const answer: TunnelAnswer = { status, headers, body: content !== null && !isHead }
   if (content === null || isHead) {
     body?.cancel().catch(ignore('an answer to HEAD has no body'))
@@ -105,7 +105,7 @@ async function respond(
   } else {
     stream.sendHead(answer)
     await sendBody(content, stream, {
-      stop: (reader) => void reader.cancel(stream.stopped.reason).catch(ignore('the other end has stopped the stream')),
+      stop: (reader) => void reader.cancel(stream.stopReason).catch(ignore('the other end has stopped the stream')),
     })
   }
   // The handler does not read the rest of the request, so the gateway must not wait to send it.
@@ -114,7 +114,7 @@ async function respond(
 
 /** Turns the stream into a websocket. */
 function join(stream: Stream, handlers: Parameters<Upgrade>[1]): void {
-  if (stream.stopped.aborted) return handlers.abandon()
+  if (stream.stopReason !== undefined) return handlers.abandon()
   stream.sendHead({ status: 101, headers: [], body: false } satisfies TunnelAnswer)
   const messages = new Messages(stream)
   handlers.open(messages)

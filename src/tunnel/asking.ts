@@ -84,10 +84,7 @@ export class AskingEnd extends TunnelLink {
   async send(request: Outgoing): Promise<ComputeAnswer> {
     const { body, signal } = request
     const stream = this.#open(request)
-    onAbort(
-      stream.stopped,
-      onAbort(signal, () => stream.reset(resetReasonOf(signal))),
-    )
+    stream.onStop(onAbort(signal, () => stream.reset(resetReasonOf(signal))))
     // Cancelling the body would close the client's connection, and the client may still want an answer.
     if (body !== null) {
       const isLarge = request.headers['content-length'] !== undefined

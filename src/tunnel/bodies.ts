@@ -1,4 +1,3 @@
-import { onAbort } from '../async/abort.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
@@ -50,8 +49,7 @@ export async function sendBody(
   { stop, isLarge = false }: SendBodyOptions,
 ): Promise<void> {
   const reader = (isLarge ? largeReader(body) : undefined) ?? body.getReader()
-  const { stopped } = stream
-  const forget = onAbort(stopped, () => stop(reader))
+  const forget = stream.onStop(() => stop(reader))
   try {
     for (;;) {
       const { done, value } = await reader.read()
@@ -60,7 +58,7 @@ export async function sendBody(
     }
     stream.end()
   } catch (error) {
-    if (!stopped.aborted) stream.reset(new ConnectionLost((error as Error).message, { cause: error }))
+    if (stream.stopReason === undefined) stream.reset(new ConnectionLost((error as Error).message, { cause: error }))
   } finally {
     forget()
     reader.releaseLock()

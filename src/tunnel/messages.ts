@@ -32,7 +32,7 @@ export class Messages implements Socket {
   constructor(stream: Stream) {
     this.#stream = stream
     this.pause()
-    stream.stopped.addEventListener('abort', () => this.#broke())
+    stream.onStop(() => this.#broke())
     if (stream.failure !== undefined) queueMicrotask(() => this.#broke())
     else void this.#read()
   }
