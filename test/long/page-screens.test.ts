@@ -122,8 +122,9 @@ testWith(browser)(
     // A wide dialog fits a phone.
     await page.setViewportSize({ width: 390, height: 844 })
     await page.getByRole('dialog', { name: 'Keys' }).waitFor()
-    await page.setViewportSize({ width: 1280, height: 900 })
     await page.keyboard.press('Escape')
+    await page.getByRole('button', { name: 'PC', exact: true }).waitFor()
+    await page.setViewportSize({ width: 1280, height: 900 })
     await page.keyboard.press('Control+k')
     await page.getByRole('option', { name: markup }).waitFor()
     await check('command bar')

@@ -124,7 +124,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
                 Drag nodes from the left onto the map, then draw links from the dots at their edges.
               </p>
               <p class="for-narrow">
-                Find nodes, such as PC or Switch, by the search above, and draw links between them.
+                Tap nodes above to add them. Select one, and draw links from the dots at its edges.
               </p>
             </>
           ) : (
@@ -138,11 +138,12 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
 
 /** The scale below which the dots at the edges of a node become smaller with it. */
 const leastHandleScale = 0.4
-const handlePlaces: readonly Point[] = [
-  { x: tile / 2, y: -2 },
-  { x: tile + 2, y: tile / 2 },
-  { x: tile / 2, y: tile + 2 },
-  { x: -2, y: tile / 2 },
+/** The middles of the sides of a tile, at so many pixels of the map outside of it. */
+const handlePlaces = (outside: number): readonly Point[] => [
+  { x: tile / 2, y: -outside },
+  { x: tile + outside, y: tile / 2 },
+  { x: tile / 2, y: tile + outside },
+  { x: -outside, y: tile / 2 },
 ]
 
 /** The dots at the edges of a node from which links are drawn. */
@@ -151,16 +152,12 @@ function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWi
   const id = hovered ?? (others.length === 0 ? selected?.node_id : undefined)
   if (!mayEdit() || newLink.value !== undefined || id === undefined || !editor.store.nodes.has(id)) return null
   const { x, y } = editor.placeOf(id).value
+  // On a small map they stay as large as a pointer can hit, and leave the tile free.
+  const unit = 1 / Math.min(1, Math.max(leastHandleScale, view.value.scale))
   return (
-    // On a small map they stay as large as a pointer can hit.
-    <g
-      class="handles"
-      transform={`translate(${x} ${y})`}
-      data-node={id}
-      style={{ '--unit': `${1 / Math.min(1, Math.max(leastHandleScale, view.value.scale))}px` }}
-    >
-      {handlePlaces.map((at) => (
-        <circle key={`${at.x} ${at.y}`} data-handle={id} cx={at.x} cy={at.y} r="6" />
+    <g class="handles" transform={`translate(${x} ${y})`} data-node={id} style={{ '--unit': `${unit}px` }}>
+      {handlePlaces(2 + (unit - 1) * 8).map((at, side) => (
+        <circle key={side} data-handle={id} cx={at.x} cy={at.y} r="6" />
       ))}
     </g>
   )

@@ -1,8 +1,9 @@
 import { type ReadonlySignal, useComputed } from '@preact/signals'
+import type { LabLink } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
-import { along, type Line, labelPlaces, lineBetween, type Point, pathOf, type Strand } from '../map/geometry.ts'
+import { along, type Line, labelPlaces, lineBetween, type Point, pathOf, type Strand, tile } from '../map/geometry.ts'
 import { Label, Others } from '../map/map-label.tsx'
 import { portName, shortPortName } from '../map/ports.ts'
 
@@ -14,6 +15,8 @@ interface LinkProps {
 
 /** Distance of names from the middle of the line: above the badge, pixels of the map. */
 const aboveBadge = 18
+/** Width of the name of a port, with the space around it, pixels of the map. */
+const portWidth = 30
 const alone: Strand = { index: 0, count: 1 }
 
 /** A link on the map: its line by its verdict, the names of its ports, and its impairment. */
@@ -27,14 +30,14 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
     lineBetween(editor.placeOf(from).value, editor.placeOf(to).value, strands.value.get(id) ?? alone),
   )
   const data = useComputed(() => pathOf(line.value))
+  const hasPortRoom = useComputed(() => hasRoom(line.value, row === undefined ? '' : stateOf(row.value)))
   // A selection elsewhere draws nothing here.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   if (row === undefined || ends?.[0] === undefined || ends[1] === undefined) return null
   const link = row.value
   const [a, b] = [nodes.get(from), nodes.get(to)]
   const { grade, sentence } = verdictOf(link)
-  const impairment = shortImpairment(link)
-  const state = link.suspend ? 'suspended' : impairment
+  const state = stateOf(link)
   const title =
     `Link ${a?.name} ${portName(a, ends[0])} to ${b?.name} ${portName(b, ends[1])}: ${sentence} ${state}`.trimEnd()
   return (
@@ -52,7 +55,7 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
         {state !== '' && <Badge line={line} text={state} />}
         <Others id={id} store={editor.store} at={() => aboveMiddle(line.value)} />
       </g>
-      {(lab.hasPortNames.value || isSelected) && (
+      {(lab.hasPortNames.value || isSelected) && hasPortRoom.value && (
         <>
           <Label kind="port" text={shortPortName(a, ends[0])} at={() => labelPlaces(line.value)[0]} />
           <Label kind="port" text={shortPortName(b, ends[1])} at={() => labelPlaces(line.value)[1]} />
@@ -61,6 +64,15 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
     </>
   )
 }
+
+/** What its badge says; empty: it has none. */
+const stateOf = (link: LabLink): string => (link.suspend ? 'suspended' : shortImpairment(link))
+
+const badgeWidth = (text: string): number => text.length * 6.4 + 14
+
+/** Whether the names of the ports have room beside the badge: on a short link they would cover it. */
+const hasRoom = ({ from, to }: Line, badge: string): boolean =>
+  badge === '' || Math.hypot(to.x - from.x, to.y - from.y) > tile + 2 * portWidth + badgeWidth(badge)
 
 function aboveMiddle(line: Line): Point {
   const { x, y } = along(line, 0.5)
@@ -72,7 +84,7 @@ function Badge({ line, text }: { line: ReadonlySignal<Line>; text: string }) {
     const { x, y } = along(line.value, 0.5)
     return `translate(${x} ${y})`
   })
-  const width = text.length * 6.4 + 14
+  const width = badgeWidth(text)
   return (
     <g class="badge" transform={transform}>
       <rect x={-width / 2} y={-10} width={width} height={20} rx="10" />

@@ -12,11 +12,13 @@ import type { Dock } from './dock.ts'
 import { NodeConsole } from './node-console.tsx'
 import { SearchBar } from './search-bar.tsx'
 
-const [leastHeight, usualHeight] = [120, 300]
+const leastHeight = 120
+/** The height at first: on a phone, what is selected is below it, and the map keeps some room. */
+const usualHeight = () => Math.round(Math.min(300, innerHeight * (innerWidth > 760 ? 0.4 : 0.28)))
 
 /** The open consoles and captures below the map. */
 export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
-  const height = useSignal(usualHeight)
+  const height = useSignal(usualHeight())
   const { active, panes, news } = dock
   const tabs = dock.tabs.value.filter((id) => store.nodes.has(id) || store.links.has(id))
   // Of a deleted node or link nothing stays.

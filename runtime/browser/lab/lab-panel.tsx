@@ -36,7 +36,8 @@ export function LabPanel({ window: { editor } }: { window: LabWindow }) {
         <section class="hints">
           <h3>How to</h3>
           <ul>
-            <li class="is-wide">Drag nodes from the left onto the map.</li>
+            <li class="for-wide">Drag nodes from the left onto the map.</li>
+            <li class="for-narrow">Tap nodes above the map to add them.</li>
             <li>Draw a link from a dot at the edge of a node to another node.</li>
             <li>Double-click a node for its console.</li>
             <li>Click a link to see whether frames pass, and to impair it.</li>
