@@ -19,9 +19,10 @@ const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled',
  * why. 409 when the compute is drained already.
  */
 export async function drainCompute(labs: Labs, computeId: string, ask: AskCompute): Promise<StartedJob> {
-  const busy = (await labs.jobList.list()).find(
-    ({ action, status, compute_id }) => action === 'drain' && status === 'running' && compute_id === computeId,
-  )
+  // These jobs are always of this process. Nothing is awaited until the new one is among them.
+  const busy = labs.jobs
+    .list()
+    .find(({ action, status, compute_id }) => action === 'drain' && status === 'running' && compute_id === computeId)
   if (busy !== undefined) throw conflict(`The compute ${computeId} is being drained by the job ${busy.job_id}`)
   const parts = labs.on(computeId).map(({ project_id, name }): Part => {
     return { project_id, name, state: 'waiting', reason: null, compute_id: null }

@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { Changes } from '../../../src/controller/document.ts'
+import { drainCompute } from '../../../src/controller/drain.ts'
 import { settleMove } from '../../../src/controller/move.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
@@ -33,4 +34,12 @@ test('a lab that was not made to its end goes, also when its compute was removed
   await after.restore()
   expect([...after.ids()]).toEqual([])
   await after.create({ name: 'begun', compute_id: 'local' }, after.computes.client)
+})
+
+test('a compute is drained by one job at a time, also when it is asked for twice at once', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const drain = () => drainCompute(labs, 'local', labs.computes.client)
+  const [first, second] = await Promise.allSettled([drain(), drain()])
+  expect(first).toMatchObject({ status: 'fulfilled' })
+  expect(second).toMatchObject({ status: 'rejected', reason: { status: 409 } })
 })
