@@ -126,6 +126,8 @@ export class Labs {
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
   readonly #mutex = new KeyedMutex()
+  /** Creations under way: lists name these projects already, and their documents are not stored yet. */
+  readonly #creations = new KeyedMutex()
   readonly #watch: ComputeWatch
   readonly #stopTimes: StopTimes
   readonly #wakeAt: (time: number) => void
@@ -338,6 +340,11 @@ export class Labs {
       else if (this.#only === undefined) await this.#noteReason(open)
       return open
     }
+    if (this.#creations.isBusy(id)) {
+      await this.#creations.run(id, async () => {})
+      const created = this.#open.get(id)
+      if (created !== undefined) return created
+    }
     const entries = await this.#store.load(id)
     if (entries === undefined || this.#heads.get(id)?.unfinished) {
       // A creation or a deletion that broke off may have left its name in the directory.
@@ -387,12 +394,14 @@ export class Labs {
       this.#quota?.require(id)
       this.#takeName(id, record)
       try {
-        await this.#directory?.put(id, record)
-        const made = await ask(record.computes[0] as string).openProject({ project_id: id, name, path })
-        const saved = { ...record, path: made.path }
-        await this.#store.save(id, new Changes().project(saved).entries)
-        await this.#keepHead(id, saved)
-        const lab = this.#opened(id, new Lab(id, new Map([['project', saved]]), this.#store, this.events))
+        const lab = await this.#creations.run(id, async () => {
+          await this.#directory?.put(id, record)
+          const made = await ask(record.computes[0] as string).openProject({ project_id: id, name, path })
+          const saved = { ...record, path: made.path }
+          await this.#store.save(id, new Changes().project(saved).entries)
+          await this.#keepHead(id, saved)
+          return this.#opened(id, new Lab(id, new Map([['project', saved]]), this.#store, this.events))
+        })
         this.#tellAll(lab, 'project.created')
         await this.#startAfterReboot(lab, record.computes, ask)
         return lab.project()

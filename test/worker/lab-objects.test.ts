@@ -8,7 +8,7 @@ import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
-import { listening } from '../support/fleet.ts'
+import { json, listening, StandIn } from '../support/fleet.ts'
 import { linkOf, portOf } from '../support/gateway-lab.ts'
 import { answered, labOver, linked, nodesOf, types } from '../support/lab-over-computes.ts'
 import { hangMs } from '../support/limits.ts'
@@ -75,6 +75,9 @@ async function behind(service: TestService, boot: { readonly id: string }): Prom
   return listening(server)
 }
 
+const seen = async (name: string) =>
+  (await gateway.call<LabProject[]>('GET', projects)).find((project) => project.name === name)
+
 describe('a lab of a Worker', () => {
   it('has its nodes where they were asked for, and frames pass over a link between computes', async () => {
     const path = await labOver(gateway, ['a', 'b'])
@@ -118,6 +121,35 @@ describe('a lab of a Worker', () => {
       link.link_id,
     ])
     await gateway.call('DELETE', path)
+  })
+
+  it('is there for whoever sees it in the list, also while its compute still makes it', async () => {
+    let release = () => {}
+    const held = new Promise<void>((resolve) => {
+      release = resolve
+    })
+    const late = await StandIn.start()
+    const make: StandIn['answer'] = (req, res) =>
+      void Promise.all([text(req), held]).then(([body]) => {
+        const { project_id, name } = JSON.parse(body)
+        const location = '/var/lib/patchbay/projects'
+        const path = `${location}/${project_id}`
+        json(res, 201, { project_id, name, path, location, temporary: false, variables: null })
+      })
+    late.answer = (req, res) => (req.method === 'POST' ? make(req, res) : json(res, 200, []))
+    const { version } = await gateway.call<{ version: string }>('GET', '/v2/compute/version')
+    late.capabilities = (_, res) => json(res, 200, { version, platform: 'linux', node_types: ['pc'] })
+    await gateway.call('POST', '/v2/computes', late.input({ compute_id: 'late', name: 'late' }))
+    onTestFinished(async () => void (await gateway.fetch('DELETE', '/v2/computes/late')))
+    const name = `late ${crypto.randomUUID().slice(0, 8)}`
+    const making = gateway.call<LabProject>('POST', projects, { name, compute_id: 'late' })
+    await expect.poll(() => seen(name), { timeout: hangMs }).toBeDefined()
+    const listed = await seen(name)
+    const counted = gateway.call('GET', `${projects}/${listed?.project_id}/stats`)
+    await Promise.race([counted, seen(name)])
+    release()
+    expect(await counted).toMatchObject({ nodes: 0, links: 0 })
+    expect(await making).toMatchObject({ project_id: listed?.project_id })
   })
 
   it('gives one of two clients a name that both want', async () => {
