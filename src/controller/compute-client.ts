@@ -84,8 +84,15 @@ export class ComputeClient {
     await this.done({ method: 'POST', path: path`/v2/compute/projects/${id}/close` })
   }
 
+  /** Removes a project with its files; opens a closed one first, as a compute removes only open ones. */
   async removeProject(id: string): Promise<void> {
-    await this.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}` })
+    const remove = () => this.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}` })
+    await remove().catch(async (error: unknown) => {
+      if (!(error instanceof ApiError) || error.word !== 'project-closed') throw error
+      // It keeps the name that it has.
+      await this.openProject({ project_id: id, name: id })
+      await remove()
+    })
   }
 
   nodes(projectId: string, kind: string): Promise<ComputeNode[]> {

@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { describe, expect, it, onTestFinished } from 'vitest'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import type { LabNode } from '../../../src/model/lab/node.ts'
@@ -78,6 +79,14 @@ describe('a lab', () => {
       drawings: 0,
       snapshots: 0,
     })
+  })
+
+  it('is deleted with its files, also when it is closed', async () => {
+    const { service, project } = await lab()
+    await service.call('POST', `${path('campus')}/close`)
+    await service.call('DELETE', path('campus'))
+    expect(await service.call('GET', projects)).toEqual([])
+    expect(existsSync(project.path ?? '')).toBe(false)
   })
 
   it('deletes the links of a node with it, and frees the port at the other end', async () => {
