@@ -76,9 +76,10 @@ running node or lose a disk are not taken without their flags; the exit code is 
   save: command({
     group: 'labs',
     summary: 'bring what was changed in a lab back into its file',
-    text: `Writes what was changed in a lab into its file: places, labels and settings of nodes, names and impairment of links;
-with --configs configurations, too. Comments, order and spelling of the file stay. What comes from a template is
-written at its node. What is not saved is listed, and the exit code is 4 then; without it "patchbay diff" is empty.`,
+    text: `Writes what was changed in a lab into its file: names, places, labels, settings and computes of nodes, names and
+impairment of links; with --configs configurations, too. Comments, order and spelling of the file stay. What comes
+from a template is written at its node. What is not saved is listed, and the exit code is 4 then; otherwise
+"patchbay diff" is empty.`,
     args: [{ name: 'FILE|LAB', about: 'a lab file, or the lab of a file here', optional: true, complete: 'lab' }],
     flags: saving,
     run: async (input) => (await import('./cli/save.ts')).save(input),

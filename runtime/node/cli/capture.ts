@@ -12,7 +12,7 @@ import { count } from './counts.ts'
 import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
 import { linkOf } from './link.ts'
 import type { Outcome } from './outcome.ts'
-import { endsText } from './targets.ts'
+import { linkText } from './targets.ts'
 
 /** `patchbay capture LAB/LINK`: the frames of a link as decoded lines, or as pcap into a file or a pipe. */
 export async function capture({ args: [word = ''], flags, signal }: CommandInput<typeof capturing>): Promise<Outcome> {
@@ -33,7 +33,7 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
   })
   const isWhole = matches === undefined && most === Number.POSITIVE_INFINITY
   const sink = await sinkOf(flags, isWhole, linkTypes[linkType])
-  const name = endsText(found, nodes)
+  const name = linkText(found, nodes)
   if (!isPiped && !json)
     process.stderr.write(`Capturing ${name}${write === undefined ? '' : ` into ${write}`}; Ctrl-C ends it\n`)
   const reader = new CaptureReader()

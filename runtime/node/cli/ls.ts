@@ -1,4 +1,5 @@
 import { mapLimit } from '../../../src/async/map-limit.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { clientOf } from './client.ts'
 import type { Asking, asking, CommandInput } from './command.ts'
 import { stopText } from './counts.ts'
@@ -13,11 +14,12 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
   const labs = await mapLimit(
     projects,
     async ({ project_id, name, status, status_reason, stop_at, ttl_deletes }) => {
-      const stats = await client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
-      const nodes = stats.nodes - stats.segments
+      const counted = client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
+      const stats = await counted.catch(unlessUncounted)
+      const counts = stats && { nodes: stats.nodes - stats.segments, running: stats.running }
       const end = { ...(stop_at !== undefined && { stop_at }), ...(ttl_deletes && { ttl_deletes }) }
       const reason = status_reason === undefined ? {} : { status_reason }
-      return { name, status, ...reason, nodes, running: stats.running, project_id, ...end }
+      return { name, status, ...reason, ...counts, project_id, ...end }
     },
     atOnce,
   )
@@ -26,7 +28,7 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
     async text() {
       if (labs.length === 0) return `No labs on ${client.server}`
       const { tableOf } = await import('./table.ts')
-      const rows = labs.map(({ name, status, status_reason, nodes, running, ...end }) => [
+      const rows = labs.map(({ name, status, status_reason, nodes = '-', running = 0, ...end }) => [
         name,
         status === 'closed' ? 'closed' : running === 0 ? 'stopped' : 'running',
         running === 0 ? `${nodes}` : `${running} of ${nodes}`,
@@ -35,4 +37,10 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
       return tableOf(['LAB', 'STATE', 'NODES', ''], rows)
     },
   }
+}
+
+/** For `catch`: a closed project that only a compute has, or a lab that was deleted since it was listed, has no counts. */
+function unlessUncounted(error: unknown): undefined {
+  if (!(error instanceof PatchbayError) || error.status !== 404) throw error
+  return undefined
 }

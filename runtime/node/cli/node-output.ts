@@ -6,7 +6,7 @@ import type { CommandInput } from './command.ts'
 import type { executing, nodeLogging } from './command-flags.ts'
 import { consoleOf, requireConsole } from './console.ts'
 import { countOf, secondsOf } from './counts.ts'
-import { CommandError, exits } from './exits.ts'
+import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { nodeOf } from './targets.ts'
 
@@ -35,7 +35,9 @@ export async function exec({
       timeoutMs,
     })
     const match = await call.catch((error) => {
-      if (!(error instanceof PatchbayError) || error.word !== 'not-in-time') throw error
+      if (!(error instanceof PatchbayError)) throw error
+      if (error.status === 400 && error.message.startsWith('expect: ')) throw wrongArguments(`--${error.message}`)
+      if (error.word !== 'not-in-time') throw error
       throw new CommandError(exits.failed, `${lab}/${node.name}: ${error.message}`)
     })
     return {

@@ -122,7 +122,8 @@ const changeText = ({ do: does, what, name, was, keys }: SavedChange): string =>
 async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
   if (word === '-') throw wrongArguments('expected a lab file or a lab: standard input cannot be saved')
   if (word === undefined) return onlyLabFile()
-  if (isLabFile(word)) return word
+  // A name has no slash.
+  if (isLabFile(word) || word.includes('/')) return word
   const files = labFilesHere()
   const names = await Promise.all(files.map((file) => labNameIn(file, flags).catch(() => undefined)))
   const found = files.filter((_, index) => names[index] === word)

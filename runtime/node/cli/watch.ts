@@ -3,11 +3,12 @@ import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { exits } from './exits.ts'
 import { linkJson, nodeJson } from './inspect.ts'
-import { endsText, labOf, linksOf, nodesOf, runningText, stateOf } from './targets.ts'
+import { labOf, linksOf, linkText, nodesOf, runningText, stateOf } from './targets.ts'
 
 /** Least time between two pictures on a terminal, ms. */
 const pictureMs = 250
 const [enter, leave, home] = ['\u001b[?1049h\u001b[?25l', '\u001b[?25h\u001b[?1049l', '\u001b[H']
+const order = new Intl.Collator('en', { numeric: true })
 const restOfLine = '\u001b[K'
 const restOfScreen = '\u001b[J'
 
@@ -28,21 +29,25 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
   const { fitted, shown, tableOf } = await import('./table.ts')
   let note = ''
   const picture = () => {
-    const all = [...nodes.values()]
+    // A node that changes must not change its line.
+    const all = [...nodes.values()].sort((a, b) => order.compare(a.name, b.name))
+    const hasReasons = all.some(({ status_reason }) => status_reason)
     const parts = [
       `${shown(lab.name)}: ${runningText(nodes.values())}${note}   (Ctrl-C leaves)`,
       tableOf(
-        ['NODE', 'STATE', 'REASON'],
-        all.map((it) => [it.name, stateOf(it), it.status_reason ?? '']),
+        ['NODE', 'STATE', ...(hasReasons ? ['REASON'] : [])],
+        all.map((it) => [it.name, stateOf(it), ...(hasReasons ? [it.status_reason ?? ''] : [])]),
       ),
     ]
     if (links.size > 0) {
-      const rows = [...links.values()].map((it) => [
-        endsText(it, all),
-        it.suspend ? 'suspended' : (it.verdict ?? '-'),
-        rate(it.traffic_ab?.bits_per_s),
-        rate(it.traffic_ba?.bits_per_s),
-      ])
+      const rows = [...links.values()]
+        .map((it) => [
+          linkText(it, all),
+          it.suspend ? 'suspended' : (it.verdict ?? '-'),
+          rate(it.traffic_ab?.bits_per_s),
+          rate(it.traffic_ba?.bits_per_s),
+        ])
+        .sort(([a = ''], [b = '']) => order.compare(a, b))
       parts.push(tableOf(['LINK', 'STATE', 'THERE', 'BACK'], rows))
     }
     const { rows = 24, columns = 80 } = process.stdout
@@ -92,7 +97,7 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
         const now = { ...before, ...link }
         links.set(link.link_id, now)
         if (before?.verdict !== now.verdict && now.nodes !== undefined)
-          line(`${endsText(now, [...nodes.values()])} is ${now.verdict}`, linkJson(now, [...nodes.values()]))
+          line(`${linkText(now, [...nodes.values()])} is ${now.verdict}`, linkJson(now, [...nodes.values()]))
       } else if (action === 'link.deleted') links.delete((event as LabLink).link_id)
       else if (action === 'project.closed') break
       else continue

@@ -72,6 +72,13 @@ test('a name that is not known is an error with the nearest one', async () => {
   }
 })
 
+test('projects that no lab file or lab has made are listed, too', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'bare' })
+  await service.call('POST', `/v2/compute/projects/${project_id}/close`)
+  expect((await patchbay.run(['ls'])).out).toMatch(/^bare +closed +- *$/m)
+})
+
 test('a link is impaired and suspended while it runs; what is not named stays', async () => {
   const patchbay = await lab('impaired')
   const link = (...argv: string[]) => patchbay.run(['link', 'impaired/PC1--PC2', ...argv])
@@ -106,6 +113,8 @@ test('a line is typed on the console of a node, and its answer shown', async () 
   expect(await patchbay.run(['logs', 'typed/PC1', '-f', '--json'])).toMatchObject({ code: 64 })
   const late = await patchbay.run(['exec', 'typed/PC1', 'version', '--expect', 'never', '--within', '100ms'])
   expect(late).toMatchObject({ code: 1, err: expect.stringContaining('typed/PC1') })
+  const wrong = await patchbay.run(['exec', 'typed/PC1', 'version', '--expect', '('])
+  expect(wrong).toMatchObject({ code: 64, err: expect.stringContaining('--expect: not a regular expression') })
   // The line itself is no answer.
   const echoed = ['exec', 'typed/PC1', 'no such command', '--expect', 'such']
   expect(await patchbay.run([...echoed, '--within', '1s'])).toMatchObject({ code: 1, out: '' })

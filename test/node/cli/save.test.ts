@@ -206,6 +206,7 @@ test('a file that cannot be saved is an error, and nothing is written', async ()
     [['save', '-'], 64, 'standard input cannot be saved'],
     [['save', 'other'], 64, '"patchbay export other FILE" writes one'],
     [['save', 'missing.lab.yaml'], 3, 'missing.lab.yaml'],
+    [['save', 'not/there'], 3, 'not/there'],
     [['save', '--name', 'nowhere'], 1, 'there is no lab "nowhere"'],
   ] as const
   for (const [argv, code, message] of wrong)
