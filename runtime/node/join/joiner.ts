@@ -10,7 +10,7 @@ const handshakeMs = 20_000
 const largestMessage = 1 << 20
 const closeMs = 500
 
-/** The backoff between attempts, ms. */
+/** The backoff between attempts, ms; each wait is up to twice as long, by chance. */
 export interface JoinWaits {
   readonly first: number
   readonly longest: number
@@ -18,7 +18,7 @@ export interface JoinWaits {
   readonly steadyMs: number
 }
 
-const defaultWaits: JoinWaits = { first: 1000, longest: 60_000, steadyMs: 10_000 }
+const defaultWaits: JoinWaits = { first: 1000, longest: 30_000, steadyMs: 10_000 }
 
 export interface JoinerOptions extends Pick<AnsweringOptions, 'who' | 'fetch' | 'timeouts' | 'limits'> {
   readonly url: string
@@ -108,11 +108,8 @@ export class Joiner {
 
   #retry(refusal: string | undefined, reason: string): void {
     if (this.#isClosed) return
-    const { first, longest } = this.#waits
     this.#failures += 1
-    const growing = Math.min(longest, first * 2 ** (this.#failures - 1))
-    // With jitter: the computes of a gateway that restarted must not all reconnect at once.
-    const wait = refusal === undefined ? Math.max(first, growing * (0.5 + Math.random() / 2)) : longest
+    const wait = waitAfter(refusal === undefined ? this.#failures : Number.POSITIVE_INFINITY, this.#waits)
     if (refusal !== undefined) this.#log('error', 'the gateway refuses this compute', { reason: refusal })
     else this.#log('warn', 'the gateway is not connected; the compute tries again', { reason })
     this.#timer = setTimeout(() => this.#connect(), wait)
@@ -125,6 +122,13 @@ export class Joiner {
     this.#options.log[level]({ gateway: this.#url, ...details }, message)
   }
 }
+
+/**
+ * The wait after so many failures, ms. With jitter, also after the first one: the computes of a gateway that restarted must not all connect at
+ * once. `chance`: from 0 to 1.
+ */
+export const waitAfter = (failures: number, { first, longest }: JoinWaits, chance = Math.random()): number =>
+  Math.min(longest, first * 2 ** (failures - 1)) * (1 + chance)
 
 /** The meaning of the errors with which `ws` reports that the gateway refused the upgrade. */
 const refusals: ReadonlyMap<string, string> = new Map([

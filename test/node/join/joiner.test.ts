@@ -3,7 +3,7 @@ import type { AddressInfo } from 'node:net'
 import { expect, onTestFinished, test } from 'vitest'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { wrap } from '../../../runtime/node/http/websocket.ts'
-import { Joiner, joinUrl } from '../../../runtime/node/join/joiner.ts'
+import { Joiner, joinUrl, waitAfter } from '../../../runtime/node/join/joiner.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
 import { textOf } from '../../support/answer.ts'
 
@@ -76,6 +76,17 @@ test('a connection that ends is made again, with growing waits, and told once', 
       'the gateway is not connected; the compute tries again',
       { gateway: `${there.url}/v2/computes/join`, reason: 'The service ends' },
     ],
+  ])
+})
+
+test('computes that lost their gateway at the same time do not come back at the same time, the first time neither', () => {
+  const waits = { first: 1000, longest: 30_000, steadyMs: 10_000 }
+  const range = (failures: number) => [waitAfter(failures, waits, 0), waitAfter(failures, waits, 1)]
+  expect([1, 2, 3, 100].map(range)).toEqual([
+    [1000, 2000],
+    [2000, 4000],
+    [4000, 8000],
+    [30_000, 60_000],
   ])
 })
 
