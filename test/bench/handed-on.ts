@@ -1,9 +1,8 @@
-import { readdir, readFile } from 'node:fs/promises'
-import { ProcessorTime } from '../../runtime/node/system/processor-time.ts'
 import { type LoadResult, load } from './load.ts'
 import { median, precise, ratio, target } from './medians.ts'
 import type { Row } from './table.ts'
 import { barePaths } from './workerd/bare.ts'
+import { Workerd } from './workerd-process.ts'
 
 /** More rounds than elsewhere: what is compared are parts of a millisecond. */
 const rounds = 7
@@ -28,8 +27,8 @@ export interface HandedOn {
 
 /** What workerd takes for a request that is handed on to a compute, beside a Worker and an object that do nothing else. */
 export async function handedOn({ url, token, onNear, onFar }: HandedOn): Promise<Row[]> {
-  using workerd = await processorTimeOfWorkerd()
-  const cpu = () => workerd.read() ?? Number.NaN
+  using workerd = await Workerd.newest()
+  const cpu = () => workerd.cpuMs()
   const ways = {
     bareWorker: url + barePaths.worker + onNear,
     address: url + onNear,
@@ -98,17 +97,4 @@ async function upload(url: string, token: string, body: Uint8Array<ArrayBuffer>)
   const answer = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${token}` }, body })
   await answer.arrayBuffer()
   if (!answer.ok) throw new Error(`${url}: ${answer.status}`)
-}
-
-/** Of the only workerd that this process has started. */
-async function processorTimeOfWorkerd(): Promise<ProcessorTime & Disposable> {
-  for (const pid of await readdir('/proc')) {
-    if (!/^\d+$/.test(pid)) continue
-    const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '')
-    if (!stat.includes('(workerd)') || / \S (\d+)/.exec(stat.slice(stat.lastIndexOf(')')))?.[1] !== String(process.pid))
-      continue
-    const time = new ProcessorTime(Number(pid))
-    return Object.assign(time, { [Symbol.dispose]: () => time.close() })
-  }
-  throw new Error('no workerd of this process runs')
 }

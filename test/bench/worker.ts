@@ -6,6 +6,7 @@ import { runWorker } from '../../scripts/run-worker.ts'
 import { adminToken, asAdmin, bindings } from './admin.ts'
 import { fullWorker } from './full-worker.ts'
 import { handedOn } from './handed-on.ts'
+import { manyComputes } from './many-computes.ts'
 import { nearAndFar } from './near-and-far.ts'
 import type { Service } from './service.ts'
 import type { Row } from './table.ts'
@@ -14,7 +15,7 @@ import type { BenchOrder } from './workerd/worker.ts'
 
 /** What the gateway's Worker adds to a request, in workerd on this machine, and what it does with many computes and projects. */
 export async function worker(): Promise<Row[]> {
-  return [...(await requests()), ...(await fullWorker())]
+  return [...(await requests()), ...(await fullWorker()), ...(await manyComputes())]
 }
 
 /** By an isolate, and by its object and a tunnel. */

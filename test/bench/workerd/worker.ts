@@ -1,10 +1,13 @@
+import { tokenKey } from '../../../runtime/worker/auth.ts'
 import { ComputeObject as RealCompute } from '../../../runtime/worker/compute-object.ts'
 import type { Env } from '../../../runtime/worker/env.ts'
 import { FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
 import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
 import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
 import { Sealer } from '../../../runtime/worker/sealed.ts'
+import { TokenTable } from '../../../runtime/worker/token-table.ts'
 import real from '../../../runtime/worker/worker.ts'
+import { Tokens } from '../../../src/auth/tokens.ts'
 import type { ComputeRecord } from '../../../src/model/compute.ts'
 import { barePaths } from './bare.ts'
 
@@ -15,6 +18,8 @@ export interface BenchOrder {
   readonly computes?: readonly ComputeRecord[]
   /** Project -> compute. */
   readonly fill?: readonly (readonly [project: string, compute: string])[]
+  /** How many tokens of users are made, without a call for each. */
+  readonly tokens?: number
   /** By the object itself, without a call for each. */
   readonly read?: readonly string[]
   readonly find?: readonly string[]
@@ -77,6 +82,16 @@ export class FleetObject extends RealObject {
     for (const [project, compute] of places) await table.put(project, compute)
   }
 
+  async makeTokens(count: number): Promise<void> {
+    const store = new TokenTable(
+      this.ctx.storage.sql,
+      () => {},
+      () => {},
+    )
+    const tokens = new Tokens({ store, key: tokenKey(this.env) })
+    for (let made = 0; made < count; made++) await tokens.create({ name: `token ${made}`, role: 'read' })
+  }
+
   async read(projects: readonly string[]): Promise<void> {
     const table = new PlacementTable(this.ctx.storage.sql)
     for (const project of projects) await table.get(project)
@@ -100,6 +115,7 @@ export default {
     const object = (env.FLEET as unknown as DurableObjectNamespace<FleetObject>).getByName('fleet')
     if (order.computes !== undefined) await object.register(order.computes)
     if (order.fill !== undefined) await object.fill(order.fill)
+    if (order.tokens !== undefined) await object.makeTokens(order.tokens)
     if (order.read !== undefined) await object.read(order.read)
     for (const project of order.find ?? []) await object.placeOf(project)
     for (const project of order.place ?? []) await object.place(project, 'c1')
