@@ -89,7 +89,8 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     ...reaching,
     registry: sharedRegistry(new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn), stateTable, objects),
     upkeep: 'told',
-    timeouts: { connectMs: 10_000, failures: 2 },
+    // What a request finds by itself holds until the object of the compute tells more.
+    timeouts: { connectMs: 10_000, failures: 1, retryMs: [30_000, 30_000] },
     joinTokens: tokens.joinTokens,
     maxComputes: () => limits()?.max_computes ?? 0,
     holder: tunnels,

@@ -152,6 +152,12 @@ export async function stateOf({ ask, project_id }: Filled): Promise<unknown> {
  * it has changed afterwards.
  */
 export async function staysApart(asking: Ask, theirs: Filled): Promise<void> {
+  // The list of labs shows an edit a little later.
+  const { ask, project_id } = theirs
+  const lab = () => call<LabProject>(ask, 'GET', `/v2/projects/${project_id}`)
+  const listed = async () =>
+    (await call<LabProject[]>(ask, 'GET', '/v2/projects')).find((it) => it.project_id === project_id)?.revision
+  await expect.poll(async () => (await listed()) === (await lab()).revision).toBe(true)
   const before = await stateOf(theirs)
   const leaks: string[] = []
   const all = endpoints.flatMap((endpoint) =>
