@@ -1,7 +1,8 @@
 import { DurableObject } from 'cloudflare:workers'
 import { ignore } from '../../src/async/ignore.ts'
 import { SerialQueue } from '../../src/async/serial-queue.ts'
-import { isSecret } from '../../src/auth/secret.ts'
+import { withTimeout } from '../../src/async/timeout.ts'
+import { isSecret, sha256, toHex } from '../../src/auth/secret.ts'
 import { agentOf } from '../../src/client/agent-of.ts'
 import type { ComputeAnswer } from '../../src/client/transport.ts'
 import { ConnectionLost, isRefusal } from '../../src/client/transport.ts'
@@ -33,6 +34,9 @@ export interface KnownCompute {
   readonly record: ComputeRecord
   readonly shown: Compute
 }
+
+/** How long a compute may take to list its projects, ms. */
+const listMs = 20_000
 
 interface Opened {
   /** Has this compute, or none before its record is known. */
@@ -110,7 +114,10 @@ export class ComputeObject extends DurableObject<Env> {
     })
     const checks = new HealthCheckLoop({
       ...{ storage: this.ctx.storage, kept: this.#kept, fleet, computeId: this.#id },
-      tell: (shown) => this.#telling.run(() => this.#tellState(shown)),
+      tell: async (shown, isNew) => {
+        await this.#telling.run(() => this.#tellState(shown))
+        if (isNew) this.ctx.waitUntil(this.#tellProjects().catch(ignore('they are told when it connects again')))
+      },
       waitUntil: (work) => this.ctx.waitUntil(work),
     })
     this.#opened = { fleet, checks }
@@ -296,6 +303,18 @@ export class ComputeObject extends DurableObject<Env> {
     const record = await this.#objects.fleet().told(JSON.stringify(shown))
     if (record === undefined) await this.dismiss()
     else await this.#take(record)
+  }
+
+  /** Tells the directory which projects the compute has, unless that was told. */
+  async #tellProjects(): Promise<void> {
+    const listed = agentOf(this.#open.fleet, this.#id).projects.list('all')
+    const projects = await withTimeout(listed, listMs, () => undefined)
+    const ids = projects?.map(({ project_id }) => project_id.toLowerCase()).sort()
+    if (ids === undefined) return
+    const digest = toHex(await sha256(ids.join()))
+    if (digest === this.#kept.projects || (ids.length === 0 && this.#kept.projects === undefined)) return
+    await this.#objects.fleet().hasProjects(this.#id, ids)
+    this.#kept.projects = digest
   }
 
   #waitingOf({ protocol }: ComputeRecord): string | undefined {

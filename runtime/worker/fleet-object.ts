@@ -127,6 +127,11 @@ export class FleetObject extends DurableObject<Env> {
     return record
   }
 
+  /** Takes the ids of all projects that a compute has, open or closed. */
+  hasProjects(computeId: string, projectIds: readonly string[]): Promise<void> {
+    return this.#open.toldProjects.tell(computeId, projectIds)
+  }
+
   /** Registers a compute whose tunnel opens, and binds its token to it; its record. `hello`: its `ComputeHello`, as JSON. */
   enlist(computeId: string, hello: string, tokenKey: string): Promise<ObjectReply> {
     return replyOf(async () => {

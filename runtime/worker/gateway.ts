@@ -37,6 +37,7 @@ import { Sealer } from './sealed.ts'
 import { StateTable } from './state-table.ts'
 import { TokenTable } from './token-table.ts'
 import type { ToldFeeds } from './told-feeds.ts'
+import { ToldProjects } from './told-projects.ts'
 import { sharedRegistry, ToldStates } from './told-states.ts'
 import type { TunnelTable } from './tunnel-table.ts'
 
@@ -45,6 +46,7 @@ export interface Gateway {
   readonly fleet: Fleet
   readonly states: ToldStates
   readonly placements: PlacementTable
+  readonly toldProjects: ToldProjects
   /** Ids of the projects, labs among them, as the limit of the organization counts them. */
   readonly projects: () => ReadonlySet<string>
   readonly tokens: TokenTable
@@ -102,10 +104,15 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const states = new ToldStates(fleet, stateTable, objects)
   const placements = new PlacementTable(sql)
   const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
+  const toldProjects = new ToldProjects(sql, placements)
+  fleet.listen((event) => {
+    if (event.type === 'compute.deleted') toldProjects.forget(event.compute.compute_id)
+  })
   const members: FleetMembers = {
     ...fleetMembers(fleet),
     // What reads a stream of another object does not hibernate.
     openFeed: ({ id }, feed) => toldFeeds.open(id, feed),
+    toldProjects,
   }
   const labStore = new LabTable(storage)
   const jobs = new JobTable(sql, objects)
@@ -179,6 +186,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     app,
     fleet,
     states,
+    toldProjects,
     placements,
     projects,
     tokens: store,

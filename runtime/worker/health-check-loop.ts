@@ -35,8 +35,8 @@ export interface HealthCheckOptions {
   /** Has this compute only. */
   readonly fleet: Fleet
   readonly computeId: string
-  /** Tells the directory of the state. */
-  readonly tell: (shown: Compute) => Promise<void>
+  /** Tells the directory of the state; `isNew`: it is connected, and was not when it was told last. */
+  readonly tell: (shown: Compute, isNew: boolean) => Promise<void>
   /** Keeps the program awake until the work is done. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }
@@ -95,7 +95,7 @@ export class HealthCheckLoop {
     if (told !== undefined && !isNews(shown, told.shown, Date.now() - told.at)) return
     kept.told = { at: Date.now(), shown }
     try {
-      await tell(shown)
+      await tell(shown, shown.connected && told?.shown.connected !== true)
     } catch (error) {
       // The next check tells it again.
       kept.told = undefined

@@ -56,6 +56,15 @@ export class KeptCompute {
     if (this.listening !== turn) this.#put('listening', turn)
   }
 
+  /** Digest of the list of projects that the directory was told. */
+  get projects(): string | undefined {
+    return this.#storage.kv.get<string>('projects')
+  }
+
+  set projects(digest: string) {
+    this.#put('projects', digest)
+  }
+
   /** Removes everything. */
   async clear(): Promise<void> {
     await this.#storage.deleteAlarm()

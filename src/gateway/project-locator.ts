@@ -33,7 +33,7 @@ export type AskOwner = <T>(projectId: string, use: (agent: RemoteHostAgent) => P
 
 /**
  * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
- * where it was, all computes are asked. What a compute says of a project that was placed on another one never takes it away from
+ * where it was, all computes are asked, or in a large fleet those that have told of it. What a compute says of a project that was placed on another one never takes it away from
  * there; one that was not placed by us and is open on several computes is on none of them until a person has decided.
  */
 export class ProjectLocator {
@@ -220,6 +220,7 @@ export class ProjectLocator {
   async isAt(projectId: string, member: Member): Promise<boolean> {
     const known = await this.knownAt(projectId, member)
     if (known !== undefined) return known
+    this.#members.toldProjects?.add(projectId, member.id)
     try {
       return (await this.#search(projectId))?.id === member.id
     } catch {
@@ -241,7 +242,15 @@ export class ProjectLocator {
     return conflict(`project_id: ${message}`)
   }
 
-  /** Asks all computes, once for all who want to know at the same time. */
+  /** The connected computes that are asked for a project. */
+  async #asked(projectId: string): Promise<Member[]> {
+    const all = await this.#members.all()
+    const told = this.#members.toldProjects
+    const ids = told !== undefined && all.length > told.maxAsked ? new Set(told.computesOf(projectId)) : undefined
+    return all.filter(({ id, isConnected }) => isConnected && (ids === undefined || ids.has(id)))
+  }
+
+  /** Asks the computes, once for all who want to know at the same time. */
   #search(projectId: string): Promise<Member | undefined> {
     let search = this.#searches.get(projectId)
     if (search === undefined) {
@@ -256,7 +265,7 @@ export class ProjectLocator {
     const found: Member[] = []
     /** Those that have it on disk only, which count when it is open nowhere. */
     const closed: Member[] = []
-    const there = (await this.#members.all()).filter(({ isConnected }) => isConnected)
+    const there = await this.#asked(projectId)
     const late = new AbortController()
     let timer = setTimeout(() => late.abort(), searchMs)
     const askOne = async (member: Member) => {

@@ -61,7 +61,7 @@ export async function fullWorker(): Promise<Row[]> {
       [`Worker: one for an isolate ${ofComputes}`, precise(known), `${(bytes / 1024).toFixed(1)} KB`],
       [`Worker: list ${ofComputes}`, precise(at(list, 0.5)), `p99 ${precise(at(list, 0.99))}`],
       [`Worker: create a project, one ${ofComputes}`, precise(projectOfMany), `of one compute ${precise(oneProject)}`],
-      [`Worker: the same with an id of the client`, ms(median(given)), 'all are asked whether they have it'],
+      [`Worker: the same with an id of the client`, ms(median(given)), 'no compute is asked'],
       [`Worker: find the place of one ${ofProjects}`, precise(finds), `by the object itself ${precise(reads)}`],
       [`Worker: place one ${ofProjects}`, precise(places), `forget one ${precise(forgets)}`],
     ]
