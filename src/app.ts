@@ -7,7 +7,7 @@ import type { RateLimit } from './auth/rate-limit.ts'
 import type { Sessions } from './auth/sessions.ts'
 import type { Tokens } from './auth/tokens.ts'
 import type { Labs } from './controller/labs.ts'
-import { ApiError } from './errors/api-error.ts'
+import { ApiError, conflict } from './errors/api-error.ts'
 import { errorHeader, wordOfStatus } from './errors/words.ts'
 import { type FeedSource, feedsOf, type ServiceEvents } from './events/fleet-feed.ts'
 import type { ApplianceVmService } from './fleet/appliance-vm.ts'
@@ -73,6 +73,8 @@ export interface AppOptions {
   readonly tickets?: TicketOffice
   /** Without it wrong log-ins are counted, and not limited. */
   readonly logins?: LoginLimit
+  /** Whether this service has sent the request itself, to a compute of its fleet: such a request is refused (409). */
+  readonly isOwn?: (request: Request) => boolean
   /** Without it nobody logs in for a session. */
   readonly sessions?: Sessions | undefined
   /** Without it credentials are not counted. */
@@ -371,6 +373,8 @@ export function createApp(options: AppOptions): App {
       let asks: Identity | undefined
       let calls: Caller | undefined
       try {
+        if (options.isOwn?.(request) === true)
+          throw conflict('This service is registered as a compute of itself: delete that compute')
         const webSocket = webSocketOf(request, path)
         const peer = peerOf(request)
         const identity =

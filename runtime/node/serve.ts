@@ -12,6 +12,7 @@ import { defaultOrganization, withoutLimits } from '../../src/model/organization
 import { openAuth } from './auth/open-auth.ts'
 import type { Resolved } from './config/config.ts'
 import type { LoadedConfig } from './config/load.ts'
+import { isOwnRequest } from './fleet/own-requests.ts'
 import { assetsWith } from './http/assets.ts'
 import { runAs } from './http/caller.ts'
 import { Certificate } from './http/certificate.ts'
@@ -92,6 +93,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     aliases: current.aliases,
     upgrade: webSockets.upgrade,
     faultOf: faultOfReplaced,
+    isOwn: isOwnRequest,
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     // `by` has the name of the credential.
     trace({ credential: _, ...entry }) {

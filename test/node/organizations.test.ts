@@ -5,6 +5,7 @@ import type { AccessToken } from '../../src/model/access-token.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { Organization } from '../../src/model/organization.ts'
+import { portOf } from '../support/gateway-lab.ts'
 import { type Ask, askAs, call, joinCompute, makeOrganization, within } from '../support/organizations.ts'
 import { TestService } from '../support/service.ts'
 
@@ -143,6 +144,14 @@ describe('the organizations of a gateway', () => {
     const answers = await Promise.all(Array.from({ length: 12 }, () => ask('GET', '/v2/version')))
     expect(answers.filter(({ status }) => status === 429).length).toBeGreaterThan(0)
     expect((await deployment('GET', '/v2/version')).status).toBe(200)
+  })
+
+  it('cannot have the gateway ask itself', async () => {
+    const token = await makeOrganization(admin, 'round')
+    const input = { name: 'itself', protocol: 'http', host: '127.0.0.1', port: portOf(gateway) }
+    const refused = await message(as(token)('POST', '/v2/computes', { ...input, user: 'any', password: token }))
+    expect(refused).toMatchObject({ status: 409, message: expect.stringContaining('a compute of itself') })
+    await call(admin, 'DELETE', '/v2/organizations/round')
   })
 
   it('do not count projects that are gone: with their compute, from it, or as labs', async () => {

@@ -5,6 +5,7 @@ import type { LookupFunction } from 'node:net'
 import { connectHost, isForbidden } from '../../../src/client/address.ts'
 import type { ComputeAddress, Transport } from '../../../src/client/transport.ts'
 import { answered, rawHeaders } from '../http/wire-request.ts'
+import { ownHeader } from './own-requests.ts'
 
 /** Connections to a compute that wait for another request: a gateway's clients come together. */
 const maxIdle = 64
@@ -19,7 +20,7 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
   const transport: Transport = (address) => {
     const { host, port, lookup } = targetOf(address)
     const [begin, agent] = address.protocol === 'https' ? [https, agents.https] : [http, agents.http]
-    const own = ['Host', `${host.includes(':') ? `[${host}]` : host}:${port}`]
+    const own = ['Host', `${host.includes(':') ? `[${host}]` : host}:${port}`, ...ownHeader]
     return (outgoing) => {
       const { method, path } = outgoing
       const request = () => begin({ host, port, lookup, agent, method, path, headers: rawHeaders(own, outgoing) })

@@ -6,6 +6,7 @@ import { ConnectionLost, type SocketTransport } from '../../../src/client/transp
 import { wrap } from '../http/websocket.ts'
 import { WireAnswer, watchConnection } from '../http/wire-request.ts'
 import { targetOf } from './http-transport.ts'
+import { ownHeader } from './own-requests.ts'
 
 /** A console that is read slowly comes in large messages. */
 const largestMessage = 16 << 20
@@ -18,7 +19,7 @@ export const socketTransport: SocketTransport = (address) => {
       signal.throwIfAborted()
       let isReached = () => false
       const socket = new WebSocket(originOf(address) + path, {
-        headers: { ...headers },
+        headers: { ...headers, [ownHeader[0]]: ownHeader[1] },
         lookup,
         perMessageDeflate: false,
         maxPayload: largestMessage,
