@@ -1,9 +1,10 @@
 import { Patchbay, type PatchbayOptions } from '../../../src/client/patchbay.ts'
+import { configurationDirectory } from '../config/directory.ts'
 import { type Login, loginPath, readLogin } from '../storage/login-file.ts'
 import { runningService } from '../storage/service-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { Asking } from './command.ts'
-import { configurationDirectory, dataDirectory } from './data-directory.ts'
+import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import { wireFetch } from './wire-fetch.ts'
 

@@ -149,7 +149,9 @@ async function converge(
         message: isMade
           ? 'interrupted: the lab is made, and nodes that were started run on'
           : 'interrupted: the steps that were taken are taken back',
-        hint: `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`,
+        hint: isMade
+          ? `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`
+          : `"patchbay up ${source.name}" begins again`,
       },
     ])
   })

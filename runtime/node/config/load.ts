@@ -16,6 +16,7 @@ import { networkList } from '../http/peer.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { Config, Effective, Resolved } from './config.ts'
 import { ConfigError } from './config-error.ts'
+import { configurationDirectory } from './directory.ts'
 import {
   flagOf,
   fromText,
@@ -83,9 +84,8 @@ export class LoadedConfig implements Config {
       source: (key) => `variable PATCHBAY_${key.replaceAll('.', '_').toUpperCase()}`,
     }
     const named = file ?? env.PATCHBAY_CONFIG
-    const base = env.XDG_CONFIG_HOME ?? join(homedir(), '.config')
     this.#file = {
-      path: named === undefined ? join(base, 'patchbay', 'config.toml') : resolve(named),
+      path: named === undefined ? join(configurationDirectory(env), 'config.toml') : resolve(named),
       mustExist: named !== undefined,
     }
     const { resolved, effective, warnings } = this.#load()

@@ -29,6 +29,13 @@ test('login keeps a service and its token for all commands, logout forgets both'
   expect(await patchbay.run(['ls'])).toMatchObject({ code: 5 })
 })
 
+test.each(['', 'relative'])('the token is kept in the home directory when XDG_CONFIG_HOME is "%s"', async (base) => {
+  const patchbay = await CommandLine.of()
+  const login = await patchbay.run(['login', service.url], { input: token, env: { XDG_CONFIG_HOME: base } })
+  expect(login).toMatchObject({ code: 0 })
+  expect((await stat(join(patchbay.home, '.config/patchbay/login.json'))).mode & 0o777).toBe(0o600)
+})
+
 test('a token that is not let in is not kept, and what was kept before stays', async () => {
   const patchbay = await CommandLine.of()
   await patchbay.run(['login', service.url], { input: token })
