@@ -1,3 +1,4 @@
+import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 
 interface NameProps {
@@ -13,6 +14,8 @@ interface NameProps {
 /** A title that is edited in place: Enter takes the new name, Escape the old one. */
 export function EditableName({ name, label, isDisabled, isWanted = false, onFocused, onRename }: NameProps) {
   const input = useRef<HTMLInputElement>(null)
+  /** What is being typed: the panel around it is drawn again meanwhile. */
+  const typed = useSignal<string | undefined>(undefined)
   useEffect(() => {
     if (!isWanted) return
     input.current?.focus()
@@ -24,20 +27,23 @@ export function EditableName({ name, label, isDisabled, isWanted = false, onFocu
       ref={input}
       class="title"
       aria-label={label}
-      value={name}
+      value={typed.value ?? name}
       dir="auto"
       maxLength={255}
       spellcheck={false}
       autocomplete="off"
       readOnly={isDisabled}
+      onInput={(event) => {
+        typed.value = event.currentTarget.value
+      }}
       onKeyDown={(event) => {
-        if (event.key === 'Escape') event.currentTarget.value = name
+        if (event.key === 'Escape') typed.value = undefined
         if (event.key === 'Enter' || event.key === 'Escape') event.currentTarget.blur()
       }}
-      onBlur={(event) => {
-        const wanted = event.currentTarget.value.trim()
-        if (wanted === '' || wanted === name) event.currentTarget.value = name
-        else onRename(wanted)
+      onBlur={() => {
+        const wanted = typed.value?.trim() ?? ''
+        typed.value = undefined
+        if (wanted !== '' && wanted !== name) onRename(wanted)
       }}
     />
   )

@@ -10,6 +10,7 @@ import {
   numberOf,
   placeOf,
   presets,
+  steppedBy,
   valueAt,
   type Way,
   withValue,
@@ -62,7 +63,7 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
       <Impairment
         link={link}
         names={names}
-        onChange={(way, filters) => void editor.changeLink(link.link_id, { [way]: filters })}
+        onChange={(way, filters) => editor.changeLink(link.link_id, { [way]: filters })}
         onCheck={(filters, signal) => editor.checkFilters(link.link_id, filters, signal)}
         onFilter={(way, filters) => editor.tryLink(link.link_id, { [way]: filters })}
       />
@@ -83,7 +84,7 @@ export function LinkPanel({ link, window: { editor, dock } }: { link: LabLink; w
 interface ImpairmentProps {
   readonly link: LabLink
   readonly names: readonly [string, string]
-  readonly onChange: (way: Way, filters: Filters) => void
+  readonly onChange: (way: Way, filters: Filters) => Promise<void>
   readonly onCheck: (filters: Filters, signal: AbortSignal) => Promise<string>
   /** Resolves with why it is refused; empty: it is not. */
   readonly onFilter: (way: Way, filters: Filters) => Promise<string>
@@ -130,7 +131,7 @@ function Impairment({ link, names: [a, b], onChange, onCheck, onFilter }: Impair
             <button
               type="button"
               key={title}
-              onClick={() => onChange(way.value, { ...(filters.bpf && { bpf: filters.bpf }), ...wanted })}
+              onClick={() => void onChange(way.value, { ...(filters.bpf && { bpf: filters.bpf }), ...wanted })}
             >
               {title}
             </button>
@@ -144,16 +145,28 @@ function Impairment({ link, names: [a, b], onChange, onCheck, onFilter }: Impair
 interface KnobProps {
   readonly knob: Knob
   readonly value: number
-  readonly onChange: (value: number) => void
+  /** Resolves when the link has it, or was refused. */
+  readonly onChange: (value: number) => Promise<void>
 }
 
-/** A slider and a number. The link is changed when the slider is released. */
+/** Keys that move a slider. */
+const ways: Readonly<Record<string, 1 | -1>> = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1 }
+
+/** A slider and a number. The link is changed when the slider, or its key, is released. */
 function KnobView({ knob, value, onChange }: KnobProps) {
+  /** Where the slider is until the link has it: the next key goes on from there. */
   const pulled = useSignal<number | undefined>(undefined)
+  /** What is being typed: the panel is drawn again with each reading of the traffic. */
+  const typed = useSignal<string | undefined>(undefined)
   const shown = pulled.value ?? value
-  const take = (wanted: number) => {
-    pulled.value = undefined
-    if (wanted !== value) onChange(wanted)
+  const take = async (wanted: number) => {
+    typed.value = undefined
+    pulled.value = wanted
+    if (wanted !== value) await onChange(wanted)
+    if (pulled.value === wanted) pulled.value = undefined
+  }
+  const release = () => {
+    if (pulled.value !== undefined) void take(pulled.value)
   }
   const isDisabled = !mayEdit()
   return (
@@ -171,7 +184,14 @@ function KnobView({ knob, value, onChange }: KnobProps) {
         onInput={(event) => {
           pulled.value = valueAt(event.currentTarget.valueAsNumber, knob)
         }}
-        onChange={(event) => take(valueAt(event.currentTarget.valueAsNumber, knob))}
+        onChange={(event) => void take(valueAt(event.currentTarget.valueAsNumber, knob))}
+        onKeyDown={(event) => {
+          const way = ways[event.key]
+          if (way === undefined) return
+          event.preventDefault()
+          pulled.value = steppedBy(shown, way, knob)
+        }}
+        onKeyUp={(event) => ways[event.key] !== undefined && release()}
       />
       <input
         id={`knob-${knob.title}`}
@@ -180,8 +200,11 @@ function KnobView({ knob, value, onChange }: KnobProps) {
         max={knob.most}
         step="any"
         disabled={isDisabled}
-        value={shown}
-        onChange={(event) => take(event.currentTarget.valueAsNumber || 0)}
+        value={typed.value ?? shown}
+        onInput={(event) => {
+          typed.value = event.currentTarget.value
+        }}
+        onChange={(event) => void take(event.currentTarget.valueAsNumber || 0)}
       />
       <span class="unit">{knob.unit}</span>
     </div>

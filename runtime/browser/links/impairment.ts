@@ -58,7 +58,20 @@ export const placeOf = (value: number, { reach }: Knob): number => 100 * Math.cb
 export function valueAt(place: number, { reach }: Knob): number {
   const value = reach * (place / 100) ** 3
   const step = value < 1 ? 0.1 : value < 100 ? 1 : 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1)
-  return Math.round(value / step) * step
+  // 3 * 0.1 is more than 0.3.
+  return Number((Math.round(value / step) * step).toPrecision(6))
+}
+
+/** The next number, or the one before, by which a key moves the slider: single places of it have the same small number. */
+export function steppedBy(value: number, way: 1 | -1, knob: Knob): number {
+  let place = placeOf(value, knob)
+  while (place > 0 || way > 0) {
+    place += way
+    if (place >= 100) return Math.max(value, knob.reach)
+    const next = valueAt(Math.max(0, place), knob)
+    if (next !== value) return next
+  }
+  return 0
 }
 
 /** The impairment of a link in a few words for the map, such as `100 ms · 1 %`; empty: none. */

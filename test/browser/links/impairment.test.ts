@@ -5,6 +5,7 @@ import {
   placeOf,
   rateText,
   shortImpairment,
+  steppedBy,
   valueAt,
   withValue,
 } from '../../../runtime/browser/links/impairment.ts'
@@ -33,6 +34,26 @@ test.for(knobs.map((it) => [it.title, it] as const))('the slider of %s finds its
   expect([valueAt(0, it), valueAt(100, it)]).toEqual([0, it.reach])
   for (const value of [0, 1, 2, 10, 50, 90]) expect(valueAt(placeOf(value, it), it)).toBeCloseTo(value, 5)
 })
+
+test.for(knobs.map((it) => [it.title, it] as const))(
+  'keys move the slider of %s from each number, both ways',
+  ([, it]) => {
+    for (const [way, from, to] of [
+      [1, 0, it.reach],
+      [-1, it.reach, 0],
+    ] as const) {
+      let value: number = from
+      for (let keys = 0; value !== to; keys++) {
+        const next = steppedBy(value, way, it)
+        expect((next - value) * way).toBeGreaterThan(0)
+        expect(String(next).length).toBeLessThan(7)
+        expect(keys).toBeLessThan(200)
+        value = next
+      }
+      expect(steppedBy(to, way, it)).toBe(to)
+    }
+  },
+)
 
 test('the map says in a few words how a link is impaired', () => {
   const none = { filters: {}, filters_ab: {}, filters_ba: {} }
