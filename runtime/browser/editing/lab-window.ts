@@ -26,9 +26,15 @@ export interface NewLink {
   readonly port?: Port
 }
 
-/** Distance of nodes that are added one after the other, and their order: the middle, right, left. */
-const besideStep = 120
+/** Distances of nodes that are added one after the other, and their order: the middle, right, left. */
+const [besideStep, belowStep] = [120, 100]
 const beside = [0, 1, -1, 2, -2] as const
+/** Every second one is lower: a link between those at its sides would cross it. */
+const placeBeside = (index: number): Point => {
+  const column = beside[index % beside.length] ?? 0
+  const row = 2 * Math.floor(index / beside.length) + Math.abs(column % 2)
+  return { x: besideStep * column, y: belowStep * row }
+}
 
 /** Number of nodes from which on the map draws only what is in sight. */
 const manyNodes = 150
@@ -159,10 +165,10 @@ export class LabWindow {
     const { x, y } = this.#middle
     const taken = this.editor.store.nodes.values().map(centreOf)
     const isFree = (place: Point) => taken.every((it) => Math.hypot(it.x - place.x, it.y - place.y) > tile)
-    const places = Array.from({ length: taken.length + 1 }, (_, index) => ({
-      x: x + besideStep * (beside[index % beside.length] ?? 0),
-      y: y + besideStep * Math.floor(index / beside.length),
-    }))
+    const places = Array.from({ length: taken.length + 1 }, (_, index) => {
+      const step = placeBeside(index)
+      return { x: x + step.x, y: y + step.y }
+    })
     return this.editor.add(template, places.find(isFree) ?? { x, y })
   }
 
