@@ -1,3 +1,4 @@
+import type { Locator } from 'playwright-core'
 import { expect } from 'vitest'
 import { firstLab } from '../support/first-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
@@ -45,6 +46,19 @@ testWith(browser)(
     await reach('PC2')
     await keyboard.press('Enter')
     await other.link('PC1', 'PC2').waitFor({ state: 'attached' })
+
+    // To the settings of the link, past all other nodes, and back.
+    const line = lab.link('PC1', 'PC2')
+    const has = (it: Locator) => it.evaluate((element) => element === document.activeElement)
+    while (!(await has(line))) await keyboard.press('Shift+Tab')
+    await lab.page.getByText('Impairment').waitFor()
+    await keyboard.press('F6')
+    const delay = lab.page.getByRole('slider', { name: 'Delay, slider' })
+    for (let left = 20; left > 0 && !(await has(delay)); left--) await keyboard.press('Tab')
+    await keyboard.press('ArrowRight')
+    await other.page.locator('.badge', { hasText: 'ms' }).waitFor()
+    await keyboard.press('F6')
+    expect(await has(line)).toBe(true)
 
     await reach('PC1')
     const before = await other.node('PC1').getAttribute('transform')

@@ -81,7 +81,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
       <svg
         ref={element}
         role="application"
-        aria-label="Map of the lab. Tab goes through nodes and links; ? shows the keys."
+        aria-label="Map of the lab. Tab goes through nodes and links, F6 to the settings of the selected one; ? shows the keys."
         onPointerDown={(event) => gesture.down(event, inWindow(event))}
         onPointerMove={(event) => gesture.move(event, inWindow(event))}
         onPointerUp={(event) => gesture.up(event, inWindow(event))}

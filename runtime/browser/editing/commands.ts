@@ -2,6 +2,7 @@ import { drawables } from '../drawings/shape.ts'
 import { mayEdit } from '../state/session.ts'
 import { aligned, distributed } from './align.ts'
 import type { LabWindow } from './lab-window.ts'
+import { turnPane } from './panes.ts'
 
 /** Something that a user does by a key, or by the command bar. */
 export interface Command {
@@ -130,6 +131,10 @@ export const commands: readonly Command[] = [
     run: (window) => {
       window.isList.value = !window.isList.value
     },
+  },
+  {
+    ...{ id: 'pane', title: 'Go to the settings of what is selected, and back', keys: ['F6'] },
+    run: ({ editor }) => turnPane([...editor.selection.value][0]),
   },
   { ...{ id: 'find', title: 'Find a node or a command', keys: ['Ctrl+K', '/'] }, run: (window) => window.openBar() },
   { ...{ id: 'keys', title: 'Show all keys', keys: ['?'] }, run: (window) => window.showKeys() },

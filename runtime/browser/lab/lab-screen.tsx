@@ -108,11 +108,17 @@ export function LabScreen({ name }: { name: string }) {
   )
 }
 
+/** The key that leaves fields, too. */
+const paneKey = 'F6'
+
 /** A key that no field and no console takes. */
 function press(event: KeyboardEvent, lab: LabWindow): void {
   if (event.defaultPrevented || lab.dialog.value !== undefined) return
   const target = event.target instanceof Element ? event.target : undefined
-  if (target?.closest('input, textarea, select, .console, .packets') != null) return
+  if (target?.closest('.console') != null) return
+  // Packets have keys of their own, but none with Ctrl.
+  const own = event.ctrlKey || event.metaKey ? 'input, textarea, select' : 'input, textarea, select, .packets'
+  if (event.key !== paneKey && target?.closest(own) != null) return
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node
   if (event.key === 'Enter' && lab.newLink.value !== undefined && node !== undefined) {
     event.preventDefault()

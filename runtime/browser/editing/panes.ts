@@ -1,0 +1,19 @@
+const controls = ['button', 'input', 'select', 'textarea'].map((it) => `${it}:not(:disabled)`).join(', ')
+
+/**
+ * Moves the focus to the first control at the right side; from there back to what is selected on the map. By Tab alone the way from a
+ * node or a link to its settings goes through others, which would be selected.
+ */
+export function turnPane(selected: string | undefined): void {
+  const side = document.querySelector('.inspector')
+  const isThere = side?.contains(document.activeElement) === true
+  const wanted = isThere ? shapeOf(selected) : side?.querySelector<HTMLElement>(`${controls}, summary`)
+  wanted?.focus()
+}
+
+/** The shape of a node, a link or a drawing; without one, the first that the keyboard reaches. */
+function shapeOf(id = ''): SVGElement | null {
+  const name = CSS.escape(id)
+  const shape = ['node', 'link', 'drawing'].map((it) => `.canvas [role="button"][data-${it}="${name}"]`).join(', ')
+  return document.querySelector<SVGElement>(shape) ?? document.querySelector<SVGElement>('.canvas [role="button"]')
+}
