@@ -50,6 +50,8 @@ export class HealthCheckLoop {
   readonly #options: HealthCheckOptions
   #usedAt: number
   #checkedAt = 0
+  /** When the alarm comes, ms since 1970, as far as this program has set it. */
+  #nextAt = 0
   #round: Promise<void> | undefined
 
   constructor(options: HealthCheckOptions) {
@@ -63,7 +65,8 @@ export class HealthCheckLoop {
     if (now - this.#usedAt <= usedMs || this.#shown() === undefined) return
     this.#usedAt = now
     this.#options.kept.usedAt = now
-    if (now - this.#checkedAt > freshMs) this.begin()
+    // It may have rested until now.
+    if (now - this.#checkedAt > freshMs || this.#nextAt > now + roundMs) this.begin()
   }
 
   /** Begins a check. */
@@ -108,7 +111,8 @@ export class HealthCheckLoop {
     const pauseMs = this.#pauseMs()
     if (pauseMs === undefined) return
     // Before the check: if that fails, the next one still follows.
-    await storage.setAlarm(Date.now() + pauseMs)
+    this.#nextAt = Date.now() + pauseMs
+    await storage.setAlarm(this.#nextAt)
     await fleet.check(computeId)
     this.#checkedAt = Date.now()
     await this.report()

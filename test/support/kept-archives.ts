@@ -28,12 +28,6 @@ export async function isMadeElsewhere(
   { a, b }: { a: TestService; b: TestService },
   nameOf: (projectId: string) => string,
 ): Promise<void> {
-  const connects = async (compute_id: string, port: number, is: boolean) => {
-    // To register it again begins an attempt to connect, which a health check does later.
-    const input = { compute_id, protocol: 'http', host: '127.0.0.1', port }
-    const register = async () => (await gateway.call<Compute>('POST', '/v2/computes', input)).connected
-    await expect.poll(register, { timeout: 2 * hangMs }).toBe(is)
-  }
   const shown = (path: string) => gateway.call<LabProject>('GET', path)
   const ids = async (service: TestService) =>
     (await service.call<Project[]>('GET', '/v2/compute/projects?status=all')).map(({ project_id }) => project_id)
@@ -66,8 +60,7 @@ export async function isMadeElsewhere(
     503,
     { message: expect.stringMatching(/a\/drain makes it on another compute/) },
   ])
-  await connects('a', port, false)
-  expect((await shown(path)).status_reason).toMatch(/not connected/)
+  await expect.poll(async () => (await shown(path)).status_reason, { timeout: 2 * hangMs }).toMatch(/not connected/)
   const { job_id } = await gateway.call<LabJob>('POST', '/v2/computes/a/drain')
   const job = () => gateway.call<LabJob>('GET', `/v2/jobs/${job_id}`)
   await expect.poll(async () => (await job()).status, { timeout: 2 * hangMs }).toBe('failed')
@@ -97,7 +90,8 @@ export async function isMadeElsewhere(
 
   // The compute that comes back loses its old copy, and keeps the other lab.
   await a.restart(port)
-  await connects('a', port, true)
+  const isBack = async () => (await gateway.call<Compute>('GET', '/v2/computes/a')).connected
+  await expect.poll(isBack, { timeout: 2 * hangMs }).toBe(true)
   await gateway.call('POST', `${path}/close`)
   await gateway.call('POST', `${path}/open`)
   expect(await ids(a)).not.toContain(id)
