@@ -11,6 +11,7 @@ const { values } = parseArgs({
     port: { type: 'string', default: '3080' },
     host: { type: 'string', default: '127.0.0.1' },
     archives: { type: 'boolean', default: false },
+    images: { type: 'boolean', default: false },
     data: { type: 'string', default: join(homedir(), '.local/share/patchbay-gateway') },
   },
 })
@@ -30,7 +31,7 @@ const optional = [
 ]
 const settings = Object.fromEntries(optional.map((name) => [name, process.env[name] ?? '']))
 if (process.platform === 'linux') process.env.MINIFLARE_WORKERD_PATH = await endingWithUs(data)
-const buckets = values.archives ? ['ARCHIVES'] : []
+const buckets = [...(values.archives ? ['ARCHIVES'] : []), ...(values.images ? ['IMAGES'] : [])]
 const options = { host, port: Number(values.port), data, bindings: { ...settings, ...secrets }, buckets }
 const gateway = await runWorker(options).catch((error: Error & { code?: string }) => {
   if (error.code !== 'ERR_ADDRESS_IN_USE') throw error

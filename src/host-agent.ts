@@ -184,6 +184,8 @@ export interface UploadOptions {
   readonly part?: { readonly first: number; readonly last: number; readonly total: number }
   /** What the complete image must have. */
   readonly digests: readonly Digest[]
+  /** For a compute that has joined: the path at the gateway where the content is, in place of what is sent. */
+  readonly contentAt?: string
 }
 
 export interface Digest {

@@ -7,6 +7,7 @@ import { isLoopback } from '../../src/auth/network.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import type { Dialect } from '../../src/http/dialect.ts'
+import type { Upgrade } from '../../src/http/socket.ts'
 import { OrganizationTickets } from '../../src/http/tickets.ts'
 import { defaultOrganization, withoutLimits } from '../../src/model/organization.ts'
 import { openAuth } from './auth/open-auth.ts'
@@ -20,6 +21,7 @@ import { isIn, networkList, peerOf, peerOfMessage } from './http/peer.ts'
 import { json, listen, relayed } from './http/server.ts'
 import { WebSockets } from './http/websocket.ts'
 import { computeIdOf } from './join/compute-id.ts'
+import { contentAtGateway } from './join/content-at-gateway.ts'
 import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
 import { createLog, type Log } from './log/log.ts'
@@ -183,7 +185,12 @@ const count = (number: number, what: string): string => `${number} ${what}${numb
 /** Joins the gateway of the configuration, whose requests the app then answers. */
 function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App): Joiner {
   const who = { version, compute_id, name: hostname() }
-  return new Joiner({ ...current.join, who, fetch: (request, upgrade) => app.throughTunnel(request, upgrade), log })
+  const read = contentAtGateway(current.join.url)
+  const answered = async (request: Request, upgrade: Upgrade) => {
+    const asked = await read(request)
+    return asked instanceof Request ? app.throughTunnel(asked, upgrade) : asked
+  }
+  return new Joiner({ ...current.join, who, fetch: answered, log })
 }
 
 const idFor = (data: string): Promise<string> =>

@@ -11,6 +11,8 @@ export interface Env {
   readonly PROJECTS: DurableObjectNamespace<ProjectObject>
   /** A bucket of R2 for archives of closed projects; without it none are kept. */
   readonly ARCHIVES?: R2Bucket
+  /** A bucket of R2 for images, by their digests; without it they are copied from compute to compute. */
+  readonly IMAGES?: R2Bucket
   /** Names the process, where one process runs all objects and their connections end with it; see `npm run gateway`. */
   readonly PROCESS?: string
   /** Secret that encrypts the credentials of computes; at least 32 characters. */

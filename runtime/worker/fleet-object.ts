@@ -229,6 +229,7 @@ export class FleetObject extends DurableObject<Env> {
     return replyOf(async () => {
       const { named } = this.#objects
       if (named === undefined) throw new Error('The organization default stays')
+      await this.#open.images?.clear()
       if (this.#organizations.find(named) === undefined) return false
       const { labs, fleet } = this.#open
       const ids = [...labs.ids()]

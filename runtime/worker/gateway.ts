@@ -1,3 +1,4 @@
+import { waitUntil } from 'cloudflare:workers'
 import { type App, createApp } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { Tokens } from '../../src/auth/tokens.ts'
@@ -25,6 +26,7 @@ import { openAuth, tokenKey } from './auth.ts'
 import { BookmarkTable } from './bookmark-table.ts'
 import { aliasesOf, type Env } from './env.ts'
 import { commonOptions, dialectOf, gatewayHost, reportDefect, warn } from './host.ts'
+import { ImageBucket } from './image-bucket.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
 import { LabTable } from './lab-table.ts'
@@ -54,6 +56,8 @@ export interface Gateway {
   readonly requests: RequestMetrics
   readonly events: GatewayEvents
   readonly bring: BringImage
+  /** Images apart from the computes; undefined without a bucket. */
+  readonly images: ImageBucket | undefined
   /** The heads of all labs; each lab has an object of its own. */
   readonly labs: Labs
   readonly labStore: LabTable
@@ -103,7 +107,20 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   })
   const states = new ToldStates(fleet, stateTable, objects)
   const placements = new PlacementTable(sql)
-  const digests = { store: new ImageDigestTable(sql), newHasher: workerHasher }
+  const digestTable = new ImageDigestTable(sql)
+  const digests = { store: digestTable, newHasher: workerHasher }
+  const images =
+    env.IMAGES &&
+    new ImageBucket(env.IMAGES, {
+      organization: objects.organization,
+      secret: env.FLEET_KEY ?? '',
+      isUsed: (sha256) => digestTable.isUsed(sha256),
+      isJoined: (id) => fleet.isTunnelled(id),
+    })
+  digestTable.unused = (sha256) => {
+    const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))
+    if (removing !== undefined) waitUntil(removing)
+  }
   const toldProjects = new ToldProjects(sql, placements)
   fleet.listen((event) => {
     if (event.type === 'compute.deleted') toldProjects.forget(event.compute.compute_id)
@@ -146,6 +163,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     placements,
     host,
     digests,
+    ...(images !== undefined && { keeping: { kept: images, waitUntil } }),
     bookmarks: new BookmarkTable(sql),
     warn,
     quota,
@@ -193,6 +211,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     requests,
     events: gateway.events,
     bring: gateway.bring,
+    images,
     load,
     labs,
     labStore,

@@ -5,6 +5,8 @@ import type { ImageKindName } from '../../src/model/image.ts'
 /** The digests of images that were uploaded through the gateway, in a table of the Durable Object. */
 export class ImageDigestTable implements ImageDigests {
   readonly #sql: SqlStorage
+  /** Told of a digest that no image has any more. */
+  unused: (sha256: string) => void = () => {}
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
@@ -24,11 +26,24 @@ export class ImageDigestTable implements ImageDigests {
   async requireSpace(): Promise<void> {}
 
   async put(kind: ImageKindName, name: string, { sha256, byAdmin }: ImageDigest): Promise<void> {
+    const before = await this.get(kind, name)
     this.#sql.exec('INSERT OR REPLACE INTO image_digests VALUES (?, ?, ?, ?)', kind, name, sha256, byAdmin ? 1 : 0)
+    this.#left(before)
   }
 
   async remove(kind: ImageKindName, name: string): Promise<void> {
+    const before = await this.get(kind, name)
     this.#sql.exec('DELETE FROM image_digests WHERE kind = ? AND name = ?', kind, name)
+    this.#left(before)
+  }
+
+  /** Whether an image has this digest. */
+  isUsed(sha256: string): boolean {
+    return this.#sql.exec('SELECT 1 FROM image_digests WHERE sha256 = ? LIMIT 1', sha256).toArray().length > 0
+  }
+
+  #left(before: ImageDigest | undefined): void {
+    if (before !== undefined && !this.isUsed(before.sha256)) this.unused(before.sha256)
   }
 }
 

@@ -2,6 +2,7 @@ import { errorHeader, wordOfStatus } from '../../src/errors/words.ts'
 import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
 import { json } from './host.ts'
+import { isKeptImage, keptImage } from './image-bucket.ts'
 
 export { ComputeObject } from './compute-object.ts'
 export { FleetObject } from './fleet-object.ts'
@@ -19,6 +20,8 @@ export default {
         return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, { [errorHeader]: wordOfStatus(503) })
       edgeRouters = new EdgeRouters(env)
     }
+    const image = isKeptImage(request, env) ? await keptImage(request, env) : undefined
+    if (image !== undefined) return image
     return flowing(await edgeRouters.answer(request))
   },
 } satisfies ExportedHandler<Env>

@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import type { Digest, ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../host-agent.ts'
 import { Image, type ImageKindName } from '../model/image.ts'
+import { contentAtHeader } from '../model/kept-image.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { Upload } from './bodies.ts'
 import type { Connection } from './connection.ts'
@@ -85,8 +86,14 @@ async function write(
   kind: ImageKindName,
   name: string,
   content: ReadableStream<Uint8Array>,
-  { size, part, digests }: UploadOptions,
+  { size, part, digests, contentAt }: UploadOptions,
 ): Promise<UploadProgress> {
+  const reprDigest = digests.length > 0 && { 'Repr-Digest': digests.map(digestText).join(', ') }
+  if (contentAt !== undefined) {
+    const headers = { [contentAtHeader]: contentAt, ...reprDigest }
+    const answer = await connection.done({ method: 'POST', path: imagePath(kind, name), headers })
+    return progressOf(connection, answer, 0)
+  }
   const upload = new Upload(content, size)
   const response = await connection.done({
     method: 'POST',
@@ -95,7 +102,7 @@ async function write(
       // So that what is too large is refused at once, by transports that let it be said.
       ...(size !== undefined && { 'Content-Length': String(size) }),
       ...(part !== undefined && { 'Content-Range': `bytes ${part.first}-${part.last}/${part.total}` }),
-      ...(digests.length > 0 && { 'Repr-Digest': digests.map(digestText).join(', ') }),
+      ...reprDigest,
     },
     upload,
     accepts: [308],

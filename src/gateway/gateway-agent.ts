@@ -10,8 +10,9 @@ import { FanOut } from './fan-out.ts'
 import { handOn, type ProjectRequest } from './hand-on.ts'
 import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { type BringImage, imageCopies } from './image-copies.ts'
-import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
+import { type Hasher, type ImageDigests, UploadDigests, type UploadedImage } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
+import { imageKeeper, type KeptImages } from './kept-images.ts'
 import type { FleetMembers, LabPlaces, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
@@ -24,6 +25,8 @@ export interface GatewayOptions {
   readonly host: GatewayHost
   /** Of the images that are uploaded; without it images are not copied between computes. */
   readonly digests?: { readonly store: ImageDigests; readonly newHasher: () => Hasher }
+  /** Keeps images apart from the computes; `waitUntil` holds the process until work has ended. */
+  readonly keeping?: { readonly kept: KeptImages; readonly waitUntil: (work: Promise<unknown>) => void }
   /** Has another program bring the images that computes lack. */
   readonly bring?: BringImage
   /** Given by a program that may sleep while feeds are open. */
@@ -85,8 +88,13 @@ export function createGateway({
   let events: GatewayEvents | undefined
   const eventsNow = () => (events ??= new GatewayEvents(members, locator, loadNow, bookmarks))
   const metrics = async () => [...(await host.metrics()), ...eventsNow().metrics()]
-  const uploads = digests && new UploadDigests(digests.store, digests.newHasher)
-  const bring = more.bring ?? imageCopies(members, uploads)
+  const { keeping } = more
+  const keep: (image: UploadedImage) => void =
+    keeping === undefined || digests === undefined
+      ? () => {}
+      : imageKeeper({ ...keeping, members, digests: digests.store, warn: warn ?? (() => {}) })
+  const uploads = digests && new UploadDigests(digests.store, digests.newHasher, keep)
+  const bring = more.bring ?? imageCopies(members, uploads, keeping && { kept: keeping.kept, keep })
   return {
     agent(caller) {
       const fanOut = () => new FanOut(members, caller)

@@ -3,7 +3,8 @@ import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { Caller } from '../auth/caller.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
-import type { ImageDigest, ImageDigests } from './image-digests.ts'
+import type { ImageDigest, ImageDigests, UploadedImage } from './image-digests.ts'
+import type { KeptImages } from './kept-images.ts'
 import type { FleetMembers, Member } from './members.ts'
 
 /** What became of an image that a compute lacks; undefined: no other compute has it. */
@@ -12,6 +13,12 @@ export type Outcome = 'brought' | { readonly refused: string } | undefined
 /** Brings an image to a compute. */
 export type BringImage = (computeId: string, image: string) => Promise<Outcome>
 
+/** Images that are kept apart from the computes, and what keeps one more. */
+interface Keeping {
+  readonly kept: KeptImages
+  readonly keep: (image: UploadedImage) => void
+}
+
 /** Most images that are brought for one request: no node has more. */
 export const maxImages = 12
 
@@ -19,9 +26,13 @@ export const maxImages = 12
  * Brings images to computes that lack them, such as one that joined after they were stored. Only an image that was uploaded through
  * the gateway is copied: the gateway recorded its digest then, and the receiver checks the copy by it. The
  * claim of a compute to have an image is not trusted. Without `digests` no image is copied. Simultaneous requests for one image share
- * a copy.
+ * a copy. What is kept apart from the computes is taken from there.
  */
-export function imageCopies(members: FleetMembers, digests: Pick<ImageDigests, 'get'> | undefined): BringImage {
+export function imageCopies(
+  members: FleetMembers,
+  digests: Pick<ImageDigests, 'get'> | undefined,
+  keeping?: Keeping,
+): BringImage {
   /** One copy at a time for each compute. */
   const turns = new KeyedMutex()
   const underWay = new Map<string, Promise<Outcome>>()
@@ -32,7 +43,9 @@ export function imageCopies(members: FleetMembers, digests: Pick<ImageDigests, '
     const key = `${to.id} ${image}`
     const copying =
       underWay.get(key) ??
-      turns.run(to.id, () => copyOfAnyKind(members, digests, image, to)).finally(() => underWay.delete(key))
+      turns
+        .run(to.id, () => copyOfAnyKind(members, digests, { image, to, keeping }))
+        .finally(() => underWay.delete(key))
     underWay.set(key, copying)
     return copying
   }
@@ -42,11 +55,10 @@ export function imageCopies(members: FleetMembers, digests: Pick<ImageDigests, '
 async function copyOfAnyKind(
   members: FleetMembers,
   digests: Pick<ImageDigests, 'get'>,
-  image: string,
-  to: Member,
+  wish: Pick<Copy, 'image' | 'to' | 'keeping'>,
 ): Promise<Outcome> {
   const known = await Promise.all(
-    imageKinds.map(async (kind) => ({ kind, image, to, digest: await digests.get(kind, image) })),
+    imageKinds.map(async (kind) => ({ ...wish, kind, digest: await digests.get(kind, wish.image) })),
   )
   const uploaded = known.filter(({ digest }) => digest !== undefined)
   let found: Outcome
@@ -58,7 +70,9 @@ async function copyOfAnyKind(
 }
 
 /** Undefined when no other compute has it; a reason when those that have it, have another one, or none may be trusted to. */
-async function copy(members: FleetMembers, { kind, image, to, digest }: Copy): Promise<Outcome> {
+async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
+  const { kind, image, to, digest, keeping } = wanted
+  if (await copyKept(wanted)) return 'brought'
   let has = 0
   let isBroken = false
   for (const from of await members.all()) {
@@ -71,6 +85,7 @@ async function copy(members: FleetMembers, { kind, image, to, digest }: Copy): P
       if (digest === undefined) break
       const digests = [{ algorithm: 'sha-256' as const, hex: digest.sha256 }]
       await to.agentFor(onBehalfOf(digest)).images.write(kind, image, content, { size, digests })
+      keeping?.keep({ kind, name: image, digest })
       return 'brought'
     } catch (error) {
       if (!(error instanceof ApiError) || ofReceiver.has(error.status)) throw error
@@ -86,8 +101,39 @@ async function copy(members: FleetMembers, { kind, image, to, digest }: Copy): P
     digest === undefined
       ? 'the gateway has no digest of it, so it is not copied from the computes that have it'
       : 'no compute has it as it was uploaded through the gateway'
-  const wanted = `upload it by POST /v2/compute/${kind}/images/{filename} at the gateway, then try again`
-  return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${wanted}` }
+  const toDo = `upload it by POST /v2/compute/${kind}/images/{filename} at the gateway, then try again`
+  return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${toDo}` }
+}
+
+/**
+ * Whether a compute got an image that is kept apart from the computes. A compute that has joined reads it at the gateway itself; one of
+ * an older version, which does not, gets it as an upload.
+ */
+async function copyKept({ kind, image, to, digest, keeping }: Copy): Promise<boolean> {
+  if (digest === undefined || keeping === undefined) return false
+  const { kept } = keeping
+  const digests = [{ algorithm: 'sha-256' as const, hex: digest.sha256 }]
+  const { images } = to.agentFor(onBehalfOf(digest))
+  const isStored = (writing: Promise<unknown>) =>
+    writing.then(
+      () => true,
+      (error: unknown) => {
+        if (!(error instanceof ApiError) || ofReceiver.has(error.status)) throw error
+        return false
+      },
+    )
+  const contentAt = await kept.addressFor(to.id, digest.sha256)
+  const nothing = new Blob([]).stream()
+  if (contentAt !== undefined && (await isStored(images.write(kind, image, nothing, { digests, contentAt }))))
+    return true
+  const found = await kept.read(digest.sha256)
+  if (found === undefined) return false
+  const { content, size } = found
+  try {
+    return await isStored(images.write(kind, image, content, { size, digests }))
+  } finally {
+    content.cancel().catch(ignore('it may have been refused before anything of it was read'))
+  }
 }
 
 /** Why the compute that lacks an image cannot store it: not allowed there, too large, or its disk is full. */
@@ -98,6 +144,7 @@ interface Copy {
   readonly image: string
   readonly to: Member
   readonly digest: ImageDigest | undefined
+  readonly keeping: Keeping | undefined
 }
 
 /** The gateway copies on behalf of who uploaded the image. */

@@ -33,6 +33,13 @@ export interface Hasher {
   hex(): Promise<string>
 }
 
+/** An image that was uploaded through the gateway. */
+export interface UploadedImage {
+  readonly kind: ImageKindName
+  readonly name: string
+  readonly digest: ImageDigest
+}
+
 interface Begun {
   readonly hasher: Hasher
   /** Bytes that it has seen. */
@@ -53,13 +60,16 @@ export interface WatchedUpload {
 export class UploadDigests {
   readonly #store: ImageDigests
   readonly #newHasher: () => Hasher
+  readonly #stored: (image: UploadedImage) => void
   readonly #begun = new Map<string, Begun>()
   /** Images that are being removed, with the number of requests that do so. */
   readonly #removals = new Map<string, number>()
 
-  constructor(store: ImageDigests, newHasher: () => Hasher) {
+  /** `stored` is told of each image whose digest was recorded. */
+  constructor(store: ImageDigests, newHasher: () => Hasher, stored: (image: UploadedImage) => void = () => {}) {
     this.#store = store
     this.#newHasher = newHasher
+    this.#stored = stored
   }
 
   watch(
@@ -84,6 +94,7 @@ export class UploadDigests {
         await saving.catch((error: unknown) => {
           throw unsaved(error)
         })
+        if (isKnown) this.#stored({ kind, name, digest: { sha256, byAdmin } })
       },
     }
   }
