@@ -127,7 +127,7 @@ export class ListedTokens {
   async #valid(text: string, verified?: SignedMeaning): Promise<TokenMeaning | undefined> {
     const { organization } = this.#options
     const signed = verified ?? (await this.#options.signed.read(text))
-    const parts = parseToken(text)
+    const parts = signed === undefined ? parseToken(text) : undefined
     if ((signed ?? parts)?.organization !== organization) return undefined
     const token = signed ?? (parts && (await this.#unsigned(parts)))
     if (token === undefined || isExpired(token, this.#now())) return undefined
