@@ -37,10 +37,19 @@ export async function workerRules(): Promise<{ compatibilityDate: string; compat
 
 /** The Durable Objects of the Worker, by their bindings. */
 export const durableObjects = {
-  FLEET: { className: 'FleetObject', useSQLite: true },
+  DIRECTORIES: { className: 'DirectoryObject', useSQLite: true },
   COMPUTES: { className: 'ComputeObject', useSQLite: true },
   PROJECTS: { className: 'ProjectObject', useSQLite: true },
 } as const
+
+/**
+ * The same where state is kept: it is found by the key of a class. That of the directory is the name which the class had before, as
+ * `renamed_classes` of `wrangler.toml` says to Cloudflare.
+ */
+const lastingObjects = {
+  ...durableObjects,
+  DIRECTORIES: { ...durableObjects.DIRECTORIES, unsafeUniqueKey: '-FleetObject' },
+}
 
 /** Runs the gateway's Worker on this machine, by the rules that it has at Cloudflare. */
 export async function runWorker({
@@ -59,7 +68,7 @@ export async function runWorker({
     port,
     // The connections of an earlier process have ended with it.
     bindings: { ...bindings, PROCESS: crypto.randomUUID() },
-    durableObjects: { ...(objects ?? durableObjects) },
+    durableObjects: { ...(objects ?? lastingObjects) },
     durableObjectsPersist: join(data, 'objects'),
     r2Buckets: [...buckets],
     r2Persist: join(data, 'buckets'),

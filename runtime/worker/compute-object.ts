@@ -72,7 +72,7 @@ export class ComputeObject extends DurableObject<Env> {
     this.#kept = new KeptCompute(state.storage, new Sealer(env.FLEET_KEY ?? ''), warn)
     this.#sockets = new HibernatableSockets(state)
     this.#tunnelSockets = new TunnelSockets(this.#sockets)
-    const directory = () => this.#objects.fleet()
+    const directory = () => this.#objects.directory()
     this.#tunnels = new Tunnels({
       ...tunnelLimits,
       version: PATCHBAY_VERSION,
@@ -163,7 +163,7 @@ export class ComputeObject extends DurableObject<Env> {
   async known(): Promise<KnownCompute | undefined> {
     const { fleet, checks } = this.#open
     if (fleet.find(this.#id) === undefined) {
-      const record = await this.#objects.fleet().recordOf(this.#id)
+      const record = await this.#objects.directory().recordOf(this.#id)
       if (record !== undefined) await this.#take(record)
     }
     checks.used()
@@ -275,14 +275,14 @@ export class ComputeObject extends DurableObject<Env> {
   #joined(): void {
     // The directory knows of a tunnel that an earlier program has held.
     if (this.#isResuming) return
-    this.#tell(() => this.#objects.fleet().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id)))
+    this.#tell(() => this.#objects.directory().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id)))
     this.#kept.told = undefined
     this.#open.fleet.joined(this.#id)
     this.#open.checks.begin()
   }
 
   #left(reason: string): void {
-    this.#tell(() => this.#objects.fleet().tunnelClosed(this.#id, reason))
+    this.#tell(() => this.#objects.directory().tunnelClosed(this.#id, reason))
     this.#kept.told = undefined
     this.#opened?.fleet.left(this.#id, reason)
   }
@@ -300,7 +300,7 @@ export class ComputeObject extends DurableObject<Env> {
   }
 
   async #tellState(shown: Compute): Promise<void> {
-    const record = await this.#objects.fleet().told(JSON.stringify(shown))
+    const record = await this.#objects.directory().told(JSON.stringify(shown))
     if (record === undefined) await this.dismiss()
     else await this.#take(record)
   }
@@ -313,7 +313,7 @@ export class ComputeObject extends DurableObject<Env> {
     if (ids === undefined) return
     const digest = toHex(await sha256(ids.join()))
     if (digest === this.#kept.projects || (ids.length === 0 && this.#kept.projects === undefined)) return
-    await this.#objects.fleet().hasProjects(this.#id, ids)
+    await this.#objects.directory().hasProjects(this.#id, ids)
     this.#kept.projects = digest
   }
 

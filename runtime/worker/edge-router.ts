@@ -43,7 +43,7 @@ import { PlacementCache } from './placement-cache.ts'
 import { upgrade } from './sockets.ts'
 import { sendWhole } from './whole-bodies.ts'
 
-/** Time between two reports of request counts to the object of the fleet, ms. */
+/** Time between two reports of request counts to the directory, ms. */
 const countMs = 5000
 
 export interface EdgeRouterOptions {
@@ -83,12 +83,12 @@ export class EdgeRouter {
     this.#asking = new ComputeAsking(env, this.#objects)
     this.#computes = new KnownComputes(env, this.#objects, (id) => this.#lost.add(id))
     this.#all = all
-    this.#placementCache = new PlacementCache(() => this.#objects.fleet())
+    this.#placementCache = new PlacementCache(() => this.#objects.directory())
     this.#admissions = new Admissions(env)
     this.tokens = new ListedTokens({
       signed,
       organization: this.#objects.named,
-      read: (known, reason) => this.#objects.fleet().tokenList(known, reason),
+      read: (known, reason) => this.#objects.directory().tokenList(known, reason),
       waitUntil,
     })
     const rate = () => ({ perSecond: this.tokens.requestsPerS, burst: 3 * this.tokens.requestsPerS })
@@ -153,7 +153,7 @@ export class EdgeRouter {
     if (grant === undefined) throw noJoinToken()
     requireUpgrade(request)
     const named = new URL(request.url).searchParams.get('compute_id') ?? grant.compute_id
-    const id = named ?? (await this.#objects.fleet().computeOf(grant.key))
+    const id = named ?? (await this.#objects.directory().computeOf(grant.key))
     if (id === undefined || !Check(ComputeId, id))
       throw badRequest(
         'compute_id: the query needs the id of the compute, as computes of this version send it; or make a join token with its compute_id',
@@ -167,18 +167,18 @@ export class EdgeRouter {
     this.#countedAt = Date.now()
     const answered = this.#answered.take()
     await this.#objects
-      .fleet()
+      .directory()
       .count(answered)
       .catch(() => this.#answered.add(answered))
   }
 
   async #hand(request: Request, identity: Identity | undefined): Promise<Response> {
-    return sendWhole(this.#objects.fleet(), await this.#admissions.mark(request, identity))
+    return sendWhole(this.#objects.directory(), await this.#admissions.mark(request, identity))
   }
 
   /** The id of a lab that a path names by its id or its name; `isMade`: also of one that is not there yet. 404. */
   async #labOf(word: string, isMade: boolean): Promise<string> {
-    const known = isUuid(word) ? word.toLowerCase() : await this.#objects.fleet().labNamed(word)
+    const known = isUuid(word) ? word.toLowerCase() : await this.#objects.directory().labNamed(word)
     const id = known ?? (isMade ? projectIdOf(word.toLowerCase()) : undefined)
     if (id === undefined) throw notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
     return id
@@ -216,7 +216,7 @@ export class EdgeRouter {
     const all = this.#all
     const { named } = this.#objects
     const placements = this.#placementCache
-    const bring: BringImage = (compute, image) => this.#objects.fleet().bringImage(compute, image)
+    const bring: BringImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
     // New for every request: a request must not wait for a promise of another one.
     const gateway = () => createGateway({ members, placements, host: gatewayHost(), bring })
     return createApp({
@@ -234,7 +234,7 @@ export class EdgeRouter {
       feeds: this.#feeds(env),
       tickets: new SignedTickets({
         key: tokenKey(env),
-        use: (ticket) => new Objects(env, ticket.organization).fleet().useTicket(ticket),
+        use: (ticket) => new Objects(env, ticket.organization).directory().useTicket(ticket),
       }),
       ...(named !== undefined && { organization: named }),
       ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
@@ -255,7 +255,7 @@ export class EdgeRouter {
 
   /** Feeds of one project at the object of its compute, all others at the directory. */
   #feeds(env: Env): FeedSource {
-    const atDirectory = objectFeeds(() => this.#objects.fleet(), env)
+    const atDirectory = objectFeeds(() => this.#objects.directory(), env)
     return async (feed) => {
       const compute = feed.projects === undefined ? await this.#computeOf(feed.projectId) : undefined
       if (compute === undefined) return atDirectory(feed)
@@ -286,7 +286,7 @@ export class EdgeRouter {
         },
         async end(session) {
           const { id, begunAt, endsAt, organization } = session
-          await new Objects(env, organization).fleet().endSession({ id, begunAt, endsAt })
+          await new Objects(env, organization).directory().endSession({ id, begunAt, endsAt })
           all?.of(organization).tokens.endSession(session)
         },
       },

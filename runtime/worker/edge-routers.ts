@@ -57,7 +57,7 @@ export class EdgeRouters {
   async has(organization: string): Promise<boolean> {
     const known = this.#known.get(organization)
     if (known !== undefined && known.until > Date.now()) return known.exists
-    const exists = await new Objects(this.#env).fleet().hasOrganization(organization)
+    const exists = await new Objects(this.#env).directory().hasOrganization(organization)
     setNewest(this.#known, organization, { exists, until: Date.now() + knownMs }, maxKnown)
     return exists
   }

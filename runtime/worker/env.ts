@@ -1,12 +1,12 @@
 import { aliasFault } from '../../src/http/foreign-words.ts'
 import { organizationIdForm } from '../../src/model/organization.ts'
 import type { ComputeObject } from './compute-object.ts'
-import type { FleetObject } from './fleet-object.ts'
+import type { DirectoryObject } from './directory-object.ts'
 import type { ProjectObject } from './project-object.ts'
 
 /** The configuration of the Worker: wrangler.toml, and secrets of `wrangler secret put`. */
 export interface Env {
-  readonly FLEET: DurableObjectNamespace<FleetObject>
+  readonly DIRECTORIES: DurableObjectNamespace<DirectoryObject>
   readonly COMPUTES: DurableObjectNamespace<ComputeObject>
   readonly PROJECTS: DurableObjectNamespace<ProjectObject>
   /** A bucket of R2 for archives of closed projects; without it none are kept. */

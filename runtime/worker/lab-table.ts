@@ -3,7 +3,7 @@ import { isApart, type LabEntries, type LabStore } from '../../src/controller/st
 /** Characters of a row, of three bytes at most: a row has no more than 2 MB. Documents of snapshots may be longer. */
 const rowCharacters = 600_000
 
-/** Documents of labs in a table of a Durable Object: of one lab, or in the object of the fleet the heads of all. */
+/** Documents of labs in a table of a Durable Object: of one lab, or in the directory the heads of all. */
 export class LabTable implements LabStore {
   readonly #storage: DurableObjectStorage
   #isMade: boolean

@@ -10,7 +10,7 @@ import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
 import { lengthIn } from './whole-bodies.ts'
 
-/** The methods of `LabComputes` that the objects of labs call at the object of the fleet. */
+/** The methods of `LabComputes` that the objects of labs call at the directory. */
 export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'peers'] as const
 export type LabQuestion = (typeof labQuestions)[number]
 
@@ -38,9 +38,9 @@ function inLargePieces(answer: Response): Response {
 
 /** The computes of the fleet for the object of a lab, which asks them itself. */
 export function objectComputes(env: Env, objects: Objects): LabComputes {
-  const fleet = () => objects.fleet()
+  const directory = () => objects.directory()
   const tell = <T>(question: LabQuestion, ...args: unknown[]): Promise<T> =>
-    resultOf(fleet().labComputes(question, JSON.stringify(args)))
+    resultOf(directory().labComputes(question, JSON.stringify(args)))
   const known = new KnownComputes(env, objects)
   return {
     client(computeId, caller = ourOwn) {
@@ -58,7 +58,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
             return answer instanceof Response ? inLargePieces(answer) : answer
           },
         }),
-        (image) => fleet().bringImage(computeId, image),
+        (image) => directory().bringImage(computeId, image),
       )
     },
     choose: (wanted, placement = {}) => tell('choose', wanted ?? null, placement),

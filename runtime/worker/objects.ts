@@ -1,12 +1,12 @@
 import { computeKey } from '../../src/fleet/computes.ts'
 import { defaultOrganization } from '../../src/model/organization.ts'
 import type { ComputeObject } from './compute-object.ts'
+import type { DirectoryObject } from './directory-object.ts'
 import type { Env } from './env.ts'
-import type { FleetObject } from './fleet-object.ts'
 import type { ProjectObject } from './project-object.ts'
 
-/** The name of the object with the state of the fleet, within its organization. */
-const fleetName = 'fleet'
+/** The name of the directory within its organization, as versions before gave it. */
+const directoryName = 'fleet'
 
 /**
  * The Durable Objects of one organization. Their names begin with the id of the organization and `/`, so that no id of a project or of a
@@ -15,9 +15,9 @@ const fleetName = 'fleet'
  */
 export class Objects {
   readonly organization: string
-  readonly #env: Pick<Env, 'FLEET' | 'COMPUTES' | 'PROJECTS'>
+  readonly #env: Pick<Env, 'DIRECTORIES' | 'COMPUTES' | 'PROJECTS'>
 
-  constructor(env: Pick<Env, 'FLEET' | 'COMPUTES' | 'PROJECTS'>, organization = defaultOrganization) {
+  constructor(env: Pick<Env, 'DIRECTORIES' | 'COMPUTES' | 'PROJECTS'>, organization = defaultOrganization) {
     this.#env = env
     this.organization = organization
   }
@@ -38,8 +38,8 @@ export class Objects {
     return this.organization === defaultOrganization ? undefined : this.organization
   }
 
-  fleet(): DurableObjectStub<FleetObject> {
-    return this.#env.FLEET.getByName(this.#named(fleetName))
+  directory(): DurableObjectStub<DirectoryObject> {
+    return this.#env.DIRECTORIES.getByName(this.#named(directoryName))
   }
 
   /** The object of a lab. */

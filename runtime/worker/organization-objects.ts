@@ -43,6 +43,6 @@ export class OrganizationObjects implements OrganizationStates {
   }
 
   #objectOf(id: string) {
-    return new Objects(this.#env, id).fleet()
+    return new Objects(this.#env, id).directory()
   }
 }

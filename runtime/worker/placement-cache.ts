@@ -1,6 +1,6 @@
 import { setNewest } from '../../src/async/newest.ts'
 import type { PlacementStore } from '../../src/gateway/members.ts'
-import type { FleetObject } from './fleet-object.ts'
+import type { DirectoryObject } from './directory-object.ts'
 
 /** Entries of the cache; the least recently used is removed first. */
 const maxPlaces = 10_000
@@ -15,10 +15,10 @@ interface Place {
 
 /** A cache, for this isolate, of the placements in the object. */
 export class PlacementCache implements PlacementStore {
-  readonly #object: () => DurableObjectStub<FleetObject>
+  readonly #object: () => DurableObjectStub<DirectoryObject>
   readonly #known = new Map<string, Place>()
 
-  constructor(object: () => DurableObjectStub<FleetObject>) {
+  constructor(object: () => DurableObjectStub<DirectoryObject>) {
     this.#object = object
   }
 

@@ -25,10 +25,10 @@ import { ZipArchives } from './zip-archives.ts'
 /** Events that are stored for resumed feeds, and feeds of a lab. */
 const history = 1000
 const maxFeeds = 64
-/** Time between two reports of request counts to the object of the fleet, ms. */
+/** Time between two reports of request counts to the directory, ms. */
 const countMs = 5000
 
-/** Delay between an edit and the update of the head in the object of the fleet, ms. */
+/** Delay between an edit and the update of the head in the directory, ms. */
 const headMs = 250
 /** Delay of the alarm that removes an import or a copy which broke off, ms after its begin. */
 const lookAgainMs = 60 * 60_000
@@ -54,7 +54,7 @@ interface Opened {
   readonly restored: Promise<void>
 }
 
-/** The object of one lab: document, edits, feed and jobs. Computes, names and templates come from the object of the fleet. */
+/** The object of one lab: document, edits, feed and jobs. Computes, names and templates come from the directory. */
 export class ProjectObject extends DurableObject<Env> {
   readonly #admissions: Admissions
   readonly #objects: Objects
@@ -88,7 +88,7 @@ export class ProjectObject extends DurableObject<Env> {
     this.#countedAt = Date.now()
     const answered = this.#requests.take()
     const counted = this.#objects
-      .fleet()
+      .directory()
       .count(answered)
       .catch(() => this.#requests.add(answered))
     this.ctx.waitUntil(counted)
@@ -188,7 +188,7 @@ export class ProjectObject extends DurableObject<Env> {
     if (known === null || known > time) await this.ctx.storage.setAlarm(time)
   }
 
-  /** Sends the head of the lab to the object of the fleet; edits within `headMs` are sent together. */
+  /** Sends the head of the lab to the directory; edits within `headMs` are sent together. */
   #tellHead(id: string, head: unknown): void {
     const isDue = this.#head !== undefined
     this.#head = head
@@ -197,7 +197,7 @@ export class ProjectObject extends DurableObject<Env> {
       const now = this.#head
       this.#head = undefined
       if (now === undefined) return
-      const kept = this.#objects.fleet().putLab(id, JSON.stringify(now))
+      const kept = this.#objects.directory().putLab(id, JSON.stringify(now))
       this.ctx.waitUntil(kept.catch(ignore('the next edit sends the head again')))
     }, headMs)
   }
@@ -222,10 +222,10 @@ export class ProjectObject extends DurableObject<Env> {
       })),
       only: id,
       directory: {
-        put: (project, head) => resultOf(objects.fleet().putLab(project, JSON.stringify(head))),
-        remove: (project) => resultOf(objects.fleet().removeLab(project)),
-        job: async (job, project) => objects.fleet().noteJob(job, project),
-        freeName: (name) => resultOf(objects.fleet().freeLabName(name)),
+        put: (project, head) => resultOf(objects.directory().putLab(project, JSON.stringify(head))),
+        remove: (project) => resultOf(objects.directory().removeLab(project)),
+        job: async (job, project) => objects.directory().noteJob(job, project),
+        freeName: (name) => resultOf(objects.directory().freeLabName(name)),
       },
       archives: new ZipArchives(this.ctx.storage.sql, () => this.#lookAgain()),
       ...(this.#keptArchives !== undefined && { keptArchives: this.#keptArchives }),
@@ -264,7 +264,7 @@ export class ProjectObject extends DurableObject<Env> {
 /** Scopes of the store that all labs share. */
 const shared: ReadonlySet<string> = new Set(['templates', 'symbols'])
 
-/** The store of one lab: its document is in this object, templates and symbols are in the object of the fleet. */
+/** The store of one lab: its document is in this object, templates and symbols are in the directory. */
 function storeOf(
   id: string,
   table: LabTable,
@@ -275,7 +275,7 @@ function storeOf(
     heads: () => table.heads(),
     async load(scope) {
       if (!shared.has(scope)) return table.load(scope)
-      const entries = await resultOf<[string, unknown][] | undefined>(objects.fleet().labScope(scope))
+      const entries = await resultOf<[string, unknown][] | undefined>(objects.directory().labScope(scope))
       return entries && new Map(entries)
     },
     async save(scope, changes) {
@@ -286,7 +286,7 @@ function storeOf(
         return
       }
       const entries = [...changes].map(([key, value]) => [key, value ?? null])
-      await resultOf(objects.fleet().saveLabScope(scope, JSON.stringify(entries)))
+      await resultOf(objects.directory().saveLabScope(scope, JSON.stringify(entries)))
     },
     remove(scope) {
       if (scope !== id) return table.remove(scope)

@@ -5,12 +5,12 @@ import { json } from './host.ts'
 import { isKeptImage, keptImage } from './image-bucket.ts'
 
 export { ComputeObject } from './compute-object.ts'
-export { FleetObject } from './fleet-object.ts'
+export { DirectoryObject } from './directory-object.ts'
 export { ProjectObject } from './project-object.ts'
 
 let edgeRouters: EdgeRouters | undefined
 
-/** The gateway on Cloudflare. Isolates authenticate requests, and answer what they can; `FleetObject` has the state of the fleet. */
+/** The gateway on Cloudflare. Isolates authenticate requests, and answer what they can; `DirectoryObject` has the state of an organization. */
 export default {
   async fetch(request, env): Promise<Response> {
     // An isolate has the same settings as long as it lives.

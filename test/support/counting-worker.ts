@@ -16,7 +16,7 @@ export const fleetKey = 'a secret of tests that is long enough'
  * be put as an older version kept it.
  */
 const front = `import gateway, {
-  ComputeObject as RealCompute, FleetObject as Real, ProjectObject as RealProject,
+  ComputeObject as RealCompute, DirectoryObject as Real, ProjectObject as RealProject,
 } from './worker.js'
 const counts = {
   calls: {}, computes: {}, projects: {}, ofLabs: {}, ofComputes: {}, ofDirectory: {}, byCompute: {}, began: 0,
@@ -37,7 +37,7 @@ const counted = (namespace, calls, prefix = '', byObject = {}) => ({
 let known
 export class ComputeObject extends RealCompute {
   constructor(state, env) {
-    super(state, { ...env, FLEET: counted(env.FLEET, counts.ofComputes, 'fleet ') })
+    super(state, { ...env, DIRECTORIES: counted(env.DIRECTORIES, counts.ofComputes, 'directory ') })
   }
   async alarms(times) {
     for (let alarm = 0; alarm < times; alarm++) await this.alarm()
@@ -47,12 +47,12 @@ export class ProjectObject extends RealProject {
   constructor(state, env) {
     super(state, {
       ...env,
-      FLEET: counted(env.FLEET, counts.ofLabs, 'fleet '),
+      DIRECTORIES: counted(env.DIRECTORIES, counts.ofLabs, 'directory '),
       COMPUTES: counted(env.COMPUTES, counts.ofLabs, 'computes '),
     })
   }
 }
-export class FleetObject extends Real {
+export class DirectoryObject extends Real {
   constructor(state, env) {
     super(state, { ...env, COMPUTES: counted(env.COMPUTES, counts.ofDirectory, 'computes ') })
     counts.began += 1
@@ -71,12 +71,12 @@ export default {
       return new Response(null, { status: 204 })
     }
     if (pathname === '/test/token') {
-      await env.FLEET.getByName('fleet').keepToken(await request.json())
+      await env.DIRECTORIES.getByName('fleet').keepToken(await request.json())
       return new Response(null, { status: 204 })
     }
     known ??= {
       ...env,
-      FLEET: counted(env.FLEET, counts.calls),
+      DIRECTORIES: counted(env.DIRECTORIES, counts.calls),
       COMPUTES: counted(env.COMPUTES, counts.computes, '', counts.byCompute),
       PROJECTS: counted(env.PROJECTS, counts.projects),
     }
@@ -87,7 +87,7 @@ export default {
 type Calls = Readonly<Record<string, number>>
 
 export interface Counts {
-  /** Calls of isolates, by the name of the method: of the object of the fleet, of those of computes, and of those of labs. */
+  /** Calls of isolates, by the name of the method: of the directory, of those of computes, and of those of labs. */
   readonly calls: Calls
   readonly computes: Calls
   readonly projects: Calls
@@ -97,9 +97,9 @@ export interface Counts {
   readonly ofComputes: Calls
   /** Calls of isolates of each object of a compute, by its name. */
   readonly byCompute: Calls
-  /** Calls of the object of the fleet. */
+  /** Calls of the directory. */
   readonly ofDirectory: Calls
-  /** How often the program of the object of the fleet began. */
+  /** How often the program of the directory began. */
   readonly began: number
 }
 

@@ -1,7 +1,7 @@
 import { tokenKey } from '../../../runtime/worker/auth.ts'
 import { ComputeObject as RealCompute } from '../../../runtime/worker/compute-object.ts'
+import { DirectoryObject as RealObject } from '../../../runtime/worker/directory-object.ts'
 import type { Env } from '../../../runtime/worker/env.ts'
-import { FleetObject as RealObject } from '../../../runtime/worker/fleet-object.ts'
 import { PlacementTable } from '../../../runtime/worker/placement-table.ts'
 import { RegistryTable } from '../../../runtime/worker/registry-table.ts'
 import { Sealer } from '../../../runtime/worker/sealed.ts'
@@ -71,7 +71,7 @@ export class ComputeObject extends RealCompute {
 }
 
 /** The object of the Worker, and what fills its tables. */
-export class FleetObject extends RealObject {
+export class DirectoryObject extends RealObject {
   async register(records: readonly ComputeRecord[]): Promise<void> {
     const table = new RegistryTable(this.ctx.storage.sql, new Sealer(this.env.FLEET_KEY ?? ''), () => {})
     for (const record of records) await table.save(record)
@@ -112,7 +112,7 @@ export default {
     if (!url.endsWith('/bench')) return real.fetch(request, env)
     const order: BenchOrder = await request.json()
     if (order.bare !== undefined) compute = order.bare
-    const object = (env.FLEET as unknown as DurableObjectNamespace<FleetObject>).getByName('fleet')
+    const object = (env.DIRECTORIES as unknown as DurableObjectNamespace<DirectoryObject>).getByName('fleet')
     if (order.computes !== undefined) await object.register(order.computes)
     if (order.fill !== undefined) await object.fill(order.fill)
     if (order.tokens !== undefined) await object.makeTokens(order.tokens)

@@ -46,10 +46,10 @@ interface Opened extends Gateway {
 }
 
 /**
- * The one object with the state of the fleet. Its tables have all state that must last: an idle object loses its memory. The tunnels of
- * joined computes are in objects of their own.
+ * The directory of an organization: its computes, tokens, placements and the names of its labs. Its tables have all state that must last:
+ * an idle object loses its memory. It holds no tunnel and checks no compute: the objects of the computes do.
  */
-export class FleetObject extends DurableObject<Env> {
+export class DirectoryObject extends DurableObject<Env> {
   readonly #sockets: HibernatableSockets
   readonly #tunnels: TunnelTable
   readonly #toldFeeds: ToldFeeds

@@ -8,8 +8,8 @@ import { json, StandIn } from '../support/fleet.ts'
 const authorization = 'Bearer the-admin-token-of-tests'
 
 /** The Worker, which also tells what it tells isolates of a compute. */
-const front = `import gateway, { ComputeObject, FleetObject, ProjectObject } from './worker.js'
-export { ComputeObject, FleetObject, ProjectObject }
+const front = `import gateway, { ComputeObject, DirectoryObject, ProjectObject } from './worker.js'
+export { ComputeObject, DirectoryObject, ProjectObject }
 export default {
   async fetch(request, env, context) {
     const { pathname, searchParams } = new URL(request.url)
