@@ -11,6 +11,11 @@ import type { JoinGrant } from './join-tokens.ts'
 /** Why requests to a joining compute fail before its tunnel opens. */
 export const notJoined = 'it has not joined'
 
+/** Most websockets of one token that have not been taken or refused yet. A compute has one, or two when its connection was lost. */
+const maxAwaiting = 8
+/** The service is too busy; the compute tries again (RFC 6455, 7.4.1, IANA registry). */
+const tryAgainLater = 1013
+
 export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'timeouts' | 'watch'> {
   /** Registers the compute unless it is known, and binds the token to it; rejects when this is not possible. */
   readonly enlist: (hello: ComputeHello, grant: JoinGrant) => Promise<void>
@@ -60,6 +65,8 @@ export class Tunnels implements TunnelHolder {
   readonly #ends = new Map<string, Joined>()
   /** All open tunnels, also those before the greeting. */
   readonly #open = new Set<AskingEnd>()
+  /** Those that have not been taken or refused yet, by the key of their token. */
+  readonly #awaiting = new Map<string, Set<AskingEnd>>()
 
   constructor(options: TunnelsOptions) {
     this.#options = options
@@ -93,17 +100,35 @@ export class Tunnels implements TunnelHolder {
 
   /** The endpoint for a websocket with a valid token; the caller passes it messages and the close. `address`: of the other end. */
   accept(wire: TunnelWire, grant: JoinGrant, address?: string): AskingEnd {
+    const { key } = grant
+    const awaiting = this.#awaiting.get(key) ?? new Set()
+    this.#awaiting.set(key, awaiting)
+    const settle = () => {
+      awaiting.delete(end)
+      if (awaiting.size === 0 && this.#awaiting.get(key) === awaiting) this.#awaiting.delete(key)
+    }
+    let isGreeted = false
     const end: AskingEnd = new AskingEnd({
       ...this.#options,
       wire,
-      greeted: (hello) =>
-        void this.#greeted(end, hello, grant, address).then(() => {
+      greeted: (hello) => {
+        isGreeted = true
+        const greeted = this.#greeted(end, hello, grant, address).then(() => {
           if (!end.isOpen) return
-          wire.keep?.({ hello, token: grant.key, ...(address !== undefined && { address }) } satisfies KeptTunnel)
-        }),
-      ended: ({ reason }) => this.#ended(end, reason),
+          wire.keep?.({ hello, token: key, ...(address !== undefined && { address }) } satisfies KeptTunnel)
+        })
+        void greeted.finally(settle)
+      },
+      ended: ({ reason }) => {
+        // What its HELLO has begun goes on.
+        if (!isGreeted) settle()
+        this.#ended(end, reason)
+      },
     })
     this.#open.add(end)
+    const isTooMany = awaiting.size >= maxAwaiting
+    awaiting.add(end)
+    if (isTooMany) end.close(tryAgainLater, 'Too many connections with this token are being opened')
     return end
   }
 

@@ -161,6 +161,21 @@ test('a compute that is refused for want of room leaves its token to another one
   expect([...joinTokens.owners.keys()]).toEqual(['first'])
 })
 
+test('only some websockets of one token may be open that say nothing', async () => {
+  const it = await openFleet()
+  const closed: number[] = []
+  const wire = { send() {}, close: (code: number) => void closed.push(code), drained: async () => {} }
+  const silent = () => it.fleet.tunnels.accept(wire, { key: 'flood' })
+  const ends = Array.from({ length: 10 }, silent)
+  expect(closed).toEqual([1013, 1013])
+  // Others join meanwhile, and one that has ended makes room.
+  join(it)
+  await joined(it)
+  ends[0]?.closed()
+  silent()
+  expect(closed).toEqual([1013, 1013])
+})
+
 test('computes of the same name are told apart, and one can be renamed, but not moved', async () => {
   const it = await openFleet()
   join(it)
