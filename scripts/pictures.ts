@@ -43,6 +43,18 @@ const campus = {
   ],
 } as const
 
+/** A lab of containerlab, of which not all can be taken over. */
+const foreignLab = Buffer.from(`name: dc
+topology:
+  nodes:
+    leaf1: {kind: nokia_srlinux, image: ghcr.io/nokia/srlinux}
+    host1: {kind: linux, image: alpine, binds: [a:b]}
+    br1: {kind: bridge}
+  links:
+    - endpoints: [leaf1:e1-1, host1:eth1]
+    - endpoints: [leaf1:e1-2, br1:eth2]
+`)
+
 const password = 'of-the-pictures'
 const guarded = await startServiceWith({ PATCHBAY_USER: 'anna', PATCHBAY_PASSWORD: password })
 const service = await startService('--pc-engine', 'embedded')
@@ -91,6 +103,13 @@ async function labs(page: Page): Promise<void> {
   await page.goto(service.url)
   await page.getByText('9 nodes').waitFor()
   await pictures(page, 'labs')
+  await page
+    .locator('input[type=file]')
+    .first()
+    .setInputFiles({ name: 'dc.clab.yml', mimeType: '', buffer: foreignLab })
+  await page.getByRole('status').getByText('refused').waitFor()
+  await pictures(page, 'import')
+  await page.getByRole('button', { name: 'Close', exact: true }).last().click()
   await page.getByRole('link', { name: 'Campus' }).click()
   const node = (name: string) => page.getByRole('button', { name: new RegExp(`^${name}, `) })
   await node('Anna').waitFor()
@@ -135,11 +154,18 @@ async function labs(page: Page): Promise<void> {
   await page.getByPlaceholder('Node, command or template').fill('st')
   await pictures(page, 'command-bar')
   await page.keyboard.press('Escape')
+  await page.keyboard.press('?')
+  await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+  await pictures(page, 'keys')
+  await page.keyboard.press('Escape')
   await page.keyboard.press('Shift+C')
   await page.getByLabel('From').fill('Floor1')
   await page.getByLabel('To', { exact: true }).fill('Floor2')
   await pictures(page, 'bulk-links')
   await page.keyboard.press('Escape')
+  await page.goto(`${service.url}/#/labs/Campus/nodes/Anna/console`)
+  await page.locator('.xterm-rows', { hasText: 'icmp_seq=5' }).waitFor()
+  await pictures(page, 'console-window')
 }
 
 /** The screens about the service, but the doctor: that tells of the machine. */
