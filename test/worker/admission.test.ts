@@ -85,7 +85,8 @@ test('a request without valid credentials asks nothing of the object, whatever i
   const entered = [...answers].filter(([what, status]) => ![401, 403].includes(status) && !atDoor.test(what))
   // Pages of an allowed origin may ask what methods there are.
   expect(entered.filter(([what]) => !what.startsWith('OPTIONS'))).toEqual([])
-  expect(await worker.counts()).toEqual({ calls: {}, computes: {}, projects: {}, ofLabs: {}, began: 0 })
+  const none = { calls: {}, computes: {}, projects: {}, ofLabs: {}, ofComputes: {}, ofDirectory: {}, byCompute: {} }
+  expect(await worker.counts()).toEqual({ ...none, began: 0 })
   // It would have been counted.
   expect(await worker.status('GET', projects, asAdmin)).toBe(200)
   expect(await worker.counts()).toMatchObject({ calls: { fetch: 1 }, began: 1 })
