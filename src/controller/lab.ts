@@ -47,8 +47,10 @@ export class Lab {
   readonly shown = new Map<string, ComputeNode>()
   /** Why the state of a node is unknown: its compute does not answer, or lacks the node. */
   readonly troubles = new Map<string, string>()
-  /** Names, ports and MAC addresses that pending requests have claimed. */
+  /** Names and ports that pending requests have claimed. */
   readonly claimed = new Set<string>()
+  /** MAC addresses of nodes that are being created -> their computes. */
+  readonly claimedMacs = new Map<string, string>()
   /** Nodes that are being created -> the computes that were chosen for them. */
   readonly placing = new Map<string, string>()
   /** The last states of links, and when they were read, ms since 1970. */

@@ -67,17 +67,16 @@ export async function createNode(
     const at = { project_id: lab.id, node_type }
     const make = async (compute_id: string) => {
       await labs.enlist(lab, compute_id, ask)
-      const mac_address = freeMac(lab, node_type, compute_id)
-      if (mac_address === undefined || 'mac_address' in asked)
-        return { compute_id, shown: await ask(compute_id).createNode(at, asked).catch(refused) }
-      lab.claimed.add(mac_address)
-      macs.push(mac_address)
-      return {
-        compute_id,
-        shown: await ask(compute_id)
-          .createNode(at, { ...asked, mac_address })
-          .catch(refused),
+      const free = 'mac_address' in asked ? undefined : freeMac(lab, node_type, compute_id)
+      if (free !== undefined) {
+        lab.claimedMacs.set(free.mac_address, compute_id)
+        macs.push(free.mac_address)
       }
+      const { mac_address } = free?.isChosenThere === false ? free : {}
+      const shown = await ask(compute_id)
+        .createNode(at, { ...asked, ...given({ mac_address }) })
+        .catch(refused)
+      return { compute_id, shown }
     }
     const { compute_id, shown } = await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), make)
     const descriptor = kindOf(node_type)
@@ -112,7 +111,8 @@ export async function createNode(
     }
   } finally {
     lab.placing.delete(node_id)
-    for (const claim of [nameClaim(name), ...macs]) lab.claimed.delete(claim)
+    lab.claimed.delete(nameClaim(name))
+    for (const mac of macs) lab.claimedMacs.delete(mac)
   }
 }
 
@@ -288,12 +288,25 @@ export async function duplicateNode(
   return copy
 }
 
-/** A MAC address for a new node, as another compute of the lab may have given the one that its compute would choose. */
-function freeMac(lab: Lab, kind: NodeKindName, computeId: string): string | undefined {
+/**
+ * The MAC address of a new node; undefined: its kind has none. `isChosenThere`: its compute chooses the same one itself, the first that
+ * no node of the project has there, as all of these nodes are on it, also those that are being made.
+ */
+function freeMac(
+  lab: Lab,
+  kind: NodeKindName,
+  computeId: string,
+): { mac_address: string; isChosenThere: boolean } | undefined {
   const { freeMac }: KindDescriptor = kindOf(kind)
+  if (freeMac === undefined) return undefined
   const others = [...lab.document.nodes.values()].filter(({ node_type }) => node_type === kind)
-  if (freeMac === undefined || others.every(({ compute_id }) => compute_id === computeId)) return undefined
-  return freeMac(new Set([...lab.claimed, ...others.map(({ properties }) => properties.mac_address)]))
+  const computes = [...others.map(({ compute_id }) => compute_id), ...lab.claimedMacs.values()]
+  return {
+    mac_address: freeMac(
+      new Set([...lab.claimedMacs.keys(), ...others.map(({ properties }) => properties.mac_address)]),
+    ),
+    isChosenThere: computes.every((it) => it === computeId),
+  }
 }
 
 /** Computes for a new node. */

@@ -137,7 +137,7 @@ async function computesOf(
       found.set(word, await computes.choose(word))
     } catch (error) {
       if (!(error instanceof ApiError) || error.word !== 'no-such-compute') throw error
-      faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, 'GET /v2/computes lists them')
+      faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, 'expected an id of GET /v2/computes')
     }
   })
   if (!faults.isEmpty) throw new LabFileError(faults.list())

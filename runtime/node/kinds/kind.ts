@@ -96,7 +96,7 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
   capabilities?(): Promise<Readonly<Record<string, unknown>>>
 
   /** Reserves unique numbers for a node under creation; synchronous, so that siblings differ. 409 when none is free. */
-  onNew?(node: KindNode<P>): void
+  onNew?(node: KindNode<P>, input: Static<D['create']>): void
   /** Reserves the unique numbers of a node that is opened from its record. */
   onOpened?(node: KindNode<P>): void
   /** The node is created, and its record is saved. */

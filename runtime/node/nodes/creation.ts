@@ -55,7 +55,7 @@ export class Creation {
       ports: {},
     }
     const node = new LabNode(project, kind, record, this.#options.troubleOf)
-    kind.onNew?.(node)
+    kind.onNew?.(node, input)
     // From here on other nodes see its properties, so that two simultaneous creations do not choose the same ones.
     project.nodes.set(node.key, node)
     let isMade = false

@@ -35,6 +35,11 @@ test('commands work through a gateway, on computes with an address and behind a 
   expect(out).toMatch(/PC1 +pc +running +telnet \d+ +a\n/)
   expect(out).toMatch(new RegExp(`PC2 +pc +running +telnet \\d+ +${lab.farId}\n`))
 
+  // The nodes were made at the same time, by computes that know nothing of each other.
+  const macOf = async (node: string) =>
+    /mac_address +(\S+)/.exec((await patchbay.run(['inspect', `over/${node}`])).out)?.[1]
+  expect(new Set(await Promise.all(['PC1', 'PC2', 'PC3'].map(macOf))).size).toBe(3)
+
   for (const [node, address] of [
     ['PC1', '10.0.0.1'],
     ['PC2', '10.0.0.2'],

@@ -81,8 +81,14 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
     },
   }
 
-  onNew({ record, siblings }: PcKindNode): void {
+  onNew({ record, siblings }: PcKindNode, { mac_address }: PcCreate): void {
     const taken = new Set(siblings.map((it) => it.record.properties.pc_id))
+    // An address that another pc of the project has, as in a copy of what that showed, counts for nothing.
+    const wanted = mac_address == null ? noPcId : idOfMac(mac_address)
+    if (wanted !== noPcId && !taken.has(wanted)) {
+      record.properties = { pc_id: wanted }
+      return
+    }
     for (let pc_id = 0; pc_id < pcIds; pc_id++) {
       if (taken.has(pc_id) || pc_id === noPcId) continue
       record.properties = { pc_id }
@@ -92,8 +98,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
   }
 
   async prepare(node: PcKindNode, input: PcCreate): Promise<void> {
-    const { startup_script, mac_address } = input
-    if (mac_address != null) takeMac(node, mac_address)
+    const { startup_script } = input
     // A script that is already there belongs to a saved lab, and is kept.
     if (startup_script == null || readScript(node.directory) !== null) return
     await writeScript(node.directory, startup_script, node.record.name)
@@ -169,13 +174,6 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 }
 
 const macOf = ({ record }: PcKindNode): string => macOfPc(record.properties.pc_id)
-
-/** Gives a new pc the address; where another pc of the project has it, as in a copy of what that showed, it keeps its own. */
-function takeMac({ record, siblings }: PcKindNode, mac: string): void {
-  const pc_id = idOfMac(mac)
-  const isTaken = siblings.some((it) => it.record !== record && it.record.properties.pc_id === pc_id)
-  if (pc_id !== noPcId && !isTaken) record.properties = { ...record.properties, pc_id }
-}
 
 function embedded(node: PcKindNode, { guest_port, switch_port }: PortWire): Launch {
   const [mac, { directory }] = [macOf(node), node]
