@@ -38,7 +38,7 @@ export async function manyComputes(): Promise<Row[]> {
   await few.join(1)
   await using many = await BenchGateway.start(script)
   const joined = await many.join(computes)
-  await many.fill()
+  await many.makeTokens(tokens - computes)
   await new Promise((resolve) => setTimeout(resolve, asleepMs))
   const cpu = { few: [] as number[], many: [] as number[] }
   for (let round = 0; round < rounds; round++) {
@@ -79,7 +79,8 @@ class BenchGateway implements AsyncDisposable {
   readonly #script: string
   readonly #data: string
   readonly #crowds: SimulatedComputes[] = []
-  readonly #projects: [project: string, compute: string][] = []
+  /** Their projects. */
+  readonly #projects: string[] = []
   #gateway: RunningWorker
   #workerd: Workerd
 
@@ -106,19 +107,20 @@ class BenchGateway implements AsyncDisposable {
       const fields = { name: `compute ${index}`, purpose: 'join' }
       const { token } = (await this.#front.call('POST', '/v2/tokens', fields)) as { token: string }
       const projects = Array.from({ length: projectsEach }, () => randomUUID())
-      for (const project of projects) this.#projects.push([project, `c${index}`])
+      this.#projects.push(...projects)
       return { id: `c${index}`, projects, token }
     })
-    return timed(async () => {
+    const tookMs = await timed(async () => {
       this.#crowds.push(new SimulatedComputes(this.#gateway.url, version, joining))
       await this.untilConnected(count)
     })
+    // The computes tell of them when they connect.
+    for (const project of [this.#projects[0], this.#projects.at(-1)]) await this.#front.call('GET', pathOf(project))
+    return tookMs
   }
 
-  /** Places all projects, and makes tokens. */
-  async fill(): Promise<void> {
-    const order: BenchOrder = { fill: this.#projects, tokens: tokens - computes }
-    await this.#front.call('POST', '/bench', order)
+  async makeTokens(count: number): Promise<void> {
+    await this.#front.call('POST', '/bench', { tokens: count } satisfies BenchOrder)
   }
 
   async leave(): Promise<void> {
@@ -137,7 +139,7 @@ class BenchGateway implements AsyncDisposable {
 
   /** What workerd takes for a GET of a project by the tunnel, ms. */
   async cpuOfGet(): Promise<number> {
-    const url = `${this.#gateway.url}/v2/compute/projects/${this.#projects[0]?.[0]}`
+    const url = this.#gateway.url + pathOf(this.#projects[0])
     const bearer = bindings.ADMIN_TOKEN
     const cpu = () => this.#workerd.cpuMs()
     return (await load(url, connections, seconds, warmUpSeconds, { bearer, cpu })).cpuMs
@@ -175,6 +177,8 @@ class BenchGateway implements AsyncDisposable {
     await this.#gateway.close()
   }
 }
+
+const pathOf = (project = ''): string => `/v2/compute/projects/${project}`
 
 async function started(script: string, data: string, port: number): Promise<[RunningWorker, Workerd]> {
   const gateway = await runWorker({ host: '127.0.0.1', port, data, bindings, script })
