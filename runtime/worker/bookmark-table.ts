@@ -1,9 +1,17 @@
 import type { Bookmarks } from '../../src/gateway/events.ts'
 
-/** Up to which event each compute was heard, in a table of the Durable Object. */
+/** Time between two writes, ms. */
+const writeMs = 1000
+
+/**
+ * Up to which event each compute was heard, in a table of the Durable Object. It is written at most once a second: after the program has
+ * ended without a word, the events of its last second may be told twice.
+ */
 export class BookmarkTable implements Bookmarks {
   readonly #sql: SqlStorage
   readonly #heard: Map<string, number>
+  /** What is not written yet. */
+  readonly #fresh = new Set<string>()
 
   constructor(sql: SqlStorage) {
     this.#sql = sql
@@ -19,11 +27,21 @@ export class BookmarkTable implements Bookmarks {
   put(id: string, seq: number): void {
     if (this.#heard.get(id) === seq) return
     this.#heard.set(id, seq)
-    this.#sql.exec('INSERT OR REPLACE INTO bookmarks VALUES (?, ?)', id, seq)
+    // The object does not hibernate before the timer has run.
+    if (this.#fresh.size === 0) setTimeout(() => this.#write(), writeMs)
+    this.#fresh.add(id)
   }
 
   clear(): void {
     this.#heard.clear()
     this.#sql.exec('DELETE FROM bookmarks')
+  }
+
+  #write(): void {
+    for (const id of this.#fresh) {
+      const seq = this.#heard.get(id)
+      if (seq !== undefined) this.#sql.exec('INSERT OR REPLACE INTO bookmarks VALUES (?, ?)', id, seq)
+    }
+    this.#fresh.clear()
   }
 }
