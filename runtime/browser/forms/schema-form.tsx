@@ -85,7 +85,9 @@ interface FieldProps {
 }
 
 function FieldView({ field, value, isDisabled, onType }: FieldProps) {
-  const { name, title, description } = field
+  const { name, title } = field
+  // Descriptions are Markdown of the API document.
+  const description = field.description?.replaceAll('`', '')
   const id = `field-${name}`
   const common = { id, name, disabled: isDisabled, required: field.isRequired }
   if (field.kind === 'flag')
