@@ -14,8 +14,11 @@ const timesOfOthers = { freshMs: 5000, staleMs: 10_000 }
 const timesOfJoined = { freshMs: 60_000, staleMs: 120_000 }
 
 /** A fleet whose records come from elsewhere: computes with an address are fetched, and joined ones are asked by their objects. */
-const borrowedFleet = (env: Env, objects: Objects): Promise<Fleet> =>
-  Fleet.open({ ...reaching, registry: noRegistry, upkeep: false, holder: new ComputeAsking(env, objects) })
+const borrowedFleet = (env: Env, objects: Objects, endsWithRequest: boolean): Promise<Fleet> =>
+  Fleet.open({
+    ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest },
+    holder: new ComputeAsking(env, objects),
+  })
 
 /**
  * The computes that a program of the gateway has asked something, each as its object last said: isolates and the objects of labs know no
@@ -25,15 +28,17 @@ export class KnownComputes {
   readonly #env: Env
   readonly #objects: Objects
   readonly #lost: (id: string) => void
+  readonly #isIsolate: boolean
   readonly #readAt = new Map<string, number>()
   #fleet: Fleet | undefined
   #isReading = false
 
-  /** `lost` is told of each compute that cannot be reached. */
-  constructor(env: Env, objects: Objects, lost: (id: string) => void = () => {}) {
+  /** `lost`: given by an isolate, and told of each compute that cannot be reached. */
+  constructor(env: Env, objects: Objects, lost?: (id: string) => void) {
     this.#env = env
     this.#objects = objects
-    this.#lost = lost
+    this.#lost = lost ?? (() => {})
+    this.#isIsolate = lost !== undefined
   }
 
   /** What was last known of a compute. */
@@ -76,7 +81,7 @@ export class KnownComputes {
   }
 
   async #opened(): Promise<Fleet> {
-    const opened = this.#fleet ?? (await borrowedFleet(this.#env, this.#objects))
+    const opened = this.#fleet ?? (await borrowedFleet(this.#env, this.#objects, this.#isIsolate))
     if (this.#fleet !== undefined) return this.#fleet
     this.#fleet = opened
     opened.listen((event) => {

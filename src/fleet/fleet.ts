@@ -54,6 +54,7 @@ export class Fleet {
     local,
     timeouts,
     upkeep = true,
+    endsWithRequest = false,
     ...joining
   }: FleetOptions) {
     this.#registry = registry
@@ -74,6 +75,7 @@ export class Fleet {
       version,
       timeouts: { ...defaultFleetTimeouts, ...timeouts },
       upkeep,
+      endsWithRequest,
       changed: (compute) => this.#tell('compute.updated', compute),
       warn: (message) => this.warn(message),
     }

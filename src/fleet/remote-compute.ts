@@ -30,6 +30,8 @@ export interface RemoteComputeOptions {
   readonly version: string
   readonly timeouts: FleetTimeouts
   readonly upkeep: Upkeep
+  /** See `FleetOptions.endsWithRequest`. */
+  readonly endsWithRequest: boolean
   /** Called when a visible value changes. */
   readonly changed: (compute: RemoteCompute) => void
   readonly warn: (message: string) => void
@@ -62,8 +64,8 @@ function abortableFlight(signal: AbortSignal): Flight {
 }
 
 /**
- * Its abort ends the wait alone: in a program without upkeep the work ends with the request that it is for. A controller and its listener
- * are a tenth of what a small request takes there.
+ * Its abort ends the wait alone: the work ends with the request that it is for. A controller and its listener are a tenth of what a small
+ * request takes workerd.
  */
 function waitingFlight(signal: AbortSignal): Flight {
   let abort: (reason: ApiError) => void = () => {}
@@ -184,7 +186,7 @@ export class RemoteCompute {
    * 504 when the connection is lost before the answer.
    */
   send(request: Outgoing): Promise<ComputeAnswer> {
-    const flight = this.#options.upkeep === false ? waitingFlight : abortableFlight
+    const flight = this.#options.endsWithRequest ? waitingFlight : abortableFlight
     return this.#reach(request, flight, async (signal, done) =>
       tracked(await this.#send({ ...request, signal }), signal, done),
     )
