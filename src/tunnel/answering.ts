@@ -68,7 +68,8 @@ export class AnsweringEnd extends TunnelLink {
       method,
       headers: new Headers(headers),
       signal: stream.stopped,
-      ...(body && !isUpgrade && { body: bodyOfStream(stream), duplex: 'half' }),
+      // A handler that reads no more of the request still answers it; the stream ends with the answer.
+      ...(body && !isUpgrade && { body: bodyOfStream(stream, () => {}), duplex: 'half' }),
     })
     let handlers: Parameters<Upgrade>[1] | undefined
     const response = await this.#options.fetch(request, (_, on) => {

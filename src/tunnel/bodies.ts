@@ -1,8 +1,11 @@
 import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
-/** The data of a stream as a body. Cancelling the body resets the stream. */
-export function bodyOfStream(stream: Stream): ReadableStream<Uint8Array> {
+/** The data of a stream as a body. `cancel`: default: resets the stream. */
+export function bodyOfStream(
+  stream: Stream,
+  cancel: (reason: Error) => void = (reason) => stream.reset(reason),
+): ReadableStream<Uint8Array> {
   return new ReadableStream(
     {
       async pull(controller) {
@@ -13,7 +16,7 @@ export function bodyOfStream(stream: Stream): ReadableStream<Uint8Array> {
         }
       },
       cancel(reason) {
-        stream.reset(reason instanceof Error ? reason : new Error('the reader has stopped'))
+        cancel(reason instanceof Error ? reason : new Error('the reader has stopped'))
       },
     },
     // The stream buffers already.

@@ -189,6 +189,20 @@ test('an answer that comes before all of the request leaves the rest where it is
   expect(isCancelled).toBe(false)
 })
 
+test('a handler that cancels the body of the request answers it all the same', async () => {
+  const body = new ReadableStream<Uint8Array>({ start: (controller) => controller.enqueue(new Uint8Array(10)) })
+  const pair = await tunnelPair({
+    async fetch(asked) {
+      await asked.body?.cancel()
+      return new Response('gone', { status: 404 })
+    },
+  })
+  const answer = await pair.asking.send(request('x', { method: 'POST', body }))
+  expect([answer.status, await textOf(answer)]).toEqual([404, 'gone'])
+  await nothingLeft(pair)
+  await until(() => !body.locked)
+})
+
 test('a body that fails on its way ends the other end of it', async () => {
   const errors: unknown[] = []
   const pair = await tunnelPair({
