@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import { mapLimit } from '../../src/async/map-limit.ts'
 import { body, del, newPc, newProject, post, put, sameHost, send } from '../support/api.ts'
 import { requireRoot } from '../support/require.ts'
 import { testWith } from '../support/test-with.ts'
@@ -157,7 +158,7 @@ test('creates of the same id at once make one node', async () => {
 test('pcs of a project have different MAC addresses, also when there are more than 255', async () => {
   const project = await newProject()
   const input = { name: 'PC', console_type: 'none' }
-  const answers = await Promise.all(Array.from({ length: 300 }, () => post(`${project.v2}/pc/nodes`, input)))
+  const answers = await mapLimit(Array(300).fill(input), () => post(`${project.v2}/pc/nodes`, input), 100)
   expect(answers.filter(({ status }) => status !== 201)).toEqual([])
   const nodes = await body<{ mac_address: string }[]>(send(`${project.v2}/pc/nodes`))
   expect(new Set(nodes.map(({ mac_address }) => mac_address)).size).toBe(300)

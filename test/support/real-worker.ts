@@ -1,7 +1,8 @@
 import { Miniflare } from 'miniflare'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
-import type { ComputeRecord } from '../../src/model/compute.ts'
+import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
+import { joinPath } from '../../src/routes/v2/join.ts'
 import { adminToken } from './admin-token.ts'
 
 /**
@@ -11,7 +12,8 @@ import { adminToken } from './admin-token.ts'
 const front = `export default {
   fetch(request, env) {
     const { pathname } = new URL(request.url)
-    const gateway = /^\\/v2\\/(computes|notifications)\\b/.test(pathname) ? env.COMPUTES : env.LABS
+    const isOfFleet = /^\\/v2\\/(computes|notifications)\\b/.test(pathname) && pathname !== '${joinPath}'
+    const gateway = isOfFleet ? env.COMPUTES : env.LABS
     if (request.headers.has('authorization')) return gateway.fetch(request)
     const headers = new Headers(request.headers)
     headers.set('authorization', 'Bearer ${adminToken}')
@@ -22,11 +24,13 @@ const gateways = ['LABS', 'COMPUTES'] as const
 
 export interface RealWorker {
   readonly url: string
+  /** Has the computes of the tests of labs join; `join` is given the token of each. Resolves when they are connected. */
+  joined(join: (compute: ComputeRecord, token: string) => void): Promise<void>
   close(): Promise<void>
 }
 
-/** The gateway's Worker with its Durable Object, in front of these computes. */
-export async function realWorker(computes: readonly ComputeRecord[]): Promise<RealWorker> {
+/** The gateway's Worker with its Durable Objects, in front of these computes. `areJoining`: those of the tests of labs join. */
+export async function realWorker(computes: readonly ComputeRecord[], areJoining = false): Promise<RealWorker> {
   const common = await workerRules()
   const contents = await bundleWorker({ version: '0.0.0-test' })
   const mf = new Miniflare({
@@ -54,7 +58,7 @@ export async function realWorker(computes: readonly ComputeRecord[]): Promise<Re
   })
   const url = (await mf.ready).href.replace(/\/$/, '')
   const headers = { authorization: `Bearer ${adminToken}` }
-  for (const name of gateways) {
+  for (const name of areJoining ? (['COMPUTES'] as const) : gateways) {
     const gateway = await mf.getWorker(name)
     for (const compute of computes) {
       const init = { method: 'POST', headers, body: JSON.stringify(compute) }
@@ -62,5 +66,23 @@ export async function realWorker(computes: readonly ComputeRecord[]): Promise<Re
       if (answer.status !== 201) throw new Error(`a compute is not taken: ${await answer.text()}`)
     }
   }
-  return { url, close: () => mf.dispose() }
+  return {
+    url,
+    async joined(join) {
+      const gateway = await mf.getWorker('LABS')
+      const call = async <T>(method: string, path: string, body?: object): Promise<T> => {
+        const answer = await gateway.fetch(url + path, { method, headers, ...(body && { body: JSON.stringify(body) }) })
+        return (await answer.json()) as T
+      }
+      for (const compute of computes) {
+        const { compute_id } = compute
+        const fields = { name: compute_id, purpose: 'join', compute_id }
+        join(compute, (await call<{ token: string }>('POST', '/v2/tokens', fields)).token)
+      }
+      const areConnected = async () =>
+        (await call<Compute[]>('GET', '/v2/computes')).filter(({ connected }) => connected).length === computes.length
+      while (!(await areConnected())) await new Promise((resolve) => setTimeout(resolve, 50))
+    },
+    close: () => mf.dispose(),
+  }
 }

@@ -11,6 +11,8 @@ import { assetsWith } from '../../runtime/node/http/assets.ts'
 import { runAs } from '../../runtime/node/http/caller.ts'
 import { json, listen } from '../../runtime/node/http/server.ts'
 import { WebSockets } from '../../runtime/node/http/websocket.ts'
+import { Joiner, type JoinerOptions } from '../../runtime/node/join/joiner.ts'
+import type { Log } from '../../runtime/node/log/log.ts'
 import { bundleBrowser } from '../../scripts/bundle-browser.js'
 import { browserFiles } from '../../scripts/bundle-worker.ts'
 import { type App, type AppOptions, createApp } from '../../src/app.ts'
@@ -43,9 +45,14 @@ const vmsOfHandlers = 12
 /** Computes behind the Worker, and behind the app in workerd. */
 const ofWorker = Number(process.env.TEST_COMPUTES ?? 2)
 const ofApp = 2
+/** Whether those of the Worker join it, and are asked by their tunnels. */
+const areJoining = process.env.TEST_JOINED === 'yes'
 
 /** What the computes behind workerd want to hear. */
 const credentials = { user: 'anna', password: 'geheim-geheim' }
+
+const quiet = () => {}
+const silent: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 type Undo = () => Promise<unknown>
 
@@ -89,10 +96,8 @@ async function hostAgent(undo: Undo[], part = 1): Promise<NodeAgentService> {
     argv: ['--data', data, '--pc-engine', 'embedded', ...ranges, ...more],
     env: { XDG_CONFIG_HOME: data },
   })
-  const quiet = () => {}
-  const log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
   const service = await createNodeAgent({
-    ...{ config, log, timeouts: { dynamips: { ...shortBounds } } },
+    ...{ config, log: silent, timeouts: { dynamips: { ...shortBounds } } },
     diagnose: async () => ({ ok: true, checks: [] }),
   })
   undo.push(() => service.close())
@@ -172,20 +177,34 @@ async function serve(
 }
 
 /** Computes in Node. */
-function behind(undo: Undo[], count: number): Promise<ComputeRecord[]> {
-  const started = Array.from({ length: count }, async (_, index): Promise<ComputeRecord> => {
+function behind(undo: Undo[], count: number): Promise<{ app: App; record: ComputeRecord }[]> {
+  const started = Array.from({ length: count }, async (_, index) => {
     const { agent } = await hostAgent(undo, 1 / count)
-    const { url } = await serve({ agent }, credentials, undo)
+    const { app, url } = await serve({ agent }, credentials, undo)
     const { hostname: host, port } = new URL(url)
-    return { compute_id: `c${index}`, name: null, protocol: 'http', host, port: Number(port), ...credentials }
+    const address = { protocol: 'http' as const, host, port: Number(port), ...credentials }
+    return { app, record: { compute_id: `c${index}`, name: null, ...address } }
   })
   return Promise.all(started)
 }
 
 /** The gateway's Worker, in front of as many computes as `TEST_COMPUTES` says. */
 async function worker(undo: Undo[]): Promise<string> {
-  const running = await realWorker(await behind(undo, ofWorker))
+  const computes = await behind(undo, ofWorker)
+  const running = await realWorker(
+    computes.map(({ record }) => record),
+    areJoining,
+  )
   undo.push(() => running.close())
+  if (areJoining)
+    await running.joined(({ compute_id }, token) => {
+      const app = computes.find(({ record }) => record.compute_id === compute_id)?.app
+      const fetch: JoinerOptions['fetch'] = async (request, upgrade) =>
+        app?.throughTunnel(request, upgrade) ?? new Response(null, { status: 503 })
+      const who = { version: '0.0.0-test', compute_id, name: compute_id }
+      const joiner = new Joiner({ url: running.url, token, who, fetch, log: silent })
+      undo.push(() => joiner.close())
+    })
   return running.url
 }
 
@@ -204,7 +223,7 @@ async function appInWorkerd(undo: Undo[]): Promise<string> {
   const mf = new Miniflare({
     modules: [{ type: 'ESModule', path: 'worker.js', contents: outputFiles[0]?.text ?? '' }],
     compatibilityDate: '2026-07-01',
-    bindings: { COMPUTES: await behind(undo, ofApp) },
+    bindings: { COMPUTES: (await behind(undo, ofApp)).map(({ record }) => record) },
   })
   undo.push(() => mf.dispose())
   return (await mf.ready).href.replace(/\/$/, '')
