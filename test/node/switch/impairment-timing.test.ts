@@ -117,10 +117,11 @@ describe.each(packetPaths)('the %s packet path', (path) => {
         const span = times.length >> 1
         return median(times.slice(span).map((at, index) => (at - (times[index] ?? Number.NaN)) / span))
       })
-      expect(Math.min(...spacings) / frameMs).toBeGreaterThan(0.95)
       // Without a burst these would wait for eight others and more.
       const burstMs = Math.max(...ways.map(({ transits }) => Math.min(...transits.slice(8, 16))))
-      return Math.max(burstMs / (4 * frameMs), Math.max(...spacings) / (1.05 * frameMs))
+      const spacing = { least: Math.min(...spacings) / frameMs, most: Math.max(...spacings) / frameMs }
+      // Frames that a busy host takes late are closer to those after them.
+      return Math.max(burstMs / (4 * frameMs), spacing.most / 1.05, 0.95 / spacing.least)
     }
     expect(await quickest(1, round)).toBeLessThan(1)
   })
