@@ -1,4 +1,4 @@
-import { existsSync, readdirSync } from 'node:fs'
+import { readdirSync, statSync } from 'node:fs'
 import { open, realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { Check } from '@sinclair/typebox/value'
@@ -70,7 +70,8 @@ export const labFilesHere = (): string[] =>
     .sort()
 
 /** Whether a word names a lab file, and not a lab. */
-export const isLabFile = (word: string): boolean => word === '-' || /\.(?:ya?ml|json)$/.test(word) || existsSync(word)
+export const isLabFile = (word: string): boolean =>
+  word === '-' || /\.(?:ya?ml|json)$/.test(word) || statSync(word, { throwIfNoEntry: false })?.isDirectory() === false
 
 async function fromInput(): Promise<string> {
   const pieces: Uint8Array[] = []

@@ -1,5 +1,5 @@
 import { once } from 'node:events'
-import { readFile } from 'node:fs/promises'
+import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
@@ -77,6 +77,12 @@ test('projects that no lab file or lab has made are listed, too', async () => {
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'bare' })
   await service.call('POST', `/v2/compute/projects/${project_id}/close`)
   expect((await patchbay.run(['ls'])).out).toMatch(/^bare +closed +- *$/m)
+})
+
+test('a lab is found by its name where a directory has it, too', async () => {
+  const patchbay = await lab('directory')
+  await mkdir(join(patchbay.home, 'directory'))
+  expect(await patchbay.run(['down', 'directory'])).toMatchObject({ code: 0, err: '' })
 })
 
 test('a link is impaired and suspended while it runs; what is not named stays', async () => {
