@@ -196,9 +196,14 @@ test('a list over fifty computes asks six at a time', async () => {
     const input = { ...address, compute_id: `c${number}`, name: `Compute ${number}` }
     expect(await gateway.call('POST', '/v2/computes', input)).toMatchObject({ connected: true })
   }
-  const answer = await gateway.fetch('GET', projects)
-  expect([await answer.json(), answer.headers.get('x-patchbay-unreachable')]).toEqual([[], null])
-  expect(most).toBe(6)
+  // A compute that takes longer than a second holds up no others, and its own object reads its projects once: another list shows it.
+  const mostOfList = async () => {
+    most = open
+    const answer = await gateway.fetch('GET', projects)
+    expect([await answer.json(), answer.headers.get('x-patchbay-unreachable')]).toEqual([[], null])
+    return most
+  }
+  await expect.poll(mostOfList, { timeout: hangMs }).toBe(6)
 })
 
 test('what is about one project goes to its compute at once, and after it when it has moved', async () => {
