@@ -1,4 +1,5 @@
 import { Check } from '@sinclair/typebox/value'
+import { ignore } from '../async/ignore.ts'
 import { connectHost, isForbidden, isLoopbackHost, isOwnAddress } from '../client/address.ts'
 import { quoteText } from '../client/answer.ts'
 import { path } from '../client/paths.ts'
@@ -21,6 +22,22 @@ export interface ReservedPort {
   readonly compute_id: string
   readonly project_id: string
   readonly udp_port: number
+}
+
+/**
+ * The port of the second end of a link. Computes on one host may offer the same port, as neither has bound it yet: the second compute is
+ * asked for another one then, and what it offered is released.
+ */
+export async function portApart<Port extends Pick<ReservedPort, 'udp_port'>>(
+  first: Port,
+  offered: Port,
+  reserve: () => Promise<Port>,
+  release: (port: Port) => Promise<void>,
+): Promise<Port> {
+  if (offered.udp_port !== first.udp_port) return offered
+  const other = await reserve()
+  await release(offered).catch(ignore('a port that stays reserved goes with the project'))
+  return other
 }
 
 interface Party extends ReservedPort {

@@ -13,6 +13,7 @@ import { linkOf, portOf } from '../support/gateway-lab.ts'
 import { answered, labOver, linked, nodesOf, types } from '../support/lab-over-computes.ts'
 import { hangMs } from '../support/limits.ts'
 import { type Ask, staysUnseen } from '../support/others-project.ts'
+import { portRanges } from '../support/ports.ts'
 import { TestService } from '../support/service.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
@@ -85,6 +86,22 @@ describe('a lab of a Worker', () => {
     await gateway.call('POST', `${path}/nodes/start`)
     await types(gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered, headers })
     await gateway.call('DELETE', path)
+  })
+
+  it('links nodes of two computes of one host that have the same range of UDP ports', async () => {
+    const udp_port_range = portRanges({ udp: 8 }).udp_port_range
+    const [c, d] = await Promise.all([1, 2].map(() => TestService.start({ ...embedded, udp_port_range })))
+    for (const [compute_id, service] of Object.entries({ c, d }))
+      await gateway.call('POST', '/v2/computes', {
+        ...{ compute_id, protocol: 'http', host: '127.0.0.1', port: portOf(service as TestService) },
+        accepts_projects: false,
+      })
+    const path = await labOver(gateway, ['c', 'd'])
+    await linked(gateway, path, 'PC1', 'PC2')
+    await gateway.call('POST', `${path}/nodes/start`)
+    await types(gateway, `${path}/nodes/PC1`, { text: 'ping 10.0.0.2 -c 2 -i 50\r', shows: answered, headers })
+    await gateway.call('DELETE', path)
+    for (const compute_id of ['c', 'd']) await gateway.call('DELETE', `/v2/computes/${compute_id}`)
   })
 
   it('has the ports of its nodes patched on the compute interface, also on two computes', async () => {
@@ -175,7 +192,8 @@ describe('a lab of a Worker', () => {
       ['PC2', false],
     ])
     expect((await nodesOf(gateway, path)).map(({ status }) => status)).toEqual(['started', 'started'])
-    await gateway.call('DELETE', path)
+    // 503 until its object has noted that the compute is there.
+    await expect.poll(async () => (await gateway.fetch('DELETE', path)).status, { timeout: hangMs }).toBe(204)
   })
 
   it('has its jobs in the list of the service, and its revision in that of labs', async () => {

@@ -1,5 +1,6 @@
 import { ignore } from '../../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
+import { portApart } from '../../gateway/link-check.ts'
 import type { PortRef, SharedAgent } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { isLinkable, type NodeRef } from '../../kinds/node.ts'
@@ -50,9 +51,11 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
   }
   for (const end of [a, b]) await requireFree(agent, end)
   const undo: (() => Promise<void>)[] = []
-  const reserve = async ({ project_id, node_id }: LinkEnd): Promise<number> => {
-    const port = await agent.projects.reserveUdpPort(project_id, node_id)
-    undo.push(() => agent.projects.releaseUdpPort(project_id, port, node_id))
+  const release = ({ project_id, node_id, udp_port }: LinkEnd & { readonly udp_port: number }) =>
+    agent.projects.releaseUdpPort(project_id, udp_port, node_id)
+  const reserve = async (end: LinkEnd) => {
+    const port = { ...end, udp_port: await agent.projects.reserveUdpPort(end.project_id, end.node_id) }
+    undo.push(() => release(port))
     return port
   }
   const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
@@ -68,14 +71,12 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
     }
   }
   try {
-    const [portA, portB] = [await reserve(a), await reserve(b)]
-    const [toB, toA] = await peers([
-      { ...a, udp_port: portA },
-      { ...b, udp_port: portB },
-    ])
+    const [portA, offered] = [await reserve(a), await reserve(b)]
+    const portB = await portApart(portA, offered, () => reserve(b), release)
+    const [toB, toA] = await peers([portA, portB])
     const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
-    const nioA = await attach(a, { ...options, lport: portA, rhost: toB.address, rport: toB.port })
-    const nioB = await attach(b, { ...options, lport: portB, rhost: toA.address, rport: toA.port })
+    const nioA = await attach(a, { ...options, lport: portA.udp_port, rhost: toB.address, rport: toB.port })
+    const nioB = await attach(b, { ...options, lport: portB.udp_port, rhost: toA.address, rport: toA.port })
     return {
       nodes: [
         { ...a, nio: nioA },

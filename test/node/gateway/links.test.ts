@@ -6,11 +6,12 @@ import { startGateway } from '../../support/gateway.ts'
 /** A compute whose ports can be attached to; what was done is kept. */
 function compute(attach: () => Promise<void> = async () => {}) {
   const done: string[] = []
+  let port = 20_000
   const agent = {
     projects: {
       async reserveUdpPort() {
         done.push('reserve')
-        return 20_000
+        return port++
       },
       async releaseUdpPort() {
         done.push('release')
