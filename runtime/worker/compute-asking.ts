@@ -17,6 +17,8 @@ export const feedsPath = '/feeds'
 
 /** Says that the answer may be idle without a limit; see `Outgoing.rests`. */
 export const restsHeader = 'x-patchbay-rests'
+/** Says that the digest of an image in the body is to be recorded; without it, who asks does that. */
+export const watchHeader = 'x-patchbay-watch'
 /** The kind of fault, in place of an answer of the compute. */
 export const faultHeader = 'x-patchbay-fault'
 
@@ -35,11 +37,14 @@ export type TunnelFault =
 export class ComputeAsking implements TunnelHolder {
   readonly #env: Env
   readonly #objects: Objects
+  readonly #isWatched: boolean
   #key: string | undefined
 
-  constructor(env: Env, objects: Objects) {
+  /** `isWatched`: the objects record the digests of images that are uploaded. */
+  constructor(env: Env, objects: Objects, isWatched = false) {
     this.#env = env
     this.#objects = objects
+    this.#isWatched = isWatched
   }
 
   readonly transport: Transport =
@@ -77,7 +82,9 @@ export class ComputeAsking implements TunnelHolder {
   }
 
   async #answer(computeId: string, { path, rests, ...request }: Outgoing): Promise<ComputeAnswer> {
-    const headers = rests === true ? { ...request.headers, [restsHeader]: '1' } : request.headers
+    const isWatched = this.#isWatched && request.method === 'POST'
+    const marks = { ...(rests === true && { [restsHeader]: '1' }), ...(isWatched && { [watchHeader]: '1' }) }
+    const headers = { ...request.headers, ...marks }
     const answer = await this.#ask(computeId, path, { ...request, headers })
     return this.#checked(answer)
   }

@@ -2,18 +2,29 @@ import { DurableObject } from 'cloudflare:workers'
 import { ignore } from '../../src/async/ignore.ts'
 import { SerialQueue } from '../../src/async/serial-queue.ts'
 import { withTimeout } from '../../src/async/timeout.ts'
+import { callerThroughTunnel } from '../../src/auth/caller.ts'
 import { isSecret, sha256, toHex } from '../../src/auth/secret.ts'
 import { agentOf } from '../../src/client/agent-of.ts'
 import type { ComputeAnswer } from '../../src/client/transport.ts'
 import { ConnectionLost, isRefusal } from '../../src/client/transport.ts'
-import { ApiError } from '../../src/errors/api-error.ts'
+import { ApiError, retryLater } from '../../src/errors/api-error.ts'
 import { joinSockets } from '../../src/fleet/bridge.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { notJoined, Tunnels } from '../../src/fleet/tunnels.ts'
+import { UploadWatch } from '../../src/gateway/image-digests.ts'
 import type { EventAgent } from '../../src/host-agent.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../../src/model/compute.ts'
-import { askOrigin, faultHeader, feedsPath, joinPath, restsHeader, type TunnelFault } from './compute-asking.ts'
+import { withDigest } from '../../src/routes/v2/computes.ts'
+import {
+  askOrigin,
+  faultHeader,
+  feedsPath,
+  joinPath,
+  restsHeader,
+  type TunnelFault,
+  watchHeader,
+} from './compute-asking.ts'
 import type { Env } from './env.ts'
 import { EventPump } from './event-pump.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
@@ -21,13 +32,16 @@ import { FeedSockets } from './feed-sockets.ts'
 import { checkTimeouts, HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { warn } from './host.ts'
+import { workerHasher } from './image-digest-table.ts'
 import { KeptCompute } from './kept-compute.ts'
+import { inLargePieces } from './large-pieces.ts'
 import { resultOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
 import { noRegistry, reaching } from './reaching.ts'
 import { Sealer } from './sealed.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets, tunnelLimits } from './tunnel-sockets.ts'
+import { lengthIn } from './whole-bodies.ts'
 
 /** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
 export interface KnownCompute {
@@ -58,6 +72,8 @@ export class ComputeObject extends DurableObject<Env> {
   readonly #tunnels: Tunnels
   readonly #feeds: FeedSockets
   readonly #pump: EventPump
+  /** Digests of the images that isolates hand on. */
+  readonly #uploads: UploadWatch
   /** What the directory is told, in its order. */
   readonly #telling = new SerialQueue()
   #opened: Opened | undefined
@@ -100,6 +116,11 @@ export class ComputeObject extends DurableObject<Env> {
       load: async () => this.#opened?.fleet.find(this.#id)?.session.load,
       isGood: (key) => directory().isGoodAt(this.#id, key),
     })
+    this.#uploads = new UploadWatch(async (kind, name, digest) => {
+      await resultOf(directory().imageUploaded(kind, name, digest)).catch((error: unknown) => {
+        throw error instanceof ApiError ? error : retryLater(503, 'the gateway could not record it; wait a moment', 1)
+      })
+    }, workerHasher)
     void state.blockConcurrencyWhile(() => this.#start())
   }
 
@@ -255,8 +276,9 @@ export class ComputeObject extends DurableObject<Env> {
         }) as Response
       }
       const rests = request.headers.has(restsHeader)
-      const send = this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
-      return answerOf(await send({ method, path, headers, signal, rests, body: method === 'GET' ? null : body }))
+      const ask = this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
+      const send = (sent = body) => ask({ method, path, headers, signal, rests, body: method === 'GET' ? null : sent })
+      return answerOf(await (request.headers.has(watchHeader) ? this.#watched(request, path, send) : send()))
     } catch (error) {
       if (error instanceof ApiError) {
         const { status, message, word } = error
@@ -264,6 +286,22 @@ export class ComputeObject extends DurableObject<Env> {
       }
       return faultOf({ kind: error instanceof ConnectionLost ? 'lost' : 'absent', message: (error as Error).message })
     }
+  }
+
+  /** Sends a request that may upload an image: all parts of an upload to this compute pass here, so the digest is made here. */
+  #watched(
+    request: Request,
+    path: string,
+    send: (body?: ReadableStream<Uint8Array>) => Promise<ComputeAnswer>,
+  ): Promise<ComputeAnswer> {
+    const [at = ''] = path.slice(computePath.length).split('?')
+    const byAdmin = callerThroughTunnel(request, '').mayExecute
+    const isLarge = lengthIn(request.headers) !== undefined
+    const uploads: Pick<UploadWatch, 'watch'> = {
+      watch: (image, content, how) =>
+        this.#uploads.watch(image, isLarge ? inLargePieces(content, uploadPieceBytes) : content, how),
+    }
+    return withDigest(request, at, { uploads, byAdmin }, send)
   }
 
   /** Tells the directory of the tunnel. A tunnel that it was not told of would be of no use: the compute joins again. */
@@ -338,7 +376,11 @@ const connectionOf = ({ protocol, host, port, user, password, name }: ComputeRec
 /** What a tunnel needs no address for. */
 const anyAddress = { protocol: tunnelled, host: '', port: 0 } as const
 
-const ours: ReadonlySet<string> = new Set([isolateHeader, restsHeader, 'upgrade', 'connection', 'host'])
+const computePath = '/v2/compute/'
+/** Bytes of the pieces of an upload. */
+const uploadPieceBytes = 64 * 1024
+
+const ours: ReadonlySet<string> = new Set([isolateHeader, restsHeader, watchHeader, 'upgrade', 'connection', 'host'])
 
 function headersIn({ headers }: Request): Record<string, string> {
   const found: Record<string, string> = {}

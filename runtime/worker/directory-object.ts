@@ -8,10 +8,12 @@ import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { conflict } from '../../src/errors/api-error.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { Outcome } from '../../src/gateway/image-copies.ts'
+import type { ImageDigest } from '../../src/gateway/image-digests.ts'
 import type { RequestCounts } from '../../src/http/request-metrics.ts'
 import { SignedTickets, type TicketUse } from '../../src/http/signed-tickets.ts'
 import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
 import type { FeedItem } from '../../src/model/event.ts'
+import type { ImageKindName } from '../../src/model/image.ts'
 import { type MetricFamily, single } from '../../src/model/metrics.ts'
 import { defaultOrganization, type Organization } from '../../src/model/organization.ts'
 import type { ComputeHello } from '../../src/model/tunnel.ts'
@@ -115,6 +117,11 @@ export class DirectoryObject extends DurableObject<Env> {
     this.#open.requests.add(answered)
   }
 
+  /** Whether there is a compute of that id. */
+  hasCompute(computeId: string): boolean {
+    return this.#open.fleet.find(computeId) !== undefined
+  }
+
   /** The record of a compute, with secrets; undefined for an unknown id. */
   async recordOf(computeId: string): Promise<ComputeRecord | undefined> {
     return this.#open.fleet.find(computeId)?.record
@@ -184,6 +191,11 @@ export class DirectoryObject extends DurableObject<Env> {
   /** Copies an image to a compute, for an isolate or the object of a lab. */
   bringImage(computeId: string, image: string): Promise<Outcome> {
     return this.#open.bring(computeId, image)
+  }
+
+  /** Takes the digest of an image that was uploaded through the object of a compute; see `RecordDigest`. */
+  imageUploaded(kind: ImageKindName, name: string, digest: ImageDigest | undefined): Promise<ObjectReply> {
+    return replyOf(async () => this.#open.uploads?.record(kind, name, digest))
   }
 
   async placeOf(projectId: string): Promise<string | undefined> {

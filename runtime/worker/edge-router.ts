@@ -12,6 +12,7 @@ import { tokenOfKey } from '../../src/auth/tokens.ts'
 import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
+import { isReserved } from '../../src/fleet/computes.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
@@ -55,7 +56,7 @@ export interface EdgeRouterOptions {
 
 /**
  * Authenticates requests in the isolate: a request without valid credentials costs no call of the object. It hands requests about a project
- * on to a compute with an address itself, so that the data of labs bypass the object. It also serves all feeds, so that the object can
+ * on to its compute itself, so that the data of labs bypass the directory. It also serves all feeds, so that the object can
  * hibernate while nothing happens. Requests of an isolate share results, never promises (see auth.ts).
  */
 export class EdgeRouter {
@@ -134,9 +135,25 @@ export class EdgeRouter {
     // A token for some projects may name labs by name, which only the object knows.
     if (projectId !== undefined && identity.projects === undefined && (await this.#isNear(projectId)))
       this.#near.set(request, { projectId, identity })
+    const isHere = this.#near.has(request) || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
     // Requests that nobody was let in for must not reach the object, not even as a count.
     if (Date.now() - this.#countedAt > countMs) waitUntil(this.#count())
-    return this.#near.has(request) || isFeed(endpoint) ? undefined : this.#hand(request, identity)
+    return isHere ? undefined : this.#hand(request, identity)
+  }
+
+  /**
+   * Whether this isolate hands a request for a compute on by itself. Uploads to a compute with an address pass the directory, which makes
+   * their digests; those to a joined one pass its object, which does.
+   */
+  async #isHandedOnHere({ request, endpoint, params, identity }: Asked): Promise<boolean> {
+    const { compute_id: id } = params
+    // The directory knows the names of labs, for a token that is for some projects.
+    if (endpoint.handsOn === undefined || identity.projects !== undefined) return false
+    if (id === undefined || !Check(ComputeId, id) || isReserved(id)) return false
+    // No object is made for an id that no compute has.
+    const isKnown = this.#computes.find(id) !== undefined || (await this.#objects.directory().hasCompute(id))
+    const fleet = isKnown ? await this.#computes.with(id) : undefined
+    return this.#computes.find(id)?.isConnected === true && (isRead(request) || fleet?.isTunnelled(id) === true)
   }
 
   /** The router of the organization that a request belongs to; undefined: this one. */
@@ -231,6 +248,7 @@ export class EdgeRouter {
           handOn: (it: ProjectRequest) => (this.#near.has(it.request) ? handOn(it) : undefined),
         })
       },
+      fleet: this.#computes.fleet,
       feeds: this.#feeds(env),
       tickets: new SignedTickets({
         key: tokenKey(env),

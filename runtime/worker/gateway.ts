@@ -12,6 +12,7 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
+import type { UploadDigests } from '../../src/gateway/image-digests.ts'
 import type { FleetMembers, LabPlaces } from '../../src/gateway/members.ts'
 import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
@@ -56,6 +57,8 @@ export interface Gateway {
   readonly requests: RequestMetrics
   readonly events: GatewayEvents
   readonly bring: BringImage
+  /** See `Gateway.uploads`. */
+  readonly uploads: UploadDigests | undefined
   /** Images apart from the computes; undefined without a bucket. */
   readonly images: ImageBucket | undefined
   /** The heads of all labs; each lab has an object of its own. */
@@ -211,6 +214,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     requests,
     events: gateway.events,
     bring: gateway.bring,
+    uploads: gateway.uploads,
     images,
     load,
     labs,

@@ -13,62 +13,61 @@ import { noRegistry, reaching } from './reaching.ts'
 const timesOfOthers = { freshMs: 5000, staleMs: 10_000 }
 const timesOfJoined = { freshMs: 60_000, staleMs: 120_000 }
 
-/** A fleet whose records come from elsewhere: computes with an address are fetched, and joined ones are asked by their objects. */
-const borrowedFleet = (env: Env, objects: Objects, endsWithRequest: boolean): Promise<Fleet> =>
-  Fleet.open({
-    ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest },
-    holder: new ComputeAsking(env, objects),
-  })
-
 /**
  * The computes that a program of the gateway has asked something, each as its object last said: isolates and the objects of labs know no
  * others. What they do not reach is read again. Requests of an isolate share results, never promises (see auth.ts).
  */
 export class KnownComputes {
-  readonly #env: Env
+  /** The computes with an address are fetched, and joined ones are asked by their objects. */
+  readonly fleet: Fleet
   readonly #objects: Objects
   readonly #lost: (id: string) => void
-  readonly #isIsolate: boolean
   readonly #readAt = new Map<string, number>()
-  #fleet: Fleet | undefined
   #isReading = false
 
   /** `lost`: given by an isolate, and told of each compute that cannot be reached. */
   constructor(env: Env, objects: Objects, lost?: (id: string) => void) {
-    this.#env = env
+    const isIsolate = lost !== undefined
     this.#objects = objects
     this.#lost = lost ?? (() => {})
-    this.#isIsolate = lost !== undefined
+    this.fleet = Fleet.empty({
+      ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest: isIsolate },
+      holder: new ComputeAsking(env, objects, isIsolate),
+    })
+    this.fleet.listen((event) => {
+      if (this.#isReading || event.type !== 'compute.updated' || event.compute.connected) return
+      const id = computeKey(event.compute.compute_id)
+      this.#readAt.delete(id)
+      this.#lost(id)
+    })
   }
 
   /** What was last known of a compute. */
   find(computeId: string): Member | undefined {
-    const found = this.#fleet && fleetMembers(this.#fleet).find(computeId)
     // A fleet in memory has its computes at hand.
-    return found as Member | undefined
+    return fleetMembers(this.fleet).find(computeId) as Member | undefined
   }
 
-  /** A fleet with this compute, as it is now; without it when there is none of that id. */
+  /** The fleet with this compute, as it is now; without it when there is none of that id. */
   async with(computeId: string): Promise<Fleet> {
+    const { fleet } = this
     const id = computeKey(computeId)
     const ageMs = Date.now() - (this.#readAt.get(id) ?? 0)
-    const fleet = this.#fleet
     // Only its object knows of a tunnel, and says so when it is asked.
-    const times =
-      fleet?.isTunnelled(id) === true && fleet.find(id)?.state === 'connected' ? timesOfJoined : timesOfOthers
-    if (fleet === undefined || ageMs > times.staleMs) return this.#read(id)
-    if (ageMs > times.freshMs)
+    const times = fleet.isTunnelled(id) && fleet.find(id)?.state === 'connected' ? timesOfJoined : timesOfOthers
+    if (ageMs > times.staleMs) await this.#read(id)
+    else if (ageMs > times.freshMs)
       waitUntil(this.#read(id).catch(ignore('a request that needs it reads it again, and gets the error')))
     return fleet
   }
 
-  async #read(id: string): Promise<Fleet> {
-    const fleet = await this.#opened()
+  async #read(id: string): Promise<void> {
+    const { fleet } = this
     const known = await this.#objects.compute(id).known()
     if (known === undefined) {
       fleet.dismiss(id)
       this.#readAt.delete(id)
-      return fleet
+      return
     }
     const { record, shown } = known
     this.#isReading = true
@@ -77,19 +76,5 @@ export class KnownComputes {
     // The object got the failures of requests here, too.
     fleet.recall([shown], 0)
     this.#readAt.set(id, Date.now())
-    return fleet
-  }
-
-  async #opened(): Promise<Fleet> {
-    const opened = this.#fleet ?? (await borrowedFleet(this.#env, this.#objects, this.#isIsolate))
-    if (this.#fleet !== undefined) return this.#fleet
-    this.#fleet = opened
-    opened.listen((event) => {
-      if (this.#isReading || event.type !== 'compute.updated' || event.compute.connected) return
-      const id = computeKey(event.compute.compute_id)
-      this.#readAt.delete(id)
-      this.#lost(id)
-    })
-    return opened
   }
 }

@@ -6,6 +6,7 @@ import { forward } from '../../src/fleet/forward.ts'
 import { presented } from '../../src/gateway/fan-out.ts'
 import type { Env } from './env.ts'
 import { KnownComputes } from './known-computes.ts'
+import { inLargePieces } from './large-pieces.ts'
 import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
 import { lengthIn } from './whole-bodies.ts'
@@ -18,22 +19,10 @@ const ourOwn: Caller = { isDirect: false, mayExecute: false }
 
 const pieceBytes = 256 * 1024
 
-/** Reads a large answer in pieces of `pieceBytes`: workerd has pieces of 4 KiB, and each costs a pass through all layers. */
-function inLargePieces(answer: Response): Response {
+/** The answer; a large body in pieces of `pieceBytes`. */
+function inPieces(answer: Response): Response {
   if (answer.body === null || (lengthIn(answer.headers) ?? 0) < pieceBytes) return answer
-  const reader = answer.body.getReader({ mode: 'byob' })
-  const body = new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await reader.readAtLeast(pieceBytes, new Uint8Array(pieceBytes))
-        if (value !== undefined && value.byteLength > 0) controller.enqueue(value)
-        if (done) controller.close()
-      },
-      cancel: (reason) => reader.cancel(reason),
-    },
-    { highWaterMark: 0 },
-  )
-  return new Response(body, answer)
+  return new Response(inLargePieces(answer.body, pieceBytes), answer)
 }
 
 /** The computes of the fleet for the object of a lab, which asks them itself. */
@@ -55,7 +44,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
             const answer = await computes.send(computeId, asked).catch((error: unknown) => {
               throw presented(error, { name })
             })
-            return answer instanceof Response ? inLargePieces(answer) : answer
+            return answer instanceof Response ? inPieces(answer) : answer
           },
         }),
         (image) => directory().bringImage(computeId, image),

@@ -81,9 +81,14 @@ export class Fleet {
     }
   }
 
+  /** A fleet without the computes of its registry. */
+  static empty(options: FleetOptions): Fleet {
+    return new Fleet(options)
+  }
+
   /** The fleet of a registry. Resolves when the connections to its computes are started. */
   static async open(options: FleetOptions): Promise<Fleet> {
-    const fleet = new Fleet(options)
+    const fleet = Fleet.empty(options)
     const records = await options.registry.load()
     const spread = Math.min(records.length * spreadMs, maxSpreadMs)
     for (const record of records) {

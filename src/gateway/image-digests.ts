@@ -53,23 +53,21 @@ export interface WatchedUpload {
   taken(isWhole: boolean): Promise<void>
 }
 
-/**
- * Records the digest of what is uploaded, so that a copy of an image between computes is known to be what a client has uploaded. Of an
- * upload in parts it is known when they came one after the other to this process, or when the client named it.
- */
-export class UploadDigests {
-  readonly #store: ImageDigests
-  readonly #newHasher: () => Hasher
-  readonly #stored: (image: UploadedImage) => void
-  readonly #begun = new Map<string, Begun>()
-  /** Images that are being removed, with the number of requests that do so. */
-  readonly #removals = new Map<string, number>()
+/** Keeps what an image is that was uploaded; undefined: it is another one now, and nobody knows which. */
+export type RecordDigest = (kind: ImageKindName, name: string, digest: ImageDigest | undefined) => Promise<void>
 
-  /** `stored` is told of each image whose digest was recorded. */
-  constructor(store: ImageDigests, newHasher: () => Hasher, stored: (image: UploadedImage) => void = () => {}) {
-    this.#store = store
+/**
+ * Makes the digests of uploads. Of an upload in parts the digest is known when they came one after the other to this process, or when the
+ * client named it.
+ */
+export class UploadWatch {
+  readonly #record: RecordDigest
+  readonly #newHasher: () => Hasher
+  readonly #begun = new Map<string, Begun>()
+
+  constructor(record: RecordDigest, newHasher: () => Hasher) {
+    this.#record = record
     this.#newHasher = newHasher
-    this.#stored = stored
   }
 
   watch(
@@ -90,13 +88,49 @@ export class UploadDigests {
         const sha256 = made ?? named
         // Another image has this name now: what was known of the one before means nothing.
         const isKnown = sha256 !== undefined && (named === undefined || named === sha256)
-        const saving = isKnown ? this.#store.put(kind, name, { sha256, byAdmin }) : this.#store.remove(kind, name)
-        await saving.catch((error: unknown) => {
+        await this.#record(kind, name, isKnown ? { sha256, byAdmin } : undefined).catch((error: unknown) => {
           throw unsaved(error)
         })
-        if (isKnown) this.#stored({ kind, name, digest: { sha256, byAdmin } })
       },
     }
+  }
+
+  /** What was begun and is at this byte; undefined when its beginning did not come here. */
+  #goOn(key: string, first: number): Begun | undefined {
+    const before = this.#begun.get(key)
+    this.#begun.delete(key)
+    const begun = first === 0 ? { hasher: this.#newHasher(), at: 0 } : before
+    if (begun?.at !== first) return undefined
+    setNewest(this.#begun, key, begun, maxUploads)
+    return begun
+  }
+}
+
+/** Records the digest of what is uploaded, so that a copy of an image between computes is known to be what a client has uploaded. */
+export class UploadDigests {
+  readonly #store: ImageDigests
+  readonly #watch: UploadWatch
+  readonly #stored: (image: UploadedImage) => void
+  /** Images that are being removed, with the number of requests that do so. */
+  readonly #removals = new Map<string, number>()
+
+  /** `stored` is told of each image whose digest was recorded. */
+  constructor(store: ImageDigests, newHasher: () => Hasher, stored: (image: UploadedImage) => void = () => {}) {
+    this.#store = store
+    this.#watch = new UploadWatch((kind, name, digest) => this.record(kind, name, digest), newHasher)
+    this.#stored = stored
+  }
+
+  /** See `UploadWatch`. */
+  watch(...upload: Parameters<UploadWatch['watch']>): WatchedUpload {
+    return this.#watch.watch(...upload)
+  }
+
+  /** See `RecordDigest`. */
+  async record(kind: ImageKindName, name: string, digest: ImageDigest | undefined): Promise<void> {
+    if (digest === undefined) return this.#store.remove(kind, name)
+    await this.#store.put(kind, name, digest)
+    this.#stored({ kind, name, digest })
   }
 
   /** Rejects when the digest of an upload could not be saved now. */
@@ -128,21 +162,6 @@ export class UploadDigests {
       if (left > 0) this.#removals.set(key, left)
       else this.#removals.delete(key)
     }
-  }
-
-  /** The image is another one now, and nobody knows which. */
-  async changed(kind: ImageKindName, name: string): Promise<void> {
-    await this.#store.remove(kind, name)
-  }
-
-  /** What was begun and is at this byte; undefined when its beginning did not come here. */
-  #goOn(key: string, first: number): Begun | undefined {
-    const before = this.#begun.get(key)
-    this.#begun.delete(key)
-    const begun = first === 0 ? { hasher: this.#newHasher(), at: 0 } : before
-    if (begun?.at !== first) return undefined
-    setNewest(this.#begun, key, begun, maxUploads)
-    return begun
   }
 }
 

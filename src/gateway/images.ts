@@ -80,11 +80,11 @@ export function gatewayImages(
       ),
     async createDisk(kind, input) {
       await fanOut.order(({ images }) => images.createDisk(kind, input))
-      await uploads?.changed(kind, input.path)
+      await uploads?.record(kind, input.path, undefined)
     },
     async extendDisk(kind, input) {
       // Before: a copy of what it was must not replace what some have made of it.
-      await uploads?.changed(kind, input.path)
+      await uploads?.record(kind, input.path, undefined)
       await fanOut.order(({ images }) => images.extendDisk(kind, input))
     },
   }

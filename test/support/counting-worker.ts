@@ -139,9 +139,9 @@ export class CountingWorker {
   }
 
   /** The status of an answer; 101 when a websocket opens, which is closed then. */
-  async status(method: string, path: string, headers: Record<string, string> = {}): Promise<number> {
+  async status(method: string, path: string, headers: Record<string, string> = {}, body = ''): Promise<number> {
     const asked = httpRequest(this.url + path, { method, headers, agent: false })
-    asked.end()
+    asked.end(body)
     const answered = once(asked, 'response').then(([response]) => response as IncomingMessage)
     const upgraded = once(asked, 'upgrade').then(([response, socket]) => {
       socket.destroy()
@@ -157,7 +157,12 @@ export class CountingWorker {
 
   /** A request of the admin that must succeed; its JSON answer. */
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
-    const init = { method, headers: asAdmin, ...(body !== undefined && { body: JSON.stringify(body) }) }
+    const init = {
+      method,
+      headers: asAdmin,
+      dispatcher: oneRequestEach,
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    }
     const answer = await fetch(this.url + path, init)
     return succeeded(method, path, answer)
   }

@@ -169,3 +169,28 @@ test('R2 has what was uploaded last by a name, and nothing that a compute has in
   expect((await upload('a.img', 'two')).status).toBe(204)
   await keys().toEqual([keyOf('two')])
 })
+
+test('R2 has what was uploaded to a joined compute alone, whole or in parts', async () => {
+  const gateway = await WorkerGateway.start({ RATE_PER_S: '0' }, [bucket])
+  const { id, service } = await joinCompute(
+    gateway.url,
+    askAs(() => gateway.url, adminToken),
+    'one',
+  )
+  const at = `/v2/computes/${id}/machine-emulator/images`
+  const send = async (name: string, body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+    (await gateway.fetch('POST', `${at}/${name}`, undefined, { body, headers })).status
+  const disk = new Uint8Array(randomBytes(300_000))
+  expect(await send('whole.img', disk)).toBe(204)
+  const [first, last] = [disk.slice(0, 200_000), disk.slice(100_000)]
+  const both = Buffer.concat([first, last])
+  expect(await send('parts.img', first, { 'content-range': 'bytes 0-199999/400000' })).toBe(308)
+  expect(await send('parts.img', last, { 'content-range': 'bytes 200000-399999/400000' })).toBe(204)
+  const expected = [`default/${sumOf(disk)}`, `default/${sumOf(both)}`].sort()
+  await expect.poll(() => gateway.keysIn(bucket), { timeout: hangMs }).toEqual(expected)
+  for (const [name, content] of [['whole.img', disk] as const, ['parts.img', both] as const]) {
+    expect((await readFile(join(service.data, `images/machine-emulator/${name}`))).equals(content)).toBe(true)
+    const read = await gateway.fetch('GET', `${at}/${name}`)
+    expect(Buffer.from(await read.arrayBuffer()).equals(content)).toBe(true)
+  }
+})

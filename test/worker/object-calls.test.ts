@@ -74,9 +74,9 @@ test('each kind of request calls the objects that it is about, and no common one
   const lab = await worker.call('POST', '/v2/projects', { name: 'lab' })
   const labPath = `/v2/projects/${lab.project_id}`
 
-  const calls = async (method: string, path: string, headers: Record<string, string> = asAdmin, status = 200) => {
+  const calls = async (method: string, path: string, headers = asAdmin as object, status = 200, body = '') => {
     const before = await worker.counts()
-    expect([path, await worker.status(method, path, headers)]).toEqual([path, status])
+    expect([path, await worker.status(method, path, { ...headers }, body)]).toEqual([path, status])
     return between(before, await worker.counts())
   }
   const opened = { ...asAdmin, ...upgrade }
@@ -100,6 +100,22 @@ test('each kind of request calls the objects that it is about, and no common one
   expect(await calls('POST', `${byTunnel.project}/files/notes.txt`, file)).toEqual(ask)
   expect(await calls('GET', `${byTunnel.project}/notifications/ws`, opened, 101)).toEqual(ask)
   expect(await calls('GET', `${byAddress.project}/notifications/ws`, opened, 101)).toEqual({})
+
+  // So does what is about a compute. Who makes the digest of an image sees it: the directory, or the object of a joined compute.
+  for (const [compute, called, upload] of [
+    ['near', {}, { directory: { fetch: 1 } }],
+    [farId, ask, ask],
+  ] as const) {
+    const image = `/v2/computes/${compute}/machine-emulator/images/${compute}.img`
+    const kept = { ...asAdmin, 'content-length': '5' }
+    expect([compute, await calls('POST', image, kept, 204, 'image')]).toEqual([compute, upload])
+    expect([compute, await calls('GET', image)]).toEqual([compute, called])
+    expect([compute, await calls('GET', `/v2/computes/${compute}/capabilities`)]).toEqual([compute, called])
+  }
+  expect((await worker.counts()).ofComputes['directory imageUploaded']).toBe(1)
+  expect(await calls('GET', '/v2/computes/nobody/capabilities', asAdmin, 404)).toEqual({
+    directory: { hasCompute: 1, fetch: 1 },
+  })
 
   // A lab has its own.
   expect(await calls('GET', labPath)).toEqual({ lab: { fetch: 1 } })

@@ -4,6 +4,7 @@ import { conflict, notFound } from '../../errors/api-error.ts'
 import { computeKey } from '../../fleet/computes.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
+import type { UploadWatch } from '../../gateway/image-digests.ts'
 import { maxAnswerBytes } from '../../http/answer-budget.ts'
 import { readJson } from '../../http/body.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, ok } from '../../http/endpoint.ts'
@@ -235,10 +236,12 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, p
       if (notHandedOn.has(word)) {
         throw notFound(`${word}: the service does not forward this; send the request to the compute itself`)
       }
-      const image = id === localId ? undefined : imageIn(request, params as Record<string, string>)
+      const { uploads, caller } = context
       const given = await filtered(request, path)
       const hand = (body?: ReadableStream<Uint8Array>) => handedOn(id, given, after(path, 4), context, body)
-      return image === undefined ? hand() : withDigest(image, given, context, hand)
+      return id === localId || uploads === undefined
+        ? hand()
+        : withDigest(given, after(path, 4), { uploads, byAdmin: caller.mayExecute }, hand)
     },
   })
 }
@@ -263,11 +266,12 @@ async function handedOn(
   return forward(fleet, id, { request, path: `/v2/compute/${path}`, caller, upgrade, body })
 }
 
-/** The image that a POST to a compute stores; undefined: none. */
-function imageIn({ method }: Request, { emulator, action = '' }: Record<string, string>): Image | undefined {
-  const kind = imageKinds.find((it) => it === emulator)
-  const [, name] = /^images\/(.+)$/s.exec(action) ?? []
-  return method === 'POST' && kind !== undefined && name !== undefined ? { kind, name } : undefined
+/** The image that a POST to a compute stores at this path below `/v2/compute/`, percent-encoded; undefined: none. */
+function imageIn(method: string, path: string): Image | undefined {
+  const [, emulator = '', action = ''] = (method === 'POST' && /^([^/]+)\/(.+)$/s.exec(path)) || []
+  const kind = imageKinds.find((it) => it === decodeURIComponent(emulator))
+  const [, name] = /^images\/(.+)$/s.exec(decodeURIComponent(action)) ?? []
+  return kind !== undefined && name !== undefined ? { kind, name } : undefined
 }
 
 interface Image {
@@ -275,22 +279,31 @@ interface Image {
   readonly name: string
 }
 
-/** Hands an upload on, and records its digest as that of an upload to all computes. */
-async function withDigest(
-  image: Image,
+interface Watching {
+  readonly uploads: Pick<UploadWatch, 'watch'> & { requireSpace?(): Promise<void> }
+  /** Whether an administrator uploads it. */
+  readonly byAdmin: boolean
+}
+
+/**
+ * Hands a request on to a compute; `path`: below `/v2/compute/` there, percent-encoded. The digest of an image that it uploads is recorded as
+ * that of an upload to all computes.
+ */
+export async function withDigest<Handed extends { readonly status: number }>(
   request: Request,
-  { uploads, caller }: Context,
-  hand: (body?: ReadableStream<Uint8Array>) => Promise<Response | RelayedAnswer>,
-): Promise<Response | RelayedAnswer> {
-  if (uploads === undefined) return hand()
+  path: string,
+  { uploads, byAdmin }: Watching,
+  hand: (body?: ReadableStream<Uint8Array>) => Promise<Handed>,
+): Promise<Handed> {
+  const image = imageIn(request.method, path)
+  if (image === undefined) return hand()
   const asked = uploadOf(request, new URL(request.url).searchParams.get('md5sum') ?? undefined)
   if ('asked' in asked) return hand()
-  await uploads.requireSpace()
-  const upload = { ...image, byAdmin: caller.mayExecute }
-  const { content, taken } = uploads.watch(upload, request.body ?? new Blob([]).stream(), asked)
-  const response = await hand(content)
-  if (response.status === 204 || response.status === 308) await taken(response.status === 204)
-  return response
+  await uploads.requireSpace?.()
+  const { content, taken } = uploads.watch({ ...image, byAdmin }, request.body ?? new Blob([]).stream(), asked)
+  const answer = await hand(content)
+  if (answer.status === 204 || answer.status === 308) await taken(answer.status === 204)
+  return answer
 }
 
 /** Names of the list members of each GET action, by its path below that of the compute. */
