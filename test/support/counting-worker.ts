@@ -6,6 +6,7 @@ import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
 import { succeeded } from './calls.ts'
+import { oneRequestEach } from './one-request-each.ts'
 
 const adminToken = 'the-admin-token-of-tests'
 export const asAdmin = { authorization: `Bearer ${adminToken}` }

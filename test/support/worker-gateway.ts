@@ -6,6 +6,7 @@ import { type RunningWorker, runWorker } from '../../scripts/run-worker.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import { succeeded } from './calls.ts'
 import { freshDirectory } from './directory.ts'
+import { oneRequestEach } from './one-request-each.ts'
 
 export const adminToken = 'the-admin-token-of-tests'
 const bindings = { FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: adminToken }
@@ -63,10 +64,10 @@ export class WorkerGateway {
     await this.#worker?.close()
   }
 
-  /** As the admin, unless the headers say who. */
+  /** As the admin, unless the headers say who. By a connection of its own: workerd may just be closing one that was idle. */
   fetch(method: string, path: string, body?: unknown, init: RequestInit = {}): Promise<Response> {
     return fetch(this.url + path, {
-      method,
+      ...{ method, dispatcher: oneRequestEach },
       ...(body !== undefined && { body: JSON.stringify(body) }),
       ...init,
       headers: { ...asAdmin, ...init.headers },
