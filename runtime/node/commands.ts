@@ -226,10 +226,11 @@ output of the guest until the guest is quiet: echo "show ip" | patchbay console 
     summary: 'type a line on the console of a node, and show the answer',
     text: `Types a line on the console of a node, and shows what comes back. With --expect the command waits until what the
 node answers matches; the line itself, which the node shows as it is typed, is no answer. The exit code is 1 when
-nothing matches in time: patchbay exec wan-edge/PC1 "ping 10.0.0.2" --expect "bytes from"`,
+nothing matches in time: patchbay exec wan-edge/PC1 "ping 10.0.0.2" --expect "bytes from". Without quotes several words
+are one line, and those with one "-" belong to it: patchbay exec wan-edge/PC1 ping 10.0.0.2 -c 2. After "--" all words do.`,
     args: [
       { name: 'LAB/NODE', about: 'a node', complete: 'node' },
-      { name: 'COMMAND', about: 'the line' },
+      { name: 'COMMAND', about: 'the line, in one word or several', many: true, ofNode: true },
     ],
     flags: executing,
     run: async (input) => (await import('./cli/node-output.ts')).exec(input),

@@ -50,6 +50,38 @@ export function argumentsOf(
   return { args: parsed.positionals, flags: values as CommandInput<Readonly<Record<string, Flag>>>['flags'] }
 }
 
+/**
+ * The arguments with the words of a node's command after `--`: those with one "-" after its first word are its own flags. A command without
+ * such an argument has them as they are.
+ */
+export function withWordsOfNode(
+  { args, flags }: Pick<Command, 'args' | 'flags'>,
+  argv: readonly string[],
+): readonly string[] {
+  const first = args.findIndex(({ ofNode }) => ofNode === true)
+  if (first === -1) return argv
+  const own: string[] = []
+  const words: string[] = []
+  for (let index = 0; index < argv.length; index++) {
+    const word = argv[index] ?? ''
+    if (word === '--') {
+      words.push(...argv.slice(index + 1))
+      break
+    }
+    const isFlag = words.length > first ? word.startsWith('--') : /^-./.test(word)
+    if (!isFlag) {
+      words.push(word)
+      continue
+    }
+    own.push(word)
+    const next = argv[index + 1]
+    if (flags[word.slice(2)]?.value === undefined || next === undefined) continue
+    own.push(next)
+    index++
+  }
+  return [...own, '--', ...words]
+}
+
 function requireCount(given: readonly string[], wanted: readonly Argument[], help: string): void {
   const missing = wanted[given.length]
   if (missing !== undefined && missing.optional !== true) throw wrongArguments(`expected ${missing.name}`, help)

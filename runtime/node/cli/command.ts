@@ -11,6 +11,8 @@ export interface Argument {
   readonly optional?: boolean
   /** The last one may be given several times. */
   readonly many?: boolean
+  /** The words of a command of a node: after the first one those with one "-" belong to it, and after "--" all do. */
+  readonly ofNode?: boolean
   readonly choices?: readonly string[]
   readonly complete?: Completion
 }

@@ -22,7 +22,7 @@ export async function help(words: readonly string[], commands: Table): Promise<O
   return {
     json: {
       ...{ command: name, group, usage: usageOf(name, command), summary, text: text.replaceAll('\n', ' ') },
-      args: args.map(({ complete: _, ...it }) => it),
+      args: args.map(({ complete: _, ofNode: __, ...it }) => it),
       flags: Object.entries(flags).map(([flag, { complete: _, ...it }]) => ({ name: `--${flag}`, ...it })),
       ...(settings !== undefined && { settings: await settingsOf() }),
     },

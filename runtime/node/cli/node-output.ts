@@ -16,10 +16,11 @@ const usualWithinS = 30
 
 /** `patchbay exec LAB/NODE COMMAND`: types a line on the console of a node, and shows what it answers. */
 export async function exec({
-  args: [word = '', line = ''],
+  args: [word = '', ...words],
   flags,
   signal,
 }: CommandInput<typeof executing>): Promise<Outcome> {
+  const line = words.join(' ')
   const client = await clientOf(flags, { WebSocket })
   const target = requireConsole(await nodeOf(word, { client, signal }))
   const within_s = secondsOf('--within', flags.within, usualWithinS)

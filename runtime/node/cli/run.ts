@@ -4,7 +4,7 @@ import { shownLines } from '../../../src/errors/shown.ts'
 import { nearest } from '../../../src/http/nearest-word.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'
-import { argumentsOf } from './arguments.ts'
+import { argumentsOf, withWordsOfNode } from './arguments.ts'
 import type { Command } from './command.ts'
 import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
@@ -15,15 +15,15 @@ type Table = Readonly<Record<string, Command>>
 export async function runCommand(argv: readonly string[], commands: Table): Promise<number> {
   const [first, ...others] = argv
   if (first === '--version' || first === '-v') return print(`${version}\n`)
-  const isJson = argv.includes('--json')
+  const isJson = beforeEnd(argv).includes('--json')
   try {
     if (first === undefined || first === '--help' || first === '-h')
       return await show(await help(others.filter((it) => it !== '--json').slice(0, 1), commands), isJson)
     // Flags without a command are flags of `serve`.
     const words = first.startsWith('-') ? ['serve', ...argv] : argv
-    const { name, command, rest } = found(words, commands)
-    const flagsEnd = rest.indexOf('--')
-    const flags = flagsEnd === -1 ? rest : rest.slice(0, flagsEnd)
+    const { name, command, rest: given } = found(words, commands)
+    const rest = withWordsOfNode(command, given)
+    const flags = beforeEnd(rest)
     if (flags.includes('--help') || flags.includes('-h')) return await show(await help([name], commands), isJson)
     const input = command.settings === undefined ? argumentsOf(name, command, rest) : ({ args: [], flags: {} } as const)
     const own = 'json' in command.flags ? rest.filter((it) => it !== '--json') : rest
@@ -36,6 +36,12 @@ export async function runCommand(argv: readonly string[], commands: Table): Prom
     if (fault === undefined) throw error
     return withOutput(await fail(fault, isJson))
   }
+}
+
+/** The words before `--`, after which none is a flag. */
+function beforeEnd(words: readonly string[]): readonly string[] {
+  const end = words.indexOf('--')
+  return end === -1 ? words : words.slice(0, end)
 }
 
 /** The command that the words begin with: its name may have two words. */

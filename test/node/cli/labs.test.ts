@@ -121,6 +121,13 @@ test('a line is typed on the console of a node, and its answer shown', async () 
   expect(late).toMatchObject({ code: 1, err: expect.stringContaining('typed/PC1') })
   const wrong = await patchbay.run(['exec', 'typed/PC1', 'version', '--expect', '('])
   expect(wrong).toMatchObject({ code: 64, err: expect.stringContaining('--expect: not a regular expression') })
+  // Without quotes, too: what looks like a flag of one letter belongs to the line, and after "--" everything does.
+  const unquoted = ['exec', 'typed/PC1', 'ping', '10.0.0.1', '-c', '2', '--expect', 'icmp_seq=2 ', '--json']
+  expect(JSON.parse((await patchbay.run(unquoted)).out)).toMatchObject({ ok: true, matched: 'icmp_seq=2 ' })
+  const verbatim = ['exec', 'typed/PC1', '--no-echo', '--expect', 'echo (.*)', '--', 'echo', '--json', '-h']
+  expect((await patchbay.run(verbatim)).out).toContain('echo --json -h')
+  const misspelt = ['exec', 'typed/PC1', 'version', '--expcet', 'x']
+  expect(await patchbay.run(misspelt)).toMatchObject({ code: 64, err: expect.stringContaining('mean --expect?') })
   // The line itself is no answer.
   const echoed = ['exec', 'typed/PC1', 'no such command', '--expect', 'such']
   expect(await patchbay.run([...echoed, '--within', '1s'])).toMatchObject({ code: 1, out: '' })
