@@ -31,6 +31,8 @@ export interface PatchbayOptions {
   readonly fetch?: (url: string, init: RequestInit) => Promise<Answer>
   /** Opens consoles. Default: the global one, which Node has since version 22. */
   readonly WebSocket?: WebSocketMaker
+  /** Says why `fetch` failed. Default: the message of the innermost cause. */
+  readonly reasonOf?: (error: unknown) => string
 }
 
 /** `METHOD /path`, such as `GET /v2/projects/{project_id}`. */
@@ -77,7 +79,7 @@ export class Patchbay {
   async call<K extends Exclude<CallName, StreamName>>(name: K, ...[input]: Input<K>): Promise<Reply<K>> {
     const response = await this.#send(name, input as AnyInput)
     const text = await response.text().catch((cause) => {
-      throw this.#lost('lost', `broke off: ${causeOf(cause)}`, cause)
+      throw this.#lost('lost', `broke off: ${this.#reasonOf(cause)}`, cause)
     })
     return (text === '' ? undefined : jsonIn(text)) as Reply<K>
   }
@@ -164,7 +166,7 @@ export class Patchbay {
       signal?.throwIfAborted()
       throw late.signal.aborted
         ? this.#lost('lost', `did not answer within ${timeoutMs / 1000} s`, cause)
-        : this.#lost('unreachable', `cannot be reached: ${causeOf(cause)}`, cause)
+        : this.#lost('unreachable', `cannot be reached: ${this.#reasonOf(cause)}`, cause)
     } finally {
       clearTimeout(timer)
     }
@@ -181,6 +183,10 @@ export class Patchbay {
     if (word === null || typeof answer.message !== 'string')
       return this.#lost('foreign', `answered ${status}, and not as a Patchbay does`)
     return new PatchbayError(answer.message, { status, word, answer })
+  }
+
+  #reasonOf(error: unknown): string {
+    return (this.#options.reasonOf ?? causeOf)(error)
   }
 
   #lost(word: keyof typeof lostWords, what: string, cause?: unknown): PatchbayError {

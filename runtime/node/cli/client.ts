@@ -38,9 +38,15 @@ export async function clientOf(
 
 export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'WebSocket'> = {}): Patchbay =>
   new Patchbay({
-    ...{ server: url, token, fetch: wireFetch, ...more },
+    ...{ server: url, token, fetch: wireFetch, reasonOf: systemReason, ...more },
     organization: process.env.PATCHBAY_ORGANIZATION || undefined,
   })
+
+/** The reason of the system why a request failed. */
+function systemReason(error: unknown): string {
+  const { code, cause } = error as Error & { code?: string }
+  return code === undefined && cause instanceof Error ? systemReason(cause) : reasonOf(error)
+}
 
 /**
  * The service that a command asks: the named one, else that of `patchbay login`, else the running one of this user. Undefined when none

@@ -137,6 +137,13 @@ async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJ
   return exit
 }
 
+/** What the user can do. */
+function hintOf({ status, word }: PatchbayError): string | undefined {
+  if (status === 401) return 'PATCHBAY_TOKEN lets you in, or "patchbay login URL"'
+  if (word === 'unreachable') return 'does it run? "patchbay serve" starts a service, --server URL names another'
+  return undefined
+}
+
 /** What an error says to the user; undefined for a defect. */
 export function faultOf(error: unknown): { exit: CommandError['exit']; faults: readonly CommandFault[] } | undefined {
   if (error instanceof CommandError) return error
@@ -144,8 +151,11 @@ export function faultOf(error: unknown): { exit: CommandError['exit']; faults: r
   const { name, message } = error as Error
   if (error instanceof PatchbayError) {
     const isRefused = error.status === 0 || error.status === 401 || error.status === 403
-    const hint = error.status === 401 ? { hint: 'PATCHBAY_TOKEN lets you in, or "patchbay login URL"' } : {}
-    return { exit: isRefused ? exits.noService : exits.failed, faults: [{ message, ...hint }] }
+    const hint = hintOf(error)
+    return {
+      exit: isRefused ? exits.noService : exits.failed,
+      faults: [{ message, ...(hint !== undefined && { hint }) }],
+    }
   }
   if (name === 'ConfigError') return { exit: exits.arguments, faults: [{ message }] }
   if (['StartError', 'NewerRecord', 'ApiError'].includes(name)) return { exit: exits.failed, faults: [{ message }] }

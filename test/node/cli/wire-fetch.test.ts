@@ -76,3 +76,17 @@ test('a service that is not there: the reason of the system', async () => {
   await expect(wireFetch('http://127.0.0.1:9', {})).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   await expect(wireFetch('http://[::1]:9', {})).rejects.toThrow(/::1/)
 })
+
+test('a command says why a service cannot be reached, and what to do', async () => {
+  const patchbay = await CommandLine.of({ server: 'http://127.0.0.1:9' })
+  expect(await patchbay.run(['ls'])).toEqual({
+    ...{ code: 5, out: '' },
+    err:
+      'patchbay: The service http://127.0.0.1:9 cannot be reached: nothing listens there ' +
+      '(does it run? "patchbay serve" starts a service, --server URL names another)\n',
+  })
+  const server = await serverWith((request) => request.socket.destroy())
+  expect((await patchbay.run(['ls', '--server', server])).err).toMatch(
+    / cannot be reached: the other side ended the connection \(/,
+  )
+})
