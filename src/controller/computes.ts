@@ -31,8 +31,8 @@ export interface LabComputes {
    */
   client(computeId: string, caller?: Caller): ComputeClient
   /**
-   * The compute for a new lab: the one of that id (404), else the best one that has the labels of the placement (409 when none has
-   * them). 503 without any.
+   * The compute for a new lab: the one of that id or name (404; 409 for a name that several have), else the best one that has the labels
+   * of the placement (409 when none has them). 503 without any.
    */
   choose(wanted: string | undefined, placement?: Placement): Promise<string>
   /**

@@ -1,3 +1,4 @@
+import { type ApiError, conflict } from '../errors/api-error.ts'
 import { computeKey } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { noCompute } from '../gateway/fan-out.ts'
@@ -31,9 +32,8 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
     client: (computeId, caller) =>
       new ComputeClient(fleetConnection(fleet, computeId, caller), bring && ((image) => bring(computeId, image))),
     async choose(wanted, { policy = 'room', labels = [] } = {}) {
-      const named = wanted?.toLowerCase()
-      if (named !== undefined && (named !== localId || fleet.hasLocal))
-        return computeKey((await fleet.get(named)).compute_id)
+      if (wanted !== undefined && (computeKey(wanted) !== localId || fleet.hasLocal))
+        return computeNamed(fleet, wanted, await everyone([]))
       const all = await everyone(labels)
       const fitting = all.filter((it) => hasLabels(it.labels, labels))
       if (labels.length > 0 && fitting.length === 0) throw withoutLabels(labels, all)
@@ -71,6 +71,23 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
     peers: (ends) => peerAddresses(fleet, ends, apart),
   }
 }
+
+/** The compute with that id, else the one with that name. 404 for neither, 409 for a name that several have. */
+async function computeNamed(fleet: Fleet, word: string, computes: readonly Placeable[]): Promise<string> {
+  const named = computes.filter(({ name }) => name === word)
+  const found = computes.find(({ id }) => id === computeKey(word)) ?? named[0]
+  if (found === undefined) return computeKey((await fleet.get(word)).compute_id)
+  if (found.id !== computeKey(word) && named.length > 1) throw ambiguous(word, named)
+  return found.id
+}
+
+const ambiguous = (name: string, named: readonly Placeable[]): ApiError =>
+  conflict(
+    `compute_id: ${named.length} computes have the name ${name}; give an id: ${named.map(({ id }) => id).join(', ')}`,
+    {
+      word: 'no-such-compute',
+    },
+  )
 
 type Placeable = Pick<Member, 'id' | 'name' | 'labels' | 'load' | 'isConnected' | 'acceptsProjects' | 'weight'>
 

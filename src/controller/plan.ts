@@ -40,7 +40,7 @@ export interface PlanOptions {
   readonly take_over?: boolean
   /** Whether nodes are started that the file does not exempt. */
   readonly start?: boolean
-  /** Ids of computes, by the words of the file. */
+  /** Ids of computes, by the words of the file: ids and names. */
   readonly computes?: ReadonlyMap<string, string>
 }
 

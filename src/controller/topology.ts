@@ -137,7 +137,9 @@ async function computesOf(
       found.set(word, await computes.choose(word))
     } catch (error) {
       if (!(error instanceof ApiError) || error.word !== 'no-such-compute') throw error
-      faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, 'expected an id of GET /v2/computes')
+      const hint = 'expected an id or a name of GET /v2/computes'
+      if (error.status === 404) faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
+      else faults.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
     }
   })
   if (!faults.isEmpty) throw new LabFileError(faults.list())

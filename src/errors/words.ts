@@ -20,7 +20,7 @@ export const errorWords = {
   'no-such-template': [[404], 'There is no such template'],
   'no-such-port': [[404], 'The node has no such adapter or port'],
   'nothing-attached': [[404, 409], 'Nothing is attached to the port'],
-  'no-such-compute': [[404], 'No compute has this id'],
+  'no-such-compute': [[404, 409], 'No compute has this id or name, or several have the name'],
   'no-such-organization': [[404], 'There is no such organization'],
   'no-such-file': [[404], 'The project has no such file'],
   'no-such-image': [[404], 'There is no such image to delete'],

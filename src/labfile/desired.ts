@@ -34,7 +34,7 @@ export interface DesiredNode {
   /** The earlier name: the node of that name, when there is one, gets this name and stays the same node. */
   readonly was?: string
   readonly kind: NodeKindName
-  /** Id of its compute: its own, else that of the lab. */
+  /** Id or name of its compute: its own, else that of the lab. */
   readonly compute_id?: string
   /** Members of the node in a lab that the file gives. Absent: the default of the schema (`mapFields`). */
   readonly settings: DesiredSettings

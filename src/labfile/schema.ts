@@ -106,7 +106,7 @@ const both = {
   at: Type.Optional(
     Type.Tuple([place, place], { expects: 'two integers: [x, y]', description: 'Position on the map: [x, y]' }),
   ),
-  compute: Type.Optional(Type.String({ ...WantedCompute, description: 'Id of its compute' })),
+  compute: Type.Optional(Type.String({ ...WantedCompute, description: 'Id or name of its compute' })),
   symbol: Type.Optional(text('Name or path of its symbol')),
   labels: Type.Optional(labels),
   placement: Type.Optional(placement),
@@ -343,7 +343,7 @@ export const sections = {
   version: Type.Optional(Type.Literal(1, { description: 'Version of the format' })),
   about: Type.Optional(text('What the lab is for')),
   compute: Type.Optional(
-    Type.String({ ...WantedCompute, description: 'Id of the compute of all nodes that name none' }),
+    Type.String({ ...WantedCompute, description: 'Id or name of the compute of all nodes that name none' }),
   ),
   placement: Type.Optional(placement),
   vars: Type.Optional(

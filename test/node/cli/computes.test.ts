@@ -54,6 +54,38 @@ test('a compute is drained: its stopped labs move, and those that run are listed
   expect(await other.call('GET', '/v2/compute/projects?status=all')).toEqual([])
 })
 
+test('a lab file names computes by their names, too, but not by one that several have', async () => {
+  const [service, other] = await Promise.all([TestService.start(embedded), TestService.start(embedded)])
+  const patchbay = await CommandLine.of({ server: service.url })
+  await patchbay.run(['computes', 'add', other.url, '--name', 'rack', '--id', 'first'])
+  await patchbay.file('named.lab.yaml', 'lab: named\nnodes:\n  PC1: { kind: pc }\n  PC2: { kind: pc, compute: rack }\n')
+  expect(await patchbay.run(['up', 'named.lab.yaml'])).toMatchObject({ code: 0 })
+  expect(await service.call('GET', '/v2/projects/named/nodes/PC2')).toMatchObject({ compute_id: 'first' })
+  // The file says what is so; that its word is a name is no difference.
+  for (const check of [
+    ['diff', '--exit-code'],
+    ['save', '--check'],
+  ])
+    expect(await patchbay.run([...check, 'named.lab.yaml'])).toMatchObject({ code: 0, err: '' })
+  // Without names both have that of their address.
+  for (const id of ['second', 'third']) await patchbay.run(['computes', 'add', other.url, '--id', id])
+  const { computes } = await patchbay.json<{ computes: { name: string; compute_id: string }[] }>(['computes', 'ls'])
+  const name = computes.find(({ compute_id }) => compute_id === 'third')?.name
+  await patchbay.file('twice.lab.yaml', `lab: twice\ncompute: ${name}\nnodes: { PC1: { kind: pc } }\n`)
+  expect(await patchbay.run(['up', 'twice.lab.yaml'])).toEqual({
+    ...{ code: 3, out: '' },
+    err: `twice.lab.yaml:3:10: nodes.PC1: 2 computes have the name ${name}; give an id: second, third\n`,
+  })
+  await patchbay.file('none.lab.yaml', 'lab: none\ncompute: rcak\nnodes: { PC1: { kind: pc } }\n')
+  expect(await patchbay.run(['up', 'none.lab.yaml'])).toMatchObject({
+    ...{
+      code: 3,
+      err: expect.stringMatching(/^none\.lab\.yaml:3:10: nodes\.PC1: there is no compute "rcak"; expected an id or a name/),
+    },
+  })
+  expect((await patchbay.run(['ls'])).out).not.toMatch(/twice|none/)
+})
+
 test('what is no compute is told, and not registered', async () => {
   const service = await TestService.start()
   const patchbay = await CommandLine.of({ server: service.url })
