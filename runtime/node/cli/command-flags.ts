@@ -33,7 +33,7 @@ export const consoling = {
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const executing = {
-  expect: { value: 'REGEX', about: 'wait until the output matches; without it until the node is silent for 1 s' },
+  expect: { value: 'REGEX', about: 'wait until the output matches; without it until the node is silent for 1.5 s' },
   'no-echo': { about: 'with --expect: the node does not show what is typed, as at the prompt for a password' },
   within: { value: 'TIME', about: 'longest wait; default 30s' },
   ...asking,

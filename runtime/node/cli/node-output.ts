@@ -10,8 +10,8 @@ import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { nodeOf } from './targets.ts'
 
-/** Without `--expect`, a guest without output for this time, ms, has answered. */
-const quietMs = 1000
+/** Without `--expect`, a guest without output for this time, ms, has answered: a ping tells of an echo each second. */
+const quietMs = 1500
 const usualWithinS = 30
 
 /** `patchbay exec LAB/NODE COMMAND`: types a line on the console of a node, and shows what it answers. */
