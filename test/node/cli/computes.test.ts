@@ -80,7 +80,9 @@ test('a lab file names computes by their names, too, but not by one that several
   expect(await patchbay.run(['up', 'none.lab.yaml'])).toMatchObject({
     ...{
       code: 3,
-      err: expect.stringMatching(/^none\.lab\.yaml:3:10: nodes\.PC1: there is no compute "rcak"; expected an id or a name/),
+      err: expect.stringMatching(
+        /^none\.lab\.yaml:3:10: nodes\.PC1: there is no compute "rcak"; expected an id or a name/,
+      ),
     },
   })
   expect((await patchbay.run(['ls'])).out).not.toMatch(/twice|none/)
