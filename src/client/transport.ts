@@ -66,12 +66,30 @@ export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
   return { headers, body: bytes }
 }
 
+/**
+ * A `fetch` that sends a request without an effect once more if it fails at once: a server may end an idle connection just when it is
+ * used again, and a browser breaks off what is under way when the network of its machine changes.
+ */
+export const repeatingFetch =
+  (fetch: (url: string, init: RequestInit) => Promise<Response>) =>
+  async (url: string, init: RequestInit): Promise<Response> => {
+    const { method = 'GET', body = null, signal } = init
+    const began = Date.now()
+    try {
+      return await fetch(url, init)
+    } catch (error) {
+      if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal?.aborted || Date.now() - began > raceMs)
+        throw error
+      return fetch(url, init)
+    }
+  }
+
 /** The transport of runtimes that have only `fetch`. */
-export const fetchTransport =
-  (fetch: (url: string, init: RequestInit) => Promise<Response>): Transport =>
-  (address) => {
+export const fetchTransport = (fetch: (url: string, init: RequestInit) => Promise<Response>): Transport => {
+  const ask = repeatingFetch(fetch)
+  return (address) => {
     const origin = originOf(address)
-    return async ({ method, path, headers, body, signal }) => {
+    return ({ method, path, headers, body, signal }) => {
       const init = {
         method,
         headers,
@@ -79,14 +97,7 @@ export const fetchTransport =
         redirect: 'manual' as const,
         ...(body !== null && { body, duplex: 'half' }),
       }
-      const began = Date.now()
-      try {
-        return await fetch(origin + path, init)
-      } catch (error) {
-        // A server may end an idle connection just when it is used again; only a request without an effect is repeated.
-        if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal.aborted || Date.now() - began > raceMs)
-          throw error
-        return fetch(origin + path, init)
-      }
+      return ask(origin + path, init)
     }
   }
+}

@@ -102,6 +102,10 @@ testWith(browser)(
     await lab.page.getByRole('button', { name: 'Sign in' }).click()
     await lab.newLab('Mine')
     await lab.place('PC', { x: 200, y: 200 }, 'PC1')
+    // A browser breaks off what is under way when the network of its machine changes: the page asks again.
+    await lab.page.route('**/v2/session', (it) => it.abort('connectionreset'), { times: 1 })
+    await lab.page.reload()
+    await lab.node('PC1').waitFor()
   },
   120_000,
 )

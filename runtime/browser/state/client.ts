@@ -1,4 +1,5 @@
 import { Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
+import { repeatingFetch } from '../../../src/client/transport.ts'
 import { organizationHeader } from '../../../src/model/organization-header.ts'
 import { notifyError } from './notices.ts'
 import { session } from './session.ts'
@@ -10,7 +11,7 @@ export async function send(url: string, init: RequestInit, ask: typeof fetchOf =
   return response
 }
 
-const fetchOf = (url: string, init: RequestInit): Promise<Response> => fetch(url, init)
+const fetchOf = repeatingFetch((url, init) => fetch(url, init))
 
 /** The service of this page. The cookie of a session goes along by itself. */
 export const client = new Patchbay({ server: location.origin, fetch: send })
