@@ -98,7 +98,10 @@ export class ComputeObject extends DurableObject<Env> {
       },
       isGood: (token) => directory().isJoinTokenGood(token),
       joined: () => this.#joined(),
-      left: (_, reason) => this.#left(reason),
+      left: (_, reason) => {
+        this.#kept.told = undefined
+        this.#left(reason)
+      },
     })
     const events: EventAgent = { open: (feed) => agentOf(this.#open.fleet, this.#id).events.open(feed) }
     this.#pump = new EventPump({
@@ -153,8 +156,10 @@ export class ComputeObject extends DurableObject<Env> {
       if ('message' in event) warn(event.message)
       else this.ctx.waitUntil(checks.report().catch(ignore('the next check tells it')))
     })
-    if (told?.shown.connected === true && record?.protocol === tunnelled && !this.#tunnels.has(this.#id))
+    if (told?.shown.connected === true && record?.protocol === tunnelled && !this.#tunnels.has(this.#id)) {
+      this.#kept.forgetTold()
       this.#left('the connection ended with the program of its object')
+    }
     this.#feeds.resume()
     const turn = this.#kept.listening
     this.#pump.resume(this.#tunnelSockets.listening)
@@ -228,6 +233,7 @@ export class ComputeObject extends DurableObject<Env> {
 
   override async alarm(): Promise<void> {
     await this.#open.checks.run()
+    this.#kept.settle()
     await this.#feeds.tellLoads()
   }
 
@@ -314,14 +320,13 @@ export class ComputeObject extends DurableObject<Env> {
     // The directory knows of a tunnel that an earlier program has held.
     if (this.#isResuming) return
     this.#tell(() => this.#objects.directory().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id)))
-    this.#kept.told = undefined
+    this.#kept.forgetTold()
     this.#open.fleet.joined(this.#id)
     this.#open.checks.begin()
   }
 
   #left(reason: string): void {
     this.#tell(() => this.#objects.directory().tunnelClosed(this.#id, reason))
-    this.#kept.told = undefined
     this.#opened?.fleet.left(this.#id, reason)
   }
 

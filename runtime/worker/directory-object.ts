@@ -27,6 +27,7 @@ import { FeedReaders } from './feed-readers.ts'
 import { FeedSockets } from './feed-sockets.ts'
 import { type Gateway, openGateway } from './gateway.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
+import { JointWrites } from './joint-writes.ts'
 import type { LabQuestion } from './object-computes.ts'
 import { type ObjectReply, replyOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
@@ -53,6 +54,8 @@ interface Opened extends Gateway {
  */
 export class DirectoryObject extends DurableObject<Env> {
   readonly #sockets: HibernatableSockets
+  /** Of the states and tunnels of computes, which all tell at once after a restart. */
+  readonly #writes = new JointWrites()
   readonly #tunnels: TunnelTable
   readonly #toldFeeds: ToldFeeds
   /** Where feeds of each token are read. */
@@ -70,7 +73,7 @@ export class DirectoryObject extends DurableObject<Env> {
     super(state, env)
     this.#sockets = new HibernatableSockets(state)
     this.#objects = Objects.around(env, state)
-    this.#tunnels = new TunnelTable(state.storage.sql, new ComputeAsking(env, this.#objects), env.PROCESS)
+    this.#tunnels = new TunnelTable(state.storage.sql, this.#writes, new ComputeAsking(env, this.#objects), env.PROCESS)
     this.#toldFeeds = new ToldFeeds(this.#objects)
     this.#readers = new FeedReaders(state.storage.sql)
     // An earlier version held the tunnels here; the computes join again.
@@ -83,6 +86,7 @@ export class DirectoryObject extends DurableObject<Env> {
       this.#isolateKey = await isolateKey(env)
       const gateway = await openGateway(env, {
         storage: state.storage,
+        writes: this.#writes,
         objects: this.#objects,
         limits: () => this.#organizations.find(this.#objects.organization),
         organizations: named === undefined ? this.#deployment(env) : undefined,
@@ -160,16 +164,16 @@ export class DirectoryObject extends DurableObject<Env> {
   }
 
   /** `address`: from where the compute has joined. */
-  tunnelOpened(computeId: string, address?: string): void {
-    this.#tunnels.opened(computeId, address)
-    this.#open.states.changed(computeId)
+  async tunnelOpened(computeId: string, address?: string): Promise<void> {
+    const written = [this.#tunnels.opened(computeId, address), this.#open.states.changed(computeId)]
     this.#open.fleet.joined(computeId)
+    await Promise.all(written)
   }
 
-  tunnelClosed(computeId: string, reason: string): void {
-    this.#tunnels.closed(computeId)
-    this.#open.states.changed(computeId)
+  async tunnelClosed(computeId: string, reason: string): Promise<void> {
+    const written = [this.#tunnels.closed(computeId), this.#open.states.changed(computeId)]
     this.#open.fleet.left(computeId, reason)
+    await Promise.all(written)
   }
 
   /** Takes an item of the feed of a joined compute, as JSON; see `ToldFeeds`. */

@@ -30,6 +30,7 @@ import { commonOptions, dialectOf, gatewayHost, reportDefect, warn } from './hos
 import { ImageBucket } from './image-bucket.ts'
 import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
+import type { JointWrites } from './joint-writes.ts'
 import { LabTable } from './lab-table.ts'
 import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
@@ -71,6 +72,7 @@ export interface Gateway {
 
 export interface GatewayParts {
   readonly storage: DurableObjectStorage
+  readonly writes: JointWrites
   readonly objects: Objects
   readonly upgrade: Upgrade
   readonly tunnels: TunnelTable
@@ -87,13 +89,14 @@ export interface GatewayParts {
 
 /** The gateway over the tables of the Durable Object. */
 export async function openGateway(env: Env, parts: GatewayParts): Promise<Gateway> {
-  const { storage, objects, upgrade, tunnels, toldFeeds, tickets, metrics, revoked, limits, organizations } = parts
+  const { storage, writes, objects, upgrade, tunnels, toldFeeds, tickets, metrics, revoked, limits, organizations } =
+    parts
   const { named } = objects
   const { sql } = storage
   const store = new TokenTable(sql, warn, revoked)
   const tokens = new Tokens({ store, key: tokenKey(env), organization: named })
   const { access, rateLimit } = openAuth(env, (token) => tokens.identify(token))
-  const stateTable = new StateTable(sql)
+  const stateTable = new StateTable(sql, writes)
   const fleet = await Fleet.open({
     ...reaching,
     registry: sharedRegistry(new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn), stateTable, objects),

@@ -30,7 +30,7 @@ export const checkTimeouts: Partial<FleetTimeouts> = {
 
 export interface HealthCheckOptions {
   /** Of the object, which has one alarm. */
-  readonly storage: { setAlarm(at: number): Promise<void> }
+  readonly storage: { getAlarm(): Promise<number | null>; setAlarm(at: number): Promise<void> }
   readonly kept: Pick<KeptCompute, 'told' | 'usedAt'>
   /** Has this compute only. */
   readonly fleet: Fleet
@@ -110,9 +110,11 @@ export class HealthCheckLoop {
     const { storage, fleet, computeId } = this.#options
     const pauseMs = this.#pauseMs()
     if (pauseMs === undefined) return
-    // Before the check: if that fails, the next one still follows.
-    this.#nextAt = Date.now() + pauseMs
-    await storage.setAlarm(this.#nextAt)
+    // Before the check: if that fails, the next one still follows. An alarm that comes earlier stays: each write waits for the disk.
+    const [now, set] = [Date.now(), await storage.getAlarm()]
+    const isSet = set !== null && set > now && set <= now + pauseMs
+    this.#nextAt = isSet ? set : now + pauseMs
+    if (!isSet) await storage.setAlarm(this.#nextAt)
     await fleet.check(computeId)
     this.#checkedAt = Date.now()
     await this.report()
@@ -137,7 +139,8 @@ export class HealthCheckLoop {
 /** Whether a check has found something. */
 const isFound = ({ connected, last_error }: Compute): boolean => connected || last_error !== null
 
-function isNews(now: Compute, told: Compute, ageMs: number): boolean {
+/** Whether what a check found is to be told where `told` was told so long ago. */
+export function isNews(now: Compute, told: Compute, ageMs: number): boolean {
   if (stateOf(now) !== stateOf(told)) return true
   const changes = (['cpu_usage_percent', 'memory_usage_percent'] as const).map((it) =>
     Math.abs((now[it] ?? -Number.MAX_VALUE) - (told[it] ?? -Number.MAX_VALUE)),

@@ -1,4 +1,5 @@
 import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
+import { isNews } from './health-check-loop.ts'
 import { openRecord, type SealedRecord, sealRecord } from './registry-table.ts'
 import type { Sealer } from './sealed.ts'
 
@@ -14,11 +15,15 @@ export class KeptCompute {
   readonly #storage: DurableObjectStorage
   readonly #sealer: Sealer
   readonly #warn: (message: string) => void
+  #told: ToldState | undefined
+  /** Whether there is a state in the storage that does not count any more. */
+  #isForgotten = false
 
   constructor(storage: DurableObjectStorage, sealer: Sealer, warn: (message: string) => void) {
     this.#storage = storage
     this.#sealer = sealer
     this.#warn = warn
+    this.#told = storage.kv.get<ToldState>('told')
   }
 
   async record(): Promise<ComputeRecord | undefined> {
@@ -31,11 +36,28 @@ export class KeptCompute {
   }
 
   get told(): ToldState | undefined {
-    return this.#storage.kv.get<ToldState>('told')
+    return this.#told
   }
 
   set told(told: ToldState | undefined) {
-    this.#put('told', told)
+    const stored = this.#isForgotten ? this.#storage.kv.get<ToldState>('told') : undefined
+    this.#told = told
+    this.#isForgotten = false
+    if (told === undefined || stored === undefined || isNews(told.shown, stored.shown, 0)) this.#put('told', told)
+  }
+
+  /**
+   * From now on nothing was told, as for a compute that joins anew. Most join again as they were: what is stored is written only when the
+   * next that is told differs, or by `settle`.
+   */
+  forgetTold(): void {
+    this.#isForgotten ||= this.#told !== undefined
+    this.#told = undefined
+  }
+
+  /** Stores that nothing was told, if that is so. */
+  settle(): void {
+    if (this.#isForgotten) this.told = undefined
   }
 
   /** When the compute was last asked for something, ms since 1970; to about a minute. */
@@ -67,6 +89,8 @@ export class KeptCompute {
 
   /** Removes everything. */
   async clear(): Promise<void> {
+    this.#told = undefined
+    this.#isForgotten = false
     await this.#storage.deleteAlarm()
     await this.#storage.deleteAll()
   }

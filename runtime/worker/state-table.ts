@@ -1,13 +1,16 @@
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { Compute } from '../../src/model/compute.ts'
+import type { JointWrites } from './joint-writes.ts'
 
 /** The state of each compute as its object told it last, in a table of the directory. */
 export class StateTable {
   readonly #sql: SqlStorage
+  readonly #writes: JointWrites
   readonly #connected = new Map<string, boolean>()
 
-  constructor(sql: SqlStorage) {
+  constructor(sql: SqlStorage, writes: JointWrites) {
     this.#sql = sql
+    this.#writes = writes
     sql.exec('CREATE TABLE IF NOT EXISTS states (compute_id TEXT PRIMARY KEY, state TEXT NOT NULL) WITHOUT ROWID')
     // Earlier versions kept the states of all computes together.
     sql.exec('DROP TABLE IF EXISTS kept')
@@ -20,10 +23,15 @@ export class StateTable {
     return states
   }
 
-  put(shown: Compute): void {
+  /** Of a compute of which nothing was known, the state is written together with others: all join at once after a restart. */
+  async put(shown: Compute): Promise<void> {
     const id = computeKey(shown.compute_id)
+    const isNew = !this.#connected.has(id)
     this.#connected.set(id, shown.connected)
-    this.#sql.exec('INSERT OR REPLACE INTO states VALUES (?, ?)', id, JSON.stringify(shown))
+    const state = JSON.stringify(shown)
+    const write = () => this.#sql.exec('INSERT OR REPLACE INTO states VALUES (?, ?)', id, state)
+    if (isNew) await this.#writes.add(keyOf(id), write)
+    else this.#writes.now(keyOf(id), write)
   }
 
   /** Whether the compute was told to be connected; undefined: nothing was told of it. */
@@ -31,8 +39,21 @@ export class StateTable {
     return this.#connected.get(computeKey(id))
   }
 
-  remove(id: string): void {
-    this.#connected.delete(computeKey(id))
-    this.#sql.exec('DELETE FROM states WHERE compute_id = ?', computeKey(id))
+  remove(computeId: string): void {
+    const id = computeKey(computeId)
+    this.#connected.delete(id)
+    this.#writes.now(keyOf(id), () => this.#delete(id))
+  }
+
+  /** The same, together with other writes. */
+  async forget(computeId: string): Promise<void> {
+    const id = computeKey(computeId)
+    if (this.#connected.delete(id)) await this.#writes.add(keyOf(id), () => this.#delete(id))
+  }
+
+  #delete(id: string): void {
+    this.#sql.exec('DELETE FROM states WHERE compute_id = ?', id)
   }
 }
+
+const keyOf = (id: string): string => `state ${id}`

@@ -62,13 +62,14 @@ export class ToldStates {
     const compute = this.#fleet.told(shown)
     this.#isTaking = false
     if (compute === undefined) return undefined
-    this.#table.put(compute.show())
-    return compute.record
+    await this.#table.put(compute.show())
+    // It may have been changed or removed meanwhile.
+    return this.#fleet.find(shown.compute_id)?.record
   }
 
   /** The compute has a new tunnel, or none. */
-  changed(computeId: string): void {
-    this.#table.remove(computeId)
+  changed(computeId: string): Promise<void> {
+    return this.#table.forget(computeId)
   }
 
   /** Resolves when all computes have objects that check them, at the latest after 5 s. */

@@ -1,7 +1,9 @@
+import { ignore } from '../../src/async/ignore.ts'
 import type { SocketTransport, Transport } from '../../src/client/transport.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import type { TunnelHolder } from '../../src/fleet/tunnels.ts'
 import { type ComputeAsking, NotJoined } from './compute-asking.ts'
+import type { JointWrites } from './joint-writes.ts'
 
 /**
  * What the directory knows of the tunnels: which computes have one, told by their objects. Those of another process have ended without
@@ -9,6 +11,7 @@ import { type ComputeAsking, NotJoined } from './compute-asking.ts'
  */
 export class TunnelTable implements TunnelHolder {
   readonly #sql: SqlStorage
+  readonly #writes: JointWrites
   readonly #asking: ComputeAsking
   readonly #open = new Map<string, { readonly address: string | null }>()
   readonly #process: string
@@ -16,8 +19,9 @@ export class TunnelTable implements TunnelHolder {
   gone: (id: string) => void = () => {}
 
   /** `process`: names the process that runs all objects; absent: there is no such process. */
-  constructor(sql: SqlStorage, asking: ComputeAsking, process = '') {
+  constructor(sql: SqlStorage, writes: JointWrites, asking: ComputeAsking, process = '') {
     this.#sql = sql
+    this.#writes = writes
     this.#asking = asking
     this.#process = process
     sql.exec(
@@ -30,14 +34,18 @@ export class TunnelTable implements TunnelHolder {
       this.#open.set(compute_id, { address })
   }
 
-  opened(id: string, address: string | null = null): void {
-    this.#open.set(computeKey(id), { address })
-    this.#sql.exec('INSERT OR REPLACE INTO tunnels VALUES (?, ?, ?)', computeKey(id), this.#process, address)
+  async opened(computeId: string, address: string | null = null): Promise<void> {
+    const id = computeKey(computeId)
+    this.#open.set(id, { address })
+    const write = () =>
+      void this.#sql.exec('INSERT OR REPLACE INTO tunnels VALUES (?, ?, ?)', id, this.#process, address)
+    await this.#writes.add(keyOf(id), write)
   }
 
-  closed(id: string): void {
-    this.#open.delete(computeKey(id))
-    this.#sql.exec('DELETE FROM tunnels WHERE compute_id = ?', computeKey(id))
+  async closed(computeId: string): Promise<void> {
+    const id = computeKey(computeId)
+    const write = () => this.#sql.exec('DELETE FROM tunnels WHERE compute_id = ?', id)
+    if (this.#open.delete(id)) await this.#writes.add(keyOf(id), write)
   }
 
   readonly transport: Transport = (address) => this.#noticing(address.compute_id, this.#asking.transport(address))
@@ -53,7 +61,7 @@ export class TunnelTable implements TunnelHolder {
   }
 
   dismiss(id: string): void {
-    this.closed(id)
+    this.closed(id).catch(ignore('the next request to it finds that there is no tunnel'))
   }
 
   close(): void {}
@@ -66,7 +74,7 @@ export class TunnelTable implements TunnelHolder {
       } catch (error) {
         // A tunnel that opened meanwhile is another one.
         if (error instanceof NotJoined && before !== undefined && this.#open.get(computeKey(id)) === before) {
-          this.closed(id)
+          this.dismiss(id)
           this.gone(id)
         }
         throw error
@@ -74,3 +82,5 @@ export class TunnelTable implements TunnelHolder {
     }
   }
 }
+
+const keyOf = (id: string): string => `tunnel ${id}`

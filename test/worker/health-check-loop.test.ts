@@ -17,6 +17,9 @@ async function checked() {
   const told: Compute[] = []
   let alarm = 0
   const storage = {
+    async getAlarm() {
+      return alarm === 0 ? null : alarm
+    },
     async setAlarm(at: number) {
       alarm = at
     },

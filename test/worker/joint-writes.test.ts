@@ -1,0 +1,35 @@
+import { expect, test } from 'vitest'
+import { JointWrites } from '../../runtime/worker/joint-writes.ts'
+
+test('writes are made together, and of one row the last one alone', async () => {
+  const writes = new JointWrites()
+  const made: string[] = []
+  const first = writes.add('a', () => made.push('a opened'))
+  const second = writes.add('b', () => made.push('b opened'))
+  const third = writes.add('a', () => made.push('a closed'))
+  expect(made).toEqual([])
+  await Promise.all([first, second, third])
+  expect(made).toEqual(['a closed', 'b opened'])
+})
+
+test('a write that cannot wait takes the place of what waits for its row', async () => {
+  const writes = new JointWrites()
+  const made: string[] = []
+  const waiting = [writes.add('a', () => made.push('a opened')), writes.add('b', () => made.push('b opened'))]
+  writes.now('a', () => made.push('a removed'))
+  expect(made).toEqual(['a removed'])
+  await Promise.all(waiting)
+  expect(made).toEqual(['a removed', 'b opened'])
+})
+
+test('who waits with a write that fails is told, and later writes are made', async () => {
+  const writes = new JointWrites()
+  const made: string[] = []
+  const full = () => {
+    throw new Error('the disk is full')
+  }
+  const waiting = [writes.add('a', full), writes.add('b', () => made.push('b'))]
+  for (const it of await Promise.allSettled(waiting)) expect(it.status).toBe('rejected')
+  await writes.add('c', () => made.push('c'))
+  expect(made).toEqual(['c'])
+})
