@@ -39,7 +39,7 @@ export async function organizationsCreate({
   const made = await client.call('POST /v2/organizations', { body, signal })
   return outcomeOf(
     made,
-    `Made ${organization_id}; PATCHBAY_ORGANIZATION=${organization_id} patchbay tokens create NAME`,
+    `Made ${organization_id}; PATCHBAY_ORGANIZATION=${organization_id} patchbay tokens create NAME --role admin`,
   )
 }
 
