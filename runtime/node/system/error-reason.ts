@@ -17,6 +17,7 @@ const reasons: Readonly<Record<string, string>> = {
   EADDRNOTAVAIL: 'this host does not have that address',
   ECONNREFUSED: 'nothing listens there',
   ECONNRESET: 'the other side ended the connection',
+  EPROTO: 'what listens there does not speak TLS; http:// is without it',
   EHOSTUNREACH: 'that host cannot be reached',
   ENETUNREACH: 'that network cannot be reached',
   ENOTFOUND: 'there is no host of that name',

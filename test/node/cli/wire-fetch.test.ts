@@ -89,4 +89,8 @@ test('a command says why a service cannot be reached, and what to do', async () 
   expect((await patchbay.run(['ls', '--server', server])).err).toMatch(
     / cannot be reached: the other side ended the connection \(/,
   )
+  const plain = await serverWith((_, answer) => answer.end())
+  expect((await patchbay.run(['ls', '--server', plain.replace('http:', 'https:')])).err).toMatch(
+    / cannot be reached: what listens there does not speak TLS; /,
+  )
 })
