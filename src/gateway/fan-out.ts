@@ -78,27 +78,35 @@ export class FanOut {
   /**
    * What the first says that can. `lacks`: an error by which a compute says that it has not what is asked for. When none can it
    * rejects as the first did that has it, else as the first that could not say, else as those that have it not; with 503 when
-   * none is there.
+   * none is there. `discard` gets answers that came too late: after a silent compute the next one is asked, too.
    */
-  async first<T>(question: (agent: RemoteHostAgent) => Promise<T>, lacks: (error: ApiError) => boolean): Promise<T> {
+  async first<T>(
+    question: (agent: RemoteHostAgent) => Promise<T>,
+    { lacks, discard }: { lacks: (error: ApiError) => boolean; discard: (answer: T) => void },
+  ): Promise<T> {
+    const members = await this.#members.all()
     const failures: { error: ApiError; rank: number }[] = []
-    for (const member of await this.#members.all()) {
-      if (!member.isConnected) {
-        this.#caller.absent(member.name)
-        continue
+    const failure = () => failures.toSorted((a, b) => a.rank - b.rank)[0]?.error ?? noCompute()
+    return new Promise((resolve, reject) => {
+      let isOver = false
+      const askOne = async (member: Member): Promise<void> => {
+        if (isOver) return
+        if (!member.isConnected) return this.#caller.absent(member.name)
+        try {
+          const answer = await question(this.agentOf(member))
+          if (isOver) return discard(answer)
+          isOver = true
+          this.answered(member)
+          resolve(answer)
+        } catch (error) {
+          if (!(error instanceof ApiError)) throw error
+          if (isGone(error)) this.#caller.absent(member.name)
+          const rank = lacks(error) ? 2 : isGone(error) ? 1 : 0
+          failures.push({ error: presented(error, member) as ApiError, rank })
+        }
       }
-      try {
-        const answer = await question(this.agentOf(member))
-        this.answered(member)
-        return answer
-      } catch (error) {
-        if (!(error instanceof ApiError)) throw error
-        if (isGone(error)) this.#caller.absent(member.name)
-        const rank = lacks(error) ? 2 : isGone(error) ? 1 : 0
-        failures.push({ error: presented(error, member) as ApiError, rank })
-      }
-    }
-    throw failures.toSorted((a, b) => a.rank - b.rank)[0]?.error ?? noCompute()
+      mapLimit(members, askOne, 1, silentMs).then(() => reject(failure()), reject)
+    })
   }
 
   /** The agent of a compute for the caller. */

@@ -22,10 +22,10 @@ export function gatewayImages(
         longTimeouts,
       ),
     read: (kind, name, options) =>
-      fanOut.first(
-        ({ images }) => images.read(kind, name, options),
-        ({ extra }) => extra.image !== undefined,
-      ),
+      fanOut.first(({ images }) => images.read(kind, name, options), {
+        lacks: ({ extra }) => extra.image !== undefined,
+        discard: ({ content }) => void content.cancel().catch(ignore('nobody reads it')),
+      }),
     async write(kind, name, given, options) {
       const members = await fanOut.present()
       const [only] = members

@@ -149,6 +149,31 @@ test('computes that say nothing hold a list up for a bounded time, and what othe
   expect(await answer.json()).toMatchObject([{ name: 'lab' }])
 })
 
+test('a compute that says nothing does not keep an image from those who ask for it, and what it says late is not read', async () => {
+  vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
+  let cancelled = () => {}
+  const isCancelled = new Promise<void>((resolve) => {
+    cancelled = resolve
+  })
+  let say: (image: unknown) => void = () => {}
+  const late = new Promise<unknown>((resolve) => {
+    say = resolve
+  })
+  const withImages = (read: () => Promise<unknown>) => ({ images: { read } }) as unknown as HostAgent
+  const gateway = startGateway([
+    withImages(() => late),
+    withImages(() => new Promise(() => {})),
+    withImages(async () => ({ content: new Blob(['disk']).stream(), size: 4 })),
+  ])
+  const read = gateway.fetch('GET', '/v2/compute/machine-emulator/images/x')
+  await vi.advanceTimersByTimeAsync(2000)
+  const answer = await read
+  expect([await answer.text(), answer.headers.get('X-Patchbay-Compute')]).toEqual(['disk', 'c2'])
+  say({ content: new ReadableStream({ cancel: cancelled }), size: 4 })
+  await isCancelled
+})
+
 test('an image is refused as by the compute that has it, whoever was asked last', async () => {
   const images = (error: ApiError) => ({ images: { read: () => Promise.reject(error) } }) as unknown as HostAgent
   const none = missingImage('There is no image x', 'x')
