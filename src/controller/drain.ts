@@ -16,14 +16,19 @@ const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled',
 
 /**
  * Moves the labs of a compute to other ones by a job. Those with running nodes stay, and so do projects that are no labs; the job says
- * why. 409 when the compute is drained already.
+ * why. `close` lets it take no new projects, and is called when nothing stands in the way. 409 when the compute is drained already, 429.
  */
-export async function drainCompute(labs: Labs, computeId: string, ask: AskCompute): Promise<StartedJob> {
-  // These jobs are always of this process. Nothing is awaited until the new one is among them.
-  const busy = labs.jobs
-    .list()
-    .find(({ action, status, compute_id }) => action === 'drain' && status === 'running' && compute_id === computeId)
-  if (busy !== undefined) throw conflict(`The compute ${computeId} is being drained by the job ${busy.job_id}`)
+export async function drainCompute(
+  labs: Labs,
+  computeId: string,
+  ask: AskCompute,
+  close: () => Promise<unknown>,
+): Promise<StartedJob> {
+  requireUndrained(labs, computeId)
+  labs.jobs.requireRoom()
+  await close()
+  // Another request may have begun meanwhile. Nothing is awaited until the new job is among the others.
+  requireUndrained(labs, computeId)
   const parts = labs.on(computeId).map(({ project_id, name }): Part => {
     return { project_id, name, state: 'waiting', reason: null, compute_id: null }
   })
@@ -59,6 +64,14 @@ export async function drainCompute(labs: Labs, computeId: string, ask: AskComput
       changed()
     },
   })
+}
+
+function requireUndrained(labs: Labs, computeId: string): void {
+  // These jobs are always of this process.
+  const busy = labs.jobs
+    .list()
+    .find(({ action, status, compute_id }) => action === 'drain' && status === 'running' && compute_id === computeId)
+  if (busy !== undefined) throw conflict(`The compute ${computeId} is being drained by the job ${busy.job_id}`)
 }
 
 const reasonOf = (error: unknown): string =>

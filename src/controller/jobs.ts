@@ -153,7 +153,7 @@ export class Jobs implements JobList {
   /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
   start(lab: Lab, input: LabJobCreate, ask: AskCompute): StartedJob {
     const { action, nodes } = input
-    this.#requireRoom()
+    this.requireRoom()
     // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
     const all = [...lab.document.nodes.values()].filter(
       ({ node_type, unmade }) => isKnownKind(node_type) && (unmade === undefined || action === 'start'),
@@ -194,7 +194,7 @@ export class Jobs implements JobList {
     action: 'apply' | 'check' | 'drain',
     { state, work }: { state: () => JobState; work: (context: JobContext) => Promise<void> },
   ): StartedJob {
-    this.#requireRoom()
+    this.requireRoom()
     const job = newJob(lab, action, state)
     const { listed, signal } = this.#begin(job)
     const over = work({ id: job.id, signal, changed: () => this.#changed(job) })
@@ -209,7 +209,8 @@ export class Jobs implements JobList {
     return { id: job.id, asked: over, over, listed }
   }
 
-  #requireRoom(): void {
+  /** 429 when no more jobs may run. */
+  requireRoom(): void {
     this.#sweep()
     const running = [...this.#jobs.values()].filter(({ endedAt }) => endedAt === undefined)
     if (running.length >= maxRunning) throw tooMany(`${maxRunning} jobs run already; wait for one, or cancel one`)

@@ -142,8 +142,10 @@ export const computeEndpoints: readonly Endpoint[] = [
     },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
-      const { compute_id } = await fleetOf(context).update(params.compute_id, { accepts_projects: false })
-      const { id, listed } = await drainCompute(labs, computeKey(compute_id), ask)
+      const fleet = fleetOf(context)
+      const { compute_id } = await fleet.get(params.compute_id)
+      const close = () => fleet.update(compute_id, { accepts_projects: false })
+      const { id, listed } = await drainCompute(labs, computeKey(compute_id), ask, close)
       await listed
       return created(labs.jobs.get(id))
     },

@@ -38,8 +38,30 @@ test('a lab that was not made to its end goes, also when its compute was removed
 
 test('a compute is drained by one job at a time, also when it is asked for twice at once', async () => {
   const labs = await labsInMemory(new MemoryCompute())
-  const drain = () => drainCompute(labs, 'local', labs.computes.client)
+  const drain = () => drainCompute(labs, 'local', labs.computes.client, async () => {})
   const [first, second] = await Promise.allSettled([drain(), drain()])
   expect(first).toMatchObject({ status: 'fulfilled' })
   expect(second).toMatchObject({ status: 'rejected', reason: { status: 409 } })
+})
+
+test('a compute that cannot be drained now takes projects as before', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  let isClosed = false
+  const drain = () =>
+    drainCompute(labs, 'local', labs.computes.client, async () => {
+      isClosed = true
+    })
+  let end = () => {}
+  const ended = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const state = () => ({ reason: null, isCancelled: false, total: 0, done: 0, failed: 0, skipped: 0, nodes: [] })
+  const fill = () => {
+    for (;;) labs.jobs.run(undefined, 'check', { state, work: () => ended })
+  }
+  expect(fill).toThrow('jobs run already')
+  await expect(drain()).rejects.toMatchObject({ status: 429 })
+  expect(isClosed).toBe(false)
+  end()
+  await labs.shutdown()
 })
