@@ -472,7 +472,12 @@ export class Labs {
     const { computes, name } = lab.document.project
     this.#users.set(lab.id, (this.#users.get(lab.id) ?? 0) + 1)
     try {
-      if (!lab.isOpen) for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
+      if (!lab.isOpen) {
+        await this.#leaving
+          .get(lab.id)
+          ?.catch(ignore('the operation of before tells that it could not close the project'))
+        for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
+      }
       return await run()
     } finally {
       const left = (this.#users.get(lab.id) ?? 1) - 1
