@@ -7,6 +7,7 @@ import {
   consoling,
   diffing,
   downing,
+  draining,
   executing,
   exporting,
   imagePushing,
@@ -390,9 +391,10 @@ joins by itself: "patchbay tokens create NAME --join" makes its token, "patchbay
     summary: 'empty a machine: its stopped labs move to others',
     text: `Lets the compute take no new labs, and moves its stopped labs to the other computes, with their files and snapshots.
 A lab that is open is closed for its move, and opened again. Labs with running nodes stay, and are listed with the
-exit code 4: stop them, and drain again. Ctrl-C ends it; what was moved stays moved.`,
+exit code 4: stop them, and drain again. Ctrl-C ends it; what was moved stays moved. With --undo the compute takes
+new labs again.`,
     args: [{ name: 'COMPUTE', about: 'the name or id of a compute', complete: 'compute' }],
-    flags: asking,
+    flags: draining,
     run: async (input) => (await import('./cli/computes.ts')).computesDrain(input),
   }),
   'computes label': command({

@@ -134,6 +134,11 @@ export const computeAdding = {
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
+export const draining = {
+  undo: { about: 'let the compute take new labs again; what was moved stays where it is now' },
+  ...asking,
+} as const satisfies Readonly<Record<string, Flag>>
+
 export const tokenCreating = {
   role: {
     value: 'ROLE',

@@ -1,7 +1,7 @@
 import type { Compute } from '../../../src/client/patchbay.ts'
 import { type Asked, clientOf, originOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
-import type { computeAdding } from './command-flags.ts'
+import type { computeAdding, draining } from './command-flags.ts'
 import { count } from './counts.ts'
 import { CommandError, exits, notFound } from './exits.ts'
 import type { Outcome } from './outcome.ts'
@@ -84,14 +84,15 @@ export async function computesRm({ args, flags, signal }: CommandInput<typeof as
   }
 }
 
-/** `patchbay computes drain COMPUTE`: moves its stopped labs to other computes. */
+/** `patchbay computes drain COMPUTE`: moves its stopped labs to other computes; with `--undo` it takes new labs again. */
 export async function computesDrain({
   args: [word = ''],
   flags,
   signal,
-}: CommandInput<typeof asking>): Promise<Outcome> {
+}: CommandInput<typeof draining>): Promise<Outcome> {
   const asked = { client: await clientOf(flags), signal }
   const [{ compute_id, name } = { compute_id: word, name: word }] = await computesNamed([word], asked)
+  if (flags.undo) return takesLabs(compute_id, asked)
   const computes = new Map(
     (await asked.client.call('GET /v2/computes', { signal })).map((it) => [it.compute_id, it.name]),
   )
@@ -121,6 +122,18 @@ export async function computesDrain({
       ]
       const sum = shown([`${done} of ${count(total, 'lab')} moved from ${name}`, ...rest].join(', '))
       return [tableOf(['LAB', 'STATE', 'NOW AT', 'REASON'], rows), '', sum].join('\n')
+    },
+  }
+}
+
+async function takesLabs(compute_id: string, { client, signal }: Asked): Promise<Outcome> {
+  const body = { accepts_projects: true }
+  const compute = await client.call('PUT /v2/computes/{compute_id}', { params: { compute_id }, body, signal })
+  return {
+    json: { compute },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`${compute.name} takes new labs again`)
     },
   }
 }

@@ -52,6 +52,8 @@ test('a compute is drained: its stopped labs move, and those that run are listed
   const { job } = await patchbay.json<{ job: { done: number } }>(['computes', 'drain', 'rack'])
   expect(job).toMatchObject({ status: 'done', done: 1, skipped: 0 })
   expect(await other.call('GET', '/v2/compute/projects?status=all')).toEqual([])
+  expect((await patchbay.run(['computes', 'drain', 'rack', '--undo'])).out).toBe('rack takes new labs again\n')
+  expect((await patchbay.run(['computes', 'ls'])).out).toMatch(/\nrack +rack +ready /)
 })
 
 test('a lab file names computes by their names, too, but not by one that several have', async () => {
