@@ -3,6 +3,10 @@ import { applianceId, type ComputeRecord, localId, tunnelled } from '../model/co
 import type { LocalCompute } from './local-compute.ts'
 import type { RemoteCompute } from './remote-compute.ts'
 
+/**
+ * All are in the memory of one process or Durable Object, lists show all of them at once, and what is about all of them asks each. So many are
+ * measured (docs/performance.md).
+ */
 const maxComputes = 1000
 /** `endpoint` and `join` are path segments in the place of an id. */
 const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint', 'join'])
@@ -13,7 +17,7 @@ export class Computes {
   readonly #remote = new Map<string, RemoteCompute>()
   readonly #max: () => number
 
-  /** `max`: most computes; 0: `maxComputes`. Read for every compute that is added. */
+  /** `max`: most computes; 0: no limit of their own. Read for every compute that is added. */
   constructor(local: LocalCompute | undefined, max: () => number = () => 0) {
     this.local = local
     this.#max = max
@@ -66,9 +70,8 @@ export class Computes {
 
   /** 409 when there are too many computes, or another compute has the name. */
   requireRoom({ name }: Pick<ComputeRecord, 'name'>): void {
-    if (this.#remote.size >= maxComputes) throw conflict(`There are ${maxComputes} computes already; delete one first`)
-    const max = this.#max()
-    if (max > 0 && this.#remote.size >= max)
+    const max = Math.min(this.#max() || maxComputes, maxComputes)
+    if (this.#remote.size >= max)
       throw conflict(`This organization may have ${max} computes, and has ${this.#remote.size}: delete one first`, {
         word: 'limit-reached',
       })

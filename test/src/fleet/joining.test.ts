@@ -161,6 +161,21 @@ test('a compute that is refused for want of room leaves its token to another one
   expect([...joinTokens.owners.keys()]).toEqual(['first'])
 })
 
+test('a fleet without a limit of its own has room for 1,000 computes', async () => {
+  const record = { protocol: 'tunnel', host: '', port: 0, user: null, password: null } as const
+  const records = Array.from({ length: 999 }, (_, at) => ({ ...record, compute_id: `c${at}`, name: `compute ${at}` }))
+  const registry = new MemoryRegistry(records)
+  const it = await openFleet({ registry })
+  join(it)
+  await joined(it)
+  const one = join(it, { compute_id: 'two' }, { grant: { key: 'second' } })
+  await until(() => one.end() !== undefined)
+  expect(one.end()).toMatchObject({
+    code: 4403,
+    reason: expect.stringContaining('may have 1000 computes, and has 1000'),
+  })
+})
+
 test('only some websockets of one token may be open that say nothing', async () => {
   const it = await openFleet()
   const closed: number[] = []
