@@ -41,7 +41,7 @@ import { noRegistry, reaching } from './reaching.ts'
 import { Sealer } from './sealed.ts'
 import { upgrade } from './sockets.ts'
 import { TunnelSockets, tunnelLimits } from './tunnel-sockets.ts'
-import { lengthIn } from './whole-bodies.ts'
+import { lengthIn, wholeBody } from './whole-bodies.ts'
 
 /** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
 export interface KnownCompute {
@@ -396,7 +396,8 @@ function headersIn({ headers }: Request): Record<string, string> {
 function answerOf(answer: ComputeAnswer): Response {
   // Each name is there once; a list of headers takes workerd four times as long. No compute tells a fault of its tunnel itself.
   const { [faultHeader]: _, ...headers } = Object.fromEntries(answer.headers.entries?.() ?? [])
-  return new Response(answer.whole ?? answer.body, { status: answer.status, headers, encodeBody: 'manual' })
+  const body = answer.whole ?? wholeBody(answer.body, answer.headers)
+  return new Response(body, { status: answer.status, headers, encodeBody: 'manual' })
 }
 
 function faultOf(fault: TunnelFault): Response {

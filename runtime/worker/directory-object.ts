@@ -37,6 +37,7 @@ import { upgrade } from './sockets.ts'
 import { ToldFeeds } from './told-feeds.ts'
 import { TunnelTable } from './tunnel-table.ts'
 import { UsedTickets } from './used-tickets.ts'
+import { wholeBody } from './whole-bodies.ts'
 
 /** Labs and computes that are deleted with an organization: each is a call of an object (Cloudflare Workers, limits). */
 const maxDiscarded = 500
@@ -113,7 +114,9 @@ export class DirectoryObject extends DurableObject<Env> {
     if (key !== null && (await sameText(key, this.#isolateKey))) return feeds.open(request)
     const admitted = await this.#admissions.read(request)
     // An isolate may not know of a revocation yet, so the credentials are checked again.
-    return app.fetch(request, admitted !== undefined && (await this.#isGood(admitted.key)) ? admitted : undefined)
+    const isGood = admitted !== undefined && (await this.#isGood(admitted.key))
+    const answer = await app.fetch(request, isGood ? admitted : undefined)
+    return answer.headers.has('content-length') ? new Response(wholeBody(answer.body, answer.headers), answer) : answer
   }
 
   /** Adds the counts of requests of an isolate since its last call. */

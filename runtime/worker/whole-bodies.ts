@@ -1,4 +1,5 @@
 import { ignore } from '../../src/async/ignore.ts'
+import { causeOf } from '../../src/client/answer.ts'
 import { badRequest } from '../../src/errors/api-error.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
@@ -89,8 +90,27 @@ export function unfailing(body: ReadableStream<Uint8Array>): {
   return { stream, failed: over.signal }
 }
 
+/**
+ * The body of an answer with these headers. workerd sends a stream of JavaScript chunked, and ends it as if it were complete when it fails: one
+ * of known length is sent with `Content-Length`, and ends short.
+ */
+export function wholeBody(
+  body: ReadableStream<Uint8Array> | null,
+  headers: Pick<Headers, 'get'>,
+): ReadableStream<Uint8Array> | null {
+  if (body === null) return null
+  const length = lengthIn(headers)
+  const { readable, writable } = length === undefined ? new IdentityTransformStream() : new FixedLengthStream(length)
+  body
+    .pipeTo(writable, { preventAbort: true })
+    // So marked, workerd takes it for a connection that was lost, as it is, and not for a defect that it logs.
+    .catch((cause) => writable.abort(Object.assign(new Error(causeOf(cause), { cause }), { retryable: true })))
+    .catch(ignore('the reader has left'))
+  return readable
+}
+
 /** The `Content-Length` of a body, bytes; undefined without one. */
-export function lengthIn(headers: Headers): number | undefined {
+export function lengthIn(headers: Pick<Headers, 'get'>): number | undefined {
   const length = headers.get('content-length')
   return length !== null && /^\d{1,15}$/.test(length) ? Number(length) : undefined
 }

@@ -23,7 +23,7 @@ test('an upload whose connection breaks changes nothing on computes with an addr
   await expectTornUploadsChangeNothing(gateway, a, b)
 })
 
-test('an upload whose connection breaks changes nothing on a compute that has joined', async () => {
+test('an upload whose connection breaks changes nothing on a compute that has joined, and a download is not whole', async () => {
   const gateway = await startWorker()
   const { token } = await gateway.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
   const service = await TestService.start({
@@ -51,4 +51,17 @@ test('an upload whose connection breaks changes nothing on a compute that has jo
     }
   expect((await gateway.fetch('POST', file, undefined, { body: 'whole' })).ok).toBe(true)
   expect(await (await gateway.fetch('GET', file)).text()).toBe('whole')
+
+  // More than sockets and the window of the tunnel hold.
+  const bytes = 24 * 2 ** 20
+  const image = `/v2/computes/${id}/machine-emulator/images/large.img`
+  expect((await gateway.fetch('POST', image, undefined, { body: new Uint8Array(bytes) })).status).toBe(204)
+  const ways = [image, '/v2/compute/machine-emulator/images/large.img']
+  for (const path of ways) expect((await (await gateway.fetch('GET', path)).arrayBuffer()).byteLength).toBe(bytes)
+  const answers = await Promise.all(ways.map((path) => gateway.fetch('GET', path)))
+  await service.kill('SIGKILL')
+  for (const answer of answers) {
+    expect(answer.headers.get('content-length')).toBe(String(bytes))
+    await expect(answer.arrayBuffer()).rejects.toThrow()
+  }
 })
