@@ -488,6 +488,7 @@ PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
 service. In bash: source <(patchbay completion bash)
 A service that has not answered within 1 s offers no names; the variable PATCHBAY_COMPLETION_WAIT gives it more, such as 3s.`,
     args: [{ name: 'SHELL', about: 'the shell', choices: ['bash', 'zsh', 'fish'] }],
+    flags: showing,
     run: async ({ args: [shell = ''] }) => (await import('./cli/completion.ts')).completion(shell),
   }),
   complete: command({

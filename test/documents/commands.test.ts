@@ -1,9 +1,15 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import { commands } from '../../runtime/node/commands.ts'
 import { commandsPage } from '../../scripts/commands-page.ts'
 
 test('docs/commands.md is what scripts/commands-page.ts makes of the table of commands', async () => {
   const text = await readFile(join(import.meta.dirname, '../../docs/commands.md'), 'utf8')
   expect(text).toBe(await commandsPage())
+})
+
+test('every command has --json, but a terminal and the service itself', () => {
+  const without = Object.entries(commands).filter(([, { flags, hidden }]) => hidden !== true && !('json' in flags))
+  expect(without.map(([name]) => name)).toEqual(['console', 'serve'])
 })
