@@ -37,7 +37,8 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
     try {
       requireStopped(lab, 'moved')
       if (labs.isUsed(id)) throw conflict('A job of the project runs, or it is being exported or copied')
-      if (!labs.isGone(lab)) requireMovable(lab, from)
+      // Of a lab that a move of before has taken elsewhere, only what it left there is removed.
+      if (!labs.isGone(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
       const message = `The project stays on the compute ${from}, which is being emptied: ${(error as Error).message}`
       lab.tell({ action: 'log.warning', event: { message } })

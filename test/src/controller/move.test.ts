@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { Changes } from '../../../src/controller/document.ts'
 import { drainCompute } from '../../../src/controller/drain.ts'
-import { settleMove } from '../../../src/controller/move.ts'
+import { moveLab, settleMove } from '../../../src/controller/move.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
@@ -64,4 +64,21 @@ test('a compute that cannot be drained now takes projects as before', async () =
   expect(isClosed).toBe(false)
   end()
   await labs.shutdown()
+})
+
+test('what a move left on its compute is removed, also from a lab with snapshots', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const ask = labs.computes.client
+  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, ask)
+  const lab = await labs.lab(project_id)
+  const snapshot = { snapshot_id: project_id, name: 'earlier', created_at: 0, size: 0 }
+  // The service ended after the move, and before it had removed the files of before.
+  await labs.moved(lab, (project) =>
+    new Changes()
+      .project({ ...project, left: ['before'] })
+      .put('snapshot', project_id, { ...snapshot, computes: ['local'], moved: { before: 'local' } }),
+  )
+  const { signal } = new AbortController()
+  expect(await moveLab(labs, project_id, 'before', { ask, signal, show: () => {} })).toBe('local')
+  expect((await labs.lab(project_id)).document.project).not.toHaveProperty('left')
 })
