@@ -106,6 +106,17 @@ test('a link is impaired and suspended while it runs; what is not named stays', 
     expect(await link(...argv)).toMatchObject({ code: 64, err: expect.stringContaining(message) })
 })
 
+test('a terminal has colours, but not with NO_COLOR; a pipe has none', async () => {
+  const patchbay = await lab('coloured')
+  const onTerminal = (variables: string) =>
+    patchbay.inShell('sh', `${variables} script -qec 'patchbay inspect coloured' /dev/null < /dev/null`)
+  const [coloured, plain] = await Promise.all([onTerminal('env -u NO_COLOR'), onTerminal('NO_COLOR=1')])
+  expect(coloured.out).toContain('\u001b[2mNODE')
+  expect(plain.out).toContain('NODE ')
+  const { out: piped } = await patchbay.run(['inspect', 'coloured'])
+  for (const out of [plain.out, piped]) expect(out).not.toContain('\u001b')
+})
+
 test('a line is typed on the console of a node, and its answer shown', async () => {
   const patchbay = await lab('typed')
   await patchbay.run(['start', 'typed'])
