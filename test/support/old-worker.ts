@@ -27,7 +27,7 @@ export interface OldWorkerState {
   readonly shown: readonly Record<string, unknown>[]
 }
 
-/** The versions whose Workers stored something. `fleet`: the last one in which the object of the fleet had the tunnels of all computes. */
+/** The versions whose Workers stored something. `fleet`: the last one in which the directory had the tunnels of all computes. */
 export type OldWorkerVersion = '0.1.0' | 'fleet'
 
 /** Writes it into a directory. */

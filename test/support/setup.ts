@@ -56,6 +56,9 @@ const silent: Log = { debug: quiet, info: quiet, warn: quiet, error: quiet }
 
 type Undo = () => Promise<unknown>
 
+/** Of the present sources, whatever was built before. */
+let page: ReturnType<typeof bundleBrowser> | undefined
+
 /** Starts what the project is named after, over a real host agent, and leaves its address for the test files. */
 export async function setup(project: TestProject): Promise<Undo> {
   const undo: Undo[] = []
@@ -141,7 +144,8 @@ async function serve(
   undo: Undo[],
 ): Promise<{ app: App; url: string }> {
   const webSockets = new WebSockets()
-  const page = await bundleBrowser()
+  page ??= bundleBrowser()
+  const files = await page
   const read = assetsWith('')
   const app = createApp({
     ...own,
@@ -157,9 +161,8 @@ async function serve(
     aliases: { vpcs: 'pc' },
     json,
     upgrade: webSockets.upgrade,
-    // Of the present sources, whatever was built before.
     async assets(name) {
-      const text = page.get(name)
+      const text = files.get(name)
       return text === undefined ? read(name) : assetOf(name, text)
     },
     report: (error) => process.stderr.write(`${(error as Error).stack}\n`),
