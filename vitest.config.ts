@@ -40,7 +40,7 @@ export const slow = [
   'test/node/organizations-apart.test.ts',
   'test/node/projects/deletion.test.ts',
   'test/node/switch/device-offload.test.ts',
-  'test/worker/{image-push,kept-archives,kept-images,lab-copies,organizations-apart}.test.ts',
+  'test/worker/{image-copies,image-push,kept-archives,kept-images,lab-copies,labs,organizations-apart}.test.ts',
 ]
 
 export default defineConfig({
