@@ -1,9 +1,13 @@
 import { signal } from '@preact/signals'
 import { ignore } from '../../../src/async/ignore.ts'
+import { startTimer } from '../../../src/async/pause.ts'
 import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
 import { followFeed } from '../state/follow-feed.ts'
 import { Table } from '../state/table.ts'
+
+/** Delay between the first event of a node and the count of its lab, ms: the events of a start of many nodes come together. */
+const countMs = 1000
 
 /** All labs of the service, kept up to date by its feed. */
 export class LabList {
@@ -11,6 +15,8 @@ export class LabList {
   readonly counts = new Table<LabStats>()
   readonly isLoaded = signal(false)
   readonly #client: Patchbay
+  /** Ids of labs that are counted again soon. */
+  readonly #due = new Set<string>()
 
   constructor(client: Patchbay) {
     this.#client = client
@@ -29,6 +35,7 @@ export class LabList {
 
   #apply({ action, event }: FeedLine): void {
     const [resource, change] = action.split('.')
+    if (resource === 'node') return this.#countLater((event as { project_id: string }).project_id)
     const lab = event as LabProject
     // Projects of computes have events of the same name, and no settings of a map.
     if (resource !== 'project' || lab.revision === undefined) return
@@ -36,7 +43,17 @@ export class LabList {
     else this.labs.put(lab.project_id, lab)
   }
 
-  /** Counts the nodes and links of a lab. */
+  #countLater(id: string): void {
+    if (this.#due.has(id) || this.labs.get(id) === undefined) return
+    this.#due.add(id)
+    startTimer(() => {
+      this.#due.delete(id)
+      const lab = this.labs.get(id)
+      if (lab !== undefined) void this.count(lab)
+    }, countMs)
+  }
+
+  /** Counts the nodes and links of a lab, and those that run. */
   async count({ project_id }: LabProject): Promise<void> {
     const stats = await this.#client
       .call('GET /v2/projects/{project_id}/stats', { params: { project_id } })

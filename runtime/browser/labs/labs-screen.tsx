@@ -176,10 +176,13 @@ function Counts({ lab, list }: { lab: LabProject; list: LabList }) {
   }, [lab.project_id, lab.revision])
   const counts = list.counts.get(lab.project_id)
   if (counts === undefined) return null
+  // Switches and the like always pass frames: they do not count as running nodes.
+  const machines = counts.nodes - counts.segments
   return (
     <>
       {' · '}
       {counts.nodes} {counts.nodes === 1 ? 'node' : 'nodes'}, {counts.links} {counts.links === 1 ? 'link' : 'links'}
+      {lab.status === 'opened' && machines > 0 && ` · ${counts.running} of ${machines} running`}
     </>
   )
 }
