@@ -115,7 +115,7 @@ function begin(lab: Lab, input: LabLinkCreate, { more = {} }: LinkOptions): NewL
   return { ends, record, release }
 }
 
-/** Writes new links that are wired; when they cannot be written they are separated again. */
+/** Writes new links that are wired; when they cannot be written they are separated again. 404 when a node was deleted meanwhile. */
 async function saveLinks(
   lab: Lab,
   records: readonly LinkRecord[],
@@ -124,8 +124,14 @@ async function saveLinks(
 ): Promise<void> {
   if (records.length === 0) return
   try {
-    const changes = records.reduce((all, record) => all.put('link', record.link_id, record), new Changes())
-    await lab.add(changes, () => records.map((it) => ({ action: 'link.created', event: lab.linkView(it) })), step)
+    await lab.edit(() => {
+      for (const { nodes } of records) for (const { node_id } of nodes) lab.node(node_id)
+      return {
+        changes: records.reduce((all, record) => all.put('link', record.link_id, record), new Changes()),
+        news: () => records.map((it) => ({ action: 'link.created', event: lab.linkView(it) })),
+        result: undefined,
+      }
+    }, step)
   } catch (error) {
     await mapLimit(records, (record) => unwire(lab, record, ask).catch(ignore('the client gets the first error')))
     throw error

@@ -247,6 +247,8 @@ export async function removeNode(
   )
   lab.shown.delete(record.node_id)
   lab.troubles.delete(record.node_id)
+  // A link that was being made may have been written before the node was gone.
+  await unlinkNode(lab, record.node_id, ask, step)
 }
 
 export async function actOn(
