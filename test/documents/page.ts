@@ -7,7 +7,7 @@ import { parseSession, runSession } from './session.ts'
 import { type Background, Shell, type ShellPlace } from './shell.ts'
 
 const root = join(import.meta.dirname, '../..')
-const readyMs = 60_000
+const readyMs = 240_000
 const shownMs = 10_000
 /** Left out of the copy of the checkout in which a page runs. */
 const notCopied = new Set(['.git', 'node_modules', 'coverage', 'guests'])
