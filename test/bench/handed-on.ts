@@ -1,3 +1,4 @@
+import { ownConnection } from './admin.ts'
 import { type LoadResult, load } from './load.ts'
 import { median, precise, ratio, target } from './medians.ts'
 import type { Row } from './table.ts'
@@ -94,7 +95,8 @@ const resultsOf = <Way extends string>(): Record<
 > => ({ bareWorker: [], address: [], bareObject: [], tunnel: [] }) as never
 
 async function upload(url: string, token: string, body: Uint8Array<ArrayBuffer>): Promise<void> {
-  const answer = await fetch(url, { method: 'POST', headers: { authorization: `Bearer ${token}` }, body })
+  const headers = { authorization: `Bearer ${token}` }
+  const answer = await fetch(url, { ...ownConnection, method: 'POST', headers, body })
   await answer.arrayBuffer()
   if (!answer.ok) throw new Error(`${url}: ${answer.status}`)
 }

@@ -5,10 +5,11 @@ export async function succeeded<T>(method: string, path: string, answer: Respons
   return (text === '' ? undefined : JSON.parse(text)) as T
 }
 
-/** Requests to the service at an address, which must succeed; with a token, on behalf of its user. */
-export const callsAt = (url: string, token?: string) => ({
+/** Requests to the service at an address, which must succeed; with a token, on behalf of its user. `init`: what else each has. */
+export const callsAt = (url: string, token?: string, init: RequestInit = {}) => ({
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await fetch(url + path, {
+      ...init,
       method,
       ...(token !== undefined && { headers: { authorization: `Bearer ${token}` } }),
       ...(body !== undefined && { body: JSON.stringify(body) }),
