@@ -9,7 +9,7 @@ export const bindings = {
 }
 
 /** Each request by a connection of its own: workerd may just be closing one that was idle, as between two long parts of a measurement. */
-export const ownConnection: RequestInit = { ...{ dispatcher: oneRequestEach } }
+export const ownConnection = { dispatcher: oneRequestEach } as const
 
 /** The Worker at that address, asked by who may do everything. */
 export const asAdmin = (url: string): Front => callsAt(url, adminToken, ownConnection)

@@ -6,7 +6,7 @@ export async function succeeded<T>(method: string, path: string, answer: Respons
 }
 
 /** Requests to the service at an address, which must succeed; with a token, on behalf of its user. `init`: what else each has. */
-export const callsAt = (url: string, token?: string, init: RequestInit = {}) => ({
+export const callsAt = (url: string, token?: string, init: object = {}) => ({
   async call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T> {
     const answer = await fetch(url + path, {
       ...init,
