@@ -4,7 +4,7 @@ import all, { host, slow } from './vitest.config.ts'
 /** Tests that measure, load the machine or look at all of it: they have it to themselves. */
 const alone = [
   'test/long/{cpu-limit,debian-packages,deletion,dynamips-measurements,dynamips-nodes,guests,hanging-pc,hibernation}.test.ts',
-  'test/long/{packaging,survival,torture}.test.ts',
+  'test/long/{survival,torture}.test.ts',
 ]
 
 /** The second suite: what takes longer than `npm test` may. */
