@@ -83,7 +83,7 @@ test('every service is told of the end of a unit, and can attach to its console'
 })
 
 test('a service that goes leaves its units running, and the next one finds them', async () => {
-  const { data, client } = await openKeeper(50)
+  const { data, client } = await openKeeper()
   const { pid } = await client.call('unit.start', shellUnit(data, 'exec cat'))
   client.disconnect()
   await client.closed
