@@ -1,6 +1,7 @@
 import { execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
@@ -85,9 +86,12 @@ export class CommandLine {
   /** Runs a script by a shell that has `patchbay` as a command. */
   async inShell(shell: string, script: string): Promise<Printed> {
     const bin = join(this.home, 'bin')
-    await mkdir(bin, { recursive: true })
-    const program = `#!/bin/sh\nexec "${process.execPath}" "${bundledProgram()}" "$@"\n`
-    await writeFile(join(bin, 'patchbay'), program, { mode: 0o755 })
+    if (!existsSync(bin)) {
+      mkdirSync(bin)
+      const program = `#!/bin/sh\nexec "${process.execPath}" "${bundledProgram()}" "$@"\n`
+      // At once: a file is "busy" as long as a process has it open for writing, and one that is started just then inherits it.
+      writeFileSync(join(bin, 'patchbay'), program, { mode: 0o755 })
+    }
     const env = { ...this.#env, PATH: `${bin}:${this.#env.PATH}` }
     return new Promise((resolve) => {
       const child = execFile(shell, ['-c', script], { env, cwd: this.home, timeout: hangMs }, (_, out, err) =>
