@@ -1,7 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
-import { portApart, type ReservedPort } from '../gateway/link-check.ts'
+import { type ReservedPort, reserveApart } from '../gateway/link-check.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { portNamed, portsOf } from '../model/lab/ports.ts'
@@ -361,14 +361,15 @@ export async function wire(
   }
   const undo: (() => Promise<void>)[] = []
   try {
-    const release = ({ compute_id, udp_port }: ReservedPort) => ask(compute_id).releaseUdpPort(lab.id, udp_port)
-    const reserve = async ({ node: { compute_id } }: Found): Promise<ReservedPort> => {
-      const port = { compute_id, project_id: lab.id, udp_port: await ask(compute_id).reserveUdpPort(lab.id) }
-      undo.push(() => release(port))
-      return port
-    }
-    const [first, offered] = [await reserve(ends[0]), await reserve(ends[1])]
-    const ports = [first, await portApart(first, offered, () => reserve(ends[1]), release)] as const
+    const reserve = async ({ node: { compute_id } }: Found): Promise<ReservedPort> => ({
+      ...{ compute_id, project_id: lab.id },
+      udp_port: await ask(compute_id).reserveUdpPort(lab.id),
+    })
+    const { ports, release } = await reserveApart(
+      [() => reserve(ends[0]), () => reserve(ends[1])],
+      ({ compute_id, udp_port }) => ask(compute_id).releaseUdpPort(lab.id, udp_port),
+    )
+    undo.push(release)
     const peers = await labs.computes.peers(ports)
     for (const [index, { node, end }] of ends.entries()) {
       const { address: rhost, port: rport } = peers[index as 0 | 1]

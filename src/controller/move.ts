@@ -1,6 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
-import { portApart, type ReservedPort } from '../gateway/link-check.ts'
+import { type ReservedPort, reserveApart } from '../gateway/link-check.ts'
 import { isStateless } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import { fillFromArchive, imagesOf, isOfDeleted, requireStopped } from './archive.ts'
@@ -129,21 +129,17 @@ async function requireReachable(labs: Labs, { id, document }: Lab, { from, to, a
   const ends = linked.flatMap(({ nodes }) => nodes.map(({ node_id }) => document.nodes.get(node_id)?.compute_id))
   const others = [...new Set(ends)].filter((it) => it !== undefined && it !== from && it !== to) as string[]
   for (const other of others) {
-    const ports = new Set<ReservedPort>()
-    const reserve = async (compute_id: string): Promise<ReservedPort> => {
-      const port = { compute_id, project_id: id, udp_port: await ask(compute_id).reserveUdpPort(id) }
-      ports.add(port)
-      return port
-    }
-    const release = async (port: ReservedPort): Promise<void> => {
-      ports.delete(port)
-      await ask(port.compute_id).releaseUdpPort(id, port.udp_port)
-    }
+    const reserve = async (compute_id: string): Promise<ReservedPort> => ({
+      ...{ compute_id, project_id: id },
+      udp_port: await ask(compute_id).reserveUdpPort(id),
+    })
+    const { ports, release } = await reserveApart([() => reserve(to), () => reserve(other)], (port) =>
+      ask(port.compute_id).releaseUdpPort(id, port.udp_port),
+    )
     try {
-      const [first, offered] = [await reserve(to), await reserve(other)]
-      await labs.computes.peers([first, await portApart(first, offered, () => reserve(other), release)])
+      await labs.computes.peers(ports)
     } finally {
-      for (const port of ports) await release(port).catch(ignore('a close of the project frees it'))
+      await release()
     }
   }
 }

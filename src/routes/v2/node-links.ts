@@ -1,6 +1,6 @@
 import { ignore } from '../../async/ignore.ts'
 import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
-import { portApart } from '../../gateway/link-check.ts'
+import { reserveApart } from '../../gateway/link-check.ts'
 import type { PortRef, SharedAgent } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { isLinkable, type NodeRef } from '../../kinds/node.ts'
@@ -51,13 +51,10 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
   }
   for (const end of [a, b]) await requireFree(agent, end)
   const undo: (() => Promise<void>)[] = []
-  const release = ({ project_id, node_id, udp_port }: LinkEnd & { readonly udp_port: number }) =>
-    agent.projects.releaseUdpPort(project_id, udp_port, node_id)
-  const reserve = async (end: LinkEnd) => {
-    const port = { ...end, udp_port: await agent.projects.reserveUdpPort(end.project_id, end.node_id) }
-    undo.push(() => release(port))
-    return port
-  }
+  const reserve = async (end: LinkEnd) => ({
+    ...end,
+    udp_port: await agent.projects.reserveUdpPort(end.project_id, end.node_id),
+  })
   const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
     const detach = () => agent.nodes.detachNio(refOf(end), portOf(end))
     try {
@@ -71,9 +68,13 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
     }
   }
   try {
-    const [portA, offered] = [await reserve(a), await reserve(b)]
-    const portB = await portApart(portA, offered, () => reserve(b), release)
-    const [toB, toA] = await peers([portA, portB])
+    const { ports, release } = await reserveApart(
+      [() => reserve(a), () => reserve(b)],
+      ({ project_id, node_id, udp_port }) => agent.projects.releaseUdpPort(project_id, udp_port, node_id),
+    )
+    undo.push(release)
+    const [portA, portB] = ports
+    const [toB, toA] = await peers(ports)
     const options = { type: 'nio_udp' as const, ...(filters !== undefined && { filters }) }
     const nioA = await attach(a, { ...options, lport: portA.udp_port, rhost: toB.address, rport: toB.port })
     const nioB = await attach(b, { ...options, lport: portB.udp_port, rhost: toA.address, rport: toA.port })

@@ -3,18 +3,20 @@ import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import type { HostAgent } from '../../../src/host-agent.ts'
 import { startGateway } from '../../support/gateway.ts'
 
-/** A compute whose ports can be attached to; what was done is kept. */
-function compute(attach: () => Promise<void> = async () => {}) {
+/** A compute whose ports can be attached to; what was done is kept. `offered`: the UDP ports that it offers first. */
+function compute(attach: () => Promise<void> = async () => {}, offered: number[] = []) {
   const done: string[] = []
+  const released: number[] = []
   let port = 20_000
   const agent = {
     projects: {
       async reserveUdpPort() {
         done.push('reserve')
-        return port++
+        return offered.shift() ?? port++
       },
-      async releaseUdpPort() {
+      async releaseUdpPort(_: string, udp_port: number) {
         done.push('release')
+        released.push(udp_port)
       },
     },
     nodes: {
@@ -30,7 +32,7 @@ function compute(attach: () => Promise<void> = async () => {}) {
       },
     },
   } as unknown as HostAgent
-  return { agent, done }
+  return { agent, done, released }
 }
 
 function linker(agent: HostAgent) {
@@ -66,4 +68,11 @@ test('what a compute refused to attach is not detached, and what it may have att
   const lost = compute(() => Promise.reject(new ApiError(504, 'it went away')))
   expect((await linker(lost.agent)()).status).toBe(504)
   expect(lost.done).toEqual(['reserve', 'reserve', 'attach', 'detach', 'release', 'release'])
+})
+
+test('a link that fails releases each port once, also where both computes had offered the same port', async () => {
+  const { agent, released } = compute(() => Promise.reject(conflict('no')), [20_001, 20_001, 20_002])
+  expect((await linker(agent)()).status).toBe(409)
+  // One of each compute, of the same number, and the one that was offered instead.
+  expect(released).toEqual([20_001, 20_002, 20_001])
 })
