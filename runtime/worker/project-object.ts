@@ -36,8 +36,8 @@ const lookAgainMs = 60 * 60_000
 /** Least time between two messages about what a move does, ms. */
 const showMs = 250
 
-/** An alarm is no sooner than this, ms: a lab that could not be stopped is tried again then. */
-const leastMs = 60_000
+/** An alarm is no sooner than this, ms. */
+const leastMs = 1000
 
 /** Input of a copy of a lab. */
 interface LabCopy {
@@ -163,10 +163,10 @@ export class ProjectObject extends DurableObject<Env> {
     this.#moves.get(from)?.abort(conflict('The move was cancelled'))
   }
 
-  /** The alarm: removes the remains of an import or a copy that broke off, and stops the lab at its time. */
+  /** The alarm: removes the remains of an import or a copy that broke off, stops the lab at its time, and tries again to keep its archive. */
   override async alarm(): Promise<void> {
     await this.#removeRemains()
-    await (await this.#opened)?.labs.stopDue()
+    await (await this.#opened)?.labs.runDue()
   }
 
   async #removeRemains(): Promise<void> {

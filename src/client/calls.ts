@@ -950,7 +950,7 @@ export type LabProject = {
   revision: number
   /** What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be */
   status_reason?: string
-  /** The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere */
+  /** The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
   archived?: true
   /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
   stop_at?: string

@@ -38,6 +38,8 @@ export interface NodeMark {
 export type ProjectRecord = Omit<LabProject, 'status' | 'filename' | 'status_reason' | 'archived'> & {
   /** The revision of which an archive is kept. With another revision the archive is old. */
   readonly archived?: number
+  /** Present while a closed project has no archive of what it is: the begun attempts to make one, and when the next begins; absent: none does. */
+  readonly archiving?: { readonly tries: number; readonly again_at?: string }
   /** Ids of the computes that have the project, in the order in which they took part. */
   readonly computes: readonly string[]
   /** Whether the project was open when it was saved last. */

@@ -189,6 +189,7 @@ export class Lab {
       left: ________,
       unjoined: _________,
       archived: __________,
+      archiving: ___________,
       ...record
     } = this.document.project
     return {

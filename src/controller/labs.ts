@@ -27,12 +27,12 @@ import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import type { KeptArchives } from './kept-archives.ts'
 import { archivedOf, Lab, type LabNews, placementOf } from './lab.ts'
+import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { forgetOn, type MoveOptions, moveLab, settleMove } from './move.ts'
 import { freeName, nameKey } from './names.ts'
 import { runRestored, settleSnapshots } from './snapshots.ts'
-import { StopTimes } from './stop-times.ts'
 import { apart, type LabDirectory, type LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
@@ -45,6 +45,10 @@ const maxRestoreMs = 30_000
 const saveRanMs = 1000
 /** Age of node states at which a lab without a feed reads them again, ms. */
 const freshMs = 1000
+const minuteMs = 60_000
+const hourMs = 60 * minuteMs
+/** Waits between attempts to keep the archive of a closed lab, ms. After the last one its next close tries again. */
+const archiveWaitsMs = [2000, minuteMs, 10 * minuteMs, hourMs, 6 * hourMs, 24 * hourMs, 24 * hourMs, 24 * hourMs]
 /** Time between two checks whether the feed of the only lab has readers, ms. */
 const readersMs = 5000
 
@@ -77,7 +81,7 @@ interface LabsOptions {
   readonly move?: (id: string, from: string, options: MoveOptions) => Promise<string>
   /** The jobs of all labs, where labs have processes of their own. */
   readonly jobs?: JobList
-  /** Takes note of the next time at which `stopDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
+  /** Takes note of the next time at which `runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
   readonly wakeAt?: (time: number) => void
   /** Limits how many labs are made; absent: there is no limit, or the directory knows it. */
   readonly quota?: ProjectQuota | undefined
@@ -129,7 +133,9 @@ export class Labs {
   /** Creations under way: lists name these projects already, and their documents are not stored yet. */
   readonly #creations = new KeyedMutex()
   readonly #watch: ComputeWatch
-  readonly #stopTimes: StopTimes
+  readonly #stopTimes: LabTimes
+  /** When it is tried again to keep the archive of a closed lab. */
+  readonly #archiveTimes: LabTimes
   readonly #wakeAt: (time: number) => void
   /** Cancels the pending save of `ran` of a lab. */
   readonly #unsaved = new Map<Lab, () => void>()
@@ -169,7 +175,14 @@ export class Labs {
     this.#quota = quota
     this.#warn = warn
     this.#wakeAt = wakeAt
-    this.#stopTimes = new StopTimes({ stop: (id, stopAt) => this.#stopNow(id, stopAt), warn })
+    this.#stopTimes = new LabTimes({
+      run: (id, stopAt) => this.#stopNow(id, stopAt),
+      failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
+    })
+    this.#archiveTimes = new LabTimes({
+      run: (id, time) => this.#archiving.run(() => this.#keepArchive(id, time)),
+      failed: (id, _, error) => this.#notArchived(id, error),
+    })
     this.jobs = new Jobs({
       ...{ computes, report, noted: directory?.job?.bind(directory) },
       tell: (news) => this.#tell(news),
@@ -238,7 +251,7 @@ export class Labs {
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#settleMoves())
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
-    for (const [id, head] of this.#heads) this.#noteStopTime(id, head)
+    for (const [id, head] of this.#heads) this.#noteTimes(id, head)
     return this.#restored
   }
 
@@ -684,18 +697,22 @@ export class Labs {
     else await this.#setStopTime(await this.find(id), undefined)
   }
 
-  /** Stops the lab whose time has come, in a process that `wakeAt` has woken. */
-  async stopDue(): Promise<void> {
+  /** Stops and archives the lab whose time has come, in a process that `wakeAt` has woken. */
+  async runDue(): Promise<void> {
     await this.#restored
-    await this.#stopTimes.due()
-    if (this.#stopTimes.next !== undefined) this.#wakeAt(this.#stopTimes.next)
+    for (const times of [this.#stopTimes, this.#archiveTimes]) {
+      await times.due()
+      if (times.next !== undefined) this.#wakeAt(times.next)
+    }
   }
 
-  #noteStopTime(id: string, { stop_at }: ProjectRecord): void {
+  #noteTimes(id: string, { stop_at, is_open, archiving }: ProjectRecord): void {
     // Each lab of a directory has a process of its own.
     if (this.#isDirectory) return
+    const againAt = this.keptArchives === undefined || is_open ? undefined : archiving?.again_at
     this.#stopTimes.note(id, stop_at)
-    if (stop_at !== undefined) this.#wakeAt(Date.parse(stop_at))
+    this.#archiveTimes.note(id, againAt)
+    for (const time of [stop_at, againAt]) if (time !== undefined) this.#wakeAt(Date.parse(time))
   }
 
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
@@ -856,16 +873,34 @@ export class Labs {
       await this.#saveOpen(lab, false)
       this.#closed(lab, 'project.closed')
       if (this.keptArchives !== undefined)
-        void this.#archiving
-          .run(() => this.#keepArchive(id))
-          .catch(({ message }: Error) => this.#warn(`The project ${id} was not archived: ${message}`))
+        void this.#archiving.run(() => this.#keepArchive(id)).catch((error: Error) => this.#notArchived(id, error))
     })
   }
 
-  /** Archives a closed lab, unless it is opened meanwhile. */
-  async #keepArchive(id: string): Promise<void> {
-    if (!this.#heads.has(id) || this.#open.has(id)) return
-    const lab = await this.find(id)
+  #notArchived(id: string, { message }: Error): void {
+    const { is_open, archiving } = this.#heads.get(id) ?? {}
+    if (archiving === undefined || is_open) return
+    const more = archiving.again_at === undefined ? 'its next close tries again' : 'it is tried again'
+    this.#warn(`The project ${id} was not archived, ${more}: ${message}`)
+  }
+
+  /**
+   * Archives a closed lab, unless it is opened meanwhile. `time`: of this attempt, unless it is the first one, which the close has planned.
+   * The next one is planned before it begins: it may end with its process.
+   */
+  async #keepArchive(id: string, time?: string): Promise<void> {
+    const lab = await this.#mutex.run(id, async () => {
+      const head = this.#heads.get(id)
+      if (head?.archiving === undefined || head.is_open || this.#open.has(id)) return undefined
+      const found = await this.find(id)
+      if (time !== undefined) {
+        if (head.archiving.again_at !== time) return undefined
+        const { tries } = head.archiving
+        await this.moved(found, (project) => new Changes().project({ ...project, archiving: archiveTry(tries) }))
+      }
+      return found
+    })
+    if (lab === undefined) return
     const { revision } = lab.document.project
     const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
     await this.keptArchives?.write(id, await exportLab(this, lab, options, ownAsk(this.computes)))
@@ -873,7 +908,9 @@ export class Labs {
       const now = this.#heads.has(id) ? await this.find(id) : undefined
       if (now === undefined) await this.keptArchives?.remove(id)
       else if (now.document.project.revision === revision)
-        await this.moved(now, (project) => new Changes().project({ ...project, archived: revision }))
+        await this.moved(now, ({ archiving: _, ...project }) =>
+          new Changes().project({ ...project, archived: revision }),
+        )
     })
   }
 
@@ -908,7 +945,7 @@ export class Labs {
     await this.#store.remove(id)
     await this.keptArchives?.remove(id)
     this.#heads.delete(id)
-    this.#stopTimes.note(id, undefined)
+    for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
     await this.#directory?.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
     else this.#tell({ action: 'project.deleted', event: lab.project() })
@@ -971,7 +1008,7 @@ export class Labs {
   /** Ends jobs and feeds. */
   async shutdown(): Promise<void> {
     this.#watch.close()
-    this.#stopTimes.end()
+    for (const times of [this.#stopTimes, this.#archiveTimes]) times.end()
     for (const lab of this.#open.values()) {
       this.jobs.endOf(lab.id, 'The service has ended')
       lab.closing.abort()
@@ -1068,7 +1105,7 @@ export class Labs {
 
   async #keepHead(id: string, head: ProjectRecord): Promise<void> {
     this.#heads.set(id, head)
-    this.#noteStopTime(id, head)
+    this.#noteTimes(id, head)
     await this.#directory?.put(id, head)
   }
 
@@ -1088,8 +1125,9 @@ export class Labs {
   }
 
   async #saveOpen(lab: Lab, is_open: boolean): Promise<void> {
-    await lab.edit(({ project: { stop_at, ttl_deletes, ...project } }) => ({
-      changes: new Changes().project({ ...project, is_open, ...(is_open && given({ stop_at, ttl_deletes })) }),
+    const more = is_open || this.keptArchives === undefined ? {} : { archiving: archiveTry(0) }
+    await lab.edit(({ project: { stop_at, ttl_deletes, archiving: _, ...project } }) => ({
+      changes: new Changes().project({ ...project, is_open, ...more, ...(is_open && given({ stop_at, ttl_deletes })) }),
       news: () => [],
       result: undefined,
     }))
@@ -1294,6 +1332,12 @@ function requireName(name: string): void {
 const projectExists = (id: string): ApiError =>
   conflict(`project_id: there is a project ${id} already`, { word: 'project-exists' })
 
+/** The record of one more attempt to keep an archive. */
+function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {
+  const wait = archiveWaitsMs[before]
+  return { tries: before + 1, ...(wait !== undefined && { again_at: new Date(Date.now() + wait).toISOString() }) }
+}
+
 const noSuchProject = (word: string): ApiError =>
   notFound(`project_id: there is no project ${word}`, { word: 'no-such-project' })
 
@@ -1309,6 +1353,7 @@ function shownHead(
     moving: _______,
     left: ________,
     unjoined: _________,
+    archiving: __________,
     archived,
     ...record
   }: ProjectRecord,

@@ -193,9 +193,10 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCo
     changes.order('link', [...content.links.keys()])
     changes.order('drawing', [...content.drawings.keys()])
     // When the lab is stopped is of the present.
-    const { name, is_open, revision, path, stop_at, ttl_deletes, moving, left: copies, unjoined } = project
+    const { name, is_open, revision, path, archiving, stop_at, ttl_deletes, moving, left: copies, unjoined } = project
     const {
       taking: _,
+      archiving: _______,
       stop_at: __,
       ttl_deletes: ___,
       moving: ____,
@@ -204,7 +205,8 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCo
       ...then
     } = kept.project
     const left = project.computes.filter((id) => !computes.includes(id))
-    const now = { name, is_open, revision, path, ...given({ stop_at, ttl_deletes, moving, left: copies, unjoined }) }
+    const more = given({ archiving, stop_at, ttl_deletes, moving, left: copies, unjoined })
+    const now = { name, is_open, revision, path, ...more }
     changes.project({ ...then, ...now, restoring: { snapshot_id, way: 'on', left } })
     return { changes, news: () => [], result: undefined }
   })

@@ -55,19 +55,29 @@ it('keeps the archives of organizations apart, and removes them with their organ
   expect((await admin('GET', path, undefined, within('alpha'))).status).toBe(200)
 })
 
-/** The port of a server that hands everything on to a service, but holds the uploads of files of that name until it is told to go on. */
-async function holding(
-  service: TestService,
-  file: string,
-): Promise<{ port: number; held: Promise<void>; goOn(): void }> {
+interface Held {
+  readonly port: number
+  /** Resolves when there is such a request. */
+  readonly held: Promise<void>
+  goOn(): void
+  /** Ends the connections of such requests. */
+  breakOff(): void
+}
+
+/**
+ * The port of a server that hands everything on to a service, but holds the requests of that method for files of that name until it is told
+ * what to do with them.
+ */
+async function holding(service: TestService, file: string, wanted = 'POST'): Promise<Held> {
   let seen = () => {}
-  let goOn = () => {}
+  let decide: (goesOn: boolean) => void = () => {}
   const held = new Promise<void>((resolve) => {
     seen = resolve
   })
-  const free = new Promise<void>((resolve) => {
-    goOn = resolve
+  const decided = new Promise<boolean>((resolve) => {
+    decide = resolve
   })
+  let isFree = false
   const server = createServer((req, res) => {
     const { method, headers, url = '' } = req
     const handOn = () => {
@@ -77,17 +87,42 @@ async function holding(
       asked.on('error', () => res.destroy())
       req.pipe(asked)
     }
-    if (method !== 'POST' || !url.endsWith(`/${file}`)) return handOn()
+    if (isFree || method !== wanted || !url.endsWith(`/${file}`)) return handOn()
     seen()
-    void free.then(handOn)
+    void decided.then((goesOn) => (goesOn ? handOn() : res.destroy()))
   })
   onTestFinished(() => {
-    goOn()
+    decide(false)
     server.closeAllConnections()
     server.close()
   })
-  return { port: await listening(server), held, goOn }
+  const settle = (goesOn: boolean) => () => {
+    isFree = true
+    decide(goesOn)
+  }
+  return { port: await listening(server), held, goOn: settle(true), breakOff: settle(false) }
 }
+
+it.each(['its compute', 'the gateway'])('makes an archive again that broke off with %s', async (cause) => {
+  const [gateway, a] = await Promise.all([
+    WorkerGateway.start({ RATE_PER_S: '0' }, [bucket]),
+    TestService.start(embedded),
+  ])
+  const { port, held, breakOff } = await holding(a, 'notes', 'GET')
+  await register(gateway, 'a', port)
+  const path = await labOver(gateway, ['a'])
+  await gateway.fetch('POST', `${path}/nodes/PC1/files/notes`, undefined, { body: 'kept' })
+  await gateway.call('POST', `${path}/close`)
+  await held
+  const archived = async () => (await gateway.call<LabProject>('GET', path)).archived
+  expect(await archived()).toBeUndefined()
+  if (cause === 'the gateway') await gateway.restart()
+  breakOff()
+  // The alarm of the object of the lab does that: there is no request that would wake it.
+  const key = `default/${path.split('/').at(-1)}.gns3project`
+  await expect.poll(() => gateway.keysIn(bucket), { timeout: hangMs }).toEqual([key])
+  await expect.poll(archived, { timeout: hangMs }).toBe(true)
+})
 
 it('shows what the drain of a compute does, and a cancelled one leaves the lab where it is', async () => {
   const [gateway, a, b] = await Promise.all([

@@ -65,7 +65,8 @@ export const LabProject = Type.Object(
     archived: Type.Optional(
       Type.Literal(true, {
         changesByItself: true,
-        description: 'The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere',
+        description:
+          'The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet',
       }),
     ),
     stop_at: Type.Optional(
