@@ -56,7 +56,7 @@ export async function writeConfig(
         throw new ApiError(412, `If-Match: the configuration was changed meanwhile; its ETag is ${etag} now`)
     }
     const shown = await ask(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: text })
-    lab.shown.set(record.node_id, shown)
+    lab.show(shown)
     await lab.edit(({ nodes }) => {
       const next = { ...(nodes.get(record.node_id) ?? record), properties: propertiesOf(shown) }
       return {

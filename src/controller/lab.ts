@@ -53,11 +53,14 @@ export class Lab {
   readonly claimedMacs = new Map<string, string>()
   /** Nodes that are being created -> the computes that were chosen for them. */
   readonly placing = new Map<string, string>()
-  /** The last states of links, and when they were read, ms since 1970. */
+  /** The last states of links. */
   readonly linkStates = new Map<string, LabLinkState>()
   /** Open feeds whose clients are told the states of links. */
   linkReaders = 0
+  /** When the states of links were read, ms since 1970; 0: something has changed them since. */
   linksReadAt = 0
+  /** The last read of them. */
+  linksRead: Promise<void> = Promise.resolve()
   /** Up to where the link states of each compute were read. */
   readonly linkCursors = new Map<string, string>()
   /** Nodes that run or ended by themselves: `auto_start` starts them after a reboot of their compute. */
@@ -133,6 +136,13 @@ export class Lab {
     this.document.apply(all.entries)
     for (const { changes, step } of edits) this.history.note(before, changes.entries, step)
     for (const { news } of edits) for (const it of news()) this.tell(it)
+  }
+
+  /** Keeps the state of a node. */
+  show(shown: ComputeNode): void {
+    const { node_id, status } = shown
+    if (this.shown.get(node_id)?.status !== status) this.linksReadAt = 0
+    this.shown.set(node_id, shown)
   }
 
   /** Saves `ran`, which is not a part of the document. */

@@ -1148,7 +1148,7 @@ export class Labs {
               lab.troubles.set(node_id, 'Its compute has lost the node: delete the node, or create it again')
             else {
               lab.troubles.delete(node_id)
-              lab.shown.set(node_id, node)
+              lab.show(node)
             }
           }
         } catch (error) {
@@ -1225,7 +1225,7 @@ export class Labs {
       lab.troubles.delete(record.node_id)
       this.#noteRun(lab, shown)
       if (payload.type === 'node.deleted') lab.shown.delete(record.node_id)
-      else lab.shown.set(record.node_id, shown)
+      else lab.show(shown)
       if (payload.type === 'node.deleted')
         lab.troubles.set(record.node_id, 'The node was deleted on its compute: delete it here too, or create it again')
       lab.tell({ action: 'node.updated', event: lab.nodeView(record) })

@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { pause } from '../async/pause.ts'
+import { withTimeout } from '../async/timeout.ts'
 import { type DirectLinkState, isSameTraffic, type LinkTraffic } from '../model/direct-link.ts'
 import type { LabLinkState } from '../model/lab/link.ts'
 import type { NioState } from '../schema/nio.ts'
@@ -19,24 +20,33 @@ const spareStates = 1000
 /** Polls the link states of a lab while its feed has readers of them. Ends with the signal. */
 export async function watchLinks(lab: Lab, { ask, signal }: { ask: AskCompute; signal: AbortSignal }): Promise<void> {
   while (!signal.aborted) {
-    if (lab.linkReaders > 0 && lab.document.links.size > 0)
-      await readLinks(lab, ask).catch(ignore('a compute that does not answer has no new states'))
+    if (lab.linkReaders > 0 && lab.document.links.size > 0) await readLinks(lab, ask)
     await pause(everyMs, signal)
   }
 }
 
-/** Reads the states of all links, unless they are younger than `staleMs`. */
+/**
+ * Reads the states of all links, unless they are younger than `staleMs`, and nothing has changed them since. Waits for a read that goes on,
+ * but not for long: a compute may not answer.
+ */
 export async function freshLinks(lab: Lab, ask: AskCompute): Promise<void> {
-  if (!lab.isOpen || Date.now() - lab.linksReadAt < staleMs) return
-  await readLinks(lab, ask).catch(ignore('links keep the state that was read last, or have null'))
+  if (!lab.isOpen) return
+  if (Date.now() - lab.linksReadAt < staleMs) return withTimeout(lab.linksRead, staleMs, () => undefined)
+  await readLinks(lab, ask)
+}
+
+/** Reads the states of links. One that cannot be read keeps that which was read last, or has none. */
+function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
+  lab.linksReadAt = Date.now()
+  lab.linksRead = readAll(lab, ask)
+  return lab.linksRead
 }
 
 /**
  * Reads the states of links that changed: from each compute in pieces, and by two requests for each link between computes. Emits
  * `link.state` for each change while the feed has readers of it.
  */
-async function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
-  lab.linksReadAt = Date.now()
+async function readAll(lab: Lab, ask: AskCompute): Promise<void> {
   const { links } = lab.document
   // States of links that are not in the document are kept for a while: an undo, or a request that goes on, brings them (back).
   if (lab.linkStates.size > 2 * links.size + spareStates) {
@@ -49,7 +59,9 @@ async function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
     if (link.wiring.type === 'direct') computes.add(link.wiring.compute_id)
     if (link.wiring.type === 'udp') remote.push(link)
   }
-  await mapLimit([...computes], (computeId) => readDirect(lab, computeId, ask))
+  await mapLimit([...computes], (computeId) =>
+    readDirect(lab, computeId, ask).catch(ignore('a compute that does not answer has no new states')),
+  )
   await mapLimit(remote, async (link) => {
     const state = await remoteState(lab, link, ask)
     if (state !== undefined) keep(lab, state)

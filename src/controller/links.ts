@@ -132,6 +132,8 @@ async function saveLinks(
         result: undefined,
       }
     }, step)
+    // A compute has told the state of a link of its own already.
+    if (records.some(({ wiring }) => wiring.type === 'udp')) lab.linksReadAt = 0
   } catch (error) {
     await mapLimit(records, (record) => unwire(lab, record, ask).catch(ignore('the client gets the first error')))
     throw error
@@ -394,6 +396,7 @@ export async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Pro
     const node = lab.node(end.node_id)
     await ask(node.compute_id).changeNio(portPathOf(lab, node, end), optionsOf(record, index as 0 | 1))
   }
+  lab.linksReadAt = 0
 }
 
 /** Detaches what is at ports, whichever link it is of. */

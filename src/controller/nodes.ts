@@ -96,7 +96,7 @@ export async function createNode(
       properties: propertiesOf(shown),
       ...keptWith(undefined, kept),
     }
-    lab.shown.set(node_id, shown)
+    lab.show(shown)
     try {
       const record = { ...known, ...(await more?.(known)) }
       const news = () => [{ action: 'node.created', event: lab.nodeView(record) }]
@@ -152,7 +152,7 @@ export async function updateNode(
     const isAsked = !isPlaceholder && Object.keys(asked).length > 0
     const update = () => ask(record.compute_id).updateNode(nodePathOf(lab, record), asked)
     const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
-    if (shown !== undefined) lab.shown.set(record.node_id, shown)
+    if (shown !== undefined) lab.show(shown)
     if ('console' in asked) step.consoles?.add(`node/${record.node_id}`)
     const added = await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })
     return await lab.edit(({ nodes }) => {
@@ -260,7 +260,7 @@ export async function actOn(
 ): Promise<LabNode> {
   if (action === 'start') await requireMade(labs, lab, record, ask)
   const shown = await ask(record.compute_id).act(nodePathOf(lab, record), action)
-  lab.shown.set(record.node_id, shown)
+  lab.show(shown)
   lab.acted(shown)
   return lab.nodeView(lab.node(record.node_id))
 }

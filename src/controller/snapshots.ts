@@ -271,7 +271,7 @@ export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
     const node = lab.document.nodes.get(id)
     if (node === undefined) return
     const act = async (action: 'start' | 'suspend') => {
-      lab.shown.set(id, await ask(node.compute_id).act(nodePathOf(lab, node), action))
+      lab.show(await ask(node.compute_id).act(nodePathOf(lab, node), action))
       lab.tell({ action: 'node.updated', event: lab.nodeView(node) })
     }
     try {

@@ -685,7 +685,7 @@ class Run {
     lab.shown.delete(id)
     await requireMade(labs, lab, record, ask, this.#edit)
     const made = lab.node(id)
-    lab.shown.set(id, await ask(made.compute_id).node(nodePathOf(lab, made)))
+    lab.show(await ask(made.compute_id).node(nodePathOf(lab, made)))
     const file = await this.#markOf(want, made, true, configs)
     await this.#write([{ node: { ...lab.node(id), file } }], this.#edit)
     await this.#giveConsole(id, settings)

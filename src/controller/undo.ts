@@ -151,7 +151,7 @@ async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<No
     throw conflict(`${record.name} cannot be made again: ${made.unmade}`)
   if (!isKnownKind(made.node_type) || made.unmade !== undefined) return made
   lab.troubles.delete(made.node_id)
-  lab.shown.set(made.node_id, await ask(made.compute_id).node(nodePathOf(lab, made)))
+  lab.show(await ask(made.compute_id).node(nodePathOf(lab, made)))
   return made
 }
 
@@ -177,7 +177,7 @@ async function changed(
   if (Object.keys(asked).length === 0 || !isKnownKind(now.node_type) || now.unmade !== undefined) return next
   try {
     const shown = await ask(now.compute_id).updateNode(nodePathOf(lab, now), asked)
-    lab.shown.set(now.node_id, shown)
+    lab.show(shown)
     return { ...next, ...shownIn(shown) }
   } catch (error) {
     if (!(error instanceof ApiError) || error.status >= 500) throw error

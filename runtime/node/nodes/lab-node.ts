@@ -21,7 +21,7 @@ export class LabNode implements KindNode {
   /** Unique on the host; also the key of its unit in the keeper. */
   readonly key: string
   record: NodeRecord
-  status: NodeStatus = 'stopped'
+  #status: NodeStatus = 'stopped'
   /** Number of its run in the keeper. */
   run: number | undefined
   /** Set when a newer program wrote its record: the node can be shown and stopped, but not changed. */
@@ -54,6 +54,16 @@ export class LabNode implements KindNode {
     this.record = record
     this.key = `${record.kind}:${record.node_id}`
     this.#savedFacts = this.#guestFacts
+  }
+
+  get status(): NodeStatus {
+    return this.#status
+  }
+
+  set status(status: NodeStatus) {
+    if (status === this.#status) return
+    this.#status = status
+    this.project.linkChanges += 1
   }
 
   /** The owner of its ports, for the port allocator. */

@@ -6,7 +6,7 @@ import type { StoredLink } from '../projects/project-record.ts'
 
 /** Links that are read, or told, in one piece. Other requests are answered between two pieces. */
 const atOnce = 250
-/** Age at which states are read again, ms. */
+/** Age at which states are read again, ms, unless something has changed them before. */
 const staleMs = 500
 
 interface Stated {
@@ -22,6 +22,8 @@ interface ProjectStates {
   readonly stated: Map<string, Stated>
   last: number
   readAt: number
+  /** `linkChanges` of the project when they were read. */
+  readOf: number
   /** The read that goes on. */
   reading: Promise<void> | undefined
 }
@@ -39,7 +41,10 @@ export class LinkStates {
   /** See `LinkAgent.changes`. */
   async changes(project: OpenProject, since: string | undefined): Promise<DirectLinkChanges> {
     const known = this.#of(project.id)
-    if (performance.now() - known.readAt >= staleMs)
+    const isStale = () => performance.now() - known.readAt >= staleMs || known.readOf !== project.linkChanges
+    // A read that goes on may have begun before a change: then another one follows, for all who wait.
+    if (isStale()) await known.reading
+    if (isStale())
       known.reading ??= this.#readAll(project, known).finally(() => {
         known.reading = undefined
       })
@@ -71,7 +76,10 @@ export class LinkStates {
     const known = this.#projects.get(projectId)
     if (known !== undefined) return known
     const epoch = randomBytes(6).toString('hex')
-    const made = { epoch, stated: new Map(), last: 0, readAt: Number.NEGATIVE_INFINITY, reading: undefined }
+    const made = {
+      ...{ epoch, stated: new Map(), last: 0, reading: undefined },
+      ...{ readAt: Number.NEGATIVE_INFINITY, readOf: -1 },
+    }
     this.#projects.set(projectId, made)
     return made
   }
@@ -79,6 +87,7 @@ export class LinkStates {
   async #readAll(project: OpenProject, known: ProjectStates): Promise<void> {
     const links = [...project.links.values()]
     const readAt = performance.now()
+    const readOf = project.linkChanges
     for (let first = 0; first < links.length; first += atOnce) {
       for (const state of await this.#read(project, links.slice(first, first + atOnce))) {
         const { link_id } = state
@@ -91,6 +100,7 @@ export class LinkStates {
       }
     }
     known.readAt = readAt
+    known.readOf = readOf
   }
 }
 

@@ -22,6 +22,8 @@ export class OpenProject {
   readonly nodes = new Map<string, LabNode>()
   /** Direct links by their ids. */
   readonly links = new Map<string, StoredLink>()
+  /** Counts what changes the states of direct links at once: a change of a link, or of the status of a node. */
+  linkChanges = 0
   #linksAt: Map<string, readonly StoredLink[]> | undefined
   record: ProjectRecord
   path: string
@@ -89,6 +91,7 @@ export class OpenProject {
       else this.links.set(id, link)
     }
     this.#linksAt = undefined
+    this.linkChanges += 1
     return before
   }
 

@@ -308,8 +308,15 @@ describe('the state of a link', () => {
         properties: { startup_script: `ip 10.0.0.${at}/24\nping 10.0.0.${3 - at}` },
       })
     await service.call('POST', `${path('campus')}/nodes/start`)
+    // The state that was read before the start is not shown again.
+    expect((await read()).verdict).not.toBe('stopped')
     await expect.poll(async () => (await read()).traffic_ab?.frames, { timeout: hangMs }).toBeGreaterThan(0)
     expect(await read()).toMatchObject({ verdict: 'ok' })
+    await service.call('PUT', `${path('campus')}/links/${link.link_id}`, { suspend: true })
+    expect(await read()).toMatchObject({ verdict: 'suspended' })
+    await service.call('PUT', `${path('campus')}/links/${link.link_id}`, { suspend: false })
+    await service.call('POST', `${path('campus')}/nodes/PC2/stop`)
+    expect(await read()).toMatchObject({ verdict: 'stopped' })
   })
 
   it('is in the feed while it has readers, also when a request for the links has read it first', async () => {
