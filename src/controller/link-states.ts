@@ -2,7 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { pause } from '../async/pause.ts'
 import { withTimeout } from '../async/timeout.ts'
-import { type DirectLinkState, isSameTraffic, type LinkTraffic } from '../model/direct-link.ts'
+import { type DirectLinkState, isSameTraffic, type LinkTraffic, linkVerdictOf } from '../model/direct-link.ts'
 import type { LabLinkState } from '../model/lab/link.ts'
 import type { NioState } from '../schema/nio.ts'
 import type { LinkRecord } from './document.ts'
@@ -105,19 +105,22 @@ const stateOf = ({ link_id, verdict, reason, ab, ba }: DirectLinkState): LabLink
 
 /** The state of a link between two computes, from the NIOs at both ends. Undefined when one cannot be read. */
 async function remoteState(lab: Lab, link: LinkRecord, ask: AskCompute): Promise<LabLinkState | undefined> {
-  const nios = await mapLimit(link.nodes, async ({ node_id, adapter_number, port_number }) => {
+  const ends = await mapLimit(link.nodes, async ({ node_id, adapter_number, port_number }) => {
     const node = lab.document.nodes.get(node_id)
     if (node === undefined) return undefined
-    return ask(node.compute_id).nio({ ...nodePathOf(lab, node), adapter_number, port_number })
-  }).catch(() => undefined)
-  const [a, b] = nios ?? []
-  if (a === undefined || b === undefined) return undefined
-  const worse = a.link === 'ok' ? b : a
+    const nio = await ask(node.compute_id).nio({ ...nodePathOf(lab, node), adapter_number, port_number })
+    const status = lab.shown.get(node_id)?.status ?? ''
+    return { nio, name: node.name, status, link: nio.link, reason: nio.link_reason }
+  }).catch(ignore('the link keeps the state that was read last'))
+  const [one, other] = ends ?? []
+  if (one === undefined || other === undefined) return undefined
+  const [verdict, verdict_reason] = linkVerdictOf(link.suspend, [one, other])
+  const [a, b] = [one.nio, other.nio]
   const before = lab.linkStates.get(link.link_id)
   return {
     link_id: link.link_id,
-    verdict: worse.link,
-    verdict_reason: worse.link_reason ?? null,
+    verdict,
+    verdict_reason,
     traffic_ab: trafficOf(a, b, before?.traffic_ab),
     traffic_ba: trafficOf(b, a, before?.traffic_ba),
   }

@@ -78,6 +78,32 @@ const DirectLinkVerdict = Type.Unsafe<DirectLinkVerdict>(
   }),
 )
 
+/** What the state of a link depends on at one of its ends. */
+export interface LinkEndState {
+  /** The node, and whether it runs. */
+  readonly name: string
+  readonly status: string
+  /** What the port says of the link, if it is known. */
+  readonly link: LinkVerdict | null | undefined
+  readonly reason: string | null | undefined
+}
+
+const worst: readonly LinkVerdict[] = ['port_taken', 'peer_unreachable', 'one_way', 'silent', 'suspended', 'ok']
+
+/** The verdict on a link within a compute, or over two, and its reason. */
+export function linkVerdictOf(
+  suspend: boolean,
+  ends: readonly LinkEndState[],
+): readonly [DirectLinkVerdict, string | null] {
+  if (suspend) return ['suspended', 'The link is suspended: resume it']
+  for (const { name, status } of ends) {
+    if (status === 'stopped') return ['stopped', `${name} does not run: start it`]
+    if (status === 'suspended') return ['stopped', `${name} is paused: resume it`]
+  }
+  const found = worst.find((it) => ends.some(({ link }) => link === it)) ?? 'ok'
+  return [found, ends.find(({ link }) => link === found)?.reason ?? null]
+}
+
 /** The present state of a link. */
 export type DirectLinkState = Static<typeof DirectLinkState>
 export const DirectLinkState = objectSchema('DirectLinkState', 'The state of a link', {

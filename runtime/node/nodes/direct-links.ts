@@ -4,17 +4,19 @@ import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type { LinkAgent } from '../../../src/host-agent.ts'
 import { isLinkable } from '../../../src/kinds/node.ts'
-import type {
-  DirectLink,
-  DirectLinkChanges,
-  DirectLinkJoin,
-  DirectLinkJoined,
-  DirectLinkState,
-  DirectLinkVerdict,
-  LinkPort,
-  LinkPorts,
-  LinkSettings,
-  LinkTraffic,
+import {
+  type DirectLink,
+  type DirectLinkChanges,
+  type DirectLinkJoin,
+  type DirectLinkJoined,
+  type DirectLinkState,
+  type DirectLinkVerdict,
+  type LinkEndState,
+  type LinkPort,
+  type LinkPorts,
+  type LinkSettings,
+  type LinkTraffic,
+  linkVerdictOf,
 } from '../../../src/model/direct-link.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { LinkNio } from '../../../src/schema/nio.ts'
@@ -489,7 +491,7 @@ export class DirectLinks implements LinkAgent {
   #stateOf(project: OpenProject, link: StoredLink, reports: Reports): DirectLinkState {
     const { link_id } = link
     const [a, b] = keysOf(link).map((key) => reports.get(key))
-    const [verdict, reason] = verdictOf(project, link, [a, b])
+    const [verdict, reason] = judge(project, link, [a, b])
     const [ab, ba] = this.#trafficOf(link_id, [
       passed(a, b), //
       passed(b, a),
@@ -539,25 +541,21 @@ function passed(from: PortReport | undefined, to: PortReport | undefined): Passe
   return { frames, bytes, dropped }
 }
 
-const worst: readonly DirectLinkVerdict[] = ['port_taken', 'peer_unreachable', 'one_way', 'silent', 'suspended', 'ok']
-
-function verdictOf(
+function judge(
   project: OpenProject,
   link: StoredLink,
   reports: readonly (PortReport | undefined)[],
-): [DirectLinkVerdict, string | null] {
+): readonly [DirectLinkVerdict, string | null] {
   const { nodes, suspend, detached } = link
   if (detached !== undefined) return ['detached', detached]
-  if (suspend) return ['suspended', 'The link is suspended: resume it']
+  const ends: LinkEndState[] = []
   for (const [index, unit] of wordsOf(link).units.entries()) {
     const node = project.nodes.get(unit)
     if (node === undefined) return ['stopped', `The node ${nodes[index]?.node_id} is not there: remove the link`]
-    const { name } = node.record
-    if (node.status === 'stopped') return ['stopped', `${name} does not run: start it`]
-    if (node.status === 'suspended') return ['stopped', `${name} is paused: resume it`]
+    const { link, reason } = reports[index] ?? {}
+    ends.push({ name: node.record.name, status: node.status, link, reason })
   }
-  const found = worst.find((it) => reports.some((report) => report?.link === it)) ?? 'ok'
-  return [found, reports.find((report) => report?.link === found)?.reason ?? null]
+  return linkVerdictOf(suspend, ends)
 }
 
 /** 404. */

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import type { ComputeClient } from '../../../src/controller/compute-client.ts'
+import { Changes } from '../../../src/controller/document.ts'
 import { freshLinks } from '../../../src/controller/link-states.ts'
 import { createLink } from '../../../src/controller/links.ts'
 import { actOn, createNode } from '../../../src/controller/nodes.ts'
@@ -67,4 +68,40 @@ test('the state of a link is read again right after a node has started', async (
   // The second request waits for the read of the first.
   await Promise.all([freshLinks(lab, ask), freshLinks(lab, ask).then(() => expect(verdict()).toBe('ok'))])
   expect([verdict(), reads()]).toEqual(['ok', 2])
+})
+
+test('the verdict on a link over two computes follows the rule of one within a compute', async () => {
+  const { labs, lab, ask, verdict } = await labOfPair()
+  const [record] = lab.document.links.values()
+  if (record === undefined) throw new Error('there is no link')
+  const save = (suspend: boolean) =>
+    labs.moved(lab, (project) =>
+      new Changes().project(project).put('link', record.link_id, { ...record, suspend, wiring: { type: 'udp' } }),
+    )
+  const counters = { in_frames: 0, in_bytes: 0, dropped: {} }
+  const links = ['ok', 'ok']
+  const asking = () => {
+    const nio = async ({ node_id }: { node_id: string }) => ({
+      ...{ counters, link: links[node_id === record.nodes[0]?.node_id ? 0 : 1], link_reason: null },
+    })
+    return Object.assign(ask(), { nio }) as ComputeClient
+  }
+  const read = async () => {
+    lab.linksReadAt = 0
+    await freshLinks(lab, asking)
+    return verdict()
+  }
+  await save(false)
+  expect(await read()).toBe('stopped')
+  expect(lab.linkView(lab.link(record.link_id)).verdict_reason).toBe('PC1 does not run: start it')
+  await actOn(labs, lab, lab.node('PC1'), 'start', asking)
+  expect(await read()).toBe('stopped')
+  await actOn(labs, lab, lab.node('PC2'), 'start', asking)
+  expect(await read()).toBe('ok')
+  // The worse of both ends, whichever it is.
+  links[0] = 'one_way'
+  links[1] = 'peer_unreachable'
+  expect(await read()).toBe('peer_unreachable')
+  await save(true)
+  expect(await read()).toBe('suspended')
 })
