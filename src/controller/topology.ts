@@ -136,10 +136,12 @@ async function computesOf(
     try {
       found.set(word, await computes.choose(word))
     } catch (error) {
-      if (!(error instanceof ApiError) || error.word !== 'no-such-compute') throw error
+      if (!(error instanceof ApiError)) throw error
       const hint = 'expected an id or a name of GET /v2/computes'
-      if (error.status === 404) faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
-      else faults.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
+      if (error.word === 'no-such-compute') faults.add(keys.compute ?? at, `there is no compute ${quoted(word)}`, hint)
+      else if (error.word === 'ambiguous-compute')
+        faults.add(keys.compute ?? at, error.message.replace(/^compute_id: /, ''))
+      else throw error
     }
   })
   if (!faults.isEmpty) throw new LabFileError(faults.list())

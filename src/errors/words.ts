@@ -20,7 +20,7 @@ export const errorWords = {
   'no-such-template': [[404], 'There is no such template'],
   'no-such-port': [[404], 'The node has no such adapter or port'],
   'nothing-attached': [[404, 409], 'Nothing is attached to the port'],
-  'no-such-compute': [[404, 409], 'No compute has this id or name, or several have the name'],
+  'no-such-compute': [[404], 'No compute has this id or name'],
   'no-such-organization': [[404], 'There is no such organization'],
   'no-such-file': [[404], 'The project has no such file'],
   'no-such-image': [[404], 'There is no such image to delete'],
@@ -37,6 +37,7 @@ export const errorWords = {
   'node-running': [[409], 'The node must be stopped first'],
   'node-stopped': [[409], 'The node must run'],
   'not-in-time': [[409], 'What the request waits for did not come in time'],
+  'ambiguous-compute': [[409], 'Several computes have this name: give an id'],
   'label-missing': [[409], 'No compute has the labels that the project or the node asks for'],
   'limit-reached': [
     [409],

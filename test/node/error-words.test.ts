@@ -162,6 +162,16 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   'node-running': () => lab.ask('POST', `${lab.stopped}/duplicate`, duplicateInto(lab.started)),
   'node-stopped': () => lab.ask('POST', `${lab.stopped}/console/reset`),
   'not-in-time': () => lab.ask('POST', `${lab.started}/console/expect`, { expect: 'nothing like it', within_s: 0 }),
+  async 'ambiguous-compute'() {
+    const service = await TestService.start()
+    const compute = await standIn()
+    // Without names both have that of their address.
+    const register = (compute_id: string) =>
+      service.call<{ name: string }>('POST', '/v2/computes', compute.input({ compute_id }))
+    await register('one')
+    const { name } = await register('other')
+    return service.fetch('/v2/projects', { method: 'POST', body: JSON.stringify({ name: 'lab', compute_id: name }) })
+  },
   'label-missing': () => lab.ask('POST', '/v2/projects', { name: 'labelled', placement: { labels: ['site=nowhere'] } }),
   async 'compute-refuses'() {
     const compute = await standIn()

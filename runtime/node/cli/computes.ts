@@ -162,11 +162,19 @@ export async function computesLabel({
   }
 }
 
-/** The computes that words name, by id or name. CommandError 1. */
+/** The computes that words name, by id or name. CommandError 1, also for a name that several have. */
 async function computesNamed(words: readonly string[], { client, signal }: Asked): Promise<Compute[]> {
   const all = await client.call('GET /v2/computes', { signal })
   return words.map((word) => {
-    const found = all.find((it) => it.compute_id === word) ?? all.find((it) => it.name === word)
+    const named = all.filter((it) => it.name === word)
+    const found = all.find((it) => it.compute_id === word) ?? named[0]
+    if (found !== undefined && found.compute_id !== word && named.length > 1)
+      throw new CommandError(exits.failed, [
+        {
+          message: `${named.length} computes have the name ${JSON.stringify(word)}`,
+          hint: `give an id: ${named.map(({ compute_id }) => compute_id).join(', ')}`,
+        },
+      ])
     if (found !== undefined) return found
     const known = all.flatMap(({ compute_id, name }) => [compute_id, name])
     const message = `there is no compute ${JSON.stringify(word)} on ${client.server}`

@@ -78,6 +78,9 @@ test('a lab file names computes by their names, too, but not by one that several
     ...{ code: 3, out: '' },
     err: `twice.lab.yaml:3:10: nodes.PC1: 2 computes have the name ${name}; give an id: second, third\n`,
   })
+  expect(await patchbay.run(['computes', 'rm', name as string])).toMatchObject({
+    ...{ code: 1, err: expect.stringContaining('give an id: second, third') },
+  })
   await patchbay.file('none.lab.yaml', 'lab: none\ncompute: rcak\nnodes: { PC1: { kind: pc } }\n')
   expect(await patchbay.run(['up', 'none.lab.yaml'])).toMatchObject({
     ...{
