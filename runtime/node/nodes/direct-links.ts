@@ -53,6 +53,8 @@ export interface DirectLinksOptions {
 interface Sample {
   readonly at: number
   readonly traffic: readonly [LinkTraffic, LinkTraffic]
+  /** What was read last, also shortly after the sample. */
+  readonly read: readonly [LinkTraffic, LinkTraffic]
 }
 
 /** Links that are sent to a keeper in one message. */
@@ -476,26 +478,27 @@ export class DirectLinks implements LinkAgent {
   }
 
   async #tell(project: OpenProject, link: StoredLink, isRemoved = false): Promise<void> {
-    const view = this.#view(project, link, new Map())
+    const view = this.#view(project, link, undefined)
     this.#options.emit(project, { type: isRemoved ? 'link.deleted' : 'link.updated', link: view })
   }
 
-  #view(project: OpenProject, link: StoredLink, reports: Reports): DirectLink {
+  /** Without `reports` the traffic is that of the last reading. */
+  #view(project: OpenProject, link: StoredLink, reports: Reports | undefined): DirectLink {
     const { nodes, filters_ab, filters_ba, suspend } = link
-    const [a, b] = keysOf(link).map((key) => reports.get(key))
+    const [a, b] = keysOf(link).map((key) => reports?.get(key))
     const captures: DirectLink['captures'] = [captureOf(a?.capture ?? null), captureOf(b?.capture ?? null)]
     const shown = { project_id: project.id, nodes, filters_ab, filters_ba, suspend }
     return { ...shown, ...this.#stateOf(project, link, reports), captures }
   }
 
-  #stateOf(project: OpenProject, link: StoredLink, reports: Reports): DirectLinkState {
+  #stateOf(project: OpenProject, link: StoredLink, reports: Reports | undefined): DirectLinkState {
     const { link_id } = link
-    const [a, b] = keysOf(link).map((key) => reports.get(key))
+    const [a, b] = keysOf(link).map((key) => reports?.get(key))
     const [verdict, reason] = judge(project, link, [a, b])
-    const [ab, ba] = this.#trafficOf(link_id, [
-      passed(a, b), //
-      passed(b, a),
-    ])
+    const [ab, ba] =
+      reports === undefined
+        ? (this.#samples.get(link_id)?.read ?? [noTraffic, noTraffic])
+        : this.#trafficOf(link_id, [passed(a, b), passed(b, a)])
     return { link_id, verdict, reason, ab, ba }
   }
 
@@ -514,7 +517,10 @@ export class DirectLinks implements LinkAgent {
         bits_per_s: (8 * Math.max(0, count.bytes - then.bytes)) / seconds,
       }
     }) as [LinkTraffic, LinkTraffic]
-    if (last === undefined || !isRecent) this.#samples.set(linkId, { at, traffic })
+    this.#samples.set(
+      linkId,
+      last !== undefined && isRecent ? { ...last, read: traffic } : { at, traffic, read: traffic },
+    )
     return traffic
   }
 }
@@ -529,6 +535,7 @@ interface End {
 type Reports = ReadonlyMap<string, PortReport>
 const byKey = (ports: readonly PortReport[]): Reports => new Map(ports.map((report) => [report.key, report]))
 
+const noTraffic: LinkTraffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
 type Passed = Pick<LinkTraffic, 'frames' | 'bytes' | 'dropped'>
 
 /** The traffic from one port to the other. */

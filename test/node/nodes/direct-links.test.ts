@@ -60,6 +60,15 @@ describe('direct links', () => {
     const state = await service.call<State>('GET', link)
     expect(state).toMatchObject({ verdict: 'ok', reason: null })
     expect(state.ab.frames).toBeGreaterThan(0)
+    // A change reads no counters: it is told with those that were read last, and the next rates begin at them.
+    const feed = await service.fetch(`${project}/notifications`)
+    await service.call('PUT', link, { filters_ab: { delay: [1] } })
+    let told = ''
+    for await (const piece of (feed.body as ReadableStream<BufferSource>).pipeThrough(new TextDecoderStream())) {
+      told += piece
+      if (/link\.updated.*\n/.test(told)) break
+    }
+    expect(told).toMatch(`"ab":{"frames":${state.ab.frames},`)
     await service.call('DELETE', link)
     expect((await service.fetch(nioOf(b))).status).toBe(404)
     expect(await service.call('GET', `${project}/links`)).toEqual([])
