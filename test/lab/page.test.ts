@@ -79,10 +79,17 @@ testWith(browser)(
     await keyboard.press('Control+z')
     await other.node('PC2').waitFor()
     await other.link('PC1', 'PC2').waitFor({ state: 'attached' })
-    // The list, while a console is open.
+    // The list, while a console is open: it stays the same one.
+    const screen = await lab.page.locator('.console-screen').elementHandle()
     await keyboard.press('t')
     await lab.page.getByRole('table', { name: 'Nodes' }).getByText('PC2').waitFor()
     await lab.shows('GATEWAY')
+    expect(await screen?.evaluate((it) => it.isConnected)).toBe(true)
+    // A node that is found has the focus in the list, too, and a link can be drawn there.
+    await keyboard.press('Control+k')
+    await lab.page.getByPlaceholder('Node, command or template').pressSequentially('pc2')
+    await keyboard.press('Enter')
+    await expect.poll(() => lab.page.evaluate('document.activeElement.textContent')).toBe('PC2')
     expect([...lab.faults, ...other.faults]).toEqual([])
   },
   120_000,

@@ -44,7 +44,6 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
       })
       observer.observe(element.current)
       terminal.current.fit()
-      terminal.current.focus()
       state.value = 'closed'
     })()
     const remove = dock.add(node_id, {
@@ -113,7 +112,7 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
     terminal.current?.setShown(isShown)
     if (!isShown) return
     terminal.current?.fit()
-    terminal.current?.focus()
+    if (dock.wanted === node_id) terminal.current?.focus()
   }, [isShown, isLoaded])
 
   const hint = !isRunning

@@ -24,7 +24,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
   // Of a deleted node or link nothing stays.
   useEffect(() => {
     if (store.project.value === undefined) return
-    for (const id of dock.tabs.value) if (!store.nodes.has(id) && !store.links.has(id)) dock.close(id)
+    for (const id of dock.tabs.value) if (!store.nodes.has(id) && !store.links.has(id)) dock.close(id, true)
   }, [store.nodes.ids.value, store.links.ids.value])
   if (tabs.length === 0) return null
   const resize = (by: number) => {
@@ -77,7 +77,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
               onFocusIn={() => dock.activate(id)}
             >
               {node !== undefined && <NodeConsole node={node} dock={dock} isShown={at >= 0} />}
-              {link !== undefined && <Packets link={link} title={titleOf(id, store)} isShown={at >= 0} />}
+              {link !== undefined && <Packets link={link} title={titleOf(id, store)} dock={dock} isShown={at >= 0} />}
             </div>
           )
         })}
@@ -137,6 +137,7 @@ function Tools({ dock, store, count }: { dock: Dock; store: LabStore; count: num
 interface PacketsProps {
   readonly link: LabLink
   readonly title: string
+  readonly dock: Dock
   readonly isShown: boolean
 }
 

@@ -33,6 +33,8 @@ export class Dock {
   readonly panes = signal<readonly string[]>([])
   /** The one of them that the buttons are about. */
   readonly active = signal<string | undefined>(undefined)
+  /** The tab that the user asked for last: it takes the focus when it is shown. One that is shown as another goes takes none. */
+  wanted: string | undefined
   /** Tabs with output since they were shown last. */
   readonly news = signal<ReadonlySet<string>>(new Set())
   /** Whether what is typed goes to all consoles that are shown. */
@@ -48,13 +50,18 @@ export class Dock {
 
   /** Shows a tab in the place of the active one. */
   show(id: string): void {
+    this.wanted = id
+    this.#put(id)
+    this.#consoles.get(id)?.focus()
+  }
+
+  #put(id: string): void {
     const { value: panes } = this.panes
     if (!panes.includes(id)) {
       const at = this.active.value === undefined ? -1 : panes.indexOf(this.active.value)
       this.panes.value = at < 0 ? [...panes, id] : panes.with(at, id)
     }
     this.activate(id)
-    this.#consoles.get(id)?.focus()
   }
 
   activate(id: string): void {
@@ -67,6 +74,7 @@ export class Dock {
     const { value: panes } = this.panes
     if (!panes.includes(id)) {
       if (panes.length === maxPanes) return
+      this.wanted = id
       this.panes.value = [...panes, id]
       this.activate(id)
     } else if (panes.length > 1) this.#hide(id)
@@ -82,12 +90,13 @@ export class Dock {
     if (this.panes.value.length === 1) this.isShared.value = false
   }
 
-  close(id: string): void {
+  /** `isGone`: its node or link was deleted. The focus is elsewhere then, and stays there. */
+  close(id: string, isGone = false): void {
     const at = this.tabs.value.indexOf(id)
     this.tabs.value = this.tabs.value.filter((it) => it !== id)
     if (this.panes.value.includes(id)) this.#hide(id)
     const next = this.tabs.value[Math.max(0, at - 1)]
-    if (this.panes.value.length === 0 && next !== undefined) this.show(next)
+    if (this.panes.value.length === 0 && next !== undefined) isGone ? this.#put(next) : this.show(next)
   }
 
   /** Marks a tab that is not shown. */

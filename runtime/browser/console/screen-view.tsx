@@ -39,7 +39,7 @@ export function ScreenView({ node, dock, isShown }: NodeConsoleProps) {
         const opened = openScreen(place, url, {
           onOpen() {
             isOpen.value = true
-            if (dock.active.value === node_id) opened.focus()
+            if (dock.wanted === node_id) opened.focus()
           },
           onClose() {
             forget()
@@ -68,7 +68,7 @@ export function ScreenView({ node, dock, isShown }: NodeConsoleProps) {
   }, [isRunning, project_id, node_id])
 
   useEffect(() => {
-    if (isShown) screen.current?.focus()
+    if (isShown && dock.wanted === node_id) screen.current?.focus()
   }, [isShown])
 
   const hint = !isRunning

@@ -2,7 +2,7 @@ import { drawables } from '../drawings/shape.ts'
 import { mayEdit } from '../state/session.ts'
 import { aligned, distributed } from './align.ts'
 import type { LabWindow } from './lab-window.ts'
-import { turnPane } from './panes.ts'
+import { focusOnShape, turnPane } from './panes.ts'
 
 /** Something that a user does by a key, or by the command bar. */
 export interface Command {
@@ -57,7 +57,11 @@ export const commands: readonly Command[] = [
   },
   {
     ...{ id: 'connect', title: 'Draw a link from the node', keys: ['C'], isEdit: true, isPossible: hasOneNode },
-    run: (window) => window.connectFrom(selectedIds(window)[0]),
+    run(window) {
+      const [id] = selectedIds(window)
+      window.connectFrom(id)
+      focusOnShape(id)
+    },
   },
   {
     ...{ id: 'link-many', title: 'Link nodes by their names', keys: ['Shift+C'], isEdit: true },

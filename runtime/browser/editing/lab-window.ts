@@ -78,6 +78,8 @@ export class LabWindow {
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)
 
+  /** Middles of the nodes that the service is asked to add. */
+  readonly #coming = new Set<Point>()
   /** Titles of the parts of the inspector that are open, such as the configuration. */
   readonly openParts = signal<ReadonlySet<string>>(new Set())
   /** Configurations that are shown, and those with text that is not saved yet. */
@@ -161,15 +163,18 @@ export class LabWindow {
   }
 
   /** Adds a node in the middle of the map, or beside the nodes that are there. */
-  addInMiddle(template: LabTemplate): Promise<void> {
+  async addInMiddle(template: LabTemplate): Promise<void> {
     const { x, y } = this.#middle
-    const taken = this.editor.store.nodes.values().map(centreOf)
+    const taken = [...this.editor.store.nodes.values().map(centreOf), ...this.#coming]
     const isFree = (place: Point) => taken.every((it) => Math.hypot(it.x - place.x, it.y - place.y) > tile)
     const places = Array.from({ length: taken.length + 1 }, (_, index) => {
       const step = placeBeside(index)
       return { x: x + step.x, y: y + step.y }
     })
-    return this.editor.add(template, places.find(isFree) ?? { x, y })
+    const place = places.find(isFree) ?? { x, y }
+    this.#coming.add(place)
+    await this.editor.add(template, place)
+    this.#coming.delete(place)
   }
 
   /** Takes the size of the map on the screen. A lab that was shown as a whole still is. */
@@ -197,7 +202,7 @@ export class LabWindow {
 
   /** Selects a node, and moves the map so that it is in the middle. */
   goTo(id: string): void {
-    this.centre(this.editor.placeOf(id).value)
+    this.centre(centreOf(this.editor.placeOf(id).value))
     this.editor.select([id])
   }
 

@@ -11,9 +11,14 @@ export function turnPane(selected: string | undefined): void {
   wanted?.focus()
 }
 
-/** The shape of a node, a link or a drawing; without one, the first that the keyboard reaches. */
-function shapeOf(id = ''): SVGElement | null {
+/** Moves the focus to a node on the map, or in the list, when it is drawn. */
+export function focusOnShape(id: string | undefined): void {
+  requestAnimationFrame(() => shapeOf(id)?.focus())
+}
+
+/** The shape of a node, a link or a drawing, or its row in the list; without one, the first that the keyboard reaches. */
+function shapeOf(id = ''): HTMLElement | SVGElement | null {
   const name = CSS.escape(id)
-  const shape = ['node', 'link', 'drawing'].map((it) => `.canvas [role="button"][data-${it}="${name}"]`).join(', ')
-  return document.querySelector<SVGElement>(shape) ?? document.querySelector<SVGElement>('.canvas [role="button"]')
+  const shape = ['node', 'link', 'drawing'].map((it) => `:is(button, [role="button"])[data-${it}="${name}"]`).join()
+  return document.querySelector<HTMLElement>(shape) ?? document.querySelector('.canvas [role="button"], .list button')
 }

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { commands, isEnabled } from '../editing/commands.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { focusOnShape } from '../editing/panes.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { mayEdit } from '../state/session.ts'
 
@@ -90,7 +91,10 @@ function entriesOf(lab: LabWindow): Entry[] {
   const nodes = editor.store.nodes.values().map(
     ({ node_id, name, node_type, status }): Entry => ({
       ...{ id: node_id, title: name, hint: `${node_type}, ${status}` },
-      run: () => lab.goTo(node_id),
+      run() {
+        lab.goTo(node_id)
+        focusOnShape(node_id)
+      },
     }),
   )
   const known = commands

@@ -82,7 +82,7 @@ export function LabScreen({ name }: { name: string }) {
       <main class={mayEdit() ? 'workspace' : 'workspace is-read-only'}>
         {mayEdit() && <Palette window={lab} />}
         <div class="stage">
-          {lab.isList.value ? <Loaded load={listView} props={{ window: lab }} /> : <Canvas window={lab} />}
+          {lab.isList.value ? <Loaded key="list" load={listView} props={{ window: lab }} /> : <Canvas window={lab} />}
           {!lab.isList.value && (
             <div class="zoom" role="group" aria-label="Zoom">
               <Tool id="zoom-out" icon="minus" window={lab} />
@@ -97,7 +97,8 @@ export function LabScreen({ name }: { name: string }) {
               Escape cancels.
             </p>
           )}
-          {lab.dock.tabs.value.length > 0 && <Loaded load={dockView} props={{ dock: lab.dock, store }} />}
+          {/* The key keeps it when the map becomes a list: consoles and packets go on. */}
+          {lab.dock.tabs.value.length > 0 && <Loaded key="dock" load={dockView} props={{ dock: lab.dock, store }} />}
         </div>
         <Inspector window={lab} />
       </main>

@@ -9,7 +9,8 @@ import { ResourceTable } from '../parts/resource-table.tsx'
 import { mayEdit } from '../state/session.ts'
 
 /** The lab as tables: the same as the map, for small screens and for screen readers. */
-export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
+export function ListView({ window: lab }: { window: LabWindow }) {
+  const { editor, dock } = lab
   const { store, selection } = editor
   const nodes = store.nodes.values().toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true }))
   const links = store.links.values()
@@ -23,7 +24,13 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
           return (
             <tr key={node_id} class={selection.value.has(node_id) ? 'is-selected' : ''}>
               <td>
-                <button type="button" class="is-quiet" onClick={() => editor.select([node_id])}>
+                <button
+                  type="button"
+                  class="is-quiet"
+                  data-node={node_id}
+                  // A link that is being drawn ends at the node, as on the map.
+                  onClick={() => (lab.newLink.value === undefined ? editor.select([node_id]) : lab.connectTo(node_id))}
+                >
                   <bdi>{name}</bdi>
                 </button>
               </td>
@@ -67,7 +74,12 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
           return (
             <tr key={link.link_id} class={selection.value.has(link.link_id) ? 'is-selected' : ''}>
               <td>
-                <button type="button" class="is-quiet" onClick={() => editor.select([link.link_id])}>
+                <button
+                  type="button"
+                  class="is-quiet"
+                  data-link={link.link_id}
+                  onClick={() => editor.select([link.link_id])}
+                >
                   {a}
                 </button>
               </td>
@@ -85,7 +97,12 @@ export function ListView({ window: { editor, dock } }: { window: LabWindow }) {
           {drawings.map((drawing) => (
             <tr key={drawing.drawing_id} class={selection.value.has(drawing.drawing_id) ? 'is-selected' : ''}>
               <td>
-                <button type="button" class="is-quiet" onClick={() => editor.select([drawing.drawing_id])}>
+                <button
+                  type="button"
+                  class="is-quiet"
+                  data-drawing={drawing.drawing_id}
+                  onClick={() => editor.select([drawing.drawing_id])}
+                >
                   <bdi>{nameOfDrawing(drawing)}</bdi>
                 </button>
               </td>

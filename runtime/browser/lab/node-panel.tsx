@@ -2,6 +2,7 @@ import type { ComponentChildren } from 'preact'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { consoleKindOf } from '../console/console-kind.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { focusOnShape } from '../editing/panes.ts'
 import type { Schema } from '../forms/fields.ts'
 import { SchemaForm } from '../forms/schema-form.tsx'
 import { shortImpairment } from '../links/impairment.ts'
@@ -170,7 +171,14 @@ function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
               <span class="port-name">{port.name}</span>
               {link === undefined || end === undefined ? (
                 mayEdit() && (
-                  <button type="button" class="is-quiet" onClick={() => lab.connectFrom(node.node_id, port)}>
+                  <button
+                    type="button"
+                    class="is-quiet"
+                    onClick={() => {
+                      lab.connectFrom(node.node_id, port)
+                      focusOnShape(node.node_id)
+                    }}
+                  >
                     <Icon name="link" /> Connect
                   </button>
                 )

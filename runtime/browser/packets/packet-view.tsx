@@ -4,6 +4,7 @@ import { pause } from '../../../src/async/pause.ts'
 import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { pcapngOf } from '../../../src/packets/pcapng.ts'
+import type { Dock } from '../console/dock.ts'
 import { saveFile } from '../parts/downloads.ts'
 import { Icon } from '../parts/icon.tsx'
 import { client } from '../state/client.ts'
@@ -19,18 +20,25 @@ interface PacketProps {
   readonly link: LabLink
   /** Names of its ends, such as `PC1 – Switch1`. */
   readonly title: string
+  readonly dock: Dock
   readonly isShown: boolean
 }
 
 /** The frames of a link as they pass. */
-export function PacketView({ link, title, isShown }: PacketProps) {
+export function PacketView({ link, title, dock, isShown }: PacketProps) {
   const log = useMemo(() => new PacketLog(), [])
   const words = useSignal('')
   const fault = useSignal('')
   const isOpen = useSignal(false)
   const selected = useSignal<number | undefined>(undefined)
   const { project_id, link_id } = link
+  const section = useRef<HTMLElement>(null)
 
+  useEffect(() => {
+    const focus = () => section.current?.querySelector<HTMLElement>('.packet-rows')?.focus()
+    if (isShown && dock.wanted === link_id) focus()
+    return dock.add(link_id, { send() {}, focus })
+  }, [isShown, link_id])
   useEffect(() => {
     const over = new AbortController()
     const capture = async () => {
@@ -73,7 +81,7 @@ export function PacketView({ link, title, isShown }: PacketProps) {
   const { shown } = counts
   const row = selected.value === undefined ? undefined : rowNumbered(log, selected.value)
   return (
-    <section class={isShown ? 'packets' : 'packets is-behind'} aria-label={`Packets of ${title}`}>
+    <section ref={section} class={isShown ? 'packets' : 'packets is-behind'} aria-label={`Packets of ${title}`}>
       <div class="packet-tools">
         <button
           type="button"

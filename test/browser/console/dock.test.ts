@@ -32,6 +32,21 @@ test('the tab beside a closed one is shown, and of the last nothing stays', () =
   expect([dock.tabs.value, dock.panes.value, dock.active.value]).toEqual([[], [], undefined])
 })
 
+test('a tab takes the focus when the user asks for it, and none when it takes the place of one that is gone', () => {
+  const dock = new Dock()
+  const focused: string[] = []
+  for (const id of ['a', 'b', 'c']) {
+    dock.open(id)
+    dock.add(id, { send() {}, focus: () => focused.push(id) })
+  }
+  dock.show('b')
+  expect([dock.wanted, focused]).toEqual(['b', ['b']])
+  dock.close('b', true)
+  expect([dock.panes.value, dock.active.value, dock.wanted, focused]).toEqual([['a'], 'a', 'b', ['b']])
+  dock.close('a')
+  expect([dock.panes.value, dock.wanted, focused]).toEqual([['c'], 'c', ['b', 'c']])
+})
+
 test('what is typed goes to one console, or to all that are shown', () => {
   const { dock, typed } = dockWith('a', 'b', 'c')
   dock.type('c', '1')

@@ -1,0 +1,61 @@
+import type { LabWindow } from '../editing/lab-window.ts'
+import { Icon } from '../parts/icon.tsx'
+import { mayEdit } from '../state/session.ts'
+import { Tool } from './toolbar.tsx'
+
+/** As people count: PC2 is before PC10. */
+const names = new Intl.Collator(undefined, { numeric: true })
+
+/** Several nodes, links and drawings that are selected. */
+export function ManyPanel({ window: lab }: { window: LabWindow }) {
+  const { editor } = lab
+  const nodes = editor.selectedNodes.sort((a, b) => names.compare(a.name, b.name))
+  const links = editor.selectedLinks
+  const ids = nodes.map((it) => it.node_id)
+  return (
+    <aside class="inspector" aria-label="Selection">
+      <h2>
+        {[count(nodes.length, 'node'), count(links.length, 'link'), count(editor.selectedDrawings.length, 'drawing')]
+          .filter((it) => it !== '')
+          .join(', ')}{' '}
+        selected
+      </h2>
+      {mayEdit() && (
+        <div class="row">
+          <button type="button" disabled={ids.length === 0} onClick={() => void editor.act('start', ids)}>
+            <Icon name="play" /> Start
+          </button>
+          <button type="button" disabled={ids.length === 0} onClick={() => void editor.act('stop', ids)}>
+            <Icon name="stop" /> Stop
+          </button>
+          <button type="button" disabled={ids.length === 0} onClick={() => lab.openConsoles(ids)}>
+            <Icon name="console" /> Consoles
+          </button>
+          <button type="button" class="is-danger" onClick={() => void editor.removeSelected()}>
+            <Icon name="trash" /> Delete
+          </button>
+        </div>
+      )}
+      {mayEdit() && nodes.length > 1 && (
+        <div class="row">
+          <Tool id="row" icon="row" window={lab} />
+          <Tool id="column" icon="column" window={lab} />
+          <Tool id="distribute" icon="spread" window={lab} />
+          <Tool id="arrange" icon="arrange" window={lab} />
+        </div>
+      )}
+      <ul class="plain">
+        {nodes.map(({ node_id, name, status }) => (
+          <li key={node_id}>
+            <button type="button" class="is-quiet" onClick={() => editor.select([node_id])}>
+              <span class={`dot is-${status}`} /> <bdi>{name}</bdi>
+            </button>
+          </li>
+        ))}
+      </ul>
+    </aside>
+  )
+}
+
+const count = (number: number, noun: string): string =>
+  number === 0 ? '' : `${number} ${noun}${number === 1 ? '' : 's'}`
