@@ -91,6 +91,7 @@ export interface Calls {
   /** Read a project, open or closed */
   'GET /v2/projects/{project_id}': {
     params: { project_id: string }
+    query?: { links?: 'yes' | 'no' }
     reply: LabProject
   }
   /** Change a project, open or closed */
@@ -948,6 +949,11 @@ export type LabProject = {
   filename: string
   /** Number of its last edit */
   revision: number
+  /** When its last edit was (UTC, RFC 3339); absent: it is not known */
+  changed_at?: string
+  /** Ids of its computes; absent: they are not known */
+  compute_ids?: string[]
+  counts?: LabCounts
   /** What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be */
   status_reason?: string
   /** The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
@@ -971,6 +977,19 @@ export type Placement = {
 export type Variable = {
   name: string
   value?: string
+}
+
+/** How many nodes and links a project has; what is absent is not known */
+export type LabCounts = {
+  /** With the segments */
+  nodes: number
+  /** Switches, hubs, nats and clouds */
+  segments: number
+  links: number
+  /** Nodes that run, without the segments */
+  running?: number
+  /** The worst verdict of its links. ok: frames or probes pass both ways; one_way: only one way; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: the link drops all frames on request; port_taken: another program has the local port or device; stopped: a node at an end does not run; detached: a port was taken over, or is gone */
+  worst_verdict?: 'ok' | 'one_way' | 'silent' | 'peer_unreachable' | 'suspended' | 'port_taken' | 'stopped' | 'detached'
 }
 
 /** Members that clients of other programs sent and this service does not know, of nodes also such properties; stored as they are */
@@ -1004,6 +1023,9 @@ export type LabProjectCreate = {
   status?: 'opened' | 'closed' | null
   filename?: string | null
   revision?: number | null
+  changed_at?: string | null
+  compute_ids?: string[] | null
+  counts?: LabCounts | null
   status_reason?: string | null
   archived?: true | null
   stop_at?: string | null
@@ -1039,6 +1061,9 @@ export type LabProjectUpdate = {
   path?: string | null
   filename?: string | null
   revision?: number | null
+  changed_at?: string | null
+  compute_ids?: string[] | null
+  counts?: LabCounts | null
   status_reason?: string | null
   archived?: true | null
   stop_at?: string | null
@@ -1050,9 +1075,9 @@ export type LabStats = {
   nodes: number
   /** Switches, hubs, nats and clouds */
   segments: number
+  links: number
   /** Nodes that run, without the segments */
   running: number
-  links: number
   drawings: number
   snapshots: number
 }

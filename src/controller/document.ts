@@ -1,7 +1,8 @@
+import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { LabDrawing } from '../model/lab/drawing.ts'
 import type { LabLink } from '../model/lab/link.ts'
 import type { LabNode } from '../model/lab/node.ts'
-import type { LabProject } from '../model/lab/project.ts'
+import type { LabProject, LabSizes } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { ProjectSnapshot } from '../model/project-snapshot.ts'
 import type { LabEntries } from './store.ts'
@@ -35,7 +36,12 @@ export interface NodeMark {
 }
 
 /** The record of a project. */
-export type ProjectRecord = Omit<LabProject, 'status' | 'filename' | 'status_reason' | 'archived'> & {
+export type ProjectRecord = Omit<
+  LabProject,
+  'status' | 'filename' | 'status_reason' | 'archived' | 'compute_ids' | 'counts'
+> & {
+  /** For lists of labs whose documents are not in memory. Documents of earlier versions lack it. */
+  readonly sizes?: LabSizes
   /** The revision of which an archive is kept. With another revision the archive is old. */
   readonly archived?: number
   /** Present while a closed project has no archive of what it is: the begun attempts to make one, and when the next begins; absent: none does. */
@@ -177,6 +183,8 @@ export class Changes {
   }
 }
 
+export const noSizes: LabSizes = { nodes: 0, segments: 0, links: 0 }
+
 /** The document of a lab: all its records. Records are replaced, never changed in place. */
 export class LabDocument {
   project: ProjectRecord
@@ -186,13 +194,37 @@ export class LabDocument {
   readonly snapshots = new Map<string, SnapshotRecord>()
   /** Ids of links by the ids of their nodes. */
   readonly #linksAt = new Map<string, Set<string>>()
+  #sizes = noSizes
 
   constructor(entries: LabEntries) {
     this.project = entries.get('project') as ProjectRecord
     this.apply(entries)
   }
 
+  get sizes(): LabSizes {
+    return this.#sizes
+  }
+
+  /** The sizes that the document has after these changes. */
+  sizesAfter(changes: LabEntries): LabSizes {
+    const sizes = { ...this.#sizes }
+    const count = (table: string | undefined, record: unknown, by: 1 | -1) => {
+      if (record === undefined) return
+      if (table === 'link') sizes.links += by
+      if (table !== 'node') return
+      sizes.nodes += by
+      if (isSegmentKind((record as NodeRecord).node_type)) sizes.segments += by
+    }
+    for (const [key, value] of changes) {
+      const [table] = key.split('/')
+      count(table, this.#get(key), -1)
+      count(table, value, 1)
+    }
+    return sizes
+  }
+
   apply(changes: LabEntries): void {
+    this.#sizes = this.sizesAfter(changes)
     const tables = this.#tables
     for (const [key, value] of changes) {
       if (key === 'project') {

@@ -1,11 +1,13 @@
 import { SerialQueue } from '../async/serial-queue.ts'
 import { notFound } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
+import { isSegmentKind } from '../labfile/segment-kinds.ts'
+import { worstVerdict } from '../model/direct-link.ts'
 import type { LabDrawing } from '../model/lab/drawing.ts'
 import type { LabLink, LabLinkState } from '../model/lab/link.ts'
 import { isKnownKind, type LabNode } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
-import type { LabProject } from '../model/lab/project.ts'
+import type { LabCounts, LabProject } from '../model/lab/project.ts'
 import type { Placement } from '../model/placement.ts'
 import { isUuid } from '../schema/fields.ts'
 import type { ComputeNode } from './compute-client.ts'
@@ -35,6 +37,9 @@ interface Edit {
   readonly news: () => readonly LabNews[]
   readonly step: EditStep | undefined
 }
+
+/** Age from which on the last states of links are not told as the present ones, ms. */
+const oldMs = 10_000
 
 /** Size of the symbol of every node, pixels. */
 const symbolSize = { width: 65, height: 65 }
@@ -129,7 +134,7 @@ export class Lab {
     } = this.document
     all.project({
       ...((all.entries.get('project') as LabDocument['project'] | undefined) ?? project),
-      revision: revision + 1,
+      ...{ revision: revision + 1, changed_at: new Date().toISOString(), sizes: this.document.sizesAfter(all.entries) },
     })
     const before = this.document.read(all.entries.keys())
     await this.#store.save(this.id, all.entries)
@@ -187,9 +192,27 @@ export class Lab {
     throw notFound(`drawing_id: the project ${this.document.project.name} has no drawing ${id}`)
   }
 
+  /** How many nodes run, without the segments: these always pass frames. */
+  running(): number {
+    const runs = ({ node_id, node_type }: NodeRecord) =>
+      this.shown.get(node_id)?.status === 'started' && !isSegmentKind(node_type)
+    return [...this.document.nodes.values()].filter(runs).length
+  }
+
+  counts(): LabCounts {
+    const { sizes, links } = this.document
+    if (!this.isOpen) return { ...sizes, running: 0 }
+    // What runs and passes on a compute that is not connected is not known.
+    if (this.statusReason !== undefined) return sizes
+    const isRead = Date.now() - this.linksReadAt < oldMs
+    const verdicts = isRead ? [...links.keys()].flatMap((id) => this.linkStates.get(id)?.verdict ?? []) : []
+    return { ...sizes, running: this.running(), ...given({ worst_verdict: worstVerdict(verdicts) }) }
+  }
+
   project(): LabProject {
     const {
-      computes: _,
+      computes: compute_ids,
+      sizes: ____________,
       is_open: __,
       unfinished: ___,
       restoring: ____,
@@ -207,6 +230,7 @@ export class Lab {
       ...placementOf(record),
       ...archivedOf(this.document.project),
       ...given({ status_reason: this.statusReason }),
+      ...{ compute_ids: [...compute_ids], counts: this.counts() },
       status: this.isOpen ? 'opened' : 'closed',
       filename: `${fileName(record.name)}.gns3`,
     }

@@ -20,7 +20,7 @@ import type { LabArchives } from './archives.ts'
 import { noteEndedCaptures } from './captures.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
-import { Changes, type ProjectRecord } from './document.ts'
+import { Changes, noSizes, type ProjectRecord } from './document.ts'
 import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
@@ -296,14 +296,17 @@ export class Labs {
     })
     const elsewhere = await mapLimit(
       await this.computes.all(),
-      async (computeId) =>
-        (await ask(computeId).projects().catch(ignore('a compute that does not answer has no projects to list'))) ?? [],
+      async (compute_id) => {
+        const none = ignore('a compute that does not answer has no projects to list')
+        const projects = (await ask(compute_id).projects().catch(none)) ?? []
+        return projects.map((project) => ({ ...unmanaged(project), compute_ids: [compute_id] }))
+      },
       undefined,
       silentMs,
     )
     const others = new Map(elsewhere.flat().map((project) => [project.project_id, project]))
     for (const id of this.#heads.keys()) others.delete(id)
-    return [...known, ...[...others.values()].map(unmanaged)].sort((a, b) => (a.name < b.name ? -1 : 1))
+    return [...known, ...others.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
   /** The id of a project, from its id or its name in a path. 404. */
@@ -398,7 +401,7 @@ export class Labs {
         ...withDefaults(labSettings, settings),
         ...given({ kept: settings.kept }),
         path: null,
-        revision: 0,
+        ...{ revision: 0, changed_at: new Date().toISOString(), sizes: noSizes },
         computes: [await this.computes.choose(compute_id ?? undefined, settings.placement ?? undefined)],
         is_open: true,
         ...more,
@@ -986,7 +989,7 @@ export class Labs {
           : head.is_open
             ? 'opened'
             : 'closed'
-    const shown = ({ revision: _, ...rest }: ProjectRecord) => JSON.stringify(rest)
+    const shown = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
     if (head.path !== null && (before === undefined || shown(before) !== shown(head)))
       this.#tell({ action: `project.${action}`, event: this.#headView(head) })
     return this.#store.save(id, new Changes().project(head).entries)
@@ -1344,7 +1347,8 @@ const noSuchProject = (word: string): ApiError =>
 /** A lab that is not open in this process, from its head. */
 function shownHead(
   {
-    computes: _,
+    computes: compute_ids,
+    sizes,
     is_open: __,
     unfinished: ___,
     restoring: ____,
@@ -1363,6 +1367,9 @@ function shownHead(
     ...record,
     ...placementOf(record),
     ...archivedOf({ ...record, archived } as ProjectRecord),
+    compute_ids: [...compute_ids],
+    // What runs in an open lab is known to its own process.
+    ...(sizes !== undefined && { counts: { ...sizes, ...(status === 'closed' && { running: 0 }) } }),
     status,
     filename: `${record.name}.gns3`,
   }

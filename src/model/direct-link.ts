@@ -72,7 +72,7 @@ export const isSameTraffic = (one: LinkTraffic, other: LinkTraffic): boolean =>
 /** The verdicts on a NIO, and those that only a direct link has. */
 export type DirectLinkVerdict = LinkVerdict | 'stopped' | 'detached'
 const verdicts = [...LinkVerdict.anyOf.map((it) => it.const), 'stopped', 'detached'] as const
-const DirectLinkVerdict = Type.Unsafe<DirectLinkVerdict>(
+export const DirectLinkVerdict = Type.Unsafe<DirectLinkVerdict>(
   oneOf(verdicts, {
     description: `${LinkVerdict.description}; stopped: a node at an end does not run; detached: a port was taken over, or is gone`,
   }),
@@ -88,7 +88,14 @@ export interface LinkEndState {
   readonly reason: string | null | undefined
 }
 
-const worst: readonly LinkVerdict[] = ['port_taken', 'peer_unreachable', 'one_way', 'silent', 'suspended', 'ok']
+/** Verdicts from the most harm to the least. */
+const worst = ['port_taken', 'detached', 'peer_unreachable', 'one_way', 'silent', 'stopped', 'suspended', 'ok'] as const
+
+/** The worst of some verdicts, without those of newer computes that are not known here; undefined: there is none. */
+export function worstVerdict(verdicts: Iterable<DirectLinkVerdict>): DirectLinkVerdict | undefined {
+  const given = new Set(verdicts)
+  return worst.find((it) => given.has(it))
+}
 
 /** The verdict on a link within a compute, or over two, and its reason. */
 export function linkVerdictOf(

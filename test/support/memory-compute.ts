@@ -176,7 +176,11 @@ function removed(id: string): ComputeClient {
 }
 
 /** Labs on one compute in memory; `store`: what they kept before. Another compute of them was removed from the fleet. */
-export function labsInMemory(compute: MemoryCompute, store: LabStore = new MemoryLabs()): Promise<Labs> {
+export function labsInMemory(
+  compute: MemoryCompute,
+  store: LabStore = new MemoryLabs(),
+  { isDirectory = false } = {},
+): Promise<Labs> {
   const computes: LabComputes = {
     client: (id) => (id === 'local' ? compute.client() : removed(id)),
     choose: async (wanted) => wanted ?? 'local',
@@ -187,8 +191,7 @@ export function labsInMemory(compute: MemoryCompute, store: LabStore = new Memor
   }
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   return Labs.start({
-    store,
-    computes,
+    ...{ store, computes, isDirectory },
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
     report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),

@@ -13,10 +13,10 @@ export async function ls({ flags, signal }: CommandInput<typeof asking>): Promis
   const projects = await client.call('GET /v2/projects', { signal })
   const labs = await mapLimit(
     projects,
-    async ({ project_id, name, status, status_reason, stop_at, ttl_deletes }) => {
-      const counted = client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
-      const stats = await counted.catch(unlessUncounted)
-      const counts = stats && { nodes: stats.nodes - stats.segments, running: stats.running }
+    async ({ project_id, name, status, status_reason, stop_at, ttl_deletes, counts: listed }) => {
+      const count = () => client.call('GET /v2/projects/{project_id}/stats', { params: { project_id }, signal })
+      const known = listed?.running === undefined ? await count().catch(unlessUncounted) : { running: 0, ...listed }
+      const counts = known && { nodes: known.nodes - known.segments, running: known.running }
       const end = { ...(stop_at !== undefined && { stop_at }), ...(ttl_deletes && { ttl_deletes }) }
       const reason = status_reason === undefined ? {} : { status_reason }
       return { name, status, ...reason, ...counts, project_id, ...end }

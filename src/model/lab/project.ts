@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { maybe, maybes, Name, nullable, Uuid } from '../../schema/fields.ts'
+import { changing, maybe, maybes, Name, nullable, Uuid } from '../../schema/fields.ts'
+import { DirectLinkVerdict } from '../direct-link.ts'
 import { Placement } from '../placement.ts'
 import { Variable, WantedCompute } from '../project.ts'
 import { kept } from './kept.ts'
@@ -43,6 +44,30 @@ export const ttl_deletes = Type.Boolean({
   description: 'With ttl_s: the service then deletes the project with its disks. Default: as it is set, else false',
 })
 
+const sizes = {
+  nodes: Type.Integer({ description: 'With the segments' }),
+  segments: Type.Integer({ description: 'Switches, hubs, nats and clouds' }),
+  links: Type.Integer(),
+}
+const running = Type.Integer({ description: 'Nodes that run, without the segments' })
+
+/** How many nodes and links a lab has. */
+export type LabSizes = Static<typeof LabSizes>
+const LabSizes = Type.Object(sizes)
+
+export type LabCounts = Static<typeof LabCounts>
+export const LabCounts = Type.Object(
+  {
+    ...sizes,
+    running: Type.Optional(running),
+    worst_verdict: Type.Optional({
+      ...DirectLinkVerdict,
+      description: `The worst verdict of its links. ${DirectLinkVerdict.description}`,
+    } as typeof DirectLinkVerdict),
+  },
+  { $id: 'LabCounts', description: 'How many nodes and links a project has; what is absent is not known' },
+)
+
 export type LabProject = Static<typeof LabProject>
 export const LabProject = Type.Object(
   {
@@ -55,6 +80,13 @@ export const LabProject = Type.Object(
     ),
     filename: Type.String({ description: 'Name of its file in an export' }),
     revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of its last edit' }),
+    changed_at: Type.Optional(
+      changing(Type.String({ description: 'When its last edit was (UTC, RFC 3339); absent: it is not known' })),
+    ),
+    compute_ids: Type.Optional(
+      changing(Type.Array(Type.String(), { description: 'Ids of its computes; absent: they are not known' })),
+    ),
+    counts: Type.Optional(changing(LabCounts)),
     status_reason: Type.Optional(
       Type.String({
         changesByItself: true,
@@ -113,10 +145,8 @@ export const LabProjectUpdate = Type.Object(
 
 export const LabStats = Type.Object(
   {
-    nodes: Type.Integer({ description: 'With the segments' }),
-    segments: Type.Integer({ description: 'Switches, hubs, nats and clouds' }),
-    running: Type.Integer({ description: 'Nodes that run, without the segments' }),
-    links: Type.Integer(),
+    ...sizes,
+    running,
     drawings: Type.Integer(),
     snapshots: Type.Integer(),
   },

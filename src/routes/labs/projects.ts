@@ -1,9 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { onAbort } from '../../async/abort.ts'
+import { freshLinks } from '../../controller/link-states.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../../http/feed.ts'
-import { isSegmentKind } from '../../labfile/segment-kinds.ts'
 import { LabProject, LabProjectCreate, LabProjectUpdate, LabStats } from '../../model/lab/project.ts'
+import { yesOrNo } from '../../schema/fields.ts'
 import { feedQuery } from '../shown-v2.ts'
 import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
 
@@ -42,9 +43,17 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path: `${base}/{project_id}`, owner, tag, params },
     summary: 'Read a project, open or closed',
+    query: Type.Object({
+      links: yesOrNo('Whether the states of its links are read first, for `counts.worst_verdict`'),
+    }),
     replies: { 200: { description: 'The project', schema: LabProject } },
     errors: { 404: unknown },
-    handle: async ({ params }, context) => ok((await labsOf(context).labs.find(params.project_id)).project()),
+    async handle({ params, query }, context) {
+      const { labs, ask } = labsOf(context)
+      const lab = await labs.find(params.project_id)
+      if (query.links === 'yes') await freshLinks(lab, ask)
+      return ok(lab.project())
+    },
   }),
   endpoint({
     ...{ method: 'PUT', path: `${base}/{project_id}`, owner, tag, params },
@@ -78,14 +87,9 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The numbers', schema: LabStats } },
     errors: { 404: unknown },
     async handle({ params }, context) {
-      const { document, shown } = await labsOf(context).labs.find(params.project_id)
-      const { nodes, links, drawings, snapshots } = document
-      const others = [...nodes.values()].filter(({ node_type }) => !isSegmentKind(node_type))
-      return ok({
-        ...{ nodes: nodes.size, segments: nodes.size - others.length },
-        running: others.filter(({ node_id }) => shown.get(node_id)?.status === 'started').length,
-        ...{ links: links.size, drawings: drawings.size, snapshots: snapshots.size },
-      })
+      const lab = await labsOf(context).labs.find(params.project_id)
+      const { sizes, drawings, snapshots } = lab.document
+      return ok({ ...sizes, running: lab.running(), drawings: drawings.size, snapshots: snapshots.size })
     },
   }),
   endpoint({

@@ -81,10 +81,10 @@ function shapeOf(lab: Lab, { nodes: given, links: wanted }: Pick<Desired, 'nodes
   }
 }
 
-/** Everything that the document and the compute have, but for the revision. */
+/** Everything that the document and the compute have, but for the number and the time of the last edit. */
 function wholeOf(lab: Lab, compute: MemoryCompute): unknown {
   const { project, nodes, links } = lab.document
-  const { revision: _, ...rest } = project
+  const { revision: _, changed_at: __, ...rest } = project
   const byId = (map: ReadonlyMap<string, unknown>) => Object.fromEntries([...map].sort(([a], [b]) => (a < b ? -1 : 1)))
   const [there, wires] = [byId(compute.nodes), byId(compute.links)]
   return structuredClone({ project: rest, nodes: byId(nodes), links: byId(links), there, wires })

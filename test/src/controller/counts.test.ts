@@ -1,0 +1,102 @@
+import { expect, onTestFinished, test } from 'vitest'
+import type { AskCompute } from '../../../src/controller/labs.ts'
+import { keepState } from '../../../src/controller/link-states.ts'
+import { createLink } from '../../../src/controller/links.ts'
+import { actOn, createNode, removeNode } from '../../../src/controller/nodes.ts'
+import { undoEdit } from '../../../src/controller/undo.ts'
+import { type DirectLinkVerdict, worstVerdict } from '../../../src/model/direct-link.ts'
+import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+
+/** A lab of two pcs and a switch; one pc is linked with the switch. */
+async function campus() {
+  const compute = new MemoryCompute()
+  const labs = await labsInMemory(compute)
+  onTestFinished(() => labs.shutdown())
+  const ask: AskCompute = compute.client
+  const { project_id } = await labs.create({ name: 'Campus' }, ask)
+  const lab = await labs.lab(project_id)
+  for (const [name, node_type] of [
+    ['PC1', 'pc'],
+    ['PC2', 'pc'],
+    ['S1', 'switch'],
+  ] as const)
+    await createNode(labs, lab, { name, node_type }, { ask })
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:e0', 'S1:e0'] }, ask)
+  const listed = async () => (await labs.list(ask))[0]
+  return { labs, lab, link_id, ask, listed }
+}
+
+test('the list tells how many nodes an open lab has, and how many of those that are no segments run', async () => {
+  const { labs, lab, ask, listed } = await campus()
+  await actOn(labs, lab, lab.node('PC2'), 'start', ask)
+  expect(await listed()).toMatchObject({
+    compute_ids: ['local'],
+    counts: { nodes: 3, segments: 1, links: 1, running: 1 },
+  })
+})
+
+test('it tells the same of a closed lab, whose document is not in memory', async () => {
+  const { labs, lab, ask, listed } = await campus()
+  await removeNode(lab, 'PC1', ask)
+  await labs.close(lab.id, ask)
+  const closed = { status: 'closed', counts: { nodes: 2, segments: 1, links: 0, running: 0 }, compute_ids: ['local'] }
+  expect(await listed()).toMatchObject(closed)
+  expect((await labs.find(lab.id)).project()).toEqual(await listed())
+})
+
+test('an undo counts back', async () => {
+  const { labs, lab, ask, listed } = await campus()
+  await removeNode(lab, 'S1', ask)
+  expect(await listed()).toMatchObject({ counts: { nodes: 2, segments: 0, links: 0 } })
+  await undoEdit(labs, lab, { way: 'undo', check: () => {} }, ask)
+  expect(await listed()).toMatchObject({ counts: { nodes: 3, segments: 1, links: 1 } })
+})
+
+test('the time of the last change is that of the last edit', async () => {
+  const { labs, lab, ask } = await campus()
+  const { changed_at: before = '' } = lab.project()
+  const begun = new Date().toISOString()
+  await labs.update(lab.id, { zoom: 50 }, ask)
+  const { changed_at = '' } = lab.project()
+  expect([before <= begun, changed_at >= begun]).toEqual([true, true])
+})
+
+test('the worst verdict of links is told while their states are known', async () => {
+  const { lab, link_id } = await campus()
+  const none = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
+  keepState(lab, { link_id, verdict: 'one_way', reason: 'nothing comes back', ab: none, ba: none })
+  lab.linksReadAt = Date.now()
+  expect(lab.counts()).toMatchObject({ worst_verdict: 'one_way' })
+  lab.linksReadAt -= 60_000
+  expect(lab.counts()).not.toHaveProperty('worst_verdict')
+})
+
+test('what runs on a compute that is not connected is not known', async () => {
+  const { lab } = await campus()
+  lab.statusReason = 'Its compute is not connected'
+  expect(lab.counts()).toEqual({ nodes: 3, segments: 1, links: 1 })
+})
+
+test('a list of labs that have processes of their own tells their sizes from their heads', async () => {
+  const { lab } = await campus()
+  const directory = await labsInMemory(new MemoryCompute(), undefined, { isDirectory: true })
+  onTestFinished(() => directory.shutdown())
+  await directory.register(lab.id, lab.document.project)
+  const [listed] = await directory.list(new MemoryCompute().client)
+  // Those processes know what runs.
+  expect(listed).toMatchObject({ status: 'opened', changed_at: lab.project().changed_at, compute_ids: ['local'] })
+  expect(listed?.counts).toEqual({ nodes: 3, segments: 1, links: 1 })
+  // A document of an earlier version has no sizes.
+  const { sizes: _, changed_at: __, ...earlier } = lab.document.project
+  await directory.register(lab.id, earlier)
+  const [unknown] = await directory.list(new MemoryCompute().client)
+  expect(unknown).not.toHaveProperty('counts')
+  expect(unknown).not.toHaveProperty('changed_at')
+})
+
+test('the worst of verdicts is the one that does the most harm', () => {
+  expect(worstVerdict(['ok', 'stopped', 'silent', 'ok'])).toBe('silent')
+  expect(worstVerdict(['suspended', 'ok'])).toBe('suspended')
+  expect(worstVerdict(['of a newer compute' as DirectLinkVerdict, 'ok'])).toBe('ok')
+  expect(worstVerdict([])).toBeUndefined()
+})
