@@ -1,21 +1,25 @@
 import { signal } from '@preact/signals'
 import { ignore } from '../../../src/async/ignore.ts'
+import { mapLimit } from '../../../src/async/map-limit.ts'
 import { startTimer } from '../../../src/async/pause.ts'
-import type { FeedLine, LabProject, LabStats, Patchbay } from '../../../src/client/patchbay.ts'
+import type { Compute, FeedLine, LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
 import { followFeed } from '../state/follow-feed.ts'
 import { Table } from '../state/table.ts'
 
-/** Delay between the first event of a node and the count of its lab, ms: the events of a start of many nodes come together. */
-const countMs = 1000
+/** Delay between the first event of a lab and its reading, ms: the events of a start of many nodes come together. */
+const eventsMs = 1000
+/** Labs that are read at once. */
+const atOnce = 4
 
 /** All labs of the service, kept up to date by its feed. */
 export class LabList {
   readonly labs = new Table<LabProject>()
-  readonly counts = new Table<LabStats>()
+  /** Empty: the user may not see them. */
+  readonly computes = new Table<Compute>()
   readonly isLoaded = signal(false)
   readonly #client: Patchbay
-  /** Ids of labs that are counted again soon. */
+  /** Ids of labs that are read again soon. */
   readonly #due = new Set<string>()
 
   constructor(client: Patchbay) {
@@ -28,37 +32,59 @@ export class LabList {
   }
 
   async #read(): Promise<void> {
-    const labs = await this.#client.call('GET /v2/projects')
+    const none = ignore('computes are shown by their ids')
+    const [labs, computes] = await Promise.all([
+      this.#client.call('GET /v2/projects'),
+      this.#client.call('GET /v2/computes').catch(none),
+    ])
     this.labs.reset(labs.map((it) => [it.project_id, it]))
+    this.computes.reset((computes ?? []).map((it) => [it.compute_id, it]))
     this.isLoaded.value = true
+    void this.readDetails()
+  }
+
+  /** Reads what the list does not tell: the states of links of open labs, and the counts of labs of which it has none. Never rejects. */
+  async readDetails(): Promise<void> {
+    const labs = this.labs.values().filter(({ status, counts }) => status === 'opened' || counts === undefined)
+    await mapLimit(labs, ({ project_id }) => this.#readLab(project_id), atOnce)
+  }
+
+  async #readLab(project_id: string): Promise<void> {
+    const lab = await this.#client
+      .call('GET /v2/projects/{project_id}', { params: { project_id }, query: { links: 'yes' } })
+      .catch(ignore('the lab is shown as it was'))
+    const before = this.labs.get(project_id)
+    // An event may have been faster.
+    if (lab && before !== undefined && lab.revision >= before.revision) this.labs.put(project_id, lab)
   }
 
   #apply({ action, event }: FeedLine): void {
     const [resource, change] = action.split('.')
-    if (resource === 'node') return this.#countLater((event as { project_id: string }).project_id)
-    const lab = event as LabProject
+    if (resource === 'node' || resource === 'link') this.#readLater((event as { project_id: string }).project_id)
+    else if (resource === 'compute') this.#applyCompute(change, event as Compute)
     // Projects of computes have events of the same name, and no settings of a map.
-    if (resource !== 'project' || lab.revision === undefined) return
-    if (change === 'deleted') this.labs.delete(lab.project_id)
-    else this.labs.put(lab.project_id, lab)
+    else if (resource === 'project' && (event as LabProject).revision !== undefined)
+      this.#applyLab(change, event as LabProject)
   }
 
-  #countLater(id: string): void {
-    if (this.#due.has(id) || this.labs.get(id) === undefined) return
+  #applyCompute(change: string | undefined, compute: Compute): void {
+    if (change === 'deleted') this.computes.delete(compute.compute_id)
+    else this.computes.put(compute.compute_id, compute)
+  }
+
+  #applyLab(change: string | undefined, lab: LabProject): void {
+    if (change === 'deleted') return this.labs.delete(lab.project_id)
+    this.#put(lab)
+    if (lab.status === 'opened') this.#readLater(lab.project_id)
+  }
+
+  #readLater(id: string): void {
+    if (this.#due.has(id) || !this.labs.has(id)) return
     this.#due.add(id)
     startTimer(() => {
       this.#due.delete(id)
-      const lab = this.labs.get(id)
-      if (lab !== undefined) void this.count(lab)
-    }, countMs)
-  }
-
-  /** Counts the nodes and links of a lab, and those that run. */
-  async count({ project_id }: LabProject): Promise<void> {
-    const stats = await this.#client
-      .call('GET /v2/projects/{project_id}/stats', { params: { project_id } })
-      .catch(ignore('the lab is shown without counts'))
-    if (stats) this.counts.put(project_id, stats)
+      void this.#readLab(id)
+    }, eventsMs)
   }
 
   create(name: string): Promise<LabProject> {

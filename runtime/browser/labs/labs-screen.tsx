@@ -1,6 +1,7 @@
 import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
+import { verdictOf } from '../links/verdict.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
@@ -9,6 +10,7 @@ import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { ServiceHeader } from '../parts/service-header.tsx'
 import { TextField } from '../parts/text-field.tsx'
+import { timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
@@ -18,6 +20,9 @@ import { LabList } from './lab-list.ts'
 type Open =
   | { readonly kind: 'new' }
   | { readonly kind: 'rename' | 'delete' | 'duplicate' | 'export'; readonly lab: LabProject }
+
+/** Time between two readings of the states of links, ms: no event tells them here. */
+const detailsMs = 30_000
 
 const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
@@ -34,7 +39,13 @@ export function LabsScreen() {
     document.title = 'Patchbay'
     const over = new AbortController()
     void list.follow(over.signal)
-    return () => over.abort()
+    const timer = setInterval(() => {
+      if (!document.hidden) void list.readDetails()
+    }, detailsMs)
+    return () => {
+      clearInterval(timer)
+      over.abort()
+    }
   }, [])
   const shown = useComputed(() =>
     list.labs
@@ -117,8 +128,10 @@ export function LabsScreen() {
               <p class="muted">
                 <span class={`dot is-${lab.status === 'opened' ? 'started' : 'stopped'}`} />{' '}
                 {lab.status === 'opened' ? 'open' : 'closed'}
-                <Counts lab={lab} list={list} />
+                <Counts lab={lab} />
               </p>
+              <Origin lab={lab} list={list} />
+              <WorstLink lab={lab} />
               {lab.status_reason !== undefined && (
                 <p class="reason" dir="auto">
                   {lab.status_reason}
@@ -170,20 +183,51 @@ export function LabsScreen() {
   )
 }
 
-function Counts({ lab, list }: { lab: LabProject; list: LabList }) {
-  useEffect(() => {
-    void list.count(lab)
-  }, [lab.project_id, lab.revision])
-  const counts = list.counts.get(lab.project_id)
+function Counts({ lab: { status, counts } }: { lab: LabProject }) {
   if (counts === undefined) return null
+  const { nodes, segments, links, running } = counts
   // Switches and the like always pass frames: they do not count as running nodes.
-  const machines = counts.nodes - counts.segments
+  const machines = nodes - segments
+  const state = running === undefined ? 'it is not known how many run' : `${running} of ${machines} running`
   return (
     <>
       {' · '}
-      {counts.nodes} {counts.nodes === 1 ? 'node' : 'nodes'}, {counts.links} {counts.links === 1 ? 'link' : 'links'}
-      {lab.status === 'opened' && machines > 0 && ` · ${counts.running} of ${machines} running`}
+      {nodes} {nodes === 1 ? 'node' : 'nodes'}, {links} {links === 1 ? 'link' : 'links'}
+      {status === 'opened' && machines > 0 && ` · ${state}`}
     </>
+  )
+}
+
+/** When a lab was changed, and where there are several computes, which ones it is on. */
+function Origin({ lab: { changed_at, compute_ids = [] }, list }: { lab: LabProject; list: LabList }) {
+  const names = list.computes.ids.value.length > 1 ? compute_ids.map((id) => list.computes.get(id)?.name ?? id) : []
+  if (names.length === 0 && changed_at === undefined) return null
+  return (
+    <p class="muted">
+      {names.length > 0 && (
+        <>
+          on <bdi>{names.join(', ')}</bdi>
+        </>
+      )}
+      {names.length > 0 && changed_at !== undefined && ' · '}
+      {changed_at !== undefined && (
+        <>
+          changed <time dateTime={changed_at}>{timeText(changed_at)}</time>
+        </>
+      )}
+    </p>
+  )
+}
+
+/** The state of the worst link of a lab. That nodes do not run is told by their number. */
+function WorstLink({ lab: { counts } }: { lab: LabProject }) {
+  const verdict = counts?.worst_verdict
+  if (verdict === undefined || verdict === 'stopped') return null
+  const { grade, sentence } = verdictOf({ verdict, verdict_reason: null })
+  return (
+    <p class={grade === 'bad' ? 'verdict-line is-bad' : 'muted'}>
+      <span class={`verdict is-${grade}`} /> {grade === 'good' ? 'All links pass frames.' : `Worst link: ${sentence}`}
+    </p>
   )
 }
 

@@ -9,6 +9,7 @@ import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { ResourceTable } from '../parts/resource-table.tsx'
+import { timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 import { isAdministrator } from '../state/session.ts'
@@ -75,8 +76,8 @@ export function TokensScreen() {
               <td>
                 <code>…{token.last_characters}</code>
               </td>
-              <td class="actions">{dayOf(token.created_at)}</td>
-              <td class="actions">{token.expires_at === null ? 'never' : dayOf(token.expires_at)}</td>
+              <td class="actions">{timeText(token.created_at)}</td>
+              <td class="actions">{token.expires_at === null ? 'never' : timeText(token.expires_at)}</td>
               <td class="actions">
                 <IconButton
                   icon="trash"
@@ -140,6 +141,3 @@ export function TokensScreen() {
     </>
   )
 }
-
-const dayOf = (time: string): string =>
-  new Date(time).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })

@@ -1,24 +1,29 @@
-import { expect, test, vi } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { LabList } from '../../../runtime/browser/labs/lab-list.ts'
-import type { FeedLine, Patchbay } from '../../../src/client/patchbay.ts'
+import type { FeedLine, LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 
 const project_id = '11111111-2222-4333-8444-555555555555'
-const lab = { project_id, name: 'Campus', revision: 1 }
+const lab = { project_id, name: 'Campus', revision: 1, status: 'opened' } as LabProject
+const closed = { ...lab, project_id: '21111111-2222-4333-8444-555555555555', status: 'closed' } as LabProject
+const counts = { nodes: 3, segments: 1, links: 2, running: 2, worst_verdict: 'ok' } as const
+const began = { action: 'ping', event: {} }
+const nodeOf = (project_id: string): FeedLine => ({ action: 'node.updated', event: { project_id } })
 
-test('a lab is counted once for the events of its nodes that come together, and no other lab is', async () => {
+/** A list of `labs` that hears `lines`, after two seconds. */
+async function listOf(labs: readonly LabProject[], lines: readonly FeedLine[], now: LabProject) {
   vi.useFakeTimers()
+  onTestFinished(() => void vi.useRealTimers())
   const over = new AbortController()
-  const asked: unknown[] = []
+  const read: unknown[] = []
   const client = {
     async *feed(): AsyncGenerator<FeedLine> {
-      yield { action: 'ping', event: {} }
-      for (let node = 0; node < 3; node++) yield { action: 'node.updated', event: { project_id } }
-      yield { action: 'node.updated', event: { project_id: 'of another service' } }
+      yield* [began, ...lines]
     },
-    async call(name: string, options: { params?: unknown } = {}) {
-      if (name === 'GET /v2/projects') return [lab]
-      asked.push(name, options.params)
-      return { nodes: 3, segments: 1, running: 2, links: 2, drawings: 0, snapshots: 0 }
+    async call(name: string, options: { params?: { project_id: string } } = {}) {
+      if (name === 'GET /v2/projects') return labs
+      if (name === 'GET /v2/computes') return [{ compute_id: 'local', name: 'here' }]
+      read.push(options.params?.project_id)
+      return now
     },
   }
   const list = new LabList(client as unknown as Patchbay)
@@ -26,7 +31,40 @@ test('a lab is counted once for the events of its nodes that come together, and 
   await vi.advanceTimersByTimeAsync(1500)
   over.abort()
   await followed
-  vi.useRealTimers()
-  expect(asked).toEqual(['GET /v2/projects/{project_id}/stats', { project_id }])
-  expect(list.counts.get(project_id)).toMatchObject({ running: 2 })
+  return { list, read }
+}
+
+test('an open lab is read with its links, and once again for events of its nodes that come together', async () => {
+  const events = [nodeOf(project_id), nodeOf(project_id), nodeOf('of another service')]
+  const { list, read } = await listOf([lab], events, { ...lab, counts })
+  expect(read).toEqual([project_id, project_id])
+  expect(list.labs.get(project_id)?.counts).toEqual(counts)
+})
+
+test('a closed lab whose counts are in the list is not read', async () => {
+  const { read } = await listOf([{ ...closed, counts: { ...counts, running: 0 } }], [], closed)
+  expect(read).toEqual([])
+})
+
+test('a lab of which the list has no counts is read', async () => {
+  const { list } = await listOf([closed], [], { ...closed, counts })
+  expect(list.labs.get(closed.project_id)?.counts).toEqual(counts)
+})
+
+test('an answer that is older than an event changes nothing', async () => {
+  const { list } = await listOf(
+    [lab],
+    [{ action: 'project.updated', event: { ...lab, name: 'New', revision: 3 } }],
+    lab,
+  )
+  expect(list.labs.get(project_id)?.name).toBe('New')
+})
+
+test('a renamed compute has its new name', async () => {
+  const { list } = await listOf(
+    [lab],
+    [{ action: 'compute.updated', event: { compute_id: 'local', name: 'there' } }],
+    lab,
+  )
+  expect(list.computes.get('local')?.name).toBe('there')
 })
