@@ -11,7 +11,7 @@ import type {
 } from './model/direct-link.ts'
 import type { FeedItem } from './model/event.ts'
 import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
-import type { DiskCreate, DiskExtend, Image, ImageKindName } from './model/image.ts'
+import type { DiskCreate, DiskExtend, Image, ImageKindName, ImageUse } from './model/image.ts'
 import type { LinkCandidates, LinkCheck, LinkCheckResult } from './model/link-check.ts'
 import type { MetricFamily } from './model/metrics.ts'
 import type { Project, ProjectCreate, ProjectFile, ProjectStatusFilter, ProjectUpdate } from './model/project.ts'
@@ -130,6 +130,8 @@ export interface StoredFile {
 export interface ImageAgent {
   /** What nodes of the kind can be given: our own directory first, then the additional ones, each sorted by path. */
   list(kind: ImageKindName): Promise<Image[]>
+  /** The same images, in any order, with the nodes of open projects that need them. */
+  uses(kind: ImageKindName): Promise<ImageUse[]>
   /**
    * 403 for a name that leaves the directories of images, 409 with `image` when there is none, 416 when the image has no such
    * bytes. A range is not applied when the image is no longer the one that `onlyIf` (its entity tag, or the time it was

@@ -71,6 +71,7 @@ export interface NodeAgentService {
 const imageUser = (node: LabNode): ImageUser => ({
   kind: node.record.kind,
   name: node.record.name,
+  project_id: node.projectId,
   projectPath: node.projectPath,
   images: node.kind.images?.(node) ?? [],
 })

@@ -605,6 +605,10 @@ export interface Calls {
   'GET /v2/compute/iou/images': {
     reply: Image[]
   }
+  /** List which nodes start from the images of iou nodes */
+  'GET /v2/compute/iou/image_uses': {
+    reply: ImageUse[]
+  }
   /** Read an image, or a range of it */
   'GET /v2/compute/iou/images/{filename}': {
     params: { filename: string }
@@ -625,6 +629,10 @@ export interface Calls {
   /** List the images of machine-emulator nodes */
   'GET /v2/compute/machine-emulator/images': {
     reply: Image[]
+  }
+  /** List which nodes start from the images of machine-emulator nodes */
+  'GET /v2/compute/machine-emulator/image_uses': {
+    reply: ImageUse[]
   }
   /** Read an image, or a range of it */
   'GET /v2/compute/machine-emulator/images/{filename}': {
@@ -660,6 +668,10 @@ export interface Calls {
   /** List the images of dynamips nodes */
   'GET /v2/compute/dynamips/images': {
     reply: Image[]
+  }
+  /** List which nodes start from the images of dynamips nodes */
+  'GET /v2/compute/dynamips/image_uses': {
+    reply: ImageUse[]
   }
   /** Read an image, or a range of it */
   'GET /v2/compute/dynamips/images/{filename}': {
@@ -2129,6 +2141,24 @@ export type Image = {
   sha256?: string
   /** Bytes */
   filesize: number
+}
+
+/** Where an image is, and which nodes need it */
+export type ImageUse = {
+  /** Path relative to its directory of images: the name for nodes */
+  path: string
+  /** Its nodes in open projects that the client sees; absent: a compute of an earlier version does not tell them */
+  used_by?: ImageUsers[]
+  /** Only at a gateway: ids of the connected computes that have an image of this name */
+  compute_ids?: string[]
+}
+
+/** Nodes of an open project that start from an image */
+export type ImageUsers = {
+  /** UUID, compared without regard to case */
+  project_id: string
+  /** Their names */
+  nodes: string[]
 }
 
 /** A new disk image; the options are those of its format */

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Digest, ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../host-agent.ts'
-import { Image, type ImageKindName } from '../model/image.ts'
+import { Image, type ImageKindName, ImageUse } from '../model/image.ts'
 import { contentAtHeader } from '../model/kept-image.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { Upload } from './bodies.ts'
@@ -9,11 +9,13 @@ import { path } from './paths.ts'
 import type { ComputeAnswer } from './transport.ts'
 
 const list = Type.Array(Image)
+const uses = Type.Array(ImageUse)
 const programs = Type.Array(FoundProgram)
 
 export const remoteImages = (connection: Connection): ImageAgent => ({
   // The sums of new images are made first.
   list: (kind) => connection.json(list, { method: 'GET', path: path`/v2/compute/${kind}/images`, pace: 'work' }),
+  uses: (kind) => connection.json(uses, { method: 'GET', path: path`/v2/compute/${kind}/image_uses` }),
   read: (kind, name, options) => read(connection, kind, name, options),
   write: (kind, name, content, options) => write(connection, kind, name, content, options),
   async remove(kind, name) {

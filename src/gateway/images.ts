@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
+import { byProject, type ImageKindName, type ImageUse } from '../model/image.ts'
 import { atCompute, type FanOut, longTimeouts, noCompute, presented } from './fan-out.ts'
 import type { UploadDigests } from './image-digests.ts'
 import { splitStream } from './shared-stream.ts'
@@ -21,6 +22,17 @@ export function gatewayImages(
         ({ path }) => path,
         longTimeouts,
       ),
+    async uses(kind) {
+      const found = new Map<string, ImageUse>()
+      for (const { member, value } of await fanOut.ask((agent) => usesAt(agent, kind), longTimeouts)) {
+        for (const use of value) {
+          const first = found.get(use.path)
+          const all = first === undefined ? use : also(first, use)
+          found.set(use.path, { ...all, compute_ids: [...(first?.compute_ids ?? []), member.id] })
+        }
+      }
+      return [...found.values()]
+    },
     read: (kind, name, options) =>
       fanOut.first(({ images }) => images.read(kind, name, options), {
         lacks: ({ extra }) => extra.image !== undefined,
@@ -88,6 +100,19 @@ export function gatewayImages(
       await fanOut.order(({ images }) => images.extendDisk(kind, input))
     },
   }
+}
+
+/** The images of a compute. One of an earlier version does not tell which nodes need them. */
+const usesAt = ({ images }: { readonly images: ImageAgent }, kind: ImageKindName): Promise<ImageUse[]> =>
+  images.uses(kind).catch(async (error) => {
+    if (!(error instanceof ApiError) || error.status !== 404) throw error
+    return (await images.list(kind)).map(({ path }) => ({ path }))
+  })
+
+/** An image that a further compute has, too. Its users are known when both computes tell them. */
+function also({ used_by, ...first }: ImageUse, { used_by: more }: ImageUse): ImageUse {
+  if (used_by === undefined || more === undefined) return first
+  return { ...first, used_by: byProject([...used_by, ...more]) }
 }
 
 /** How far all are. */

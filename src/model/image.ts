@@ -1,6 +1,6 @@
 import { type Static, type TProperties, Type } from '@sinclair/typebox'
 import { kinds } from '../kinds/index.ts'
-import { closedSchema, maybe, objectSchema, oneOf } from '../schema/fields.ts'
+import { closedSchema, maybe, objectSchema, oneOf, Uuid } from '../schema/fields.ts'
 
 /** Kinds of node that start from images. */
 export type ImageKindName = Extract<(typeof kinds)[number], { image: object }>['name']
@@ -19,6 +19,41 @@ export const Image = objectSchema('Image', 'An image that nodes of a kind can be
     }),
   ),
   filesize: Type.Integer({ description: 'Bytes' }),
+})
+
+/** Nodes of a project that start from an image. */
+export type ImageUsers = Static<typeof ImageUsers>
+export const ImageUsers = objectSchema('ImageUsers', 'Nodes of an open project that start from an image', {
+  project_id: Uuid,
+  nodes: Type.Array(Type.String(), { description: 'Their names' }),
+})
+
+/** The users of an image with one entry for each project. */
+export function byProject(users: Iterable<ImageUsers>): ImageUsers[] {
+  const names = new Map<string, string[]>()
+  for (const { project_id, nodes } of users) {
+    const known = names.get(project_id)
+    if (known === undefined) names.set(project_id, [...nodes])
+    else known.push(...nodes)
+  }
+  return [...names].map(([project_id, nodes]) => ({ project_id, nodes }))
+}
+
+/** Where an image is, and which nodes need it. */
+export type ImageUse = Static<typeof ImageUse>
+export const ImageUse = objectSchema('ImageUse', 'Where an image is, and which nodes need it', {
+  path: Image.properties.path,
+  used_by: Type.Optional(
+    Type.Array(ImageUsers, {
+      description:
+        'Its nodes in open projects that the client sees; absent: a compute of an earlier version does not tell them',
+    }),
+  ),
+  compute_ids: Type.Optional(
+    Type.Array(Type.String(), {
+      description: 'Only at a gateway: ids of the connected computes that have an image of this name',
+    }),
+  ),
 })
 
 const choice = <const V extends string>(values: readonly V[], description: string) =>

@@ -7,7 +7,7 @@ import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/end
 import { contentRangeOf, rangeOf } from '../http/range.ts'
 import type { ApiVersion } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
-import { Image, type ImageKindName, imageKinds } from '../model/image.ts'
+import { Image, type ImageKindName, ImageUse, type ImageUsers, imageKinds } from '../model/image.ts'
 import { diskEndpoints } from './disks.ts'
 import { noContentAfter } from './no-content.ts'
 
@@ -35,6 +35,23 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
   const field = isV1 ? 'path' : 'filename'
   const group = { owner: 'all', tag: `${version} ${kind} images` } as const
   const one = { ...group, path: `${list}/{${field}}`, params: Type.Object({ [field]: name }) }
+  const uses = endpoint({
+    ...group,
+    method: 'GET',
+    path: `${root}/image_uses`,
+    scope: 'own',
+    summary: `List which nodes start from the images of ${kind} nodes`,
+    replies: { 200: { description: 'The images, with their nodes in open projects', schema: Type.Array(ImageUse) } },
+    async handle(_, { agent, projects }) {
+      const isSeen = ({ project_id }: ImageUsers) => projects.sees(project_id)
+      return ok(
+        (await agent.images.uses(kind)).map(({ used_by, ...image }) => ({
+          ...image,
+          ...(used_by && { used_by: used_by.filter(isSeen) }),
+        })),
+      )
+    },
+  })
   const download = endpoint({
     ...one,
     method: 'GET',
@@ -84,7 +101,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
       replies: { 200: { description: 'The images', schema: Type.Array(Image) } },
       handle: async (_, { agent }) => ok(await agent.images.list(kind)),
     }),
-    ...(isV1 ? [] : [download]),
+    ...(isV1 ? [] : [uses, download]),
     endpoint({
       ...one,
       method: 'POST',

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { ImageUse } from '../../src/model/image.ts'
 import { body, post, put, send } from '../support/api.ts'
 
 const v2 = '/v2/compute/machine-emulator'
@@ -52,6 +53,13 @@ test('an image may be in one directory, written with a slash or with %2F, and is
   expect(await (await read(`vendor/${name}`)).text()).toBe('new')
   expect(await (await read(name)).text()).toBe('new')
   expect((await store(`a/b/${name}`, 'x')).status).toBe(400)
+})
+
+test('images that no node needs are told so', async () => {
+  const name = fresh()
+  await store(name, 'hello')
+  const uses = await body<ImageUse[]>(send(`${v2}/image_uses`))
+  expect(uses.find(({ path }) => path === name)).toMatchObject({ used_by: [] })
 })
 
 test('an image is deleted, once, and nothing outside the images', async () => {

@@ -3,10 +3,12 @@ import { basename, dirname, isAbsolute, join } from 'node:path'
 import { ApiError, conflict, forbidden, missingImage, notFound } from '../../../src/errors/api-error.ts'
 import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../src/host-agent.ts'
 import {
+  byProject,
   type DiskCreate,
   type DiskExtend,
   type Image,
   type ImageKindName,
+  type ImageUse,
   imageKinds,
 } from '../../../src/model/image.ts'
 import type { FoundProgram } from '../../../src/schema/program.ts'
@@ -20,11 +22,11 @@ import { contentOf, openRegular } from '../storage/stored-file.ts'
 import { DiskTools } from './disk-tools.ts'
 import { Disks, existing } from './disks.ts'
 import { Executables, isExecutable } from './executables.ts'
-import { ImageLibrary } from './library.ts'
+import { type FoundImage, ImageLibrary } from './library.ts'
 import { checkedName, removeLeftovers } from './names.ts'
 import { ImageSums, type Sums } from './sums.ts'
 import { type UploadAdmission, Uploads } from './uploads.ts'
-import { type ImageUser, usersOf } from './users.ts'
+import { type ImageUser, nodesByImage, realFile, usersOf } from './users.ts'
 
 export interface ImagesOptions {
   readonly records: ServiceRecords
@@ -112,6 +114,16 @@ export class Images implements ImageAgent {
       sha256,
       filesize: size,
     }))
+  }
+
+  async uses(kind: ImageKindName): Promise<ImageUse[]> {
+    const { library } = this
+    const users = await nodesByImage({ kind, library, nodes: this.#options.nodes?.() ?? [] })
+    const use = async ({ file, name }: FoundImage) => {
+      const nodes = users.get(await realFile(file)) ?? []
+      return { path: name, used_by: byProject(nodes.map((it) => ({ project_id: it.project_id, nodes: [it.name] }))) }
+    }
+    return Promise.all((await library.all(kind)).map(use))
   }
 
   async read(

@@ -8,32 +8,59 @@ import type { ImageLibrary } from './library.ts'
 export interface ImageUser {
   readonly kind: string
   readonly name: string
+  readonly project_id: string
   readonly projectPath: string
   /** Names or paths of the images that its settings name. */
   readonly images: readonly string[]
 }
 
-/** The users of an image file, as text: nodes, and disks with it as their backing file. */
-export async function usersOf(
-  image: Readonly<{ kind: ImageKindName; file: string; library: ImageLibrary; nodes: Iterable<ImageUser> }>,
-): Promise<string[]> {
-  const { kind, file, library, nodes } = image
-  const real = await realpath(file).catch(() => file)
-  const isIt = async (other: string) => (await realpath(other).catch(() => other)) === real
-  const users: string[] = []
+interface Looked {
+  readonly kind: ImageKindName
+  readonly library: ImageLibrary
+  readonly nodes: Iterable<ImageUser>
+}
+
+/** A file without links; as it is given when there is none. */
+export const realFile = (file: string): Promise<string> => realpath(file).catch(() => file)
+
+/** The nodes that start from images of a kind, by the files of these without links. */
+export async function nodesByImage({ kind, library, nodes }: Looked): Promise<ReadonlyMap<string, ImageUser[]>> {
+  const users = new Map<string, ImageUser[]>()
+  // Most nodes of a project start from few images.
+  const known = new Map<string, Promise<string | undefined>>()
+  const look = async (name: string, project: string) => {
+    const found = await library.lookup(kind, name, project).catch(() => undefined)
+    return found && realFile(found.file)
+  }
   for (const node of nodes) {
     if (node.kind !== kind) continue
+    const files = new Set<string>()
     for (const name of node.images) {
-      const found = await library.lookup(kind, name, node.projectPath).catch(() => undefined)
-      if (found === undefined || !(await isIt(found.file))) continue
-      users.push(`the node ${node.name}`)
-      break
+      const key = JSON.stringify([node.projectPath, name])
+      const looked = known.get(key) ?? look(name, node.projectPath)
+      known.set(key, looked)
+      const file = await looked
+      if (file !== undefined) files.add(file)
+    }
+    for (const file of files) {
+      const those = users.get(file)
+      if (those === undefined) users.set(file, [node])
+      else those.push(node)
     }
   }
+  return users
+}
+
+/** The users of an image file, as text: nodes, and disks with it as their backing file. */
+export async function usersOf({ file, ...looked }: Looked & { readonly file: string }): Promise<string[]> {
+  const { kind, library } = looked
+  const real = await realFile(file)
+  const users = ((await nodesByImage(looked)).get(real) ?? []).map(({ name }) => `the node ${name}`)
   if (kindOf(kind).image?.isDisk !== true) return users
   for (const { file: other } of await library.all(kind)) {
     const base = await baseOf(other)
-    if (base !== undefined && other !== file && (await isIt(base))) users.push(`the image ${basename(other)}`)
+    if (base !== undefined && other !== file && (await realFile(base)) === real)
+      users.push(`the image ${basename(other)}`)
   }
   return users
 }

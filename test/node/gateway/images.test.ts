@@ -294,3 +294,36 @@ test('a list of images whose sums are still made is waited for, within a bound',
   expect(await answer.json()).toEqual([image])
   expect(answer.headers.get('X-Patchbay-Unreachable')).toBe('Compute%201')
 })
+
+test('a gateway tells which computes have an image, and the nodes of all of them that need it', async () => {
+  const [campus, branch] = [crypto.randomUUID(), crypto.randomUUID()]
+  const users = (project_id: string, ...nodes: string[]) => ({ project_id, nodes })
+  const one = compute({}, { uses: async () => [{ path: 'a', used_by: [users(campus, 'R1')] }] })
+  const two = compute(
+    {},
+    {
+      uses: async () => [
+        { path: 'a', used_by: [users(campus, 'R2'), users(branch, 'R1')] },
+        { path: 'b', used_by: [] },
+      ],
+    },
+  )
+  const gateway = startGateway([one.agent, two.agent])
+  expect(await gateway.call('GET', '/v2/compute/machine-emulator/image_uses')).toEqual([
+    { path: 'a', used_by: [users(campus, 'R1', 'R2'), users(branch, 'R1')], compute_ids: ['c0', 'c1'] },
+    { path: 'b', used_by: [], compute_ids: ['c1'] },
+  ])
+})
+
+test('which nodes need an image is not known when a compute of an earlier version has it', async () => {
+  const image = { filename: 'a', path: 'a', md5sum: '0'.repeat(32), filesize: 1 }
+  const uses = async () => {
+    throw notFound('There is no such path')
+  }
+  const earlier = compute({}, { uses, list: async () => [image] })
+  const present = compute({}, { uses: async () => [{ path: 'a', used_by: [] }] })
+  const gateway = startGateway([earlier.agent, present.agent])
+  expect(await gateway.call('GET', '/v2/compute/machine-emulator/image_uses')).toEqual([
+    { path: 'a', compute_ids: ['c0', 'c1'] },
+  ])
+})
