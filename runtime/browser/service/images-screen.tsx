@@ -1,6 +1,7 @@
 import { signal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { CallName, Image, LabKind } from '../../../src/client/patchbay.ts'
+import { ignore } from '../../../src/async/ignore.ts'
+import type { CallName, Compute, Image, ImageUse, LabKind, LabProject } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
@@ -10,7 +11,9 @@ import { ResourceTable } from '../parts/resource-table.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
+import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
+import { listComputes } from './computes.ts'
 import { Upload } from './upload.ts'
 
 type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
@@ -20,10 +23,22 @@ type ImageKind = KindOf<CallName>
 /** The uploads since the page was opened: they go on while another screen is shown. */
 const uploads = signal<readonly { readonly kind: ImageKind; readonly upload: Upload }[]>([])
 
+/** What the ids in the uses of images stand for. */
+interface Places {
+  readonly labs: readonly LabProject[]
+  readonly computes: readonly Compute[]
+}
+
 /** The images of each kind: a list, uploads, and deletion. */
 export function ImagesScreen() {
   const kinds = useSignal<readonly (LabKind & { name: ImageKind })[]>([])
+  const places = useSignal<Places>({ labs: [], computes: [] })
   useEffect(() => {
+    Promise.all([client.call('GET /v2/projects'), listComputes()])
+      .then(([labs, computes]) => {
+        places.value = { labs, computes }
+      })
+      .catch(notifyError)
     client
       .call('GET /v2/kinds')
       .then((all) => {
@@ -38,14 +53,15 @@ export function ImagesScreen() {
       </div>
       <p class="muted">Nodes of these kinds start from images. Drop files on a kind, or choose them.</p>
       {kinds.value.map((kind) => (
-        <ImagesOf key={kind.name} kind={kind.name} noun={kind.noun} />
+        <ImagesOf key={kind.name} kind={kind.name} noun={kind.noun} places={places.value} />
       ))}
     </>
   )
 }
 
-function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
+function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; places: Places }) {
   const images = useSignal<readonly Image[] | undefined>(undefined)
+  const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
   const read = () =>
     client
@@ -54,7 +70,17 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
         images.value = it
       })
       .catch(notifyError)
-  useEffect(() => void read(), [kind])
+  const readUses = () =>
+    client
+      .call(`GET /v2/compute/${kind}/image_uses`)
+      .then((it) => {
+        uses.value = new Map(it.map((use) => [use.path, use]))
+      })
+      .catch(ignore('the images are shown without their uses'))
+  useEffect(() => {
+    void read()
+    void readUses()
+  }, [kind])
   const take = (files: Iterable<File> | null | undefined) => {
     for (const file of files ?? []) {
       const upload = new Upload(kind, file)
@@ -67,7 +93,7 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
   const { isOver, handlers } = useFileDrop(take)
   const run = async (upload: Upload) => {
     await upload.run()
-    await read()
+    await Promise.all([read(), readUses()])
     if (upload.state.value === 'done') forget(upload)
   }
   const remove = async ({ path }: Image) => {
@@ -103,7 +129,10 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
       ))}
       {images.value?.length === 0 && own.length === 0 && <p class="muted">No images.</p>}
       {images.value !== undefined && images.value.length > 0 && (
-        <ResourceTable columns={['Name', 'Size', 'SHA-256']} hasActions>
+        <ResourceTable
+          columns={['Name', 'Size', 'SHA-256', 'Used by', ...(places.computes.length > 1 ? ['On'] : [])]}
+          hasActions
+        >
           {images.value.map((image) => (
             <tr key={image.path}>
               <td>
@@ -113,6 +142,14 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
               <td>
                 <code title={image.sha256}>{image.sha256?.slice(0, 16) ?? ''}</code>
               </td>
+              <td>
+                <Users use={uses.value.get(image.path)} labs={places.labs} />
+              </td>
+              {places.computes.length > 1 && (
+                <td>
+                  <bdi>{placesOf(uses.value.get(image.path), places.computes)}</bdi>
+                </td>
+              )}
               <td class="actions">
                 {mayEdit() && (
                   <IconButton
@@ -148,6 +185,44 @@ function ImagesOf({ kind, noun }: { kind: ImageKind; noun: string }) {
       )}
     </section>
   )
+}
+
+/** Most names of nodes that are shown of a lab. */
+const mostNames = 5
+
+/** The nodes that need an image, by their labs. */
+function Users({ use, labs }: { use: ImageUse | undefined; labs: readonly LabProject[] }) {
+  if (use?.used_by === undefined) return <span class="muted">not known</span>
+  if (use.used_by.length === 0) return <span class="muted">no open lab</span>
+  return (
+    <ul>
+      {use.used_by.map(({ project_id, nodes }) => {
+        const lab = labs.find((it) => it.project_id === project_id)
+        const more = nodes.length - mostNames
+        return (
+          <li key={project_id}>
+            {lab === undefined ? (
+              <code>{project_id.slice(0, 8)}</code>
+            ) : (
+              <a href={labPath(lab.name)}>
+                <bdi>{lab.name}</bdi>
+              </a>
+            )}
+            : <bdi>{nodes.slice(0, mostNames).join(', ')}</bdi>
+            {more > 0 && ` and ${more} more`}
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+/** On which computes an image is. */
+function placesOf(use: ImageUse | undefined, computes: readonly Compute[]): string {
+  if (use?.compute_ids === undefined) return 'not known'
+  const ids = new Set(use.compute_ids)
+  const [those, others] = [true, false].map((has) => computes.filter(({ compute_id }) => ids.has(compute_id) === has))
+  return others?.length === 0 ? 'all' : (those ?? []).map(({ name }) => name).join(', ')
 }
 
 const forget = (upload: Upload): void => {
