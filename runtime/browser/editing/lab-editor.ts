@@ -369,9 +369,13 @@ export class LabEditor {
   }
 
   async renameLab(name: string): Promise<void> {
-    await this.#edit(1, () =>
+    const { project } = this.store
+    const before = project.peek()
+    const renamed = await this.#edit(1, () =>
       this.#client.call('PUT /v2/projects/{project_id}', { params: this.#params, body: { name } }),
     )
+    // The feed may be later.
+    if (renamed !== undefined && project.peek() === before) project.value = renamed
   }
 
   /** Starts, stops or suspends nodes; without ids all of them. Its job shows how far it is. */

@@ -1,5 +1,5 @@
-import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { Draft } from '../parts/draft.ts'
 
 interface NameProps {
   readonly name: string
@@ -8,14 +8,14 @@ interface NameProps {
   /** Whether the field takes the focus. */
   readonly isWanted?: boolean
   readonly onFocused?: () => void
-  readonly onRename: (name: string) => void
+  /** Resolves when the name was taken or refused. */
+  readonly onRename: (name: string) => Promise<unknown>
 }
 
 /** A title that is edited in place: Enter takes the new name, Escape the old one. */
 export function EditableName({ name, label, isDisabled, isWanted = false, onFocused, onRename }: NameProps) {
   const input = useRef<HTMLInputElement>(null)
-  /** What is being typed: the panel around it is drawn again meanwhile. */
-  const typed = useSignal<string | undefined>(undefined)
+  const typed = useMemo(() => new Draft<string>(), [])
   useEffect(() => {
     if (!isWanted) return
     input.current?.focus()
@@ -42,8 +42,8 @@ export function EditableName({ name, label, isDisabled, isWanted = false, onFocu
       }}
       onBlur={() => {
         const wanted = typed.value?.trim() ?? ''
-        typed.value = undefined
-        if (wanted !== '' && wanted !== name) onRename(wanted)
+        if (wanted === '' || wanted === name) typed.value = undefined
+        else void typed.take(wanted, () => onRename(wanted))
       }}
     />
   )

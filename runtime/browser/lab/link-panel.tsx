@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { useMemo } from 'preact/hooks'
 import type { LabLink } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { wiresharkLine } from '../links/drops.ts'
@@ -19,6 +20,7 @@ import { Traffic } from '../links/traffic.tsx'
 import { verdictOf } from '../links/verdict.ts'
 import { portName } from '../map/ports.ts'
 import { CopyText } from '../parts/copy-text.tsx'
+import { Draft } from '../parts/draft.ts'
 import { Icon } from '../parts/icon.tsx'
 import { Segments } from '../parts/segments.tsx'
 import { mayEdit, session } from '../state/session.ts'
@@ -155,15 +157,13 @@ const ways: Readonly<Record<string, 1 | -1>> = { ArrowRight: 1, ArrowUp: 1, Arro
 /** A slider and a number. The link is changed when the slider, or its key, is released. */
 function KnobView({ knob, value, onChange }: KnobProps) {
   /** Where the slider is until the link has it: the next key goes on from there. */
-  const pulled = useSignal<number | undefined>(undefined)
+  const pulled = useMemo(() => new Draft<number>(), [])
   /** What is being typed: the panel is drawn again with each reading of the traffic. */
   const typed = useSignal<string | undefined>(undefined)
   const shown = pulled.value ?? value
   const take = async (wanted: number) => {
     typed.value = undefined
-    pulled.value = wanted
-    if (wanted !== value) await onChange(wanted)
-    if (pulled.value === wanted) pulled.value = undefined
+    await pulled.take(wanted, async () => wanted !== value && onChange(wanted))
   }
   const release = () => {
     if (pulled.value !== undefined) void take(pulled.value)

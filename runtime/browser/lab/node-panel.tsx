@@ -33,7 +33,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
         onFocused={() => {
           wanted.value = undefined
         }}
-        onRename={(name) => void editor.change(node_id, { name })}
+        onRename={(name) => editor.change(node_id, { name })}
       />
       <p class="state">
         <span class={`dot is-${status}`} /> {status}

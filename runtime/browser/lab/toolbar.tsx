@@ -29,7 +29,7 @@ export function Toolbar({ window: lab, connection }: { window: LabWindow; connec
         name={name}
         label="Name of the lab"
         isDisabled={!mayEdit()}
-        onRename={(wanted) => void editor.renameLab(wanted)}
+        onRename={(wanted) => editor.renameLab(wanted)}
       />
       {mayEdit() && (
         <div class="group">

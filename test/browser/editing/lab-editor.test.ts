@@ -1,7 +1,7 @@
 import { expect, test, vi } from 'vitest'
 import { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
 import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
-import { type LabDrawing, type LabNode, Patchbay } from '../../../src/client/patchbay.ts'
+import { type LabDrawing, type LabNode, type LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 
 const nowhere = new Patchbay({ server: 'http://127.0.0.1:9' })
 
@@ -140,4 +140,16 @@ test('an answer does not replace what the feed has told since', async () => {
   asked[0]?.answer()
   await moved
   expect(shown()[0]).toBe(77)
+})
+
+test('a lab has its new name when the service has taken it, also before the feed tells it', async () => {
+  const project = { project_id: 'lab', name: 'Old', revision: 1 } as LabProject
+  const client = new Patchbay({
+    server: 'http://127.0.0.1:9',
+    fetch: async () => Response.json({ ...project, name: 'New', revision: 2 }),
+  })
+  const store = new LabStore()
+  store.project.value = project
+  await new LabEditor(client, store, 'lab').renameLab('New')
+  expect(store.project.value).toMatchObject({ name: 'New' })
 })
