@@ -3,7 +3,8 @@ import type { LabLink } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
-import { along, type Line, labelPlaces, lineBetween, type Point, pathOf, type Strand, tile } from '../map/geometry.ts'
+import { along, type Line, labelPlaces, lineBetween, type Point, pathOf, type Strand } from '../map/geometry.ts'
+import { badgeWidth, hasPortRoom } from '../map/labels.ts'
 import { Label, Others } from '../map/map-label.tsx'
 import { portName, shortPortName } from '../map/ports.ts'
 
@@ -15,8 +16,6 @@ interface LinkProps {
 
 /** Distance of names from the middle of the line: above the badge, pixels of the map. */
 const aboveBadge = 18
-/** Width of the name of a port, with the space around it, pixels of the map. */
-const portWidth = 30
 const alone: Strand = { index: 0, count: 1 }
 
 /** A link on the map: its line by its verdict, the names of its ports, and its impairment. */
@@ -30,7 +29,7 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
     lineBetween(editor.placeOf(from).value, editor.placeOf(to).value, strands.value.get(id) ?? alone),
   )
   const data = useComputed(() => pathOf(line.value))
-  const hasPortRoom = useComputed(() => hasRoom(line.value, row === undefined ? '' : stateOf(row.value)))
+  const showsPorts = useComputed(() => hasPortRoom(line.value, row === undefined ? '' : stateOf(row.value)))
   // A selection elsewhere draws nothing here.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   if (row === undefined || ends?.[0] === undefined || ends[1] === undefined) return null
@@ -55,7 +54,7 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
         {state !== '' && <Badge line={line} text={state} />}
         <Others id={id} store={editor.store} at={() => aboveMiddle(line.value)} />
       </g>
-      {(lab.hasPortNames.value || isSelected) && hasPortRoom.value && (
+      {(lab.hasPortNames.value || isSelected) && showsPorts.value && (
         <>
           <Label kind="port" text={shortPortName(a, ends[0])} at={() => labelPlaces(line.value)[0]} />
           <Label kind="port" text={shortPortName(b, ends[1])} at={() => labelPlaces(line.value)[1]} />
@@ -67,12 +66,6 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
 
 /** What its badge says; empty: it has none. */
 const stateOf = (link: LabLink): string => (link.suspend ? 'suspended' : shortImpairment(link))
-
-const badgeWidth = (text: string): number => text.length * 6.4 + 14
-
-/** Whether the names of the ports have room beside the badge: on a short link they would cover it. */
-const hasRoom = ({ from, to }: Line, badge: string): boolean =>
-  badge === '' || Math.hypot(to.x - from.x, to.y - from.y) > tile + 2 * portWidth + badgeWidth(badge)
 
 function aboveMiddle(line: Line): Point {
   const { x, y } = along(line, 0.5)

@@ -181,6 +181,17 @@ export function keyOf({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyPress): st
 export const isCharacterKey = ({ key, ctrlKey, metaKey, altKey }: KeyPress): boolean =>
   key.length === 1 && !ctrlKey && !metaKey && !altKey
 
+/** The key that leaves fields, too. */
+const paneKey = 'F6'
+const fields = 'input, textarea, select'
+
+/** Whether the part of the page with the focus has its own use for a key. `isIn`: whether the focus is in a part, by its CSS selector. */
+export function isTaken(press: KeyPress, isIn: (part: string) => boolean): boolean {
+  if (isIn('.console')) return true
+  // Packets have keys of their own, but none with Ctrl.
+  return press.key !== paneKey && isIn(press.ctrlKey || press.metaKey ? fields : `${fields}, .packets`)
+}
+
 /** The command of a key. */
 export function commandOf(press: KeyPress): Command | undefined {
   const key = keyOf(press)

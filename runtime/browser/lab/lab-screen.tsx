@@ -2,7 +2,7 @@ import { useEffect, useMemo } from 'preact/hooks'
 import { Canvas } from '../canvas/canvas.tsx'
 import { SymbolDefinitions } from '../canvas/symbols.tsx'
 import { Dock } from '../console/dock.ts'
-import { commandOf, isCharacterKey, isEnabled } from '../editing/commands.ts'
+import { commandOf, isCharacterKey, isEnabled, isTaken } from '../editing/commands.ts'
 import { LabEditor } from '../editing/lab-editor.ts'
 import { LabWindow } from '../editing/lab-window.ts'
 import { showSelection } from '../editing/own-presence.ts'
@@ -109,17 +109,11 @@ export function LabScreen({ name }: { name: string }) {
   )
 }
 
-/** The key that leaves fields, too. */
-const paneKey = 'F6'
-
 /** A key that no field and no console takes. */
 function press(event: KeyboardEvent, lab: LabWindow): void {
   if (event.defaultPrevented || lab.dialog.value !== undefined) return
   const target = event.target instanceof Element ? event.target : undefined
-  if (target?.closest('.console') != null) return
-  // Packets have keys of their own, but none with Ctrl.
-  const own = event.ctrlKey || event.metaKey ? 'input, textarea, select' : 'input, textarea, select, .packets'
-  if (event.key !== paneKey && target?.closest(own) != null) return
+  if (isTaken(event, (part) => target?.closest(part) != null)) return
   const node = target?.closest<SVGElement>('[data-node]')?.dataset.node
   if (event.key === 'Enter' && lab.newLink.value !== undefined && node !== undefined) {
     event.preventDefault()

@@ -1,3 +1,5 @@
+import { type Line, tile } from './geometry.ts'
+
 const characters = new Intl.Segmenter()
 
 /** A text of at most so many characters as people count them. Of a longer one the middle is left out: names differ at their ends. */
@@ -8,3 +10,13 @@ export function shortened(text: string, most: number): string {
   const last = Math.floor((most - 1) / 2)
   return `${all.slice(0, most - 1 - last).join('')}…${all.slice(all.length - last).join('')}`
 }
+
+/** Width of the name of a port, with the space around it, pixels of the map. */
+const portWidth = 30
+
+/** Width of the badge of a link with a text, pixels of the map. */
+export const badgeWidth = (text: string): number => text.length * 6.4 + 14
+
+/** Whether the names of the ports have room beside the badge of a link: on a short link they would cover it. An empty text is no badge. */
+export const hasPortRoom = ({ from, to }: Line, badge: string): boolean =>
+  badge === '' || Math.hypot(to.x - from.x, to.y - from.y) > tile + 2 * portWidth + badgeWidth(badge)

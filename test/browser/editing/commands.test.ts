@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { commandOf, commands, isCharacterKey, keyOf } from '../../../runtime/browser/editing/commands.ts'
+import { commandOf, commands, isCharacterKey, isTaken, keyOf } from '../../../runtime/browser/editing/commands.ts'
 
 const press = (key: string, held: 'ctrl' | 'meta' | 'shift' | 'ctrl shift' | '' = '') => ({
   ...{ key, altKey: false, ctrlKey: held.includes('ctrl'), metaKey: held === 'meta', shiftKey: held.includes('shift') },
@@ -26,4 +26,23 @@ test('keys of one character are told from those that no word has', () => {
   expect(['s', 'S', '?', '+', '/', 'é'].map((key) => isCharacterKey(press(key)))).toEqual(Array(6).fill(true))
   expect(['Escape', 'F2', 'ArrowLeft', 'Delete'].map((key) => isCharacterKey(press(key)))).toEqual(Array(4).fill(false))
   expect(isCharacterKey(press('z', 'ctrl'))).toBe(false)
+})
+
+/** Whether a part of the page takes a key; `parts`: those around the focus. */
+const takenIn = (parts: string, key: ReturnType<typeof press>) =>
+  isTaken(key, (asked) => asked.split(', ').some((it) => parts.split(' ').includes(it)))
+
+test('in the table of packets keys are its own, and those with Ctrl are commands', () => {
+  expect(takenIn('.packets', press('z'))).toBe(true)
+  expect(takenIn('.packets', press('ArrowDown'))).toBe(true)
+  expect(takenIn('.packets', press('z', 'ctrl'))).toBe(false)
+  expect(takenIn('.packets', press('z', 'meta'))).toBe(false)
+  // The filter above the table is a field.
+  expect(takenIn('.packets input', press('z', 'ctrl'))).toBe(true)
+})
+
+test('a console takes all keys, and F6 leaves a field', () => {
+  expect(['F6', 'z'].map((key) => takenIn('.console textarea', press(key)))).toEqual([true, true])
+  expect(['F6', 'z'].map((key) => takenIn('input', press(key)))).toEqual([false, true])
+  expect(takenIn('', press('z'))).toBe(false)
 })

@@ -42,6 +42,18 @@ test('a lab is shown in the middle of the window, and a small one in its own siz
   expect(boxOf([])).toBe(undefined)
 })
 
+test('no node of a lab that is shown as a whole is below the buttons at the right edge of a phone', () => {
+  const [box, phone] = [
+    { x: 40, y: 10, width: 900, height: 300 },
+    { width: 360, height: 640 },
+  ]
+  const { at, scale } = fitted(box, phone)
+  const [left, right] = [box.x, box.x + box.width].map((x) => (x - at.x) * scale) as [number, number]
+  expect(left).toBeCloseTo(24)
+  expect(phone.width - right).toBeCloseTo(52)
+  expect(((box.y - at.y) * scale + (box.y + box.height - at.y) * scale) / 2).toBeCloseTo(320)
+})
+
 test('a link goes from centre to centre, and links between the same nodes do not cover each other', () => {
   const [a, b] = [
     { x: 0, y: 0 },

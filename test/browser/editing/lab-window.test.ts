@@ -1,0 +1,64 @@
+import { expect, test } from 'vitest'
+import type { Dock } from '../../../runtime/browser/console/dock.ts'
+import type { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
+import { LabWindow } from '../../../runtime/browser/editing/lab-window.ts'
+import { centreOf, type Point, tile } from '../../../runtime/browser/map/geometry.ts'
+import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
+import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
+
+/** The window of an empty lab, in which nodes are where they are added. */
+function emptyLab() {
+  const store = new LabStore()
+  const added: Point[] = []
+  const editor = {
+    store,
+    async add(_: LabTemplate, at: Point) {
+      added.push(at)
+      const node_id = `${added.length}`
+      store.nodes.put(node_id, { node_id, x: at.x - tile / 2, y: at.y - tile / 2 } as LabNode)
+    },
+  }
+  const window = new LabWindow(editor as unknown as LabEditor, {} as Dock)
+  return { window, store, added, add: () => window.addInMiddle({} as LabTemplate) }
+}
+
+const distance = (a: Point, b: Point) => Math.hypot(a.x - b.x, a.y - b.y)
+
+test('nodes that are added without a place are in the middle and beside it, and none covers another', async () => {
+  const { window, added, add } = emptyLab()
+  for (let count = 0; count < 12; count++) await add()
+  const { at, scale } = window.view.value
+  expect(added[0]).toEqual({ x: at.x + 400 / scale, y: at.y + 300 / scale })
+  for (const [index, one] of added.entries())
+    for (const other of added.slice(index + 1)) expect(distance(one, other)).toBeGreaterThan(tile)
+})
+
+test('a link between two of the first three crosses none of them', async () => {
+  const { added, add } = emptyLab()
+  for (let count = 0; count < 3; count++) await add()
+  for (const middle of added) {
+    const [a, b] = added.filter((it) => it !== middle) as [Point, Point]
+    // Twice the area of the triangle, by the length of the link: how far the node is from it.
+    const area = Math.abs((b.x - a.x) * (middle.y - a.y) - (b.y - a.y) * (middle.x - a.x))
+    expect(area / distance(a, b)).toBeGreaterThan(tile / 2)
+  }
+})
+
+test('a place that a node was moved to is left free', async () => {
+  const { store, window, added, add } = emptyLab()
+  const { at } = window.view.value
+  store.nodes.put('moved', { node_id: 'moved', x: at.x + 400 - tile / 2, y: at.y + 300 - tile / 2 } as LabNode)
+  await add()
+  expect(distance(added[0] as Point, centreOf(store.nodes.get('moved') as LabNode))).toBeGreaterThan(tile)
+})
+
+test('names of ports are shown as long as they can be read', () => {
+  const { window } = emptyLab()
+  const shown = (scale: number) => {
+    window.view.value = { at: { x: 0, y: 0 }, scale }
+    return window.hasPortNames.value
+  }
+  expect([1, 0.6, 0.59, 0.2].map(shown)).toEqual([true, true, false, false])
+  window.hasLabels.value = false
+  expect(shown(1)).toBe(false)
+})
