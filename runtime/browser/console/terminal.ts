@@ -20,7 +20,7 @@ export interface OpenTerminal {
   paste(text: string): void
   focus(): void
   setDark(isDark: boolean): void
-  /** Fits the text to the size of the element. */
+  /** Fits the text to the size of the element: at once, or when it comes in sight. */
   fit(): void
   /** Selects the next place of a text, or the one before. False: there is none. */
   find(text: string, isBack: boolean): boolean
@@ -101,6 +101,14 @@ export function openTerminal(
     if (row < viewportY || row >= viewportY + terminal.rows) terminal.scrollToLine(row - Math.floor(terminal.rows / 2))
     return true
   }
+  // Out of sight xterm does not take a new height for its scroll bar: a resize there would scroll back, and stay there. xterm observes its own
+  // element since `open`, so it is told first that it is in sight.
+  let isInSight = false
+  const sight = new IntersectionObserver((changes) => {
+    isInSight = changes.at(-1)?.isIntersecting === true
+    if (isInSight) fitter.fit()
+  })
+  sight.observe(element)
   const output = new HeldOutput((data, taken) => terminal.write(data, taken))
   return {
     write: (data) => output.write(data),
@@ -114,7 +122,9 @@ export function openTerminal(
     setDark(isNowDark) {
       terminal.options.theme = isNowDark ? dark : light
     },
-    fit: () => fitter.fit(),
+    fit() {
+      if (isInSight) fitter.fit()
+    },
     find,
     text() {
       const { active } = terminal.buffer
@@ -124,6 +134,7 @@ export function openTerminal(
     },
     close() {
       output.close()
+      sight.disconnect()
       terminal.dispose()
     },
   }
