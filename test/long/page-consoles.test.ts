@@ -8,11 +8,11 @@ import { testWith } from '../support/test-with.ts'
 const browser = requireProgram('chromium')
 const qemu = requireProgram('qemu-system-x86_64')
 
-/** A lab with one node of that kind, which runs. */
-async function labWith(service: TestService, node: Record<string, unknown>): Promise<void> {
+/** A lab with nodes, which run. */
+async function labWith(service: TestService, ...all: readonly Record<string, unknown>[]): Promise<void> {
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/projects', { name: 'Consoles' })
   const nodes = `/v2/projects/${project_id}/nodes`
-  await service.call('POST', nodes, { compute_id: 'local', x: 0, y: 0, ...node })
+  for (const node of all) await service.call('POST', nodes, { compute_id: 'local', x: 0, y: 0, ...node })
   await service.call('POST', `${nodes}/start`)
 }
 
@@ -78,6 +78,33 @@ testWith(browser)(
     await page.getByRole('button', { name: 'Search the console' }).click()
     await page.getByLabel('Search the console').last().fill('no such words')
     await page.getByText('Not found').waitFor()
+    expect(lab.faults).toEqual([])
+  },
+  120_000,
+)
+
+testWith(browser)(
+  'on a phone consoles are below each other, and each shows its last line, also one that was behind another',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    await labWith(service, ...[0, 200].map((x, at) => ({ name: `PC${at + 1}`, node_type: 'pc', x, properties: {} })))
+    const lab = await LabPage.open(service.url, '/#/labs/Consoles')
+    const { page } = lab
+    await page.setViewportSize({ width: 390, height: 844 })
+    const console = (name: string) =>
+      page.locator('.pane', { has: page.getByRole('textbox', { name: `Console of ${name}` }) })
+    const lastLine = async (name: string) =>
+      (await console(name).locator('.xterm-rows').innerText()).trimEnd().split('\n').at(-1)
+    await lab.node('PC1').dblclick()
+    await expect.poll(() => lastLine('PC1')).toMatch('VPCS>')
+    await page.keyboard.type('help\nset pcname FIRST\n')
+    await expect.poll(() => lastLine('PC1')).toMatch('FIRST>')
+    await lab.node('PC2').dblclick()
+    await expect.poll(() => lastLine('PC2')).toMatch('VPCS>')
+    await page.getByRole('button', { name: 'Side by side' }).click()
+    await expect.poll(() => lastLine('PC1')).toMatch('FIRST>')
+    const [upper, lower] = await Promise.all([console('PC1').boundingBox(), console('PC2').boundingBox()])
+    expect([lower?.x, (lower?.y ?? 0) >= (upper?.y ?? 0) + (upper?.height ?? 0)]).toEqual([upper?.x, true])
     expect(lab.faults).toEqual([])
   },
   120_000,
