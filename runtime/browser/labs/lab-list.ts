@@ -1,6 +1,5 @@
 import { signal } from '@preact/signals'
 import { ignore } from '../../../src/async/ignore.ts'
-import { mapLimit } from '../../../src/async/map-limit.ts'
 import { startTimer } from '../../../src/async/pause.ts'
 import type { Compute, FeedLine, LabProject, Patchbay } from '../../../src/client/patchbay.ts'
 import { saveFile } from '../parts/downloads.ts'
@@ -9,8 +8,6 @@ import { Table } from '../state/table.ts'
 
 /** Delay between the first event of a lab and its reading, ms: the events of a start of many nodes come together. */
 const eventsMs = 1000
-/** Labs that are read at once. */
-const atOnce = 4
 
 /** All labs of the service, kept up to date by its feed. */
 export class LabList {
@@ -46,7 +43,7 @@ export class LabList {
   /** Reads what the list does not tell: the states of links of open labs, and the counts of labs of which it has none. Never rejects. */
   async readDetails(): Promise<void> {
     const labs = this.labs.values().filter(({ status, counts }) => status === 'opened' || counts === undefined)
-    await mapLimit(labs, ({ project_id }) => this.#readLab(project_id), atOnce)
+    for (const { project_id } of labs) await this.#readLab(project_id)
   }
 
   async #readLab(project_id: string): Promise<void> {

@@ -2,24 +2,19 @@ import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
 import { verdictOf } from '../links/verdict.ts'
-import { ActionDialog } from '../parts/action-dialog.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { ServiceHeader } from '../parts/service-header.tsx'
-import { TextField } from '../parts/text-field.tsx'
 import { timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
+import type { OpenDialog } from './lab-dialog.tsx'
 import { LabList } from './lab-list.ts'
-
-type Open =
-  | { readonly kind: 'new' }
-  | { readonly kind: 'rename' | 'delete' | 'duplicate' | 'export'; readonly lab: LabProject }
 
 /** Time between two readings of the states of links, ms: no event tells them here. */
 const detailsMs = 30_000
@@ -27,12 +22,13 @@ const detailsMs = 30_000
 const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
+const labDialog = () => import('../lab/on-demand.ts').then((it) => it.LabDialog)
 const importDialog = () => import('../importing/import-dialog.tsx').then((it) => it.ImportDialog)
 
 /** All labs. */
 export function LabsScreen() {
   const list = useMemo(() => new LabList(client), [])
-  const dialog = useSignal<Open | undefined>(undefined)
+  const dialog = useSignal<OpenDialog | undefined>(undefined)
   const words = useSignal('')
   const file = useRef<HTMLInputElement>(null)
   useEffect(() => {
@@ -178,7 +174,7 @@ export function LabsScreen() {
           }}
         />
       )}
-      {dialog.value !== undefined && <LabDialog open={dialog.value} list={list} onClose={close} />}
+      {dialog.value !== undefined && <Loaded load={labDialog} props={{ open: dialog.value, list, onClose: close }} />}
     </div>
   )
 }
@@ -228,42 +224,5 @@ function WorstLink({ lab: { counts } }: { lab: LabProject }) {
     <p class={grade === 'bad' ? 'verdict-line is-bad' : 'muted'}>
       <span class={`verdict is-${grade}`} /> {grade === 'good' ? 'All links pass frames.' : `Worst link: ${sentence}`}
     </p>
-  )
-}
-
-function LabDialog({ open, list, onClose }: { open: Open; list: LabList; onClose: () => void }) {
-  const given = open.kind === 'new' ? '' : open.kind === 'duplicate' ? `${open.lab.name} copy` : open.lab.name
-  const name = useSignal(given)
-  const send = async () => {
-    const wanted = name.value.trim()
-    if (open.kind === 'new') location.hash = labPath((await list.create(wanted)).name)
-    else if (open.kind === 'rename') await list.rename(open.lab, wanted)
-    else if (open.kind === 'duplicate') await list.duplicate(open.lab, wanted)
-    else if (open.kind === 'export') await list.stopAndExport(open.lab)
-    else await list.remove(open.lab)
-  }
-  const words = {
-    new: ['New lab', 'Create'],
-    rename: ['Rename the lab', 'Rename'],
-    duplicate: ['Duplicate the lab', 'Duplicate'],
-    export: ['Stop the lab?', 'Stop and export'],
-    delete: ['Delete the lab?', 'Delete'],
-  } as const
-  const [title, verb] = words[open.kind]
-  return (
-    <ActionDialog title={title} verb={verb} isDanger={open.kind === 'delete'} onSend={send} onClose={onClose}>
-      {open.kind === 'delete' || open.kind === 'export' ? (
-        <p>
-          <bdi>
-            <b>{open.lab.name}</b>
-          </bdi>{' '}
-          {open.kind === 'delete'
-            ? 'is deleted with its nodes and files. This cannot be undone.'
-            : 'runs. An export has the files of stopped nodes: all nodes are stopped first.'}
-        </p>
-      ) : (
-        <TextField id="lab-name" title="Name" value={name} />
-      )}
-    </ActionDialog>
   )
 }
