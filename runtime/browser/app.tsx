@@ -1,6 +1,5 @@
 import { LabScreen } from './lab/lab-screen.tsx'
 import { LabsScreen } from './labs/labs-screen.tsx'
-import { SignIn } from './labs/sign-in.tsx'
 import { Loaded } from './parts/loaded.tsx'
 import { Toasts } from './parts/toasts.tsx'
 import { route, type ServiceScreenName } from './state/route.ts'
@@ -23,9 +22,11 @@ const consoleScreen = () => import('./lab/on-demand.ts').then((it) => it.Console
 /** A console in a window of its own. */
 const ConsoleScreen = (props: { lab: string; node: string }) => <Loaded load={consoleScreen} props={props} />
 
+const signIn = () => import('./labs/on-demand.ts').then((it) => it.SignIn)
+
 function Screen() {
   if (session.value === undefined) return null
-  if (session.value === null) return <SignIn />
+  if (session.value === null) return <Loaded load={signIn} props={{}} />
   const wanted = route.value
   if (wanted.screen === 'labs') return <LabsScreen />
   if (wanted.screen !== 'lab') return <ServiceScreen screen={wanted.screen} />

@@ -184,6 +184,11 @@ testWith(browser)(
     await page.getByRole('button', { name: 'Done' }).click()
     await page.getByRole('row', { name: /class 1 read class-\*, exam/ }).waitFor()
     await check('tokens')
+    // On a phone the cells of a row are below each other.
+    await page.setViewportSize({ width: 390, height: 844 })
+    expect(await page.getByRole('main').evaluate((it) => it.scrollWidth - it.clientWidth)).toBe(0)
+    await check('tokens on a phone')
+    await page.setViewportSize({ width: 1280, height: 900 })
     const ask = () => service.fetch('/v2/session', { headers: { authorization: `Bearer ${token}` } })
     expect((await ask()).status).toBe(200)
     await page.getByRole('button', { name: 'Revoke class 1' }).click()

@@ -8,7 +8,7 @@ import { IconButton } from '../parts/icon-button.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { SearchField } from '../parts/search-field.tsx'
 import { ServiceHeader } from '../parts/service-header.tsx'
-import { timeText } from '../parts/time-text.ts'
+import { timePattern, timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
@@ -22,7 +22,7 @@ const detailsMs = 30_000
 const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
-const labDialog = () => import('../lab/on-demand.ts').then((it) => it.LabDialog)
+const labDialog = () => import('./on-demand.ts').then((it) => it.LabDialog)
 const importDialog = () => import('../importing/import-dialog.tsx').then((it) => it.ImportDialog)
 
 /** All labs. */
@@ -130,7 +130,7 @@ export function LabsScreen() {
               <WorstLink lab={lab} />
               {lab.status_reason !== undefined && (
                 <p class="reason" dir="auto">
-                  {lab.status_reason}
+                  {lab.status_reason.replace(timePattern, timeText)}
                 </p>
               )}
               {mayEdit() && (
@@ -189,29 +189,32 @@ function Counts({ lab: { status, counts } }: { lab: LabProject }) {
     <>
       {' · '}
       {nodes} {nodes === 1 ? 'node' : 'nodes'}, {links} {links === 1 ? 'link' : 'links'}
-      {status === 'opened' && machines > 0 && ` · ${state}`}
+      {status === 'opened' && machines > 0 && (
+        <>
+          , <span class="whole">{state}</span>
+        </>
+      )}
     </>
   )
 }
 
 /** When a lab was changed, and where there are several computes, which ones it is on. */
 function Origin({ lab: { changed_at, compute_ids = [] }, list }: { lab: LabProject; list: LabList }) {
-  const names = list.computes.ids.value.length > 1 ? compute_ids.map((id) => list.computes.get(id)?.name ?? id) : []
-  if (names.length === 0 && changed_at === undefined) return null
+  const names =
+    list.computes.ids.value.length > 1 ? compute_ids.map((id) => list.computes.get(id)?.name ?? id).toSorted() : []
   return (
-    <p class="muted">
-      {names.length > 0 && (
-        <>
-          on <bdi>{names.join(', ')}</bdi>
-        </>
-      )}
-      {names.length > 0 && changed_at !== undefined && ' · '}
+    <>
       {changed_at !== undefined && (
-        <>
+        <p class="muted">
           changed <time dateTime={changed_at}>{timeText(changed_at)}</time>
-        </>
+        </p>
       )}
-    </p>
+      {names.length > 0 && (
+        <p class="muted">
+          on <bdi>{names.join(', ')}</bdi>
+        </p>
+      )}
+    </>
   )
 }
 

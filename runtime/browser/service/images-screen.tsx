@@ -7,13 +7,13 @@ import { Fault } from '../parts/fault.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
-import { ResourceTable } from '../parts/resource-table.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
 import { mayEdit } from '../state/session.ts'
 import { listComputes } from './computes.ts'
+import { StackedTable } from './stacked-table.tsx'
 import { Upload } from './upload.ts'
 
 type KindOf<T> = T extends `GET /v2/compute/${infer K}/images` ? K : never
@@ -129,41 +129,28 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
       ))}
       {images.value?.length === 0 && own.length === 0 && <p class="muted">No images.</p>}
       {images.value !== undefined && images.value.length > 0 && (
-        <ResourceTable
+        <StackedTable
           columns={['Name', 'Size', 'SHA-256', 'Used by', ...(places.computes.length > 1 ? ['On'] : [])]}
-          hasActions
-        >
-          {images.value.map((image) => (
-            <tr key={image.path}>
-              <td>
-                <bdi>{image.path}</bdi>
-              </td>
-              <td class="actions">{sizeText(image.filesize)}</td>
-              <td>
-                <code title={image.sha256}>{image.sha256?.slice(0, 16) ?? ''}</code>
-              </td>
-              <td>
-                <Users use={uses.value.get(image.path)} labs={places.labs} />
-              </td>
-              {places.computes.length > 1 && (
-                <td>
-                  <bdi>{placesOf(uses.value.get(image.path), places.computes)}</bdi>
-                </td>
-              )}
-              <td class="actions">
-                {mayEdit() && (
-                  <IconButton
-                    icon="trash"
-                    title={`Delete ${image.path}`}
-                    onClick={() => {
-                      gone.value = image
-                    }}
-                  />
-                )}
-              </td>
-            </tr>
-          ))}
-        </ResourceTable>
+          rows={images.value.map((image) => ({
+            key: image.path,
+            cells: [
+              <bdi>{image.path}</bdi>,
+              <span class="actions">{sizeText(image.filesize)}</span>,
+              <code title={image.sha256}>{image.sha256?.slice(0, 12) ?? ''}</code>,
+              <Users use={uses.value.get(image.path)} labs={places.labs} />,
+              <bdi>{placesOf(uses.value.get(image.path), places.computes)}</bdi>,
+            ].slice(0, places.computes.length > 1 ? 5 : 4),
+            actions: mayEdit() && (
+              <IconButton
+                icon="trash"
+                title={`Delete ${image.path}`}
+                onClick={() => {
+                  gone.value = image
+                }}
+              />
+            ),
+          }))}
+        />
       )}
       {gone.value !== undefined && (
         <ActionDialog

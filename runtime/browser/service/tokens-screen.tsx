@@ -8,12 +8,12 @@ import { Dialog } from '../parts/dialog.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
-import { ResourceTable } from '../parts/resource-table.tsx'
 import { timeText } from '../parts/time-text.ts'
 import { client } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 import { isAdministrator } from '../state/session.ts'
 import { DeclaredForm } from './declared-form.tsx'
+import { StackedTable } from './stacked-table.tsx'
 
 /** The credentials that were made at the service: a new one is shown once, and each can be revoked. */
 export function TokensScreen() {
@@ -65,31 +65,29 @@ export function TokensScreen() {
         <p class="muted">No tokens were made here. Those of the configuration are not in this list.</p>
       )}
       {tokens.value !== undefined && tokens.value.length > 0 && (
-        <ResourceTable columns={['Name', 'Rights', 'Labs', 'Ends with', 'Made', 'Expires']} hasActions>
-          {tokens.value.map((token) => (
-            <tr key={token.token_id}>
-              <td>
-                <bdi>{token.name}</bdi>
-              </td>
-              <td>{token.purpose === 'join' ? `join ${token.compute_id ?? 'as any compute'}` : token.role}</td>
-              <td>{token.projects?.join(', ') ?? 'all'}</td>
-              <td>
-                <code>…{token.last_characters}</code>
-              </td>
-              <td class="actions">{timeText(token.created_at)}</td>
-              <td class="actions">{token.expires_at === null ? 'never' : timeText(token.expires_at)}</td>
-              <td class="actions">
-                <IconButton
-                  icon="trash"
-                  title={`Revoke ${token.name}`}
-                  onClick={() => {
-                    gone.value = token
-                  }}
-                />
-              </td>
-            </tr>
-          ))}
-        </ResourceTable>
+        <StackedTable
+          columns={['Name', 'Rights', 'Labs', 'Ends with', 'Made', 'Expires']}
+          rows={tokens.value.map((token) => ({
+            key: token.token_id,
+            cells: [
+              <bdi>{token.name}</bdi>,
+              token.purpose === 'join' ? `join ${token.compute_id ?? 'as any compute'}` : token.role,
+              token.projects?.join(', ') ?? 'all',
+              <code>…{token.last_characters}</code>,
+              <span class="actions">{timeText(token.created_at)}</span>,
+              <span class="actions">{token.expires_at === null ? 'never' : timeText(token.expires_at)}</span>,
+            ],
+            actions: (
+              <IconButton
+                icon="trash"
+                title={`Revoke ${token.name}`}
+                onClick={() => {
+                  gone.value = token
+                }}
+              />
+            ),
+          }))}
+        />
       )}
       {isMaking.value && (
         <DeclaredForm
