@@ -111,6 +111,8 @@ export class HealthCheckLoop {
     const pauseMs = this.#pauseMs()
     if (pauseMs === undefined) return
     // Before the check: if that fails, the next one still follows. An alarm that comes earlier stays: each write waits for the disk.
+    // An overdue one may begin just when it is set later: workerd then logs "SQLite alarm handler canceled with requestScheduledAlarm", and
+    // comes at the new time (armAlarmHandler in io/actor-sqlite.c++). None is lost: the check that it was for begins here.
     const [now, set] = [Date.now(), await storage.getAlarm()]
     const isSet = set !== null && set > now && set <= now + pauseMs
     this.#nextAt = isSet ? set : now + pauseMs

@@ -60,7 +60,7 @@ interface Held {
   /** Resolves when there is such a request. */
   readonly held: Promise<void>
   goOn(): void
-  /** Ends the connections of such requests. */
+  /** Ends the connections of such requests in the middle of their answers. */
   breakOff(): void
 }
 
@@ -89,7 +89,9 @@ async function holding(service: TestService, file: string, wanted = 'POST'): Pro
     }
     if (isFree || method !== wanted || !url.endsWith(`/${file}`)) return handOn()
     seen()
-    void decided.then((goesOn) => (goesOn ? handOn() : res.destroy()))
+    void decided.then((goesOn) =>
+      goesOn ? handOn() : res.writeHead(200, { 'content-length': 2 }).write('x', () => res.destroy()),
+    )
   })
   onTestFinished(() => {
     decide(false)
