@@ -1,6 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
-import { type App, type Asked, createApp } from '../../src/app.ts'
+import { type App, type Asked, createApp, type Trace } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import type { Identity } from '../../src/auth/identity.ts'
@@ -74,6 +74,8 @@ export class EdgeRouter {
   readonly #lost = new Set<string>()
   /** Counts of answered requests that the object has not got yet. */
   readonly #answered = new RequestMetrics()
+  /** Reads for which there was no such project, by the ids of the requests, until it is known who answers them. */
+  readonly #unsettled = new Map<string, Trace>()
   /** The requests that this isolate hands on to a compute itself. */
   readonly #near = new WeakMap<Request, Near>()
   /** Limits the requests of the organization. */
@@ -102,14 +104,27 @@ export class EdgeRouter {
     const request = withPings(asked)
     const response = await this.#app.fetch(request, admitted)
     if (this.#lost.size > 0) waitUntil(this.#tell())
+    if (response.status < 400 || !isNoSuchProject(response.headers.get(errorHeader))) return response
     const near = this.#near.get(request)
-    if (near === undefined || response.status < 400 || !isNoSuchProject(response.headers.get(errorHeader)))
-      return response
+    this.#settle(response, near === undefined)
+    if (near === undefined) return response
     // The project may be on another compute: the object searches for it.
     this.#placementCache.avoid(near.projectId)
     if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('another answer replaces this one'))
     return this.#hand(request, near.identity)
+  }
+
+  /** Counts a read for which there was no such project, unless the object answers it after all and counts it there. */
+  #settle({ headers }: Response, isAnsweredHere: boolean): void {
+    const id = headers.get('x-request-id') ?? ''
+    const entry = this.#unsettled.get(id)
+    this.#unsettled.delete(id)
+    if (entry !== undefined && isAnsweredHere) this.#note(entry)
+  }
+
+  #note({ route, method, status, ms, credential }: Trace): void {
+    this.#answered.count(route, method, status, ms / 1000, credential)
   }
 
   /** Counts a request of this organization. The administrator of the deployment gets in whatever others do. */
@@ -263,10 +278,9 @@ export class EdgeRouter {
       rateLimit,
       organizationLimit: (identity) => this.#limit(identity),
       upgrade,
-      trace: ({ route, method, status, ms, credential, error }) => {
-        // A request that goes to the object after all is counted there.
-        if (!isRead({ method }) || !isNoSuchProject(error))
-          this.#answered.count(route, method, status, ms / 1000, credential)
+      trace: (entry) => {
+        if (isRead(entry) && isNoSuchProject(entry.error)) this.#unsettled.set(entry.id, entry)
+        else this.#note(entry)
       },
     })
   }

@@ -244,16 +244,17 @@ test('what is about one project goes to its compute at once, and after it when i
   expect(await answered('GET', `${projects}/${other}`)).toEqual({ status: 404, by: object })
 
   // What isolates have answered they tell with what they ask every few seconds; what they left to the object it counts itself.
-  const counted = async (method: string, status: string) => {
+  const counted = async (method: string, status: string, route = `${projects}/{project_id}`) => {
     const families = parseExposition(await (await gateway.fetch('GET', '/metrics')).text())
-    const labels = { method, route: `${projects}/{project_id}`, status }
-    return figure(families, 'patchbay_http_requests_total', labels)
+    return figure(families, 'patchbay_http_requests_total', { method, route, status })
   }
+  const ofCompute = '/v2/computes/{compute_id}/{emulator}/{action}'
+  expect((await answered('GET', `/v2/computes/b/projects/${other}`)).status).toBe(404)
   await vi.waitFor(
     async () => {
       await answered('GET', `/v1/projects/${project_id}`)
       const counts = [await counted('DELETE', '2xx'), await counted('GET', '2xx'), await counted('GET', '4xx')]
-      expect(counts).toEqual([1, 4, 1])
+      expect([...counts, await counted('GET', '4xx', ofCompute)]).toEqual([1, 4, 1, 1])
     },
     { timeout: hangMs, interval: 500 },
   )
