@@ -2,7 +2,7 @@ import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { dynamipsOfHost } from '../../runtime/node/kinds/dynamips/index.ts'
-import { emulatorChecks } from '../../runtime/node/kinds/machine-emulator/doctor.ts'
+import { emulatorChecks, kvmRightFix } from '../../runtime/node/kinds/machine-emulator/doctor.ts'
 import { freshDirectory } from '../support/directory.ts'
 import { requireProgram } from '../support/require.ts'
 import { testWith } from '../support/test-with.ts'
@@ -53,6 +53,33 @@ test('an emulator that does not run is a finding of its own', async () => {
     found: expect.stringContaining('cannot open shared object file'),
     fix: 'reinstall the package of qemu-system-mips',
   })
+})
+
+test('an emulator that only lacks the right to KVM need not be installed again', async () => {
+  const directory = await freshDirectory()
+  const microvm = join(directory, 'qemu-system-x86_64-microvm')
+  const says = 'Could not access KVM kernel module: Permission denied\\n$0: failed to initialize kvm: Permission denied'
+  await writeFile(microvm, `#!/bin/sh\nprintf "${says}\\n" >&2\nexit 1\n`)
+  await chmod(microvm, 0o755)
+  withPath(directory)
+  const [check] = await emulatorChecks()
+  expect(check).toMatchObject({
+    status: 'warning',
+    found: expect.stringContaining('failed to initialize kvm'),
+    fix: expect.stringMatching(/^it runs with KVM only: /),
+  })
+})
+
+test('the right to KVM comes with the group of its device, if that has it', () => {
+  const groups = 'root:x:0:\nkvm:x:106:libvirt-qemu\n'
+  expect(kvmRightFix(0o20660, 106, groups)).toBe('sudo usermod -aG kvm "$USER", then log in again')
+  expect(kvmRightFix(0o20660, 993, groups)).toBe('sudo usermod -aG 993 "$USER", then log in again')
+  for (const [mode, gid] of [
+    [0o20600, 106],
+    [0o20600, 0],
+    [0o20660, 0],
+  ] as const)
+    expect(kvmRightFix(mode, gid, groups)).toMatch(/^sudo chgrp kvm \/dev\/kvm && sudo chmod 660 .*usermod -aG kvm/)
 })
 
 testWith(qemu)('an emulator that runs is shown with its version, its screens and a UEFI for it', async () => {

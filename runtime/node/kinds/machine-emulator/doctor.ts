@@ -1,6 +1,7 @@
 import { constants } from 'node:fs'
-import { access } from 'node:fs/promises'
+import { access, readFile, stat } from 'node:fs/promises'
 import { basename } from 'node:path'
+import { ignore } from '../../../../src/async/ignore.ts'
 import type { Check } from '../../../../src/model/host.ts'
 import { ok, programCheck, warning } from '../../programs/checks.ts'
 import { factsOf, findEmulators } from './binaries.ts'
@@ -19,19 +20,44 @@ export async function machineChecks(signal?: AbortSignal): Promise<Check[]> {
   return [kvmFound, ...emulators, tool]
 }
 
+const device = '/dev/kvm'
+
 async function kvm(): Promise<Check> {
+  return (await deviceTrouble()) ?? kvmCheck(await kvmVerdict())
+}
+
+/** Why this user cannot open the device of KVM; undefined: it can. */
+async function deviceTrouble(): Promise<Check | undefined> {
   try {
-    await access('/dev/kvm', constants.R_OK | constants.W_OK)
-    return kvmCheck(await kvmVerdict())
+    await access(device, constants.R_OK | constants.W_OK)
+    return undefined
   } catch (reason) {
-    return (reason as NodeJS.ErrnoException).code === 'EACCES'
-      ? warning('KVM', '/dev/kvm is there, but not for this user', 'sudo usermod -aG kvm "$USER", then log in again')
-      : warning(
-          'KVM',
-          'no /dev/kvm: virtual machines would be emulated, slowly',
-          'enable virtualisation in the firmware, or nested virtualisation',
-        )
+    if ((reason as NodeJS.ErrnoException).code === 'EACCES')
+      return warning('KVM', `${device} is there, but not for this user`, await rightFix())
+    return warning(
+      'KVM',
+      `no ${device}: virtual machines would be emulated, slowly`,
+      'enable virtualisation in the firmware, or nested virtualisation',
+    )
   }
+}
+
+async function rightFix(): Promise<string> {
+  const { mode, gid } = await stat(device)
+  const groups = (await readFile('/etc/group', 'utf8').catch(ignore('a group without a name has its number'))) ?? ''
+  return kvmRightFix(mode, gid, groups)
+}
+
+/** How this user gets the right to the device, from its mode and group; `groups`: the text of /etc/group (see group(5)). */
+export function kvmRightFix(mode: number, gid: number, groups: string): string {
+  const name = groups
+    .split('\n')
+    .find((line) => line.split(':')[2] === String(gid))
+    ?.split(':')[0]
+  const isForGroup = gid !== 0 && (mode & 0o060) === 0o060
+  const join = (group: string) => `sudo usermod -aG ${group} "$USER", then log in again`
+  if (isForGroup) return join(name ?? String(gid))
+  return `sudo chgrp kvm ${device} && sudo chmod 660 ${device}, as no group has the right to it; and ${join('kvm')}`
 }
 
 /** The result of a test boot under KVM. */
@@ -67,8 +93,17 @@ async function emulator(path: string): Promise<{ check: Check; facts?: BinaryFac
     const found = [versionText(facts.version), path, ...screens].join(', ')
     return { facts, check: ok(name, found) }
   } catch (error) {
-    return { check: warning(name, (error as Error).message, `reinstall the package of ${name}`) }
+    const { message } = error as Error
+    return { check: warning(name, message, (await kvmFixOf(message)) ?? `reinstall the package of ${name}`) }
   }
+}
+
+/** What to do for an emulator that only runs with KVM, such as qemu-system-x86_64-microvm, and could not; undefined: it failed otherwise. */
+async function kvmFixOf(message: string): Promise<string | undefined> {
+  // The words of QEMU, in accel/kvm/kvm-all.c and system/vl.c.
+  if (!/failed to initialize kvm|access KVM kernel module/i.test(message)) return undefined
+  const trouble = await deviceTrouble()
+  return `it runs with KVM only: ${trouble?.fix ?? 'look whether another hypervisor of this host has it'}`
 }
 
 async function uefi(emulators: readonly BinaryFacts[]): Promise<Check[]> {
