@@ -8,6 +8,7 @@ import type { Outcome } from './outcome.ts'
 import { progressOf } from './progress.ts'
 import { jobEnd } from './run-nodes.ts'
 import { secretInput } from './secret-input.ts'
+import { computeNames } from './targets.ts'
 
 /** `patchbay computes ls`: the machines of the fleet. */
 export async function computesLs({ flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
@@ -93,9 +94,7 @@ export async function computesDrain({
   const asked = { client: await clientOf(flags), signal }
   const [{ compute_id, name } = { compute_id: word, name: word }] = await computesNamed([word], asked)
   if (flags.undo) return takesLabs(compute_id, asked)
-  const computes = new Map(
-    (await asked.client.call('GET /v2/computes', { signal })).map((it) => [it.compute_id, it.name]),
-  )
+  const nameOf = await computeNames(asked)
   const begun = await asked.client.call('POST /v2/computes/{compute_id}/drain', { params: { compute_id }, signal })
   const progress = await progressOf(`Draining ${name}`, flags)
   const job = await jobEnd(begun.job_id, { ...asked, progress }).catch((error) => {
@@ -113,7 +112,7 @@ export async function computesDrain({
       const rows = projects.map((it) => [
         it.name,
         it.state === 'done' ? 'moved' : it.state === 'skipped' ? 'stays' : it.state,
-        it.compute_id === null ? '' : (computes.get(it.compute_id) ?? it.compute_id),
+        it.compute_id === null ? '' : nameOf(it.compute_id),
         it.reason ?? '',
       ])
       const rest = [

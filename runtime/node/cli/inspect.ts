@@ -1,14 +1,25 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
-import { clientOf } from './client.ts'
+import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { count, stopText } from './counts.ts'
 import type { Outcome } from './outcome.ts'
-import { endsText, labOf, linksOf, linkText, nodeOf, nodesOf, runningText, stateOf } from './targets.ts'
+import {
+  computeNames,
+  endsText,
+  labOf,
+  linksOf,
+  linkText,
+  type NodeTarget,
+  nodeOf,
+  nodesOf,
+  runningText,
+  stateOf,
+} from './targets.ts'
 
 /** `patchbay inspect LAB[/NODE]`: the nodes and links of a lab, or one node. */
 export async function inspect({ args: [word = ''], flags, signal }: CommandInput<typeof asking>): Promise<Outcome> {
   const asked = { client: await clientOf(flags), signal }
-  if (word.includes('/')) return inspectNode(await nodeOf(word, asked))
+  if (word.includes('/')) return inspectNode(await nodeOf(word, asked), asked)
   const lab = await labOf(word, asked)
   const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
   return {
@@ -27,7 +38,11 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
       const parts = [
         `${shown(lab.name)}: ${runningText(nodes)}, ${count(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab)}`}`,
       ]
-      if (nodes.length > 0) parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], nodes.map(nodeRow)))
+      if (nodes.length > 0) {
+        const nameOf = await computeNames(asked)
+        const rows = nodes.map((node) => nodeRow(node, nameOf(node.compute_id)))
+        parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE', 'COMPUTE'], rows))
+      }
       if (links.length > 0) {
         const { impairmentText } = await import('./impairment.ts')
         const rows = links.map((link) => [...linkRow(link, nodes), impairmentText(link)])
@@ -45,12 +60,12 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
   }
 }
 
-const nodeRow = (node: LabNode) => [
+const nodeRow = (node: LabNode, compute: string) => [
   node.name,
   node.node_type,
   stateOf(node),
   node.console === null ? '-' : `${node.console_type} ${node.console}`,
-  node.compute_id,
+  compute,
 ]
 
 const linkRow = (link: LabLink, nodes: readonly LabNode[]) => [
@@ -79,13 +94,14 @@ export const linkJson = (link: LabLink, nodes: readonly LabNode[]) => ({
   filters_ba: link.filters_ba,
 })
 
-function inspectNode({ lab, node }: { lab: string; node: LabNode }): Outcome {
+function inspectNode({ lab, node }: NodeTarget, asked: Asked): Outcome {
   return {
     json: { lab, node },
     async text() {
       const { shown } = await import('./table.ts')
-      const { ports, properties, label: _, custom_adapters: __, kept: ___, ...facts } = node
-      const rows = Object.entries({ ...facts, ...properties })
+      const { ports, properties, label: _, custom_adapters: __, kept: ___, compute_id, ...facts } = node
+      const compute = (await computeNames(asked))(compute_id)
+      const rows = Object.entries({ ...facts, compute, ...properties })
         .filter(([, value]) => value !== null && value !== '' && !(Array.isArray(value) && value.length === 0))
         .map(([key, value]) => [key, typeof value === 'object' ? JSON.stringify(value) : String(value)] as const)
       const width = Math.max(...rows.map(([key]) => key.length))

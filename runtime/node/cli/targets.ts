@@ -87,6 +87,22 @@ export async function nodesOf({ project_id, status }: LabProject, { client, sign
   return client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id }, signal })
 }
 
+/**
+ * The names of computes, by their ids, and the id of one whose name others have, too. Without the answer of the service, as for a token that
+ * may not list them, every compute has its id.
+ */
+export async function computeNames({ client, signal }: Asked): Promise<(id: string) => string> {
+  const none = (error: unknown) => {
+    if (error instanceof PatchbayError) return []
+    throw error
+  }
+  const all = await client.call('GET /v2/computes', { signal }).catch(none)
+  return (id) => {
+    const name = all.find(({ compute_id }) => compute_id === id)?.name ?? id
+    return all.filter((it) => it.name === name).length > 1 ? id : name
+  }
+}
+
 /** `2 of 3 nodes running`: segments are no nodes for people. */
 export function runningText(nodes: Iterable<LabNode>): string {
   const counted = [...nodes].filter(({ node_type }) => !isSegmentKind(node_type))

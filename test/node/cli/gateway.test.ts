@@ -3,6 +3,7 @@ import { once } from 'node:events'
 import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
+import type { Compute } from '../../../src/client/patchbay.ts'
 import { breakingWay } from '../../support/breaking-way.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { GatewayLab } from '../../support/gateway-lab.ts'
@@ -32,8 +33,10 @@ test('commands work through a gateway, on computes with an address and behind a 
   expect((await patchbay.run(['ls'])).out).toMatch(/over +running +3 of 3\n/)
   const { out } = await patchbay.run(['inspect', 'over'])
   expect(out).toContain('over: 3 of 3 nodes running, ')
-  expect(out).toMatch(/PC1 +pc +running +telnet \d+ +a\n/)
-  expect(out).toMatch(new RegExp(`PC2 +pc +running +telnet \\d+ +${lab.farId}\n`))
+  const { computes } = await patchbay.json<{ computes: Compute[] }>(['computes', 'ls'])
+  const nameOf = (id: string) => computes.find(({ compute_id }) => compute_id === id)?.name
+  expect(out).toMatch(new RegExp(`PC1 +pc +running +telnet \\d+ +${nameOf('a')}\n`))
+  expect(out).toMatch(new RegExp(`PC2 +pc +running +telnet \\d+ +${nameOf(lab.farId)}\n`))
 
   // The nodes were made at the same time, by computes that know nothing of each other.
   const macOf = async (node: string) =>

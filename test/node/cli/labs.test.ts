@@ -26,7 +26,7 @@ test('labs and nodes are started, shown and stopped by their names', async () =>
   expect((await patchbay.run(['ls'])).out).toMatch(/^LAB +STATE +NODES\n(.*\n)*wan-edge +stopped +2\n/)
   expect(await patchbay.run(['start', 'wan-edge'])).toMatchObject({ code: 0, out: 'wan-edge: 2 nodes started\n' })
   expect((await patchbay.run(['inspect', 'wan-edge'])).out).toMatch(
-    /^wan-edge: 2 of 2 nodes running, 1 link\n\nNODE +KIND +STATE +CONSOLE +COMPUTE\nPC1 +pc +running +telnet \d+ +local\n/,
+    /^wan-edge: 2 of 2 nodes running, 1 link\n\nNODE +KIND +STATE +CONSOLE +COMPUTE\nPC1 +pc +running +telnet \d+ +\S+\n/,
   )
   expect((await patchbay.run(['inspect', 'wan-edge'])).out).toContain('PC1:e0 -- PC2:e0  ok     none\n')
   expect(await patchbay.run(['stop', 'wan-edge/PC1'])).toMatchObject({ code: 0, out: 'wan-edge: 1 node stopped\n' })
