@@ -943,7 +943,19 @@ export class Labs {
   /** Deletes a lab that the caller has for itself (`exclusively`). Its jobs stay in the list. */
   async discard(lab: Lab, ask: AskCompute): Promise<void> {
     const { id, document } = lab
-    for (const computeId of placesOf(document.project)) await ask(computeId).removeProject(id).catch(unlessGone)
+    const { left = [], name } = document.project
+    for (const computeId of placesOf(document.project)) {
+      const isLeft = left.includes(computeId)
+      await ask(computeId)
+        .removeProject(id)
+        .catch((error: unknown) => {
+          if (!isLeft || !isAway(error)) return unlessGone(error)
+          this.#warn(
+            `The project ${name} is deleted. The compute ${computeId}, which is not connected, may still have the files that it had ` +
+              'before the project was made elsewhere: when it is back they are listed as a project, which can be deleted',
+          )
+        })
+    }
     for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
     await this.#store.remove(id)
     await this.keptArchives?.remove(id)
@@ -1200,10 +1212,14 @@ export class Labs {
     }
   }
 
-  /** 503 while a compute of the lab is not connected: the operation would be done in part only. */
+  /**
+   * 503 while a compute of the lab is not connected: the operation would be done in part only. One that the lab has left may be dead for
+   * good, and does not count.
+   */
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const { project } = lab.document
-    const [absent] = await this.computes.absent(what === 'close' ? project.computes : placesOf(project))
+    const { left: _, ...present } = project
+    const [absent] = await this.computes.absent(what === 'close' ? project.computes : placesOf(present))
     if (absent === undefined) return
     throw new ApiError(
       503,
@@ -1283,7 +1299,7 @@ export class Labs {
 }
 
 /** The computes that have files of a lab: also those that it has left. */
-const placesOf = ({ computes, left = [], moving }: ProjectRecord): string[] => [
+const placesOf = ({ computes, left = [], moving }: Pick<ProjectRecord, 'computes' | 'left' | 'moving'>): string[] => [
   ...new Set([...computes, ...left, ...(moving === undefined ? [] : [moving.to])]),
 ]
 

@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import { Changes } from '../../../src/controller/document.ts'
 import { drainCompute } from '../../../src/controller/drain.ts'
 import { moveLab, settleMove } from '../../../src/controller/move.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
@@ -81,4 +82,27 @@ test('what a move left on its compute is removed, also from a lab with snapshots
   const { signal } = new AbortController()
   expect(await moveLab(labs, project_id, 'before', { ask, signal, show: () => {} })).toBe('local')
   expect((await labs.lab(project_id)).document.project).not.toHaveProperty('left')
+})
+
+test('a lab that was made elsewhere is deleted while the compute that it left is dead, but not while its own is', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const real = labs.computes.client
+  await labs.create({ project_id, name: 'moved', compute_id: 'local' }, real)
+  const dead = new Set(['before', 'local'])
+  const absent = async (ids: readonly string[]) =>
+    ids
+      .filter((id) => dead.has(id))
+      .map((compute_id) => ({ compute_id, name: compute_id, since: '2026-01-01T00:00:00Z' }))
+  Object.assign(labs.computes, { absent })
+  const away = async () => {
+    throw new ApiError(503, 'It is not connected', { word: 'compute-unreachable' })
+  }
+  const ask = (id: string) => (dead.has(id) ? Object.assign(real('local'), { removeProject: away }) : real(id))
+  await labs.moved(await labs.lab(project_id), (project) => new Changes().project({ ...project, left: ['before'] }))
+
+  await expect(labs.remove(project_id, ask)).rejects.toMatchObject({ status: 503 })
+  expect([...labs.ids()]).toEqual([project_id])
+  dead.delete('local')
+  await labs.remove(project_id, ask)
+  expect([...labs.ids()]).toEqual([])
 })
