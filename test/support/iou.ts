@@ -47,10 +47,16 @@ export const iourc = (host = hostname(), value = '0123456789abcdef'): string => 
 /** Where this user's instances have their sockets. */
 export const netioDirectory = `/tmp/netio${process.getuid?.() ?? 0}`
 
-/** One that no instance of this user has; from 400 up, where a service that gives out the lowest does not come. */
+let lastApplicationId = randomInt(400, 512)
+
+/**
+ * One that no instance of this user has; from 400 up, where a service that gives out the lowest does not come. They are given in
+ * turn: a test takes several before any of them is in use.
+ */
 export function freeApplicationId(): number {
   for (;;) {
-    const id = randomInt(400, 512)
+    lastApplicationId = lastApplicationId === 511 ? 400 : lastApplicationId + 1
+    const id = lastApplicationId
     if (!['', '.lck'].some((end) => existsSync(join(netioDirectory, `${id}${end}`)))) return id
   }
 }

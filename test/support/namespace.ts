@@ -2,6 +2,7 @@ import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
+import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { onTestFinished } from 'vitest'
 
@@ -57,15 +58,18 @@ export class Namespace {
     return start('ip', ['netns', 'exec', this.name, command, ...args])
   }
 
-  /** A pair of devices, the end `inside` in the namespace; both are up and without addresses. */
-  async veth(mtu = 1500): Promise<{ outside: string; inside: string }> {
-    const [outside, inside] = [freshName(), freshName()]
+  /** A pair of devices, the end `inside` in the namespace; both are up, without addresses, and can send. */
+  async veth(mtu = 1500, outside = freshName()): Promise<{ outside: string; inside: string }> {
+    const inside = freshName()
     await ip(`link add ${outside} mtu ${mtu} type veth peer name ${inside} mtu ${mtu} netns ${this.name}`)
     removeLater(outside)
     // Otherwise this host answers for addresses that it has on other devices.
     await ip(`link set ${outside} arp off`)
     await up('', outside)
     await up(`-n ${this.name} `, inside)
+    // The kernel gives a device its queue when it learns of the carrier, which comes with the other end. Until then frames are lost.
+    await ready('', outside)
+    await ready(`-n ${this.name} `, inside)
     return { outside, inside }
   }
 
@@ -90,6 +94,14 @@ export class Namespace {
 async function up(where: string, device: string): Promise<void> {
   await ip(`${where}link set ${device} addrgenmode none`)
   await ip(`${where}link set ${device} up`)
+}
+
+/** Resolves when a device that is up can send. */
+async function ready(where: string, device: string): Promise<void> {
+  for (let tries = 0; !(await ip(`${where}link show ${device}`)).includes(' state UP '); tries++) {
+    if (tries === 1000) throw new Error(`${device} has no carrier`)
+    await delay(10)
+  }
 }
 
 const wireProgram = join(import.meta.dirname, 'wire.py')

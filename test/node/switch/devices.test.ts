@@ -99,14 +99,8 @@ describeWith(devices)('a device of the host', () => {
     expect((await report('a')).link).toBe('peer_unreachable')
     await other.send('still there', switch_port)
     expect(await remote.next()).toBe('still there')
-    const again = freshName()
-    await ip(`link add ${outside} type veth peer name ${again} netns ${host.name}`)
-    for (const where of ['', `-n ${host.name} `]) {
-      const device = where === '' ? outside : again
-      await ip(`${where}link set ${device} addrgenmode none`)
-      await ip(`${where}link set ${device} up`)
-    }
-    const wire = await host.wire(again)
+    const { inside } = await host.veth(undefined, outside)
+    const wire = await host.wire(inside)
     await vi.waitFor(
       async () => {
         await guest.send(rawFrame(stranger, 'again', experimental))
@@ -122,10 +116,8 @@ describeWith(devices)('a device of the host', () => {
   test('attaching it again links the new device of that name at once', async () => {
     const { lan: it, guest, host, outside } = await vethLan()
     await ip(`link del ${outside}`)
-    const again = freshName()
-    await ip(`link add ${outside} up type veth peer name ${again} netns ${host.name}`)
-    await host.ip(`link set ${again} up`)
-    const wire = await host.wire(again)
+    const { inside } = await host.veth(undefined, outside)
+    const wire = await host.wire(inside)
     await it.attach('a', deviceNio('ethernet', outside))
     const frame = rawFrame(stranger, 'at once', experimental)
     await guest.send(frame)
