@@ -1,4 +1,5 @@
 import { type ChildProcess, type ExecFileException, execFile, type SpawnOptions, spawn } from 'node:child_process'
+import { signalGroup } from '../system/signal-group.ts'
 import { environmentFor } from './environment.ts'
 
 /**
@@ -18,6 +19,14 @@ export const startProgram = (
   args: readonly string[],
   { variables, set, ...options }: StartOptions = {},
 ): ChildProcess => spawn(command, args, { ...options, env: environmentFor(variables, set) })
+
+/**
+ * Kills a program that was started as `detached`, with its process group. A cell consists of two processes at first. The inner one
+ * asks the kernel to die with the outer one, but if only the outer one were killed before that, it would go on.
+ */
+export function killWithGroup(child: ChildProcess): void {
+  if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) signalGroup(child.pid, 'SIGKILL')
+}
 
 export interface RunOptions {
   readonly variables?: readonly string[]

@@ -1,7 +1,7 @@
 import type { ChildProcess } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { ignore } from '../../../src/async/ignore.ts'
-import { type ProgramEnd, startProgram } from '../programs/start.ts'
+import { killWithGroup, type ProgramEnd, startProgram } from '../programs/start.ts'
 import type { Cell } from './cell.ts'
 import type { Confinement } from './sandbox.ts'
 
@@ -18,11 +18,12 @@ export interface ShellLimits {
  */
 export class CellShell {
   readonly #child: ChildProcess
+  #isClosed = false
 
   /** Starts the cell. The first program reports a failure. */
   constructor(confinement: Confinement, cell: Cell) {
     const { command, args } = confinement.wrap(cell, '/bin/sh', ['-s'])
-    this.#child = startProgram(command, args, { set: { LC_ALL: 'C' } })
+    this.#child = startProgram(command, args, { set: { LC_ALL: 'C' }, detached: true })
     this.#child.on('error', ignore('run reports it'))
     this.#child.stdin?.on('error', ignore('the cell has ended, which run reports'))
     for (const stream of [this.#child.stdout, this.#child.stderr]) stream?.setEncoding('utf8')
@@ -30,7 +31,7 @@ export class CellShell {
 
   /** Whether it takes programs. */
   get isOpen(): boolean {
-    return !this.#child.killed && this.#child.exitCode === null && this.#child.signalCode === null
+    return !this.#isClosed && this.#child.exitCode === null && this.#child.signalCode === null
   }
 
   /** Runs one program, given by its path, without input. The cell ends with a program that exceeds a limit. Never rejects. */
@@ -74,7 +75,8 @@ export class CellShell {
 
   /** Ends the cell with all that runs in it: the kernel ends the processes of a PID namespace with its first one. */
   close(): void {
-    this.#child.kill('SIGKILL')
+    this.#isClosed = true
+    killWithGroup(this.#child)
   }
 }
 

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { chmod, readdir } from 'node:fs/promises'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { CellShell } from '../../../runtime/node/sandbox/shell.ts'
 import { freshDirectory } from '../../support/directory.ts'
@@ -58,10 +59,25 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       expect(await sh('echo next')).toMatchObject({ stdout: 'next\n' })
     })
 
+    test('leaves nothing when it is closed while it starts', async () => {
+      const seconds = `${process.pid}10${by === 'bubblewrap' ? 1 : 2}`
+      for (let ms = 0; ms < 20; ms++) {
+        const { shell, sh } = await shellIn()
+        const ended = sh(`sleep ${seconds}`)
+        await delay(ms)
+        shell.close()
+        expect((await ended).error).not.toBeNull()
+      }
+      // A cell that went on would have come so far by now, too.
+      const { sh } = await shellIn()
+      expect((await sh('true')).error).toBeNull()
+      expect(execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)
+    })
+
     test('ends with a program that hangs or does not stop talking', async () => {
       const hanging = await shellIn()
       const tooLong = { killed: true, message: 'it took longer than 300 ms' }
-      const seconds = `${process.pid}00${by.length}`
+      const seconds = `${process.pid}00${by === 'bubblewrap' ? 1 : 2}`
       expect((await hanging.sh(`sleep ${seconds} & sleep ${seconds}`, { ms: 300 })).error).toMatchObject(tooLong)
       await expect
         .poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }))

@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import { runProgram, startProgram } from '../../programs/start.ts'
+import { killWithGroup, runProgram, startProgram } from '../../programs/start.ts'
 import { give } from '../../sandbox/box.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
 import { isPlatform, type Platform, platformIn } from './platforms.ts'
@@ -102,7 +102,7 @@ async function askOnce(path: string, ms: number, confinement: Confinement | unde
   await give(confinement?.user, directory)
   const cell = { cwd: '/', network: 'none' as const, writable: [directory] }
   const run = confinement?.wrap(cell, path, args) ?? { command: path, args }
-  const child = startProgram(run.command, run.args, { stdio: ['ignore', 'ignore', 'pipe'] })
+  const child = startProgram(run.command, run.args, { stdio: ['ignore', 'ignore', 'pipe'], detached: true })
   const ended = new AbortController()
   let complaint = ''
   child.stderr?.on('data', (bytes) => {
@@ -126,7 +126,7 @@ async function askOnce(path: string, ms: number, confinement: Confinement | unde
     const last = complaint.trim().split('\n').at(-1)
     throw last && !isStuck(cause) ? new Error(last, { cause }) : cause
   } finally {
-    child.kill('SIGKILL')
+    killWithGroup(child)
     await gone
     await rm(directory, { recursive: true, force: true })
   }
