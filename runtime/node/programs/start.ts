@@ -1,4 +1,4 @@
-import { type ChildProcess, type ExecFileException, execFile, type SpawnOptions, spawn } from 'node:child_process'
+import { type ChildProcess, type ExecFileException, type SpawnOptions, spawn } from 'node:child_process'
 import { signalGroup } from '../system/signal-group.ts'
 import { environmentFor } from './environment.ts'
 
@@ -42,25 +42,49 @@ export interface RunOptions {
 /** The result and the output of a program. `error.code` is the exit code when the program exited by itself. */
 export type ProgramEnd = { readonly error: ExecFileException | null; readonly stdout: string; readonly stderr: string }
 
-/** Runs a program to its end, without a shell and without input. Never rejects. */
+/** Runs a program to its end, without a shell and without input, in a process group of its own. Never rejects. */
 export function runProgram(command: string, args: readonly string[], options: RunOptions): Promise<ProgramEnd> {
-  const { variables, set, cwd, ms, maxBytes = 1 << 20, signal } = options
-  const settings = {
-    env: environmentFor(variables, set),
-    timeout: ms,
-    killSignal: 'SIGKILL' as const,
-    maxBuffer: maxBytes,
-    ...(cwd !== undefined && { cwd }),
-    ...(signal !== undefined && { signal }),
-  }
+  const { ms, maxBytes = 1 << 20, signal, ...inherited } = options
   return new Promise((resolve) => {
+    const said = { stdout: '', stderr: '' }
+    let obstacle: ExecFileException | undefined
+    let child: ChildProcess
     try {
-      const child = execFile(command, args, settings, (error, stdout, stderr) => resolve({ error, stdout, stderr }))
-      child.stdin?.on('error', () => {})
-      child.stdin?.end()
+      child = startProgram(command, args, { ...inherited, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     } catch (error) {
       // spawn throws some errors of the kernel synchronously.
-      resolve({ error: error as ExecFileException, stdout: '', stderr: '' })
+      resolve({ error: error as ExecFileException, ...said })
+      return
     }
+    const end = (error: ExecFileException | null) => {
+      clearTimeout(timer)
+      signal?.removeEventListener('abort', onAbort)
+      resolve({ error, ...said })
+    }
+    const kill = (message: string, more: Partial<ExecFileException>) => {
+      obstacle ??= Object.assign(new Error(message), more)
+      killWithGroup(child)
+      // A process that left the group may hold them open.
+      child.stdout?.destroy()
+      child.stderr?.destroy()
+    }
+    const onAbort = () => kill('it was aborted', { code: 'ABORT_ERR' })
+    const timer = ms > 0 ? setTimeout(() => kill(`it took longer than ${ms} ms`, { killed: true }), ms) : undefined
+    for (const name of ['stdout', 'stderr'] as const) {
+      child[name]?.setEncoding('utf8').on('data', (text: string) => {
+        said[name] += text
+        if (said[name].length <= maxBytes) return
+        said[name] = said[name].slice(0, maxBytes)
+        kill(`it printed more than ${maxBytes} bytes`, { code: 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER' })
+      })
+    }
+    child.once('error', (error) => end(obstacle ?? error))
+    child.once('close', (code, name) => {
+      if (obstacle !== undefined || code === 0) end(obstacle ?? null)
+      else if (name !== null) end(Object.assign(new Error(`it was ended by ${name}`), { signal: name }))
+      else end(Object.assign(new Error(`it ended with code ${code}`), { code }))
+    })
+    if (signal?.aborted) onAbort()
+    else signal?.addEventListener('abort', onAbort, { once: true })
   })
 }

@@ -1,0 +1,42 @@
+import { execFileSync } from 'node:child_process'
+import { expect, test } from 'vitest'
+import { type RunOptions, runProgram } from '../../../runtime/node/programs/start.ts'
+import { hangMs } from '../../support/limits.ts'
+
+const sh = (script: string, options: Partial<RunOptions> = {}) =>
+  runProgram('/bin/sh', ['-c', script], { ms: hangMs, ...options })
+
+test('returns the output and the exit code of a program, which has no input', async () => {
+  expect(await sh('echo out; echo err >&2')).toEqual({ error: null, stdout: 'out\n', stderr: 'err\n' })
+  expect(await sh('cat; exit 3')).toMatchObject({ error: { code: 3, message: 'it ended with code 3' }, stdout: '' })
+  expect(await sh('kill -TERM $$')).toMatchObject({ error: { signal: 'SIGTERM', message: 'it was ended by SIGTERM' } })
+})
+
+test('gives it the listed variables, and those that are set', async () => {
+  const { stdout } = await sh('echo "$LC_ALL-$npm_config_registry-$HOME"', { set: { LC_ALL: 'C' } })
+  expect(stdout).toBe(`C--${process.env.HOME}\n`)
+})
+
+test('reports a program that is not there', async () => {
+  const { error } = await runProgram('/no/such/program', [], { ms: hangMs })
+  expect(error).toMatchObject({ code: 'ENOENT' })
+})
+
+test.each([
+  ['takes too long', '', { ms: 200 }, { killed: true, message: 'it took longer than 200 ms' }],
+  [
+    ...['prints too much', 'yes &', { maxBytes: 1000 }],
+    { code: 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER', message: 'it printed more than 1000 bytes' },
+  ],
+  ['is aborted', '', { signal: AbortSignal.timeout(200) }, { code: 'ABORT_ERR', message: 'it was aborted' }],
+  ['is aborted before it starts', '', { signal: AbortSignal.abort() }, { code: 'ABORT_ERR' }],
+] as [string, string, Partial<RunOptions>, object][])(
+  'one that %s ends with what it started',
+  async (...[, first, options, expected]) => {
+    const seconds = `${process.pid}20`
+    const { error, stdout } = await sh(`${first} sleep ${seconds} & sleep ${seconds}`, options)
+    expect(error).toMatchObject(expected)
+    expect(stdout.length).toBeLessThanOrEqual(1000)
+    await expect.poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)
+  },
+)
