@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto'
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { chmod, copyFile, readFile } from 'node:fs/promises'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { TestService } from './service.ts'
 
 /** A user of the host that is not root. */
@@ -13,8 +13,32 @@ const asOther = [
   `exec setpriv --reuid ${otherUid} --regid ${otherUid} --clear-groups --inh-caps=-all -- "$@"`,
 ].join('; ')
 
-/** Has the service run as another user than root. */
-export const launcherOfOther = ['sh', '-c', asOther, 'sh']
+/** The uppermost directory on the way that other users may not enter, such as /root. */
+function closedTo(path: string): string | undefined {
+  const above = dirname(path)
+  return (above === path ? undefined : closedTo(above)) ?? ((statSync(path).mode & 1) === 0 ? path : undefined)
+}
+
+const project = join(import.meta.dirname, '../..')
+const closed = closedTo(project)
+/** Shows this project, and nothing else, below the directory that is closed. */
+const open = [
+  'set -e',
+  'place=$(mktemp -d)',
+  'mount --bind "$1" "$place"',
+  'mount -t tmpfs -o mode=755 tmpfs "$0"',
+  'mkdir -p "$1"',
+  'mount --move "$place" "$1"',
+  'rmdir "$place"',
+  'shift',
+  'exec "$@"',
+].join('; ')
+
+/** Has the service run as another user than root, also where that may not read this project. */
+export const launcherOfOther = [
+  ...(closed === undefined ? [] : ['unshare', '--mount', 'sh', '-c', open, closed, project]),
+  ...['sh', '-c', asOther, 'sh'],
+]
 
 /** A service outside local mode whose emulators are confined. */
 export async function confinedService(

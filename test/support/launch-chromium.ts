@@ -1,3 +1,4 @@
+import { join } from 'node:path'
 import { type Browser, chromium } from 'playwright-core'
 
 /** Starts the Chromium of this machine, without a window and without requests of its own. */
@@ -9,5 +10,5 @@ export function launchChromium(): Promise<Browser> {
     '--disable-component-update',
     '--disable-sync',
   ]
-  return chromium.launch({ executablePath: '/usr/bin/chromium', args })
+  return chromium.launch({ executablePath: join(import.meta.dirname, 'steady-chromium.py'), args })
 }
