@@ -338,8 +338,10 @@ export class DirectoryObject extends DurableObject<Env> {
     return replyOf(async () => ask(first ?? undefined, ...rest))
   }
 
-  /** An earlier version has set it. */
-  override async alarm(): Promise<void> {}
+  /** Keeps in R2 what is not there yet. An earlier version has set it for other ends. */
+  override async alarm(): Promise<void> {
+    await this.#open.keepDue()
+  }
 
   override webSocketMessage(socket: WebSocket, data: string | ArrayBuffer): void {
     this.#sockets.message(socket, data)

@@ -44,6 +44,7 @@ import type { ToldFeeds } from './told-feeds.ts'
 import { ToldProjects } from './told-projects.ts'
 import { sharedRegistry, ToldStates } from './told-states.ts'
 import type { TunnelTable } from './tunnel-table.ts'
+import { UnkeptTable } from './unkept-table.ts'
 
 export interface Gateway {
   readonly app: App
@@ -60,6 +61,8 @@ export interface Gateway {
   readonly bring: BringImage
   /** See `Gateway.uploads`. */
   readonly uploads: UploadDigests | undefined
+  /** Begins to keep the images in the bucket whose copy there broke off, and whose time has come. */
+  readonly keepDue: () => Promise<void>
   /** Images apart from the computes; undefined without a bucket. */
   readonly images: ImageBucket | undefined
   /** The heads of all labs; each lab has an object of its own. */
@@ -123,7 +126,13 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
       isUsed: (sha256) => digestTable.isUsed(sha256),
       isJoined: (id) => fleet.isTunnelled(id),
     })
+  const wakeAt = async (time: number) => {
+    const known = await storage.getAlarm()
+    if (known === null || known > time) await storage.setAlarm(time)
+  }
+  const unkept = new UnkeptTable(sql, (time) => waitUntil(wakeAt(time)))
   digestTable.unused = (sha256) => {
+    unkept.remove(sha256)
     const removing = images?.remove(sha256).catch(({ message }: Error) => warn(`An image stays in R2: ${message}`))
     if (removing !== undefined) waitUntil(removing)
   }
@@ -169,7 +178,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     placements,
     host,
     digests,
-    ...(images !== undefined && { keeping: { kept: images, waitUntil } }),
+    ...(images !== undefined && { keeping: { kept: images, unkept, waitUntil } }),
     bookmarks: new BookmarkTable(sql),
     warn,
     quota,
@@ -201,6 +210,13 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     rateLimit,
     upgrade,
   })
+  const keepDue = async () => {
+    await states.known()
+    for (const sha256 of unkept.due()) {
+      const image = digestTable.named(sha256)
+      if (image !== undefined) gateway.keep(image)
+    }
+  }
   const load = async (projectId: string | undefined) => {
     if (projectId === undefined) return loadOf(members)
     const compute = await placements.get(projectId)
@@ -218,6 +234,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     events: gateway.events,
     bring: gateway.bring,
     uploads: gateway.uploads,
+    keepDue,
     images,
     load,
     labs,

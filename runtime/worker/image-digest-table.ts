@@ -1,5 +1,5 @@
 import { toHex } from '../../src/auth/secret.ts'
-import type { Hasher, ImageDigest, ImageDigests } from '../../src/gateway/image-digests.ts'
+import type { Hasher, ImageDigest, ImageDigests, UploadedImage } from '../../src/gateway/image-digests.ts'
 import type { ImageKindName } from '../../src/model/image.ts'
 
 /** The digests of images that were uploaded through the gateway, in a table of the Durable Object. */
@@ -39,7 +39,17 @@ export class ImageDigestTable implements ImageDigests {
 
   /** Whether an image has this digest. */
   isUsed(sha256: string): boolean {
-    return this.#sql.exec('SELECT 1 FROM image_digests WHERE sha256 = ? LIMIT 1', sha256).toArray().length > 0
+    return this.named(sha256) !== undefined
+  }
+
+  /** An image that has this digest. */
+  named(sha256: string): UploadedImage | undefined {
+    const [row] = this.#sql
+      .exec<Row>('SELECT kind, name, by_admin FROM image_digests WHERE sha256 = ? LIMIT 1', sha256)
+      .toArray()
+    if (row === undefined) return undefined
+    const { kind, name, by_admin } = row
+    return { kind, name, digest: { sha256, byAdmin: by_admin === 1 } }
   }
 
   #left(before: ImageDigest | undefined): void {
@@ -48,6 +58,8 @@ export class ImageDigestTable implements ImageDigests {
 }
 
 interface Row extends Record<string, SqlStorageValue> {
+  kind: ImageKindName
+  name: string
   sha256: string
   by_admin: number
 }

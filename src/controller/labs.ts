@@ -1,6 +1,7 @@
 import { onAbort } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
+import { longWaitsMs } from '../async/long-waits.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { pause, startTimer } from '../async/pause.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
@@ -45,10 +46,6 @@ const maxRestoreMs = 30_000
 const saveRanMs = 1000
 /** Age of node states at which a lab without a feed reads them again, ms. */
 const freshMs = 1000
-const minuteMs = 60_000
-const hourMs = 60 * minuteMs
-/** Waits between attempts to keep the archive of a closed lab, ms. After the last one its next close tries again. */
-const archiveWaitsMs = [2000, minuteMs, 10 * minuteMs, hourMs, 6 * hourMs, 24 * hourMs, 24 * hourMs, 24 * hourMs]
 /** Time between two checks whether the feed of the only lab has readers, ms. */
 const readersMs = 5000
 
@@ -1351,9 +1348,9 @@ function requireName(name: string): void {
 const projectExists = (id: string): ApiError =>
   conflict(`project_id: there is a project ${id} already`, { word: 'project-exists' })
 
-/** The record of one more attempt to keep an archive. */
+/** The record of one more attempt to keep an archive. After the last one the next close tries again. */
 function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {
-  const wait = archiveWaitsMs[before]
+  const wait = longWaitsMs[before]
   return { tries: before + 1, ...(wait !== undefined && { again_at: new Date(Date.now() + wait).toISOString() }) }
 }
 

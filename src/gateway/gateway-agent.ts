@@ -12,7 +12,7 @@ import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { type BringImage, imageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests, type UploadedImage } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
-import { imageKeeper, type KeptImages } from './kept-images.ts'
+import { imageKeeper, type KeptImages, type UnkeptImages } from './kept-images.ts'
 import type { FleetMembers, LabPlaces, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
@@ -26,7 +26,11 @@ export interface GatewayOptions {
   /** Of the images that are uploaded; without it images are not copied between computes. */
   readonly digests?: { readonly store: ImageDigests; readonly newHasher: () => Hasher }
   /** Keeps images apart from the computes; `waitUntil` holds the process until work has ended. */
-  readonly keeping?: { readonly kept: KeptImages; readonly waitUntil: (work: Promise<unknown>) => void }
+  readonly keeping?: {
+    readonly kept: KeptImages
+    readonly unkept: UnkeptImages
+    readonly waitUntil: (work: Promise<unknown>) => void
+  }
   /** Has another program bring the images that computes lack. */
   readonly bring?: BringImage
   /** Given by a program that may sleep while feeds are open. */
@@ -53,6 +57,8 @@ export interface Gateway {
   readonly bring: BringImage
   /** Records the digests of what is uploaded, wherever that is. */
   readonly uploads: UploadDigests | undefined
+  /** Keeps an image apart from the computes, if it is not yet; see `imageKeeper`. */
+  readonly keep: (image: UploadedImage) => void
   close(): void
 }
 
@@ -89,7 +95,7 @@ export function createGateway({
   const eventsNow = () => (events ??= new GatewayEvents(members, locator, loadNow, bookmarks))
   const metrics = async () => [...(await host.metrics()), ...eventsNow().metrics()]
   const { keeping } = more
-  const keep: (image: UploadedImage) => void =
+  const keep: Gateway['keep'] =
     keeping === undefined || digests === undefined
       ? () => {}
       : imageKeeper({ ...keeping, members, digests: digests.store, warn: warn ?? (() => {}) })
@@ -130,6 +136,7 @@ export function createGateway({
     locator,
     bring,
     uploads,
+    keep,
     close: () => events?.close(),
   }
 }

@@ -22,27 +22,39 @@ export interface KeptImage {
   readonly size: number
 }
 
+/** The images that are to be kept, and are not yet: one whose keeping ends with its process is tried again. */
+export interface UnkeptImages {
+  /** Does nothing for one that is there already. */
+  add(sha256: string): void
+  remove(sha256: string): void
+}
+
 interface KeeperOptions {
   readonly members: FleetMembers
   readonly digests: Pick<ImageDigests, 'get'>
   readonly kept: KeptImages
+  readonly unkept: UnkeptImages
   /** Holds the process until the work has ended. */
   readonly waitUntil: (work: Promise<unknown>) => void
   readonly warn: (message: string) => void
 }
 
-/** Copies what was uploaded from a compute that has it, one image after the other. What fails is told to `warn`. */
+/**
+ * Copies what was uploaded from a compute that has it, one image after the other. What fails is told to `warn`, and stays among the unkept
+ * images.
+ */
 export function imageKeeper({
   members,
   digests,
   kept,
+  unkept,
   waitUntil,
   warn,
 }: KeeperOptions): (image: UploadedImage) => void {
   const turns = new SerialQueue()
   const waiting = new Set<string>()
   const keep = async ({ kind, name, digest: { sha256 } }: UploadedImage): Promise<void> => {
-    if (await kept.has(sha256)) return
+    if (await kept.has(sha256)) return unkept.remove(sha256)
     let failure: unknown
     for (const { isConnected, agent } of await members.all()) {
       // It may have been removed, or replaced by another one.
@@ -52,7 +64,7 @@ export function imageKeeper({
       if (found === undefined) continue
       try {
         await kept.write(sha256, found)
-        return
+        return unkept.remove(sha256)
       } catch (error) {
         failure = error
       } finally {
@@ -63,6 +75,7 @@ export function imageKeeper({
   }
   return (image) => {
     const { sha256 } = image.digest
+    unkept.add(sha256)
     if (waiting.has(sha256) || waiting.size >= maxWaiting) return
     waiting.add(sha256)
     const work = turns

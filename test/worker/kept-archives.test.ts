@@ -1,10 +1,9 @@
-import { createServer, request } from 'node:http'
-import { expect, it, onTestFinished } from 'vitest'
+import { expect, it } from 'vitest'
 import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { Project } from '../../src/model/project.ts'
-import { listening } from '../support/fleet.ts'
 import { portOf } from '../support/gateway-lab.ts'
+import { holding } from '../support/holding.ts'
 import { isMadeElsewhere } from '../support/kept-archives.ts'
 import { labOver, nodesOf } from '../support/lab-over-computes.ts'
 import { hangMs } from '../support/limits.ts'
@@ -54,56 +53,6 @@ it('keeps the archives of organizations apart, and removes them with their organ
   expect(await gateway.keysIn(bucket)).toEqual(keys.slice(0, 1))
   expect((await admin('GET', path, undefined, within('alpha'))).status).toBe(200)
 })
-
-interface Held {
-  readonly port: number
-  /** Resolves when there is such a request. */
-  readonly held: Promise<void>
-  goOn(): void
-  /** Ends the connections of such requests in the middle of their answers. */
-  breakOff(): void
-}
-
-/**
- * The port of a server that hands everything on to a service, but holds the requests of that method for files of that name until it is told
- * what to do with them.
- */
-async function holding(service: TestService, file: string, wanted = 'POST'): Promise<Held> {
-  let seen = () => {}
-  let decide: (goesOn: boolean) => void = () => {}
-  const held = new Promise<void>((resolve) => {
-    seen = resolve
-  })
-  const decided = new Promise<boolean>((resolve) => {
-    decide = resolve
-  })
-  let isFree = false
-  const server = createServer((req, res) => {
-    const { method, headers, url = '' } = req
-    const handOn = () => {
-      const asked = request(service.url + url, { method, headers }, (answer) => {
-        answer.pipe(res.writeHead(answer.statusCode ?? 502, answer.headers))
-      })
-      asked.on('error', () => res.destroy())
-      req.pipe(asked)
-    }
-    if (isFree || method !== wanted || !url.endsWith(`/${file}`)) return handOn()
-    seen()
-    void decided.then((goesOn) =>
-      goesOn ? handOn() : res.writeHead(200, { 'content-length': 2 }).write('x', () => res.destroy()),
-    )
-  })
-  onTestFinished(() => {
-    decide(false)
-    server.closeAllConnections()
-    server.close()
-  })
-  const settle = (goesOn: boolean) => () => {
-    isFree = true
-    decide(goesOn)
-  }
-  return { port: await listening(server), held, goOn: settle(true), breakOff: settle(false) }
-}
 
 it.each(['its compute', 'the gateway'])('makes an archive again that broke off with %s', async (cause) => {
   const [gateway, a] = await Promise.all([

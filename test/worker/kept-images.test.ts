@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { listening } from '../support/fleet.ts'
 import { portOf } from '../support/gateway-lab.ts'
+import { holding } from '../support/holding.ts'
 import { hangMs } from '../support/limits.ts'
 import { type Ask, askAs, call, joinCompute, makeOrganization } from '../support/organizations.ts'
 import { requireProgram } from '../support/require.ts'
@@ -194,3 +195,19 @@ test('R2 has what was uploaded to a joined compute alone, whole or in parts', as
     expect(Buffer.from(await read.arrayBuffer()).equals(content)).toBe(true)
   }
 })
+
+test.each(['its compute', 'the gateway'])(
+  'R2 gets an image later whose copy there broke off with %s',
+  async (cause) => {
+    const [gateway, service] = await Promise.all([WorkerGateway.start({}, [bucket]), TestService.start(embedded)])
+    const { port, held, breakOff } = await holding(service, 'disk.img', 'GET')
+    await gateway.call('POST', '/v2/computes', { compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })
+    const disk = randomBytes(1000)
+    expect((await gateway.fetch('POST', `${images}/disk.img`, undefined, { body: disk })).status).toBe(204)
+    await held
+    if (cause === 'the gateway') await gateway.restart()
+    breakOff()
+    // The alarm of the directory does that: there is no request.
+    await expect.poll(() => gateway.keysIn(bucket), { timeout: 2 * hangMs }).toEqual([`default/${sumOf(disk)}`])
+  },
+)

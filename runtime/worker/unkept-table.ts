@@ -1,0 +1,52 @@
+import { longWaitsMs } from '../../src/async/long-waits.ts'
+import type { UnkeptImages } from '../../src/gateway/kept-images.ts'
+
+/** The digests of images that are to be kept in R2 and are not yet, in a table of the directory, whose alarm has them tried again. */
+export class UnkeptTable implements UnkeptImages {
+  readonly #sql: SqlStorage
+  readonly #wakeAt: (time: number) => void
+
+  /** `wakeAt`: sets the alarm to a time, ms since 1970, unless it is earlier already. */
+  constructor(sql: SqlStorage, wakeAt: (time: number) => void) {
+    this.#sql = sql
+    this.#wakeAt = wakeAt
+    sql.exec(
+      'CREATE TABLE IF NOT EXISTS unkept_images (sha256 TEXT PRIMARY KEY, tries INTEGER NOT NULL, again_at INTEGER NOT NULL) WITHOUT ROWID',
+    )
+  }
+
+  add(sha256: string): void {
+    const time = Date.now() + (longWaitsMs[0] ?? 0)
+    const { rowsWritten } = this.#sql.exec('INSERT OR IGNORE INTO unkept_images VALUES (?, 1, ?)', sha256, time)
+    if (rowsWritten > 0) this.#wakeAt(time)
+  }
+
+  remove(sha256: string): void {
+    this.#sql.exec('DELETE FROM unkept_images WHERE sha256 = ?', sha256)
+  }
+
+  /** The digests whose time has come. The attempt after this one is planned: this one may end with its program. */
+  due(): string[] {
+    const now = Date.now()
+    const rows = this.#sql.exec<Row>('SELECT sha256, tries FROM unkept_images WHERE again_at <= ?', now).toArray()
+    for (const { sha256, tries } of rows) {
+      const wait = longWaitsMs[tries]
+      if (wait === undefined) this.remove(sha256)
+      else
+        this.#sql.exec(
+          'UPDATE unkept_images SET tries = ?, again_at = ? WHERE sha256 = ?',
+          tries + 1,
+          now + wait,
+          sha256,
+        )
+    }
+    const [next] = this.#sql.exec<{ time: number | null }>('SELECT MIN(again_at) AS time FROM unkept_images').toArray()
+    if (typeof next?.time === 'number') this.#wakeAt(next.time)
+    return rows.map(({ sha256 }) => sha256)
+  }
+}
+
+interface Row extends Record<string, SqlStorageValue> {
+  sha256: string
+  tries: number
+}
