@@ -71,6 +71,8 @@ testWith(browser)(
     await lab.shows('VPCS>')
     await lab.page.keyboard.type('show ip\r')
     await lab.shows('GATEWAY')
+    // The field of xterm is below its last line: the page does not scroll to it.
+    expect(await lab.page.evaluate('document.documentElement.scrollHeight <= innerHeight')).toBe(true)
 
     await keyboard.press('Control+Shift+ArrowUp')
     await reach('PC2', 'Shift+Tab')

@@ -58,6 +58,13 @@ testWith(browser)(
     await lab.node('A').waitFor()
     await lab.link('A', 'B').waitFor({ state: 'attached' })
 
+    // The lab itself can be saved, too.
+    await page.getByRole('button', { name: 'Export the lab' }).click()
+    const text = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'Lab file' }).click()
+    const saved = await (await (await text).createReadStream()).toArray()
+    expect(Buffer.concat(saved).toString()).toMatch(/^ {2}A:/m)
+
     await page.getByRole('link', { name: 'All labs' }).click()
     const exported = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Export pair' }).click()

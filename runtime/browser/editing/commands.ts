@@ -121,6 +121,12 @@ export const commands: readonly Command[] = [
     ...{ id: 'select-all', title: 'Select all nodes', keys: ['Ctrl+A'] },
     run: ({ editor }) => editor.select(editor.store.nodes.ids.value),
   },
+  {
+    ...{ id: 'export', title: 'Export the lab', isEdit: true },
+    run: (window) => {
+      window.dialog.value = 'export'
+    },
+  },
   { ...{ id: 'fit', title: 'Show the whole lab', keys: ['F'] }, run: (window) => window.fit() },
   { ...{ id: 'zoom-in', title: 'Zoom in', keys: ['+', '='] }, run: (window) => window.zoom(1.25) },
   { ...{ id: 'zoom-out', title: 'Zoom out', keys: ['-'] }, run: (window) => window.zoom(0.8) },

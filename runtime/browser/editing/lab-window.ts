@@ -73,7 +73,7 @@ export class LabWindow {
   })
   readonly isList = signal(false)
   /** The dialog that is open. */
-  readonly dialog = signal<'bar' | 'keys' | 'links' | undefined>(undefined)
+  readonly dialog = signal<'bar' | 'keys' | 'links' | 'export' | undefined>(undefined)
   readonly newLink = signal<NewLink | undefined>(undefined)
   /** Name of a field that the next render of the inspector focuses. */
   readonly wanted = signal<string | undefined>(undefined)

@@ -1,8 +1,8 @@
 import type { LabWindow } from '../editing/lab-window.ts'
 import { Loaded } from '../parts/loaded.tsx'
 import { LabPanel } from './lab-panel.tsx'
-import { NodePanel } from './node-panel.tsx'
 
+const nodePanel = () => import('./on-demand.ts').then((it) => it.NodePanel)
 const linkPanel = () => import('./on-demand.ts').then((it) => it.LinkPanel)
 const manyPanel = () => import('./on-demand.ts').then((it) => it.ManyPanel)
 const drawingPanel = () => import('./on-demand.ts').then((it) => it.DrawingPanel)
@@ -14,7 +14,7 @@ export function Inspector({ window: lab }: { window: LabWindow }) {
   const { nodes, links, drawings } = editor.store
   if (first !== undefined && others.length === 0) {
     const node = nodes.get(first)
-    if (node !== undefined) return <NodePanel key={first} node={node} window={lab} />
+    if (node !== undefined) return <Loaded key={first} load={nodePanel} props={{ node, window: lab }} />
     const link = links.get(first)
     if (link !== undefined) return <Loaded key={first} load={linkPanel} props={{ link, window: lab }} />
     const drawing = drawings.get(first)

@@ -1,16 +1,18 @@
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { commands } from '../editing/commands.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
+import { Fact } from '../parts/fact.tsx'
 import { mayEdit } from '../state/session.ts'
 import { EventList } from './event-list.tsx'
-import { Fact } from './node-panel.tsx'
 import { SnapshotsPanel } from './snapshots-panel.tsx'
+import { Tool } from './toolbar.tsx'
 
 /** A lab with fewer nodes shows what to do first. */
 const fewNodes = 5
 
 /** The lab itself: its counts, its jobs, and what to do first. */
-export function LabPanel({ window: { editor } }: { window: LabWindow }) {
+export function LabPanel({ window: lab }: { window: LabWindow }) {
+  const { editor } = lab
   const { store } = editor
   const nodes = store.nodes.values()
   const running = nodes.filter(({ status }) => status === 'started').length
@@ -22,6 +24,11 @@ export function LabPanel({ window: { editor } }: { window: LabWindow }) {
         <Fact name="Nodes" value={`${nodes.length}, ${running} running`} />
         <Fact name="Links" value={String(store.links.ids.value.length)} />
       </dl>
+      {mayEdit() && (
+        <div class="row">
+          <Tool id="export" icon="download" text="Export …" window={lab} />
+        </div>
+      )}
       {jobs.length > 0 && (
         <section>
           <h3>Jobs</h3>

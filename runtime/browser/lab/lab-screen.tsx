@@ -21,6 +21,7 @@ import { Tool, Toolbar } from './toolbar.tsx'
 const dockView = () => import('./on-demand.ts').then((it) => it.DockView)
 const listView = () => import('./on-demand.ts').then((it) => it.ListView)
 const bulkLinkDialog = () => import('./on-demand.ts').then((it) => it.BulkLinkDialog)
+const exportDialog = () => import('./on-demand.ts').then((it) => it.ExportDialog)
 const keysDialog = () => import('./on-demand.ts').then((it) => it.KeysDialog)
 
 /** Follows a lab while the component is shown. */
@@ -104,6 +105,7 @@ export function LabScreen({ name }: { name: string }) {
       </main>
       {lab.dialog.value === 'bar' && <CommandBar window={lab} />}
       {lab.dialog.value === 'links' && <Loaded load={bulkLinkDialog} props={{ window: lab }} />}
+      {lab.dialog.value === 'export' && <Loaded load={exportDialog} props={{ window: lab }} />}
       {lab.dialog.value === 'keys' && <Loaded load={keysDialog} props={{ onClose: () => lab.escape() }} />}
     </div>
   )

@@ -8,6 +8,7 @@ import { SchemaForm } from '../forms/schema-form.tsx'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
+import { Fact } from '../parts/fact.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { Loaded } from '../parts/loaded.tsx'
 import { mayEdit } from '../state/session.ts'
@@ -145,13 +146,6 @@ function Part({ title, window: { openParts }, children }: PartProps) {
     </details>
   )
 }
-
-export const Fact = ({ name, value }: { name: string; value: string }) => (
-  <>
-    <dt>{name}</dt>
-    <dd dir="auto">{value}</dd>
-  </>
-)
 
 function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
   const { editor } = lab

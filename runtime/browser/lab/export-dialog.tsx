@@ -1,0 +1,74 @@
+import { useSignal } from '@preact/signals'
+import { PatchbayError } from '../../../src/client/patchbay.ts'
+import type { LabWindow } from '../editing/lab-window.ts'
+import { LabDialog } from '../labs/lab-dialog.tsx'
+import { LabList } from '../labs/lab-list.ts'
+import { Dialog } from '../parts/dialog.tsx'
+import { saveFile } from '../parts/downloads.ts'
+import { Fault } from '../parts/fault.tsx'
+import { Icon } from '../parts/icon.tsx'
+import { client } from '../state/client.ts'
+import { messageOf } from '../state/notices.ts'
+
+/** Saves a lab: as a lab file, or with its disks as an archive. Import on the list of labs takes both. */
+export function ExportDialog({ window: lab }: { window: LabWindow }) {
+  const fault = useSignal('')
+  const mustStop = useSignal(false)
+  const isSaving = useSignal(false)
+  const { value: project } = lab.editor.store.project
+  if (project === undefined) return null
+  const list = new LabList(client)
+  const close = () => {
+    lab.dialog.value = undefined
+  }
+  if (mustStop.value) return <LabDialog open={{ kind: 'export', lab: project }} list={list} onClose={close} />
+  const save = async (get: () => Promise<void>) => {
+    isSaving.value = true
+    try {
+      await get()
+      close()
+    } catch (error) {
+      // A disk that is in use has no contents to keep.
+      if (error instanceof PatchbayError && error.word === 'node-running') mustStop.value = true
+      else fault.value = messageOf(error)
+    } finally {
+      isSaving.value = false
+    }
+  }
+  const saveLabFile = async () => {
+    const { project_id, name } = project
+    const options = { params: { project_id }, query: { format: 'yaml' } } as const
+    const answer = await client.answer('GET /v2/projects/{project_id}/topology', options)
+    saveFile(`${name}.lab.yaml`, new Blob([await answer.text()], { type: 'application/yaml' }))
+  }
+  const kinds = [
+    ['Lab file', 'nodes, links, settings and configurations as text (YAML)', saveLabFile],
+    [
+      'Archive',
+      'the same with all files and disks (.gns3project); its nodes must be stopped',
+      () => list.export(project),
+    ],
+  ] as const
+  return (
+    <Dialog title="Export the lab" onClose={close}>
+      <dl class="exports">
+        {kinds.map(([title, text, get]) => (
+          <div key={title}>
+            <dt>
+              <button type="button" disabled={isSaving.value} onClick={() => void save(get)}>
+                <Icon name="download" /> {title}
+              </button>
+            </dt>
+            <dd class="muted">{text}</dd>
+          </div>
+        ))}
+      </dl>
+      <Fault text={fault.value} />
+      <div class="row form-actions">
+        <button type="button" onClick={close}>
+          Cancel
+        </button>
+      </div>
+    </Dialog>
+  )
+}
