@@ -66,7 +66,9 @@ export async function outside(): Promise<Outside> {
 export async function serve(where: Namespace, address: string, port: number): Promise<void> {
   const directory = await freshDirectory()
   await writeFile(join(directory, 'hello'), 'hello from outside')
-  const program = where.start('python3', '-u', '-m', 'http.server', '-d', directory, '-b', address, String(port))
+  // It writes a line for each request to standard error, and a trace for each client that goes.
+  const quiet = 'exec python3 -u -m http.server -d "$0" -b "$1" "$2" 2>/dev/null'
+  const program = where.start('sh', '-c', quiet, directory, address, String(port))
   if (program.stdout !== null) await once(program.stdout, 'data')
 }
 
