@@ -6,12 +6,12 @@ import type { RelayedAnswer } from '../http/relayed-answer.ts'
 import type { Placement, PlacementPolicy } from '../model/placement.ts'
 import type { ComputeClient } from './compute-client.ts'
 
-/** A compute that is not connected. */
+/** A compute that is not connected, or is not in the fleet any more. */
 export interface AbsentCompute {
   readonly compute_id: string
   readonly name: string
-  /** Since when, as far as the service knows (UTC, RFC 3339). */
-  readonly since: string
+  /** Since when, as far as the service knows (UTC, RFC 3339); undefined: it was removed from the fleet. */
+  readonly since: string | undefined
 }
 
 /** What a new node asks of its compute. */
@@ -40,7 +40,7 @@ export interface LabComputes {
    * have free memory, of which the caller takes the one with the fewest nodes of the lab. 409 when none has the labels.
    */
   candidates(own: readonly string[], wish: NodeWish): Promise<readonly string[]>
-  /** Those of the computes that are registered, but not connected. */
+  /** Those of the computes that are not connected, or were removed from the fleet. */
   absent(computeIds: readonly string[]): Promise<readonly AbsentCompute[]>
   /** Ids of the connected computes. */
   all(): Promise<readonly string[]>

@@ -1,5 +1,5 @@
 import { type ApiError, conflict } from '../errors/api-error.ts'
-import { computeKey } from '../fleet/computes.ts'
+import { computeKey, isReserved } from '../fleet/computes.ts'
 import type { Fleet } from '../fleet/fleet.ts'
 import { noCompute } from '../gateway/fan-out.ts'
 import { fleetConnection } from '../gateway/fleet-connection.ts'
@@ -11,7 +11,7 @@ import { peerAddresses } from '../gateway/peer-address.ts'
 import { hasRoom, Scheduler } from '../gateway/scheduler.ts'
 import { localId } from '../model/compute.ts'
 import { ComputeClient } from './compute-client.ts'
-import type { LabComputes } from './computes.ts'
+import type { AbsentCompute, LabComputes } from './computes.ts'
 
 /**
  * `LabComputes` over a fleet. On a plain service the first compute is the service itself, `local`. `bring`: absent where images are not
@@ -59,9 +59,14 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
       return [...new Set(found.map(({ id }) => id))]
     },
     async absent(computeIds) {
-      const away = (await members.all()).filter(({ id, isConnected }) => computeIds.includes(id) && !isConnected)
-      return away.map(({ id, name, disconnectedSince = Date.now() }) => {
-        return { compute_id: id, name, since: new Date(disconnectedSince).toISOString() }
+      const all = new Map((await members.all()).map((it) => [it.id, it]))
+      return computeIds.flatMap((compute_id): AbsentCompute[] => {
+        const member = all.get(compute_id)
+        // The service itself is no member.
+        if (member === undefined)
+          return isReserved(compute_id) ? [] : [{ compute_id, name: compute_id, since: undefined }]
+        const { name, isConnected, disconnectedSince = Date.now() } = member
+        return isConnected ? [] : [{ compute_id, name, since: new Date(disconnectedSince).toISOString() }]
       })
     },
     async all() {

@@ -1216,7 +1216,9 @@ export class Labs {
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const { project } = lab.document
     const { left: _, ...present } = project
-    const [absent] = await this.computes.absent(what === 'close' ? project.computes : placesOf(present))
+    const all = await this.computes.absent(what === 'close' ? project.computes : placesOf(present))
+    // Nothing is left of the project at a compute that was removed.
+    const absent = all.find(({ since }) => since !== undefined)
     if (absent === undefined) return
     throw new ApiError(
       503,
@@ -1303,10 +1305,13 @@ const placesOf = ({ computes, left = [], moving }: Pick<ProjectRecord, 'computes
 /** What absent computes mean for their lab. */
 function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
   if (absent.length === 0) return undefined
-  const each = absent.map(({ name, since }) => `${name} (since ${since})`)
-  return absent.length === 1
-    ? `Its compute ${absent[0]?.name} is not connected since ${absent[0]?.since}`
-    : `Its computes ${each.join(' and ')} are not connected`
+  const [one, ...others] = absent
+  if (others.length === 0)
+    return one?.since === undefined
+      ? `Its compute ${one?.name} was removed from this service`
+      : `Its compute ${one.name} is not connected since ${one.since}`
+  const each = absent.map(({ name, since }) => `${name} (${since === undefined ? 'removed' : `since ${since}`})`)
+  return `Its computes ${each.join(' and ')} are not connected`
 }
 
 /** Clients of computes on behalf of the service itself. */

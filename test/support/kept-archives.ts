@@ -96,6 +96,26 @@ export async function isMadeElsewhere(
   await gateway.call('POST', `${path}/open`)
   expect(await ids(a)).not.toContain(id)
   expect(await ids(b)).toEqual([id])
+
+  // A compute that was removed from the fleet is drained by its id.
+  await gateway.call('POST', `${path}/close`)
+  await expect.poll(async () => (await shown(path)).archived, { timeout: hangMs }).toBe(true)
+  await gateway.call('PUT', '/v2/computes/a', { accepts_projects: true })
+  await gateway.call('DELETE', '/v2/computes/b')
+  expect((await shown(path)).status_reason).toBe('Its compute b was removed from this service')
+  const closed = await gateway.send(`${path}/open`, { method: 'POST' })
+  expect([closed.status, await closed.json()]).toMatchObject([
+    503,
+    { message: expect.stringMatching(/b\/drain makes/) },
+  ])
+  const again = await gateway.call<LabJob>('POST', '/v2/computes/b/drain')
+  const ended = () => gateway.call<LabJob>('GET', `/v2/jobs/${again.job_id}`)
+  await expect.poll(async () => (await ended()).status, { timeout: 2 * hangMs }).toBe('done')
+  expect((await ended()).projects).toMatchObject([{ project_id: id, state: 'done', reason: null, compute_id: 'a' }])
+  await gateway.call('POST', `${path}/open`)
+  expect(new Set((await nodesOf(gateway, path)).map((it) => it.compute_id))).toEqual(new Set(['a']))
+  expect((await read('notes')).toString()).toBe('of before')
+  expect((await gateway.send('/v2/computes/b/drain', { method: 'POST' })).status).toBe(404)
   await gateway.call('DELETE', path)
   expect(await gateway.archives()).toEqual([])
 }

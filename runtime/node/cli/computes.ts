@@ -1,4 +1,5 @@
 import type { Compute } from '../../../src/client/patchbay.ts'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { type Asked, clientOf, originOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { computeAdding, draining } from './command-flags.ts'
@@ -92,10 +93,18 @@ export async function computesDrain({
   signal,
 }: CommandInput<typeof draining>): Promise<Outcome> {
   const asked = { client: await clientOf(flags), signal }
-  const [{ compute_id, name } = { compute_id: word, name: word }] = await computesNamed([word], asked)
+  const found = await computesNamed([word], asked).catch((error: unknown) => {
+    if (error instanceof CommandError && !flags.undo) return error
+    throw error
+  })
+  // One that was removed from the fleet has only its id, and may have labs.
+  const [{ compute_id, name } = { compute_id: word, name: word }] = found instanceof CommandError ? [] : found
   if (flags.undo) return takesLabs(compute_id, asked)
   const nameOf = await computeNames(asked)
-  const begun = await asked.client.call('POST /v2/computes/{compute_id}/drain', { params: { compute_id }, signal })
+  const params = { compute_id }
+  const begun = await asked.client.call('POST /v2/computes/{compute_id}/drain', { params, signal }).catch((error) => {
+    throw found instanceof CommandError && error instanceof PatchbayError && error.status === 404 ? found : error
+  })
   const progress = await progressOf(`Draining ${name}`, flags)
   const job = await jobEnd(begun.job_id, { ...asked, progress }).catch((error) => {
     if (!signal.aborted) throw error

@@ -1,7 +1,7 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import { drainCompute } from '../../controller/drain.ts'
 import { conflict, notFound } from '../../errors/api-error.ts'
-import { computeKey } from '../../fleet/computes.ts'
+import { computeKey, isReserved } from '../../fleet/computes.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
 import type { UploadWatch } from '../../gateway/image-digests.ts'
@@ -130,7 +130,8 @@ export const computeEndpoints: readonly Endpoint[] = [
     summary: 'Empty a compute: it takes no new projects, and its stopped projects move to other computes by a job',
     description:
       'Projects with running nodes stay, and the job says so; repeat the request when they are stopped. A project that is open is ' +
-      'closed for its move, and opened again. `accepts_projects` of the compute is false from then on.',
+      'closed for its move, and opened again. `accepts_projects` of the compute is false from then on. A compute that was removed can ' +
+      'still be drained: its closed projects that have an archive are made elsewhere.',
     params: one,
     bodyKind: 'ignored',
     replies: { 201: { description: 'The running job', schema: LabJob } },
@@ -143,9 +144,13 @@ export const computeEndpoints: readonly Endpoint[] = [
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
       const fleet = fleetOf(context)
-      const { compute_id } = await fleet.get(params.compute_id)
-      const close = () => fleet.update(compute_id, { accepts_projects: false })
-      const { id, listed } = await drainCompute(labs, computeKey(compute_id), ask, close)
+      const key = computeKey(params.compute_id)
+      // Of a compute that was removed the labs that have an archive can still be made elsewhere.
+      const isKnown = isReserved(key) || (await fleet.list()).some((it) => computeKey(it.compute_id) === key)
+      const isRemoved = !isKnown && labs.on(key).length > 0
+      if (!isRemoved) await fleet.get(key)
+      const close = async () => isRemoved || fleet.update(key, { accepts_projects: false })
+      const { id, listed } = await drainCompute(labs, key, ask, close)
       await listed
       return created(labs.jobs.get(id))
     },
