@@ -68,13 +68,23 @@ async function labFile(text: string, { lab, to }: { lab: string; to: string }): 
   }
 }
 
+/** Bytes of the last record of a zip file without a comment, and how it begins (APPNOTE.TXT, 4.3.16). */
+const endBytes = 22
+const endSignature = Buffer.from('PK\x05\x06', 'latin1')
+
 /** Writes an archive: beside its place first, so that a broken one never has the name. Resolves with its size, bytes. */
 async function archive(body: ReadableStream<Uint8Array>, to: string, signal: AbortSignal): Promise<number> {
   let bytes = 0
+  let end = Buffer.alloc(0)
   const counter = new Transform({
     transform(chunk: Buffer, _, done) {
       bytes += chunk.length
+      end = Buffer.concat([end, chunk.subarray(-endBytes)]).subarray(-endBytes)
       done(null, chunk)
+    },
+    // workerd ends an answer of unknown length as if it were complete when it breaks off.
+    flush(done) {
+      done(end.subarray(0, endSignature.length).equals(endSignature) ? null : new Error('its end is missing'))
     },
   })
   const temporary = join(dirname(to), `.${basename(to)}.${randomBytes(6).toString('hex')}`)

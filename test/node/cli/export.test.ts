@@ -1,7 +1,9 @@
 import { access, readdir, readFile } from 'node:fs/promises'
+import { createServer, request } from 'node:http'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
+import { listening } from '../../support/fleet.ts'
 import { TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -44,6 +46,41 @@ test('a stopped lab is exported as an archive, which is imported as another lab'
     format: 'gns3project',
   })
   expect((await readdir(patchbay.home)).filter((it) => it.startsWith('.a'))).toEqual([])
+})
+
+/** The URL of a server that hands everything on to the service, but ends archives in their middle as if they were whole. */
+async function cuttingArchives(): Promise<string> {
+  const server = createServer((req, res) => {
+    const { method, headers, url = '' } = req
+    const asked = request(service.url + url, { method, headers }, (answer) => {
+      res.writeHead(answer.statusCode ?? 502, answer.headers)
+      if (!url.includes('/export')) return void answer.pipe(res)
+      answer.once('data', (piece: Buffer) => {
+        res.end(piece.subarray(0, 20))
+        answer.destroy()
+      })
+    })
+    asked.on('error', () => res.destroy())
+    req.pipe(asked)
+  })
+  onTestFinished(() => {
+    server.closeAllConnections()
+    server.close()
+  })
+  return `http://127.0.0.1:${await listening(server)}`
+}
+
+test('an archive without its end is told, and no file is left', async () => {
+  const { home } = await labOf('cut')
+  const patchbay = await CommandLine.of({ server: await cuttingArchives() })
+  await patchbay.run(['stop', 'cut'])
+  expect(await patchbay.run(['export', 'cut', 'cut.gns3project'])).toMatchObject({
+    code: expect.any(Number),
+    err: expect.stringContaining('the archive broke off: its end is missing; nothing was kept'),
+  })
+  expect((await readdir(home)).concat(await readdir(patchbay.home)).filter((it) => it.includes('gns3project'))).toEqual(
+    [],
+  )
 })
 
 test('what cannot be exported is told, and no file is left', async () => {
