@@ -57,8 +57,9 @@ export async function writeConfig(
     }
     const shown = await ask(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: text })
     lab.show(shown)
-    await lab.edit(({ nodes }) => {
-      const next = { ...(nodes.get(record.node_id) ?? record), properties: propertiesOf(shown) }
+    await lab.edit(() => {
+      // 404 for a node that was deleted meanwhile.
+      const next = { ...lab.node(record.node_id), properties: propertiesOf(shown) }
       return {
         changes: new Changes().put('node', record.node_id, next),
         news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],

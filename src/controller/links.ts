@@ -1,4 +1,5 @@
 import { ignore } from '../async/ignore.ts'
+import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import { type ReservedPort, reserveApart } from '../gateway/link-check.ts'
@@ -96,7 +97,7 @@ function begin(lab: Lab, input: LabLinkCreate, { more = {} }: LinkOptions): NewL
   const link_id = input.link_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.links.has(link_id)) throw conflict(`link_id: there is a link ${link_id} already`)
   const { name = null } = input
-  const release = claim(lab, ends, name)
+  const release = claim(lab, ends, { link_id, name })
   const record: LinkRecord = {
     link_id,
     link_type: ends[0].port.link_type,
@@ -174,13 +175,37 @@ async function wireAll(
   return failures
 }
 
-/** Changes a link, with effect at once. `more`: members of the record that replace those of the input, also by null. 409 for a taken name. */
+interface UpdateOptions {
+  readonly step?: EditStep
+  readonly more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null }
+}
+
+/** One change of a link at a time: each sends all its impairment to the computes. */
+const updates = new WeakMap<Lab, KeyedMutex>()
+
+/**
+ * Changes a link, with effect at once. `more`: members of the record that replace those of the input, also by null. 404 also for a link that
+ * is deleted meanwhile, 409 for a taken name.
+ */
 export async function updateLink(
   lab: Lab,
   id: string,
   input: LabLinkUpdate,
   ask: AskCompute,
-  { step, more = {} }: { step?: EditStep; more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null } } = {},
+  options: UpdateOptions = {},
+): Promise<LabLink> {
+  const { link_id } = lab.link(id)
+  const mutex = updates.get(lab) ?? new KeyedMutex()
+  updates.set(lab, mutex)
+  return mutex.run(link_id, () => update(lab, link_id, input, ask, options))
+}
+
+async function update(
+  lab: Lab,
+  id: string,
+  input: LabLinkUpdate,
+  ask: AskCompute,
+  { step, more = {} }: UpdateOptions,
 ): Promise<LabLink> {
   const before = lab.link(id)
   const wanted = more.name ?? input.name ?? null
@@ -204,8 +229,8 @@ export async function updateLink(
     (name) => JSON.stringify(changed[name]) !== JSON.stringify(before[name]),
   )
   if (isImpaired) await impair(lab, changed, ask)
-  return lab.edit(({ links }) => {
-    const record = next(links.get(before.link_id) ?? before)
+  return lab.edit(() => {
+    const record = next(lab.link(id))
     return {
       changes: new Changes().put('link', record.link_id, record),
       news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
@@ -304,9 +329,15 @@ function requireFreeName(lab: Lab, name: string, self?: string): void {
     throw conflict(`name: the project has a link ${name} already; choose another name`, { word: 'name-taken' })
 }
 
-/** Claims both ports and the name until the returned function is called. 409 when one is taken, or claimed. */
-function claim(lab: Lab, ends: Ends, name: string | null): () => void {
-  const keys = ends.map(({ end }) => keyOf(end))
+/** Claims both ports, the id and the name until the returned function is called. 409 when one is taken, or claimed. */
+function claim(
+  lab: Lab,
+  ends: Ends,
+  { link_id, name }: Pick<LinkRecord, 'link_id'> & { name: string | null },
+): () => void {
+  const id = `link-id/${link_id}`
+  if (lab.claimed.has(id)) throw conflict(`link_id: another request makes a link ${link_id}`)
+  const keys = [id, ...ends.map(({ end }) => keyOf(end))]
   if (name !== null) {
     requireFreeName(lab, name)
     keys.push(`link/${nameKey(name)}`)

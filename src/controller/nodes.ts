@@ -156,7 +156,8 @@ export async function updateNode(
     if ('console' in asked) step.consoles?.add(`node/${record.node_id}`)
     const added = await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })
     return await lab.edit(({ nodes }) => {
-      const now = nodes.get(record.node_id) ?? record
+      // 404 for a node that was deleted meanwhile.
+      const now = lab.node(record.node_id)
       const label =
         isRenamed && map.label === undefined && now.label?.text === now.name ? { ...now.label, text: name } : now.label
       const next: NodeRecord = {

@@ -1,11 +1,11 @@
 import { expect, test } from 'vitest'
 import type { ComputeClient } from '../../../src/controller/compute-client.ts'
-import { createLink, findEnd } from '../../../src/controller/links.ts'
-import { createNode, removeNode } from '../../../src/controller/nodes.ts'
+import { createLink, findEnd, removeLink, updateLink } from '../../../src/controller/links.ts'
+import { createNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
 /** A lab with a pc and a switch, and an operation of its compute that takes until `end` is called. */
-async function withSlow(operation: 'putLink' | 'removeNode') {
+async function withSlow(operation: 'putLink' | 'removeNode' | 'updateNode') {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const { client } = labs.computes
@@ -32,7 +32,7 @@ async function withSlow(operation: 'putLink' | 'removeNode') {
   }
   const link = (by = client) => createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, by)
   const isFree = () => lab.document.links.size === 0 && compute.links.size === 0 && findEnd(lab, 'SW:Ethernet0')
-  return { lab, client, ask, link, isFree, begun, end: () => end() }
+  return { labs, lab, compute, client, ask, link, isFree, begun, end: () => end() }
 }
 
 test('a link to a node that is deleted while it is made is 404, and leaves the other port free', async () => {
@@ -53,4 +53,51 @@ test('a link that is made while its node is being deleted goes with the node', a
   end()
   await removing
   expect(isFree()).toBeTruthy()
+})
+
+test('a link or a node that is deleted while it is changed does not come back', async () => {
+  const links = await withSlow('putLink')
+  const { link_id } = await links.link()
+  const suspending = updateLink(links.lab, link_id, { suspend: true }, links.ask)
+  await links.begun
+  await removeLink(links.lab, link_id, links.client)
+  links.end()
+  await expect(suspending).rejects.toMatchObject({ status: 404 })
+  expect(links.lab.document.links.size).toBe(0)
+
+  const nodes = await withSlow('updateNode')
+  const { node_id } = nodes.lab.node('PC1')
+  // Its compute has answered when the node is deleted.
+  const more = async () => {
+    await removeNode(nodes.lab, node_id, nodes.client)
+    return {}
+  }
+  await expect(updateNode(nodes.lab, node_id, { x: 1 }, nodes.client, { more })).rejects.toMatchObject({ status: 404 })
+  expect([...nodes.lab.document.nodes.values()].map(({ name }) => name)).toEqual(['SW'])
+})
+
+test('of two changes of a link at once its compute has both', async () => {
+  const { lab, compute, client, ask, link, begun, end } = await withSlow('putLink')
+  const { link_id } = await link()
+  const suspending = updateLink(lab, link_id, { suspend: true }, ask)
+  await begun
+  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, client)
+  end()
+  await Promise.all([suspending, losing])
+  const both = { suspend: true, filters_ab: { packet_loss: [10] } }
+  expect(compute.links.get(link_id)).toMatchObject(both)
+  expect(lab.linkView(lab.link(link_id))).toMatchObject({ suspend: true, filters: { packet_loss: [10] } })
+})
+
+test('of two links with one id at once one is refused', async () => {
+  const { labs, lab, client, ask, begun, end } = await withSlow('putLink')
+  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { ask: client })
+  const link_id = crypto.randomUUID()
+  const first = createLink(labs, lab, { link_id, nodes: ['PC1:eth0', 'SW:Ethernet0'] as never }, ask)
+  await begun
+  const second = createLink(labs, lab, { link_id, nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, client)
+  await expect(second).rejects.toMatchObject({ status: 409 })
+  end()
+  await first
+  expect(lab.document.linksOf(lab.node('PC2').node_id)).toEqual([])
 })
