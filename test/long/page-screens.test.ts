@@ -153,6 +153,9 @@ testWith(browser)(
     const { page } = lab
     await page.getByText('User and password').click()
     await page.getByLabel('User', { exact: true }).fill('anna')
+    await page.getByLabel('Password', { exact: true }).fill('geheim')
+    await page.getByRole('button', { name: 'Sign in' }).click()
+    await page.getByText('User or password is wrong.').waitFor()
     await page.getByLabel('Password', { exact: true }).fill('geheim-geheim')
     await page.getByRole('button', { name: 'Sign in' }).click()
     const found: string[] = []
@@ -172,6 +175,14 @@ testWith(browser)(
     await page.getByRole('button', { name: 'Delete disk with spaces.img' }).click()
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByRole('cell', { name: 'disk with spaces.img', exact: true }).waitFor({ state: 'detached' })
+
+    // The service takes any file; one that is no program of the kind would go unseen.
+    await page
+      .locator('input[type=file]')
+      .first()
+      .setInputFiles({ name: 'notes.txt', mimeType: '', buffer: Buffer.from('1') })
+    await page.getByRole('alert').getByText('no image of iou').waitFor()
+    await page.getByRole('button', { name: 'Forget the upload of notes.txt' }).click()
 
     await page.getByRole('link', { name: 'Tokens' }).click()
     await page.getByRole('button', { name: 'New token' }).click()

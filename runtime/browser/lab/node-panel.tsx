@@ -39,7 +39,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
       <p class="state">
         <span class={`dot is-${status}`} /> {status}
         <span class="muted"> · {kind?.noun ?? node.node_type}</span>
-        {node.compute_id !== 'local' && <span class="muted"> · {node.compute_id}</span>}
+        {node.compute_id !== 'local' && <Loaded load={computeName} props={{ id: node.compute_id }} />}
       </p>
       {node.status_reason !== null && (
         <p class="reason">
@@ -119,6 +119,7 @@ export function NodePanel({ node, window: lab }: { node: LabNode; window: LabWin
   )
 }
 
+const computeName = () => import('./on-demand.ts').then((it) => it.ComputeName)
 const configEditor = () => import('./on-demand.ts').then((it) => it.ConfigEditor)
 const nodeFiles = () => import('./on-demand.ts').then((it) => it.NodeFiles)
 const nodeLog = () => import('./on-demand.ts').then((it) => it.NodeLog)

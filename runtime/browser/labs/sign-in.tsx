@@ -1,8 +1,14 @@
 import { useSignal } from '@preact/signals'
+import { PatchbayError } from '../../../src/client/patchbay.ts'
 import { Fault } from '../parts/fault.tsx'
 import { Segments } from '../parts/segments.tsx'
 import { logIn, namedOrganization } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
+
+const refusals = {
+  token: 'This token is not valid here. It may have been revoked, or its time is over.',
+  password: 'User or password is wrong.',
+} as const
 
 /** Asks for credentials, where the service needs them. */
 export function SignIn() {
@@ -16,7 +22,8 @@ export function SignIn() {
         way.value === 'token' ? { token: text('token').trim() } : { user: text('user'), password: text('password') },
       )
     } catch (error) {
-      fault.value = messageOf(error)
+      const isWrong = error instanceof PatchbayError && error.status === 401
+      fault.value = isWrong ? refusals[way.value] : messageOf(error)
     }
   }
   return (
@@ -38,6 +45,7 @@ export function SignIn() {
           ]}
           onChange={(it) => {
             way.value = it
+            fault.value = ''
           }}
         />
         {way.value === 'token' ? (

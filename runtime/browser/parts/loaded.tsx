@@ -10,13 +10,28 @@ interface LoadedProps<P> {
 
 const views = new WeakMap<() => Promise<unknown>, ComponentType<never>>()
 
+/** Time before a part is asked for again, ms, and how often it is asked for. */
+const [retryMs, maxTries] = [1000, 5]
+
+/** A part, also when the connection is lost for a moment. */
+async function loadedBy<T>(load: () => Promise<T>): Promise<T> {
+  for (let tries = 1; ; tries++) {
+    try {
+      return await load()
+    } catch (error) {
+      if (tries === maxTries) throw error
+      await new Promise((resolve) => setTimeout(resolve, retryMs))
+    }
+  }
+}
+
 /** A part of the page that is loaded when it is shown first. */
 export function Loaded<P extends object>({ load, props }: LoadedProps<P>) {
   const [, setLoaded] = useState<() => Promise<unknown>>()
   // Another part may come to the same place in the page.
   useEffect(() => {
     if (views.has(load)) return
-    load()
+    loadedBy(load)
       .then((it) => {
         views.set(load, it as ComponentType<never>)
         setLoaded(() => load)

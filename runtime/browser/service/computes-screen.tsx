@@ -1,4 +1,4 @@
-import { useSignal } from '@preact/signals'
+import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Compute, NewAccessToken } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
@@ -42,8 +42,14 @@ export function ComputesScreen() {
           </>
         )}
       </div>
+      {computes.isRead.value && computes.table.ids.value.length === 0 && (
+        <div class="empty">
+          <h3>No computes yet</h3>
+          <p>Labs run on computes: machines that join this gateway, or that it connects to.</p>
+        </div>
+      )}
       <ul class="computes">
-        {computes.values().map((compute) => (
+        {computes.table.values().map((compute) => (
           <li key={compute.compute_id} class="card">
             <div class="row">
               <span class={`dot ${compute.connected ? 'is-started' : ''}`} />
@@ -133,13 +139,17 @@ const addressOf = ({ protocol }: Compute): readonly string[] =>
   protocol === 'tunnel' ? [] : ['protocol', 'host', 'port', 'user', 'password']
 
 /** The computes, kept up to date by the feed of the service while the component is shown. */
-function useComputes(): Table<Compute> {
+function useComputes(): { readonly table: Table<Compute>; readonly isRead: ReadonlySignal<boolean> } {
   const table = useSignal(new Table<Compute>()).value
+  const isRead = useSignal(false)
   useEffect(() => {
     const over = new AbortController()
     void followFeed(client, {
       signal: over.signal,
-      read: async () => table.reset((await listComputes()).map((it) => [it.compute_id, it])),
+      async read() {
+        table.reset((await listComputes()).map((it) => [it.compute_id, it]))
+        isRead.value = true
+      },
       apply({ action, event }) {
         const compute = event as Compute
         if (action === 'compute.deleted') table.delete(compute.compute_id)
@@ -148,7 +158,7 @@ function useComputes(): Table<Compute> {
     })
     return () => over.abort()
   }, [])
-  return table
+  return { table, isRead }
 }
 
 const Load = ({ title, percent }: { title: string; percent: number | null }) =>

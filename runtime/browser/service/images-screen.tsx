@@ -94,7 +94,9 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
   const run = async (upload: Upload) => {
     await upload.run()
     await Promise.all([read(), readUses()])
-    if (upload.state.value === 'done') forget(upload)
+    if (upload.state.value !== 'done') return
+    if (images.value?.some(({ path }) => path === upload.name) !== false) forget(upload)
+    else upload.reason.value = `It is stored, but it is no image of ${kind}: nodes cannot start from it.`
   }
   const remove = async ({ path }: Image) => {
     await client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } })
@@ -227,7 +229,6 @@ function UploadView({ upload, onAgain }: { upload: Upload; onAgain: () => void }
           ? 'stored'
           : `${sizeText(stored)} of ${sizeText(total)}${state === 'paused' ? ', paused' : ''}`}
       </span>
-      <span class="spacer" />
       {state === 'running' && (
         <button type="button" onClick={() => upload.pause()}>
           <Icon name="pause" /> Pause
@@ -242,7 +243,7 @@ function UploadView({ upload, onAgain }: { upload: Upload; onAgain: () => void }
         <IconButton icon="close" title={`Forget the upload of ${name}`} onClick={() => forget(upload)} />
       )}
       {state !== 'done' && <progress value={stored} max={Math.max(1, total)} aria-label={`Upload of ${name}`} />}
-      {state === 'failed' && <Fault text={upload.reason.value} />}
+      <Fault text={upload.reason.value} />
     </div>
   )
 }

@@ -72,7 +72,7 @@ export function TokensScreen() {
             cells: [
               <bdi>{token.name}</bdi>,
               token.purpose === 'join' ? `join ${token.compute_id ?? 'as any compute'}` : token.role,
-              token.projects?.join(', ') ?? 'all',
+              token.purpose === 'join' ? 'none' : (token.projects?.join(', ') ?? 'all'),
               <code>…{token.last_characters}</code>,
               <span class="actions">{timeText(token.created_at)}</span>,
               <span class="actions">{token.expires_at === null ? 'never' : timeText(token.expires_at)}</span>,

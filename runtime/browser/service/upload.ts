@@ -15,7 +15,7 @@ export class Upload {
   /** Bytes that the service has. */
   readonly stored = signal(0)
   readonly state = signal<'running' | 'paused' | 'failed' | 'done'>('running')
-  /** Why it failed. */
+  /** Why it failed, or cannot be used. */
   readonly reason = signal('')
   readonly #url: string
   readonly #file: File
