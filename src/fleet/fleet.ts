@@ -18,6 +18,7 @@ import { Computes, computeKey, isReserved } from './computes.ts'
 import { HealthCheck } from './health-check.ts'
 import type { JoinGrant, JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
+import { LongWaits } from './long-waits.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
 import { changedRecord, computeRecordOf, isOnlyShare, joinedRecord } from './record.ts'
 import type { Registry } from './registry.ts'
@@ -54,7 +55,7 @@ export class Fleet {
     local,
     timeouts,
     upkeep = true,
-    endsWithRequest = false,
+    endsWithRequest,
     ...joining
   }: FleetOptions) {
     this.#registry = registry
@@ -75,7 +76,7 @@ export class Fleet {
       version,
       timeouts: { ...defaultFleetTimeouts, ...timeouts },
       upkeep,
-      endsWithRequest,
+      longWaits: endsWithRequest && new LongWaits(endsWithRequest.waitUntil),
       changed: (compute) => this.#tell('compute.updated', compute),
       warn: (message) => this.warn(message),
     }
