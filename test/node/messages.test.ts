@@ -612,7 +612,7 @@ const mistakes: readonly Mistake[] = [
     `POST ${compute}/dynamips/auto_idlepc`,
     {},
     404,
-    'There is nothing at /v2/compute/dynamips/auto_idlepc: «expected images in the place of "auto_idlepc"»',
+    'There is nothing at /v2/compute/dynamips/auto_idlepc: «expected images, image_uses in the place of "auto_idlepc"»',
   ],
   [
     'POST /v2/computes/local/auto_idlepc',
