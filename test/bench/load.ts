@@ -17,7 +17,10 @@ export interface LoadOptions {
   readonly cpu?: () => number
 }
 
-/** A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. */
+/**
+ * A closed loop: every connection sends a GET, waits for the whole answer, and sends the next. Latencies are those of requests that were sent
+ * after the warm-up: at its begin all connections are opened at once.
+ */
 export async function load(
   url: string,
   connections: number,
@@ -30,18 +33,19 @@ export async function load(
   const authorization = credentials === undefined ? '' : `Authorization: ${credentials}\r\n`
   const request = Buffer.from(`GET ${target.pathname} HTTP/1.1\r\nHost: ${target.host}\r\n${authorization}\r\n`)
   const latencies: number[] = []
-  const state = { measuring: false, over: false }
+  const state: LoopState = { since: Number.POSITIVE_INFINITY, answered: 0, over: false }
   const sockets = Array.from({ length: connections }, () => loop(target, request, latencies, state))
   await wait(warmUpSeconds * 1000)
-  state.measuring = true
   const [began, cpuBefore] = [performance.now(), cpu()]
+  state.since = began
   await wait(seconds * 1000)
+  const { answered } = state
   state.over = true
   const [elapsed, used] = [(performance.now() - began) / 1000, cpu() - cpuBefore]
   for (const socket of sockets) socket.destroy()
   latencies.sort((a, b) => a - b)
   const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
-  return { perSecond: latencies.length / elapsed, p50: at(0.5), p99: at(0.99), cpuMs: used / latencies.length }
+  return { perSecond: answered / elapsed, p50: at(0.5), p99: at(0.99), cpuMs: used / answered }
 }
 
 const basicOf = ({ username, password }: URL): string | undefined =>
@@ -49,7 +53,15 @@ const basicOf = ({ username, password }: URL): string | undefined =>
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-function loop(target: URL, request: Buffer, latencies: number[], state: { measuring: boolean; over: boolean }): Socket {
+interface LoopState {
+  /** When the warm-up ended, by the clock of `performance`. */
+  since: number
+  /** Requests answered since then, also those sent before. */
+  answered: number
+  over: boolean
+}
+
+function loop(target: URL, request: Buffer, latencies: number[], state: LoopState): Socket {
   const socket = connect(Number(target.port), target.hostname)
   socket.setNoDelay(true)
   let sent = 0
@@ -77,7 +89,9 @@ function loop(target: URL, request: Buffer, latencies: number[], state: { measur
     }
     received += chunk.length
     if (received < expected || state.over) return
-    if (state.measuring) latencies.push(performance.now() - sent)
+    const now = performance.now()
+    if (now >= state.since) state.answered += 1
+    if (sent >= state.since) latencies.push(now - sent)
     next()
   })
   return socket
