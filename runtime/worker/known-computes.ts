@@ -31,7 +31,7 @@ export class KnownComputes {
     this.#objects = objects
     this.#lost = lost ?? (() => {})
     this.fleet = Fleet.empty({
-      ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest: isIsolate ? { waitUntil } : undefined },
+      ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest: isIsolate },
       holder: new ComputeAsking(env, objects, isIsolate),
     })
     this.fleet.listen((event) => {

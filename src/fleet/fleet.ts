@@ -18,7 +18,6 @@ import { Computes, computeKey, isReserved } from './computes.ts'
 import { HealthCheck } from './health-check.ts'
 import type { JoinGrant, JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
-import { LongWaits } from './long-waits.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
 import { changedRecord, computeRecordOf, isOnlyShare, joinedRecord } from './record.ts'
 import type { Registry } from './registry.ts'
@@ -55,7 +54,7 @@ export class Fleet {
     local,
     timeouts,
     upkeep = true,
-    endsWithRequest,
+    endsWithRequest = false,
     ...joining
   }: FleetOptions) {
     this.#registry = registry
@@ -76,7 +75,7 @@ export class Fleet {
       version,
       timeouts: { ...defaultFleetTimeouts, ...timeouts },
       upkeep,
-      longWaits: endsWithRequest && new LongWaits(endsWithRequest.waitUntil),
+      endsWithRequest,
       changed: (compute) => this.#tell('compute.updated', compute),
       warn: (message) => this.warn(message),
     }

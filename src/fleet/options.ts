@@ -25,11 +25,8 @@ export interface FleetOptions {
    * reads no feed, and does not repeat an attempt. `told`: another program does that, and what it finds is told (`Fleet.told`).
    */
   readonly upkeep?: Upkeep
-  /**
-   * Given where all that a request has begun ends with it, as in an isolate of a Worker: then giving up its wait is enough, and what asks by
-   * a tunnel bounds the wait. `waitUntil` lets work outlive the request.
-   */
-  readonly endsWithRequest?: { readonly waitUntil: (work: Promise<unknown>) => void } | undefined
+  /** Whether all that a request has begun ends with it, as in an isolate of a Worker: then giving up its wait is enough. */
+  readonly endsWithRequest?: boolean
   /** The tokens for joining computes; absent where computes cannot join. */
   readonly joinTokens?: JoinTokens
   /** Most computes; 0 or absent: as many as a fleet may have. Read for every compute that is added. */

@@ -19,7 +19,6 @@ import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import { type Compute, type ComputeRecord, tunnelled } from '../model/compute.ts'
 import { awaitingLate } from './late-answer.ts'
-import { isLong, type LongWaits } from './long-waits.ts'
 import type { Upkeep } from './options.ts'
 import { ComputeSession } from './session.ts'
 import type { FleetTimeouts } from './timeouts.ts'
@@ -31,8 +30,8 @@ export interface RemoteComputeOptions {
   readonly version: string
   readonly timeouts: FleetTimeouts
   readonly upkeep: Upkeep
-  /** Given where all that a request has begun ends with it; see `FleetOptions.endsWithRequest`. */
-  readonly longWaits: LongWaits | undefined
+  /** See `FleetOptions.endsWithRequest`. */
+  readonly endsWithRequest: boolean
   /** Called when a visible value changes. */
   readonly changed: (compute: RemoteCompute) => void
   readonly warn: (message: string) => void
@@ -51,8 +50,8 @@ interface Flight {
   /** For the transport. */
   readonly signal: AbortSignal
   abort(reason: ApiError): void
-  /** Settles like the work, or rejects when the flight is aborted. Calls `look` each `quietMs` meanwhile. */
-  until<T>(work: Promise<T>, look: () => void): Promise<T>
+  /** Settles like the work, or rejects when the flight is aborted. */
+  until<T>(work: Promise<T>): Promise<T>
   /** It is over. */
   readonly land: () => void
 }
@@ -61,45 +60,19 @@ interface Flight {
 function abortableFlight(signal: AbortSignal): Flight {
   const over = new AbortController()
   const land = onAbort(signal, () => over.abort(signal.reason))
-  return { signal: over.signal, abort: (reason) => over.abort(reason), until: lookedAfter, land }
+  return { signal: over.signal, abort: (reason) => over.abort(reason), until: (work) => work, land }
 }
-
-const lookedAfter: Flight['until'] = async (work, look) => {
-  const watch = setInterval(look, quietMs)
-  try {
-    return await work
-  } finally {
-    clearInterval(watch)
-  }
-}
-
-/** The same with a timer only when it lasts. */
-const lookedAfterLater =
-  (longWaits: LongWaits): Flight['until'] =>
-  async (work, look) => {
-    const wait = longWaits.begin()
-    try {
-      const first = await Promise.race([work, wait.told])
-      if (first !== isLong) return first
-    } finally {
-      wait.end()
-    }
-    return lookedAfter(work, look)
-  }
-
-/** Another program looks after it. */
-const leftAlone: Flight['until'] = (work) => work
 
 /**
  * Its abort ends the wait alone: the work ends with the request that it is for. A controller and its listener are a tenth of what a small
- * request takes workerd, and so is a timer.
+ * request takes workerd.
  */
-function waitingFlight(signal: AbortSignal, looking: Flight['until']): Flight {
+function waitingFlight(signal: AbortSignal): Flight {
   let abort: (reason: ApiError) => void = () => {}
   const aborted = new Promise<never>((_, reject) => {
     abort = reject
   })
-  return { signal, abort, until: (work, look) => looking(Promise.race([work, aborted]), look), land() {} }
+  return { signal, abort, until: (work) => Promise.race([work, aborted]), land() {} }
 }
 
 /** A compute on another machine: its record, its session, and its pending requests. */
@@ -213,13 +186,7 @@ export class RemoteCompute {
    * 504 when the connection is lost before the answer.
    */
   send(request: Outgoing): Promise<ComputeAnswer> {
-    const flight = (signal: AbortSignal) => {
-      const { longWaits } = this.#options
-      if (longWaits === undefined) return abortableFlight(signal)
-      // What has joined is asked by its object, whose tunnel looks after the compute and bounds the wait; see `AskingEnd`.
-      if (this.#record.protocol === tunnelled) return waitingFlight(signal, leftAlone)
-      return waitingFlight(signal, request.body instanceof ReadableStream ? lookedAfter : lookedAfterLater(longWaits))
-    }
+    const flight = this.#options.endsWithRequest ? waitingFlight : abortableFlight
     return this.#reach(request, flight, async (signal, done) =>
       tracked(await this.#send({ ...request, signal }), signal, done),
     )
@@ -260,12 +227,12 @@ export class RemoteCompute {
     }
     this.#flights.add(flight)
     const until = body instanceof ReadableStream ? Number.POSITIVE_INFINITY : Date.now() + maxWorkMs
-    const look = () => {
+    const watch = setInterval(() => {
       if (Date.now() < until) return void this.#requireThere(flight)
       flight.abort(new ApiError(504, `The compute ${this.name} did not answer in ${maxWorkMs / 60_000} minutes`))
-    }
+    }, quietMs)
     try {
-      return await flight.until(ask(flight.signal, this.#options.upkeep ? done : undefined), look)
+      return await flight.until(ask(flight.signal, this.#options.upkeep ? done : undefined))
     } catch (cause) {
       done()
       const error = flight.signal.aborted ? flight.signal.reason : cause
@@ -275,6 +242,7 @@ export class RemoteCompute {
       session.lose(reason)
       throw new Unreachable(409, `The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
     } finally {
+      clearInterval(watch)
       if (!this.#options.upkeep) this.#flights.delete(flight)
     }
   }

@@ -19,8 +19,6 @@ import type { Stream } from './stream.ts'
 
 /** How long a compute that connects may take to send its HELLO, ms. */
 const helloMs = 10_000
-/** Timeout of the answer to a request that was sent whole, ms; the timeouts in the compute are shorter. */
-const maxAnswerMs = 600_000
 
 export interface AskingOptions extends LinkOptions {
   /** The version of this service. */
@@ -62,14 +60,6 @@ export class AskingEnd extends TunnelLink {
     // Byte 0 is the kind of frame. Before the HELLO all other kinds are ignored.
     if (this.#isDeaf && typeof data !== 'string' && data[0] !== frameKinds.hello) return
     super.message(data)
-  }
-
-  protected override ticked(streams: readonly Stream[], everyMs: number): void {
-    for (const stream of streams) {
-      if (stream.awaited(everyMs) <= maxAnswerMs) continue
-      const name = this.#hello?.name ?? ''
-      stream.reset(new ApiError(504, `The compute ${name} did not answer in ${maxAnswerMs / 60_000} minutes`))
-    }
   }
 
   protected override ended(end: TunnelEnd): void {

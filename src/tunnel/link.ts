@@ -50,11 +50,11 @@ export abstract class TunnelLink {
     this.#options = options
     this.limits = options.limits ?? defaultLimits
     this.#outbox = new Outbox(options.wire, ({ message }) => this.#end({ code: 0, reason: message }))
-    this.#liveness = new Liveness(options.timeouts ?? defaultLivenessTimeouts, {
-      ask: () => this.#outbox.control('ping'),
-      gone: () => this.close(resetCodes.silent, 'The other end is silent'),
-      ticked: (everyMs) => this.ticked?.([...this.#streams.values()], everyMs),
-    })
+    this.#liveness = new Liveness(
+      options.timeouts ?? defaultLivenessTimeouts,
+      () => this.#outbox.control('ping'),
+      () => this.close(resetCodes.silent, 'The other end is silent'),
+    )
     if (options.watch !== 'busy') this.#liveness.start()
   }
 
@@ -63,9 +63,6 @@ export abstract class TunnelLink {
 
   /** Called when the other end opens a stream; absent at the end that opens them. */
   protected opened?(frame: TunnelFrame): void
-
-  /** Called with all streams from time to time while there are some. */
-  protected ticked?(streams: readonly Stream[], everyMs: number): void
 
   protected ended(end: TunnelEnd): void {
     this.#options.ended(end)

@@ -12,19 +12,13 @@ export class Liveness {
   readonly #timeouts: LivenessTimeouts
   readonly #ask: () => void
   readonly #gone: () => void
-  readonly #ticked: (everyMs: number) => void
   #heardAt = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** `ticked`: called each `askMs`. */
-  constructor(
-    timeouts: LivenessTimeouts,
-    { ask, gone, ticked }: { ask: () => void; gone: () => void; ticked: (everyMs: number) => void },
-  ) {
+  constructor(timeouts: LivenessTimeouts, ask: () => void, gone: () => void) {
     this.#timeouts = timeouts
     this.#ask = ask
     this.#gone = gone
-    this.#ticked = ticked
   }
 
   heard(): void {
@@ -52,7 +46,6 @@ export class Liveness {
       }
       if (quietMs >= askMs) this.#ask()
       this.#tick()
-      this.#ticked(askMs)
     }, askMs)
   }
 }

@@ -72,7 +72,6 @@ export class Stream implements Source {
   #ending: Uint8Array | undefined
   #whole: Uint8Array<ArrayBuffer> | undefined
   #hasHead = false
-  #awaitedMs = 0
 
   #stopReason: Error | undefined
   readonly #stopListeners = new Set<() => void>()
@@ -127,12 +126,6 @@ export class Stream implements Source {
     this.#stop ??= new AbortController()
     if (this.#stopReason !== undefined) this.#stop.abort(this.#stopReason)
     return this.#stop.signal
-  }
-
-  /** How long the answer to a request that was sent whole is awaited, ms, after `ms` more. */
-  awaited(ms: number): number {
-    if (this.#hasSentEnd && !this.#hasHead) this.#awaitedMs += ms
-    return this.#awaitedMs
   }
 
   sendHead(value: unknown): void {

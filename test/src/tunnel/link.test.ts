@@ -169,20 +169,6 @@ test('a program that may sleep is watched only while something is under way', as
   expect(await waiting).toBe('The other end is silent')
 })
 
-test('a compute that lives and never answers is awaited for ten minutes', async () => {
-  stoppedClock()
-  const pair = await tunnelPair({
-    fetch: (it) => (it.url.endsWith('never') ? never() : Promise.resolve(new Response('x'))),
-  })
-  const waiting = pair.asking.send(request('never')).catch((error: unknown) => error)
-  await pass(590_000)
-  expect(pair.asking.size).toBe(1)
-  await pass(30_000)
-  expect(await waiting).toMatchObject({ status: 504, message: expect.stringContaining('did not answer in 10 minutes') })
-  expect([pair.ends, pair.asking.size]).toEqual([{}, 0])
-  expect(await textOf(await pair.asking.send(request('x')))).toBe('x')
-})
-
 test('an answer that rests is no reason to watch, and what is asked beside it is', async () => {
   stoppedClock()
   const never = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) })
