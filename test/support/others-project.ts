@@ -24,8 +24,9 @@ interface Others {
  */
 export async function staysUnseen(others: Others, { asked, admin }: { asked: Ask; admin: Ask }): Promise<void> {
   const state = async () => {
+    // A project that is read by itself tells of its links only what has been read of them in the last seconds.
     const [project, nodes, links] = await Promise.all(
-      ['', '/nodes', '/links'].map(async (tail) =>
+      ['?links=yes', '/nodes', '/links'].map(async (tail) =>
         (await admin('GET', `/v2/projects/${others.project_id}${tail}`)).json(),
       ),
     )
