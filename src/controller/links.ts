@@ -180,8 +180,14 @@ interface UpdateOptions {
   readonly more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null }
 }
 
-/** One change of a link at a time: each sends all its impairment to the computes. */
-const updates = new WeakMap<Lab, KeyedMutex>()
+/** One change of a link at a time: each sends the whole link to its compute, which makes it anew when it was just removed there. */
+const linkChanges = new WeakMap<Lab, KeyedMutex>()
+
+function alone<T>(lab: Lab, linkId: string, change: () => Promise<T>): Promise<T> {
+  const mutex = linkChanges.get(lab) ?? new KeyedMutex()
+  linkChanges.set(lab, mutex)
+  return mutex.run(linkId, change)
+}
 
 /**
  * Changes a link, with effect at once. `more`: members of the record that replace those of the input, also by null. 404 also for a link that
@@ -195,9 +201,7 @@ export async function updateLink(
   options: UpdateOptions = {},
 ): Promise<LabLink> {
   const { link_id } = lab.link(id)
-  const mutex = updates.get(lab) ?? new KeyedMutex()
-  updates.set(lab, mutex)
-  return mutex.run(link_id, () => update(lab, link_id, input, ask, options))
+  return alone(lab, link_id, () => update(lab, link_id, input, ask, options))
 }
 
 async function update(
@@ -251,21 +255,29 @@ export async function checkFilters(lab: Lab, id: string, filters: Filters, ask: 
 }
 
 export async function removeLink(lab: Lab, id: string, ask: AskCompute, step?: EditStep): Promise<void> {
-  const record = lab.link(id)
-  await unwire(lab, record, ask)
-  await lab.edit(
-    () => ({
-      changes: new Changes().remove('link', record.link_id),
-      news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
-      result: undefined,
-    }),
-    step,
-  )
+  const { link_id } = lab.link(id)
+  await remove(lab, link_id, ask, step)
 }
+
+/** Removes a link, unless another request has done so meanwhile. */
+const remove = (lab: Lab, id: string, ask: AskCompute, step: EditStep | undefined): Promise<void> =>
+  alone(lab, id, async () => {
+    const record = lab.document.links.get(id)
+    if (record === undefined) return
+    await unwire(lab, record, ask)
+    await lab.edit(
+      () => ({
+        changes: new Changes().remove('link', id),
+        news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
+        result: undefined,
+      }),
+      step,
+    )
+  })
 
 /** Removes all links of a node. */
 export async function unlinkNode(lab: Lab, nodeId: string, ask: AskCompute, step: EditStep): Promise<void> {
-  for (const { link_id } of lab.document.linksOf(nodeId)) await removeLink(lab, link_id, ask, step)
+  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(lab, link_id, ask, step)
 }
 
 /** The node and port of an endpoint, also from a text such as `R1:eth0`. 404. */

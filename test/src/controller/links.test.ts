@@ -5,7 +5,7 @@ import { createNode, removeNode, updateNode } from '../../../src/controller/node
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
 /** A lab with a pc and a switch, and an operation of its compute that takes until `end` is called. */
-async function withSlow(operation: 'putLink' | 'removeNode' | 'updateNode') {
+async function withSlow(operation: 'putLink' | 'removeLink' | 'removeNode' | 'updateNode') {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const { client } = labs.computes
@@ -60,10 +60,10 @@ test('a link or a node that is deleted while it is changed does not come back', 
   const { link_id } = await links.link()
   const suspending = updateLink(links.lab, link_id, { suspend: true }, links.ask)
   await links.begun
-  await removeLink(links.lab, link_id, links.client)
+  const removing = removeLink(links.lab, link_id, links.client)
   links.end()
-  await expect(suspending).rejects.toMatchObject({ status: 404 })
-  expect(links.lab.document.links.size).toBe(0)
+  await Promise.all([suspending, removing])
+  expect(links.isFree()).toBeTruthy()
 
   const nodes = await withSlow('updateNode')
   const { node_id } = nodes.lab.node('PC1')
@@ -74,6 +74,41 @@ test('a link or a node that is deleted while it is changed does not come back', 
   }
   await expect(updateNode(nodes.lab, node_id, { x: 1 }, nodes.client, { more })).rejects.toMatchObject({ status: 404 })
   expect([...nodes.lab.document.nodes.values()].map(({ name }) => name)).toEqual(['SW'])
+})
+
+test('a link that is changed while it is deleted is not made anew on its compute', async () => {
+  const { lab, client, link, isFree } = await withSlow('removeNode')
+  const { link_id } = await link()
+  let changing: Promise<unknown> = Promise.resolve()
+  const removing = (): ComputeClient => {
+    const its = client('local')
+    const removeLinkThere = its.removeLink.bind(its)
+    return Object.assign(its, {
+      async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
+        await removeLinkThere(...given)
+        changing = updateLink(lab, link_id, { suspend: true }, client).catch((error: unknown) => error)
+        // What the change asks of the compute in memory is done by then.
+        await new Promise(setImmediate)
+      },
+    })
+  }
+  await removeLink(lab, link_id, removing)
+  expect(await changing).toMatchObject({ status: 404, word: 'no-such-link' })
+  expect(isFree()).toBeTruthy()
+})
+
+test('a node is deleted while another request deletes one of its links', async () => {
+  const { labs, lab, ask, client, link, begun, end } = await withSlow('removeLink')
+  await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { ask: client })
+  await link()
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, client)
+  const node = removeNode(lab, 'SW', ask)
+  await begun
+  await removeLink(lab, link_id, client)
+  end()
+  await node
+  expect([...lab.document.nodes.values()].map(({ name }) => name)).toEqual(['PC1', 'PC2'])
+  expect(lab.document.links.size).toBe(0)
 })
 
 test('of two changes of a link at once its compute has both', async () => {
