@@ -214,7 +214,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     await states.known()
     for (const sha256 of unkept.due()) {
       const image = digestTable.named(sha256)
-      if (image !== undefined) gateway.keep(image)
+      if (image !== undefined) gateway.keep(image, true)
     }
   }
   const load = async (projectId: string | undefined) => {

@@ -10,9 +10,9 @@ import { FanOut } from './fan-out.ts'
 import { handOn, type ProjectRequest } from './hand-on.ts'
 import { type GatewayHost, gatewayHost, loadOf } from './host.ts'
 import { type BringImage, imageCopies } from './image-copies.ts'
-import { type Hasher, type ImageDigests, UploadDigests, type UploadedImage } from './image-digests.ts'
+import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
-import { imageKeeper, type KeptImages, type UnkeptImages } from './kept-images.ts'
+import { imageKeeper, type KeepImage, type KeptImages, type UnkeptImages } from './kept-images.ts'
 import type { FleetMembers, LabPlaces, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
@@ -58,7 +58,7 @@ export interface Gateway {
   /** Records the digests of what is uploaded, wherever that is. */
   readonly uploads: UploadDigests | undefined
   /** Keeps an image apart from the computes, if it is not yet; see `imageKeeper`. */
-  readonly keep: (image: UploadedImage) => void
+  readonly keep: KeepImage
   close(): void
 }
 
@@ -95,7 +95,7 @@ export function createGateway({
   const eventsNow = () => (events ??= new GatewayEvents(members, locator, loadNow, bookmarks))
   const metrics = async () => [...(await host.metrics()), ...eventsNow().metrics()]
   const { keeping } = more
-  const keep: Gateway['keep'] =
+  const keep: KeepImage =
     keeping === undefined || digests === undefined
       ? () => {}
       : imageKeeper({ ...keeping, members, digests: digests.store, warn: warn ?? (() => {}) })

@@ -39,18 +39,14 @@ interface KeeperOptions {
   readonly warn: (message: string) => void
 }
 
+/** Begins to keep an image. `isAgain`: it was among the unkept images when its time came, and has its last attempt when it is not any more. */
+export type KeepImage = (image: UploadedImage, isAgain?: boolean) => void
+
 /**
  * Copies what was uploaded from a compute that has it, one image after the other. What fails is told to `warn`, and stays among the unkept
  * images.
  */
-export function imageKeeper({
-  members,
-  digests,
-  kept,
-  unkept,
-  waitUntil,
-  warn,
-}: KeeperOptions): (image: UploadedImage) => void {
+export function imageKeeper({ members, digests, kept, unkept, waitUntil, warn }: KeeperOptions): KeepImage {
   const turns = new SerialQueue()
   const waiting = new Set<string>()
   const keep = async ({ kind, name, digest: { sha256 } }: UploadedImage): Promise<void> => {
@@ -73,9 +69,9 @@ export function imageKeeper({
     }
     if (failure !== undefined) throw failure
   }
-  return (image) => {
+  return (image, isAgain = false) => {
     const { sha256 } = image.digest
-    unkept.add(sha256)
+    if (!isAgain) unkept.add(sha256)
     if (waiting.has(sha256) || waiting.size >= maxWaiting) return
     waiting.add(sha256)
     const work = turns
