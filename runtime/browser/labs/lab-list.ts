@@ -18,6 +18,8 @@ export class LabList {
   readonly #client: Patchbay
   /** Ids of labs that are read again soon. */
   readonly #due = new Set<string>()
+  /** The reading of labs that goes on. Another one takes its place when the whole list was read again. */
+  #round: object | undefined
 
   constructor(client: Patchbay) {
     this.#client = client
@@ -37,13 +39,23 @@ export class LabList {
     this.labs.reset(labs.map((it) => [it.project_id, it]))
     this.computes.reset((computes ?? []).map((it) => [it.compute_id, it]))
     this.isLoaded.value = true
-    void this.readDetails()
+    void this.#readEach(({ status, counts }) => status === 'opened' || counts === undefined)
   }
 
-  /** Reads what the list does not tell: the states of links of open labs, and the counts of labs of which it has none. Never rejects. */
-  async readDetails(): Promise<void> {
-    const labs = this.labs.values().filter(({ status, counts }) => status === 'opened' || counts === undefined)
-    for (const { project_id } of labs) await this.#readLab(project_id)
+  /** Reads the states of links of open labs again, unless labs are being read: a slow service is not asked faster. Never rejects. */
+  async readLinks(): Promise<void> {
+    if (this.#round === undefined) await this.#readEach(({ status }) => status === 'opened')
+  }
+
+  /** Reads what the list does not tell of some labs, one after the other. */
+  async #readEach(isWanted: (lab: LabProject) => boolean): Promise<void> {
+    const round = {}
+    this.#round = round
+    for (const { project_id } of this.labs.values().filter(isWanted)) {
+      await this.#readLab(project_id)
+      if (this.#round !== round) return
+    }
+    this.#round = undefined
   }
 
   async #readLab(project_id: string): Promise<void> {

@@ -36,7 +36,7 @@ export function LabsScreen() {
     const over = new AbortController()
     void list.follow(over.signal)
     const timer = setInterval(() => {
-      if (!document.hidden) void list.readDetails()
+      if (!document.hidden) void list.readLinks()
     }, detailsMs)
     return () => {
       clearInterval(timer)

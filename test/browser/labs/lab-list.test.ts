@@ -68,3 +68,39 @@ test('a renamed compute has its new name', async () => {
   )
   expect(list.computes.get('local')?.name).toBe('there')
 })
+
+test('while a slow service answers, labs are not read once more beside that', async () => {
+  const other = { ...lab, project_id: '31111111-2222-4333-8444-555555555555' }
+  const answers: (() => void)[] = []
+  const read: unknown[] = []
+  const over = new AbortController()
+  const client = {
+    async *feed(): AsyncGenerator<FeedLine> {
+      yield began
+      await new Promise<void>((resolve) => over.signal.addEventListener('abort', () => resolve()))
+    },
+    async call(name: string, options: { params?: { project_id: string } } = {}) {
+      if (name === 'GET /v2/projects') return [lab, other, closed]
+      if (name === 'GET /v2/computes') return []
+      read.push(options.params?.project_id)
+      await new Promise<void>((answer) => answers.push(answer))
+      return [lab, other, closed].find((it) => it.project_id === options.params?.project_id)
+    },
+  }
+  const list = new LabList(client as unknown as Patchbay)
+  const followed = list.follow(over.signal)
+  await vi.waitFor(() => expect(read).toHaveLength(1))
+  await list.readLinks()
+  for (let count = 1; count <= 3; count++) {
+    await vi.waitFor(() => expect(answers).toHaveLength(count))
+    answers.at(-1)?.()
+  }
+  // The first reading asks for what the list lacks of a closed lab, too, and a later one does not.
+  await vi.waitFor(() => {
+    void list.readLinks()
+    expect(read).toHaveLength(4)
+  })
+  expect(read).toEqual([project_id, other.project_id, closed.project_id, project_id])
+  over.abort()
+  await followed
+})
