@@ -961,7 +961,7 @@ export type LabProject = {
   filename: string
   /** Number of its last edit */
   revision: number
-  /** When its last edit was (UTC, RFC 3339); absent: it is not known */
+  /** When it was changed last (UTC, RFC 3339), which an opening, a closing, a move and an archive do not; absent: it is not known */
   changed_at?: string
   /** Ids of its computes; absent: they are not known */
   compute_ids?: string[]

@@ -36,6 +36,8 @@ interface Edit {
   readonly changes: Changes
   readonly news: () => readonly LabNews[]
   readonly step: EditStep | undefined
+  /** It changes nothing of what the lab is, as its closing: the time of its last change stays. */
+  readonly isUpkeep?: boolean | undefined
 }
 
 /** Age from which on the last states of links are not told as the present ones, ms. */
@@ -101,13 +103,10 @@ export class Lab {
    * Edits the document, one edit at a time. `change` gets the present document, and is synchronous. When the promise resolves, the edit is
    * durable, and its events are emitted; when it rejects, nothing has changed. One undo reverts all edits of a `step`.
    */
-  edit<T>(
-    change: (document: LabDocument) => { changes: Changes; news: () => readonly LabNews[]; result: T },
-    step?: EditStep,
-  ): Promise<T> {
+  edit<T>(change: (document: LabDocument) => Omit<Edit, 'step'> & { readonly result: T }, step?: EditStep): Promise<T> {
     return this.#edits.run(async () => {
-      const { changes, news, result } = change(this.document)
-      await this.#write([{ changes, news, step }])
+      const { result, ...edit } = change(this.document)
+      await this.#write([{ ...edit, step }])
       return result
     })
   }
@@ -130,11 +129,12 @@ export class Lab {
     for (const { changes } of edits) for (const [key, value] of changes.entries) all.entries.set(key, value)
     const {
       project,
-      project: { revision },
+      project: { revision, changed_at },
     } = this.document
     all.project({
       ...((all.entries.get('project') as LabDocument['project'] | undefined) ?? project),
-      ...{ revision: revision + 1, changed_at: new Date().toISOString(), sizes: this.document.sizesAfter(all.entries) },
+      ...{ revision: revision + 1, sizes: this.document.sizesAfter(all.entries) },
+      ...given({ changed_at: edits.every(({ isUpkeep }) => isUpkeep) ? changed_at : new Date().toISOString() }),
     })
     const before = this.document.read(all.entries.keys())
     await this.#store.save(this.id, all.entries)

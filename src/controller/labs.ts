@@ -570,7 +570,7 @@ export class Labs {
       // What a move changes is not in archives.
       const isArchived = archived === revision || next.archived === revision
       if (isArchived) all.project({ ...next, archived: revision + 1 })
-      return { changes: all, news: () => [], result: undefined }
+      return { changes: all, news: () => [], result: undefined, isUpkeep: true }
     })
     await this.#keepHead(lab.id, lab.document.project)
   }
@@ -1142,6 +1142,7 @@ export class Labs {
       changes: new Changes().project({ ...project, is_open, ...more, ...(is_open && given({ stop_at, ttl_deletes })) }),
       news: () => [],
       result: undefined,
+      isUpkeep: true,
     }))
     await this.#keepHead(lab.id, lab.document.project)
   }

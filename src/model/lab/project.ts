@@ -81,7 +81,12 @@ export const LabProject = Type.Object(
     filename: Type.String({ description: 'Name of its file in an export' }),
     revision: Type.Integer({ minimum: 0, changesByItself: true, description: 'Number of its last edit' }),
     changed_at: Type.Optional(
-      changing(Type.String({ description: 'When its last edit was (UTC, RFC 3339); absent: it is not known' })),
+      changing(
+        Type.String({
+          description:
+            'When it was changed last (UTC, RFC 3339), which an opening, a closing, a move and an archive do not; absent: it is not known',
+        }),
+      ),
     ),
     compute_ids: Type.Optional(
       changing(Type.Array(Type.String(), { description: 'Ids of its computes; absent: they are not known' })),

@@ -1,4 +1,5 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
+import { Changes } from '../../../src/controller/document.ts'
 import type { AskCompute } from '../../../src/controller/labs.ts'
 import { keepState } from '../../../src/controller/link-states.ts'
 import { createLink } from '../../../src/controller/links.ts'
@@ -59,6 +60,19 @@ test('the time of the last change is that of the last edit', async () => {
   await labs.update(lab.id, { zoom: 50 }, ask)
   const { changed_at = '' } = lab.project()
   expect([before <= begun, changed_at >= begun]).toEqual([true, true])
+})
+
+test('a lab that is opened, closed or archived is not changed', async () => {
+  const { labs, lab, ask, listed } = await campus()
+  const { changed_at = '', revision } = lab.project()
+  vi.useFakeTimers({ toFake: ['Date'], now: Date.parse(changed_at) + 3_600_000 })
+  onTestFinished(() => void vi.useRealTimers())
+  await labs.close(lab.id, ask)
+  await labs.open(lab.id, ask)
+  const now = await labs.lab(lab.id)
+  await labs.moved(now, (project) => new Changes().project({ ...project, archived: project.revision }))
+  expect(now.project().revision).toBeGreaterThan(revision)
+  expect(await listed()).toMatchObject({ changed_at })
 })
 
 test('the worst verdict of links is told while their states are known', async () => {
