@@ -130,8 +130,10 @@ export async function untilRunning({ ask, project_id }: Pick<Filled, 'ask' | 'pr
 export async function stateOf({ ask, project_id }: Filled): Promise<unknown> {
   const lab = `/v2/projects/${project_id}`
   const paths = [
+    // First: a lab tells of its links only what has been read of them in the last seconds.
+    `${lab}?links=yes`,
     ...['/v2/projects', '/v2/compute/projects', '/v2/templates', '/v2/tokens', '/v2/computes'],
-    ...[lab, `${lab}/nodes`, `${lab}/links`, `${lab}/drawings`, `${lab}/snapshots`, `/v2/compute/pc/images`],
+    ...[`${lab}/nodes`, `${lab}/links`, `${lab}/drawings`, `${lab}/snapshots`, `/v2/compute/pc/images`],
     `/v2/compute/projects/${project_id}/pc/nodes`,
   ]
   const changing = /_usage_percent$|^(last_seen|load|updated_at|stats|state_since)$/

@@ -24,12 +24,11 @@ interface Others {
  */
 export async function staysUnseen(others: Others, { asked, admin }: { asked: Ask; admin: Ask }): Promise<void> {
   const state = async () => {
-    // A project that is read by itself tells of its links only what has been read of them in the last seconds.
-    const [project, nodes, links] = await Promise.all(
-      ['?links=yes', '/nodes', '/links'].map(async (tail) =>
-        (await admin('GET', `/v2/projects/${others.project_id}${tail}`)).json(),
-      ),
-    )
+    const read = async (tail: string): Promise<unknown> =>
+      (await admin('GET', `/v2/projects/${others.project_id}${tail}`)).json()
+    // First, and not beside the links: a project tells of these only what has been read of them in the last seconds.
+    const project = await read('?links=yes')
+    const [nodes, links] = await Promise.all([read('/nodes'), read('/links')])
     return { project, nodes, links }
   }
   const before = await state()
