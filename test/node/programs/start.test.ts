@@ -23,18 +23,19 @@ test('reports a program that is not there', async () => {
 })
 
 test.each([
-  ['takes too long', '', { ms: 200 }, { killed: true, message: 'it took longer than 200 ms' }],
+  ['takes too long', '', () => ({ ms: 200 }), { killed: true, message: 'it took longer than 200 ms' }],
   [
-    ...['prints too much', 'yes &', { maxBytes: 1000 }],
+    ...['prints too much', 'yes &', () => ({ maxBytes: 1000 })],
     { code: 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER', message: 'it printed more than 1000 bytes' },
   ],
-  ['is aborted', '', { signal: AbortSignal.timeout(200) }, { code: 'ABORT_ERR', message: 'it was aborted' }],
-  ['is aborted before it starts', '', { signal: AbortSignal.abort() }, { code: 'ABORT_ERR' }],
-] as [string, string, Partial<RunOptions>, object][])(
+  // Its time begins with its test.
+  ['is aborted', '', () => ({ signal: AbortSignal.timeout(200) }), { code: 'ABORT_ERR', message: 'it was aborted' }],
+  ['is aborted before it starts', '', () => ({ signal: AbortSignal.abort() }), { code: 'ABORT_ERR' }],
+] as [string, string, () => Partial<RunOptions>, object][])(
   'one that %s ends with what it started',
   async (...[, first, options, expected]) => {
     const seconds = `${process.pid}20`
-    const { error, stdout } = await sh(`${first} sleep ${seconds} & sleep ${seconds}`, options)
+    const { error, stdout } = await sh(`${first} sleep ${seconds} & sleep ${seconds}`, options())
     expect(error).toMatchObject(expected)
     expect(stdout.length).toBeLessThanOrEqual(1000)
     await expect.poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)

@@ -7,23 +7,22 @@ import { ProcessorTime } from '../../../../runtime/node/system/processor-time.ts
 import { requireProgram } from '../../../support/require.ts'
 import { testWith } from '../../../support/test-with.ts'
 
-/** A program that runs on the first processor only. */
+/** A program that runs on the first processor only, when it says that it has begun. */
 async function pinned(...command: string[]): Promise<number> {
-  const child = spawn('taskset', ['-c', '0', ...command], { stdio: 'ignore' })
+  const child = spawn('taskset', ['-c', '0', ...command], { stdio: ['ignore', 'pipe', 'ignore'] })
   onTestFinished(() => void child.kill('SIGKILL'))
-  await once(child, 'spawn')
+  await once(child.stdout, 'data')
   return child.pid ?? 0
 }
 
 testWith(requireProgram('taskset'))('what is kept from running is not taken for rest', async () => {
-  const spinning = ['sh', '-c', 'while :; do :; done']
+  const spinning = ['sh', '-c', 'echo; while :; do :; done']
   const [pid, , , resting] = [
     await pinned(...spinning),
     await pinned(...spinning),
     await pinned(...spinning),
-    await pinned(process.execPath, '-e', 'setInterval(() => {}, 20)'),
+    await pinned(process.execPath, '-e', 'console.log(); setInterval(() => {}, 20)'),
   ]
-  await delay(400)
   const time = new ProcessorTime(pid)
   onTestFinished(() => time.close())
   const [before, since] = [time.read() ?? Number.NaN, performance.now()]
