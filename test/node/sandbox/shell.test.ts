@@ -71,7 +71,10 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       // A cell that went on would have come so far by now, too.
       const { sh } = await shellIn()
       expect((await sh('true')).error).toBeNull()
-      expect(execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)
+      // What was killed last may not have had its turn to end yet.
+      await expect
+        .poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }))
+        .not.toContain(`sleep ${seconds}`)
     })
 
     test('ends with a program that hangs or does not stop talking', async () => {
