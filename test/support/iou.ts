@@ -11,19 +11,23 @@ import { TelnetStripper } from '../../runtime/node/system/telnet.ts'
 import { type Bits, wordSize } from '../stand-in/iou/build.ts'
 import { hangMs } from './limits.ts'
 import { requireThing } from './require.ts'
-import type { Requirement } from './test-with.ts'
+import { provided, type Requirement } from './test-with.ts'
 
 export { type Bits, standIn } from '../stand-in/iou/build.ts'
 
 /**
  * What tests need that run the stand-in of an IOU image: `gcc`, and `gcc-multilib` for 32 bits, in the list of PATCHBAY_REQUIRE. A
- * stand-in that does not compile where other programs do is never skipped.
+ * stand-in that does not compile where other programs do is never skipped. No package cures a kernel that runs no programs of 32
+ * bits: such a machine leaves their tests out, whatever that list has.
  */
-export const requireGcc = (bits: Bits = 64): Requirement =>
-  requireThing(bits === 64 ? 'gcc' : 'gcc-multilib', compiles(bits))
+export function requireGcc(bits: Bits = 64): Requirement {
+  const { missing, isOfKernel = false } = compiles(bits)
+  if (isOfKernel) return provided(false, missing ?? '')
+  return requireThing(bits === 64 ? 'gcc' : 'gcc-multilib', missing)
+}
 
 /** A compiler may be there without the headers, and a kernel without the other word size: so a program is made and run. */
-function compiles(bits: Bits): string | undefined {
+function compiles(bits: Bits): { missing?: string; isOfKernel?: boolean } {
   const directory = mkdtempSync(join(tmpdir(), 'patchbay-gcc-'))
   try {
     const input = '#include <stdio.h>\nint main(void) { return 0; }\n'
@@ -32,10 +36,14 @@ function compiles(bits: Bits): string | undefined {
       input,
       timeout: 60_000,
     })
-    if (error !== undefined) return 'gcc is not installed'
+    if (error !== undefined) return { missing: 'gcc is not installed' }
     const wanted = bits === 64 ? 'libc6-dev' : 'gcc-multilib'
-    if (status !== 0) return `gcc cannot make ${bits}-bit programs (apt-get install ${wanted})`
-    return spawnSync(program).status === 0 ? undefined : `${bits}-bit programs do not run here`
+    if (status !== 0) return { missing: `gcc cannot make ${bits}-bit programs (apt-get install ${wanted})` }
+    const run = spawnSync(program)
+    if (run.status === 0) return {}
+    // A missing loader is an error of the start. What the kernel cannot execute is run by a shell instead, which fails.
+    const isOfKernel = bits === 32 && run.error === undefined && run.signal === null
+    return { missing: `${bits}-bit programs do not run here`, isOfKernel }
   } finally {
     rmSync(directory, { recursive: true, force: true })
   }

@@ -38,7 +38,7 @@ export const knownFactsOf = async (path: string): Promise<IouImageFacts | undefi
 async function ask(path: string, confinement: Confinement | undefined): Promise<IouImageFacts> {
   const { bits } = await requireIouImage(path)
   await requireLibraries(path, confinement)
-  return { path, bits, ...factsIn(await helpOf(path, confinement)) }
+  return { path, bits, ...factsIn(await helpOf(path, bits, confinement)) }
 }
 
 /** 409 unless the file is a program that this host can load. */
@@ -100,23 +100,26 @@ export const missingIn = (listing: string): string[] => [
 /** Options that all images know. The exit code of -h has no meaning. */
 const isHelp = /^\s*-[esnm]\b/m
 
-async function helpOf(path: string, confinement: Confinement | undefined): Promise<string> {
+async function helpOf(path: string, bits: 32 | 64, confinement: Confinement | undefined): Promise<string> {
   // The working directory is temporary, because the image may create files.
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-iou-'))
   try {
     const { error, stdout, stderr } = await run(path, ['-h'], { image: path, confinement, cwd: directory })
     const text = `${stdout}\n${stderr}`
     if (error === null || (typeof error.code === 'number' && isHelp.test(text))) return text
-    const reason = error.killed ? `it did not answer -h within ${askMs} ms` : whyNot(error)
+    const reason = error.killed ? `it did not answer -h within ${askMs} ms` : whyNot(error, bits)
     throw conflict(`The image ${basename(path)} cannot be run: ${reason}`, { cause: error })
   } finally {
     await rm(directory, { recursive: true, force: true })
   }
 }
 
-function whyNot({ code, signal }: NonNullable<ProgramEnd['error']>): string {
+function whyNot({ code, signal }: NonNullable<ProgramEnd['error']>, bits: 32 | 64): string {
   // This case includes files that the kernel cannot execute: execvp(3) runs them by a shell.
-  if (typeof code === 'number') return `it ended with code ${code} and printed no help`
+  if (typeof code === 'number') {
+    const kernel = bits === 32 ? ' (some kernels, such as those of PVM guests, run no programs of 32 bits)' : ''
+    return `it ended with code ${code} and printed no help${kernel}`
+  }
   if (code === 'ERR_CHILD_PROCESS_STDIO_MAXBUFFER') return `it printed more than ${maxOutputBytes} bytes`
   if (code === 'ENOENT') return 'its loader is missing on this host'
   return signal ? `it was ended by ${signal}` : 'this host cannot execute it'
