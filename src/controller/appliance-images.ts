@@ -20,7 +20,7 @@ export async function applianceImages(
   return images.map(({ setting, filename, md5, size, from }) => {
     const same = md5 === undefined ? undefined : there.find((it) => it.md5sum === md5)
     const namesake = there.find(({ path }) => path === filename)
-    // Another image has the name: the digest makes it another one.
+    // Another image has this name already: the digest in the name tells the two apart.
     const free = namesake === undefined || md5 === undefined ? filename : withDigest(filename, md5)
     const image = same?.path ?? free
     const isMissing = same === undefined && (md5 !== undefined || namesake === undefined)

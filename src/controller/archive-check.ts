@@ -67,15 +67,18 @@ function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts)
 }
 
 /** A member is not what the archive says. */
-export const damaged = (name: string, why = 'its CRC-32 is another'): ApiError =>
+export const damaged = (name: string, why = 'its CRC-32 is wrong'): ApiError =>
   badRequest(`The file ${shown(name)} of the archive is damaged: ${why}`)
 
 /** Turns the error of a library about an archive into a 400. */
 export function noZip(cause: unknown): never {
   if (cause instanceof ApiError) throw cause
-  throw badRequest(`The body is not a zip archive, or it is cut, damaged or unsafe: ${(cause as Error).message}`, {
-    cause: cause as Error,
-  })
+  throw badRequest(
+    `The body is not a zip archive, or it is incomplete, damaged or unsafe: ${(cause as Error).message}`,
+    {
+      cause: cause as Error,
+    },
+  )
 }
 
 const shown = (name: string): string => JSON.stringify(name.slice(0, 120))

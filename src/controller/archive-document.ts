@@ -84,7 +84,7 @@ const More = Type.Object(
     /** By their ids: settings of nodes and links that the document lacks. */
     nodes: Type.Record(text, Type.Record(text, Type.Unknown())),
     links: Type.Record(text, Type.Record(text, Type.Unknown())),
-    /** Settings of the project that the document lacks; what old clients gave of it and of drawings, and is not known here. */
+    /** Settings of the project that the document lacks. `kept`, also of drawings: members that only other programs know. */
     project: Type.Optional(Type.Object({ kept: Type.Optional(kept), placement: Type.Optional(Placement) })),
     drawings: Type.Optional(Type.Record(text, Type.Object({ kept }))),
     /** SHA-256 of images, by `{directory}/{name}`. */
@@ -142,7 +142,7 @@ export function archiveOf(
     } = resetsAddresses ? withoutAddresses(node) : node
     const { create, incumbent } = isKnownKind(rest.node_type) ? kindOf(rest.node_type) : ({} as Partial<KindDescriptor>)
     const theirs = new Set([...(incumbent?.members ?? []), ...(incumbent?.settings ?? [])])
-    // A program of release 2.2 does not open a project with a property that it does not know.
+    // GNS3 2.2 does not open a project with a property that it does not know.
     const isTheirs = ([key]: [string, unknown]) =>
       create === undefined || (key in create.properties && (incumbent === undefined || theirs.has(key)))
     const all = Object.entries(rest.properties)
@@ -199,9 +199,13 @@ export function archivedLab(
 ): ArchivedLab {
   const { revision: theirs } = (document ?? {}) as { revision?: unknown }
   if (typeof theirs === 'number' && theirs > revision)
-    throw conflict(`The archive has revision ${theirs}, at most ${revision} is read here: export it for release 2.2`)
+    throw conflict(
+      `The archive has revision ${theirs}, this service reads at most ${revision}: export it with GNS3 2.2`,
+    )
   if (typeof theirs === 'number' && theirs < revision - 1)
-    throw conflict(`The archive has revision ${theirs}, ${revision} is read here: open and export it with release 2.2`)
+    throw conflict(
+      `The archive has revision ${theirs}, this service reads ${revision}: open and export it with GNS3 2.2`,
+    )
   const { name, topology, ...settings } = validate(Document, document, documentName)
   const extra: More = Check(More, more) ? more : { nodes: {}, links: {}, images: {} }
   const names = new Set<string>()
@@ -241,7 +245,7 @@ export function archivedLab(
     const { suspend, link_style: style, filters: both } = link as Record<string, unknown>
     for (const { node_id } of link.nodes)
       if (!nodeIds.has(node_id.toLowerCase()))
-        throw badRequest(`${documentName}: the link ${link.link_id} names ${node_id}, which is no node of it`)
+        throw badRequest(`${documentName}: the link ${link.link_id} names ${node_id}, which is not among its nodes`)
     for (const { node_id, adapter_number, port_number } of link.nodes) {
       const port = `${node_id.toLowerCase()} ${adapter_number}/${port_number}`
       const other = linked.get(port)

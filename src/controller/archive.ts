@@ -36,7 +36,7 @@ const encoder = new TextEncoder()
 
 export interface ExportOptions {
   readonly withImages: boolean
-  /** Each snapshot as an archive in the archive, without the memory of machines that ran. */
+  /** Adds each snapshot as an archive inside the archive, without the saved memory of its machines. */
   readonly withSnapshots: boolean
   readonly resetsAddresses: boolean
   /** Compression from 1 to 9; 0: none. */
@@ -48,7 +48,7 @@ const archivesOf = ({ archives }: Labs): LabArchives => {
   throw new ApiError(501, 'This service makes and reads no archives: use a service on Node')
 }
 
-/** A lab as an archive. 409 while a node runs. One that is closed is opened on its computes meanwhile. */
+/** A lab as an archive. 409 while a node runs. A closed lab is open on its computes meanwhile. */
 export async function exportLab(
   labs: Labs,
   lab: Lab,
@@ -59,7 +59,7 @@ export async function exportLab(
   labs.requireStaying(lab.id)
   requireStopped(lab, 'exported')
   const { promise, resolve, reject } = withResolvers<ReadableStream<Uint8Array>>()
-  // The project stays open on its computes until the archive has been read, or is not wanted any more.
+  // The project stays open on its computes until the client has read the archive, or has given it up.
   labs
     .whileOpen(lab, ask, async () => {
       const images = await imagesOf([...lab.document.nodes.values()], ask)
@@ -107,7 +107,7 @@ async function* snapshotMembers(
   yield* filesOf(lab, content, ask, record)
 }
 
-/** The members of an entry are those of GNS3, which reads no other ones. */
+/** The list of snapshots. Its entries have only the members that GNS3 reads. */
 const listOf = (lab: Lab, snapshots: readonly SnapshotRecord[]) =>
   snapshots.map(({ snapshot_id, name, created_at, ...rest }) => ({
     ...{ snapshot_id, name, created_at, description: name, project_id: lab.id },
@@ -129,7 +129,7 @@ function withResolvers<T>() {
   return { promise, resolve, reject }
 }
 
-/** 409 while a node runs that does not always run. `what`: what is refused then, such as "exported". */
+/** 409 while a node runs, unless its kind always runs. `what`: the refused operation, such as "exported". */
 export function requireStopped(lab: Lab, what: string): void {
   for (const record of lab.document.nodes.values())
     if (lab.nodeView(record).status !== 'stopped' && !isStateless(record.node_type))
@@ -154,7 +154,7 @@ const isExported = (path: string): boolean => {
   )
 }
 
-/** Whether a file is in the directory of a node that the lab has not: that of a deleted one stays until the lab is closed. */
+/** Whether a file is in the directory of a deleted node, which stays until the lab is closed. */
 export const isOfDeleted = ({ nodes }: LabDocument, path: string): boolean => {
   const [first, , id = ''] = path.split('/')
   return first === 'project-files' && isUuid(id) && !nodes.has(id.toLowerCase())
@@ -220,7 +220,7 @@ export async function importLab(
   }: {
     project_id: string
     name?: string | undefined
-    /** Else nodes whose images are missing are placeholders. */
+    /** Stores the images of the archive on the compute. Otherwise nodes whose images it lacks become placeholders. */
     storesImages: boolean
     check: (name: string) => void
   },
@@ -234,7 +234,7 @@ export async function importLab(
   check(input.name)
   const undo: (() => Promise<void>)[] = []
   try {
-    // The archive is closed when this has ended.
+    // Awaited here, as the archive must stay open until this has ended.
     return await labs.build(input, { ask }, (lab) => fillFrom(labs, lab, whole, { storesImages, undo, ask }))
   } catch (error) {
     for (const step of undo) await step().catch(ignore('the client gets the first error'))
@@ -243,8 +243,8 @@ export async function importLab(
 }
 
 /**
- * Makes the content of an archive on the first compute of a lab without content. The ids are those of the archive when the archive is of
- * the same project. Images are not stored. A failure leaves documents of snapshots, and what is on the compute.
+ * Fills an empty lab, on its first compute, with the content of an archive. An archive of the same project keeps its ids. Images are not
+ * stored. After a failure the caller must remove the documents of snapshots, and what was made on the compute.
  */
 export async function fillFromArchive(
   labs: Labs,
@@ -274,7 +274,7 @@ async function readWhole(archive: OpenArchive, projectId: string): Promise<Whole
   return { archive, main, snapshots: await snapshotsIn(archive), ids }
 }
 
-/** `undo`: gets what takes back the images that were stored. */
+/** `undo`: gets the functions that remove the images that were stored. */
 async function fillFrom(
   labs: Labs,
   lab: Lab,
@@ -342,7 +342,7 @@ async function put(
 const silent = { news: () => [], result: undefined }
 
 interface ArchivedSnapshot {
-  /** Its archive in the archive. */
+  /** The name of its archive inside the archive. */
   readonly member: string
   readonly name: string
   /** Seconds since 1970. */
@@ -386,7 +386,7 @@ async function keepAsSnapshot(
   const snapshot_id = crypto.randomUUID()
   const { unfinished: _, ...own } = project
   const record = { snapshot_id, name, created_at, computes: [computeId], ran: {} }
-  // First: when the import fails, or its service ends, the document is removed with the record.
+  // The record is saved before the document: when the import fails, or its service ends, both are removed.
   await lab.edit(() => ({ changes: new Changes().put('snapshot', snapshot_id, { ...record, size: 0 }), ...silent }))
   await labs.keepApart(snapshot_id, { ...contentOf(lab.document), project: { ...own, ...settings } })
   const { size } = await ask(computeId).takeSnapshot(lab.id, snapshot_id)
@@ -402,10 +402,10 @@ async function keepAsSnapshot(
 
 function requireDocument({ members }: OpenArchive): void {
   if (!members.has(documentName))
-    throw badRequest(`The archive has no ${documentName}: it is of another program, or cut`)
+    throw badRequest(`The archive has no ${documentName}: another program made it, or it is incomplete`)
 }
 
-/** Where the files of an archive go: into the project, or to the images of a kind. 400 for names that are not of one. */
+/** Where the files of an archive go: into the project, or to the images of a kind. 400 for names that belong to neither. */
 function filesIn(
   { members }: OpenArchive,
   { ids, nodes }: ArchivedLab,
@@ -422,10 +422,10 @@ function filesIn(
     const refuse = (why: string) => badRequest(`The archive has ${JSON.stringify(name.slice(0, 120))}, ${why}`)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: names of files have none
     if (words.some((word) => word === '' || word === '.' || word === '..' || /[\u0000-\u001f\\]/.test(word)))
-      throw refuse('which is no name of a file inside of it')
+      throw refuse('which is not the name of a file inside a directory')
     if (words.some((word) => encoder.encode(word).byteLength > maxNameBytes))
       throw refuse(`a name of more than ${maxNameBytes} bytes`)
-    if (words[0] === '.patchbay') throw refuse('a name of records of the service')
+    if (words[0] === '.patchbay') throw refuse('a name that is reserved for records of the service')
     const place = renamed(name, kindOfWord)
       .replace(
         /^(project-files\/[^/]+\/)([^/]+)/,
@@ -438,7 +438,7 @@ function filesIn(
       const at = parts.slice(0, length).join('/')
       const before = places.get(at)
       if (before !== undefined && (before !== type || type === 'file'))
-        throw refuse('a name that is there twice, or is that of a directory')
+        throw refuse('a name that occurs twice, or is also the name of a directory')
       places.set(at, type)
     }
     if (name === documentName || name === moreName || words[0] === 'snapshots') continue

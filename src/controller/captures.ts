@@ -40,8 +40,8 @@ const inputOf = (
 ) => ({ capture_file_name: file, data_link_type: data_link_type ?? linkTypesOf[link_type][0] })
 
 /**
- * Takes the capture of a link up again, which was wired anew: in a file with a number, as a capture replaces its file. The result is for the
- * record: null, with a warning in the feed, when there is no capture any more.
+ * Continues the capture of a link that was wired again. As a capture overwrites its file, the new file has a number in its name. The result
+ * is for the record of the link: null, with a warning in the feed, when the capture could not be continued.
  */
 export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute): Promise<LinkRecord['capture']> {
   const { capture } = link
@@ -58,15 +58,15 @@ export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute)
     return { ...capture, file: free, ...(free !== asked && { asked }) }
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
-    const message = `The capture into ${file} has ended, as its link was made anew, and did not begin again: ${error.message}`
+    const message = `The capture into ${file} ended when its link was made again, and could not be continued: ${error.message}`
     lab.tell({ action: 'log.warning', event: { message } })
     return null
   }
 }
 
 /**
- * Takes note of captures that have ended by themselves: on a full disk, with the keeper of a compute, or while nobody listened. Captures
- * at other computes, and those of computes that do not answer, stay.
+ * Removes from the records the captures on these computes that have ended by themselves: the disk was full, the keeper ended, or the event
+ * of it was missed. Captures of computes that do not answer stay.
  */
 export async function noteEndedCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
   const captured = [...lab.document.links.values()].filter(({ capture }) => capture !== null)

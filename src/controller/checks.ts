@@ -14,7 +14,7 @@ const againS = 5
 /** A line is not typed for less than this, s. */
 const leastS = 0.05
 const lookMs = 500
-/** Characters of what a failed check shows, and of the output of a console in it. */
+/** The longest text that a failed check shows, and the longest console output in it, characters. */
 const maxSaw = 1000
 const maxOutput = 500
 

@@ -89,7 +89,7 @@ export class ComputeClient {
     const remove = () => this.done({ method: 'DELETE', path: path`/v2/compute/projects/${id}` })
     await remove().catch(async (error: unknown) => {
       if (!(error instanceof ApiError) || error.word !== 'project-closed') throw error
-      // It keeps the name that it has.
+      // The name is for a new project only: this one keeps its own.
       await this.openProject({ project_id: id, name: id })
       await remove()
     })
@@ -207,7 +207,7 @@ export class ComputeClient {
     })
   }
 
-  /** Creates many direct links; what became of each, in the order given. */
+  /** Creates many direct links. The result of each is in the order of the input. */
   joinLinks(projectId: string, links: readonly object[]): Promise<DirectLinkJoined[]> {
     const at = path`/v2/compute/projects/${projectId}/links`
     return this.json(Type.Array(DirectLinkJoined), { method: 'POST', path: at, input: { links } })
@@ -247,7 +247,7 @@ export class ComputeClient {
   }
 
   async nio(port: PortPath): Promise<NioState> {
-    // The union of the schema has the types of Nio, and their states beside them.
+    // A cast: the schema is a union of the types of NIO, each with its state.
     return (await this.json(NioState, { method: 'GET', path: `${portPath(port)}/nio`, pace: 'work' })) as NioState
   }
 

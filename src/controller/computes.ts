@@ -46,6 +46,6 @@ export interface LabComputes {
   all(): Promise<readonly string[]>
   /** Hands a request on to a compute; only where this process has no `Fleet`. */
   readonly forward?: (computeId: string, forwarded: Forwarded) => Promise<Response | RelayedAnswer>
-  /** For each of two reserved ports the address and port of the other, as its compute reaches them; 409 when there is no way. */
+  /** For each of two reserved ports: the address and port at which its compute reaches the other one. 409 when it cannot be reached. */
   peers(ends: readonly [ReservedPort, ReservedPort]): Promise<PeerAddresses>
 }

@@ -44,7 +44,7 @@ export type ProjectRecord = Omit<
   readonly sizes?: LabSizes
   /** The revision of which an archive is kept. With another revision the archive is old. */
   readonly archived?: number
-  /** Present while a closed project has no archive of what it is: the begun attempts to make one, and when the next begins; absent: none does. */
+  /** Present while a closed project has no archive of its present state: how many attempts have begun, and when the next one is due, if any. */
   readonly archiving?: { readonly tries: number; readonly again_at?: string }
   /** Ids of the computes that have the project, in the order in which they took part. */
   readonly computes: readonly string[]
@@ -66,16 +66,16 @@ export type ProjectRecord = Omit<
 }
 
 /**
- * A restore that goes on: `forward` while computes stop nodes and exchange files, `on` when the document is that of the snapshot, until the
- * files before it are removed and the nodes of the snapshot run. After a crash it goes on there. When `forward` fails, `back` while the
- * computes exchange the files back, then `undone` until the nodes that ran before the restore run again.
+ * A restore in progress. `forward`: the computes stop nodes and exchange files. Then `on`: the document is that of the snapshot; the old files
+ * are being removed, and the nodes that ran in the snapshot started. When `forward` fails, `back`: the computes exchange the files back. Then
+ * `undone`: the nodes that ran before the restore are being started. After a crash the restore continues in this phase.
  */
 export interface Restoring {
   readonly snapshot_id: string
   readonly way: 'forward' | 'on' | 'back' | 'undone'
   /** Nodes that ran before the restore, by their ids. */
   readonly ran?: NonNullable<ProjectSnapshot['ran']>
-  /** Computes that the lab leaves by it. */
+  /** Computes that have no part of the lab after the restore. */
   readonly left?: readonly string[]
 }
 
@@ -109,9 +109,9 @@ export interface CaptureRecord {
   readonly end: 0 | 1
   /** The name of its file. */
   readonly file: string
-  /** The name that was asked for, when it goes on in another file. */
+  /** The name that the client asked for, when the capture was continued in another file. */
   readonly asked?: string
-  /** The type that was asked for. */
+  /** The type that the client asked for. */
   readonly data_link_type?: string
   /** A lab file started it. */
   readonly made?: true
@@ -142,7 +142,7 @@ export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id' | 'runnin
   readonly computes: readonly string[]
   /** Nodes that ran, by their ids. */
   readonly ran?: NonNullable<ProjectSnapshot['ran']>
-  /** The computes to which those of its document were moved, by their ids. */
+  /** Where the nodes of the snapshot are since a move: the new compute, by the id of the compute in the document. */
   readonly moved?: Readonly<Record<string, string>>
 }
 
@@ -176,7 +176,7 @@ export class Changes {
     return this
   }
 
-  /** Lists these records first, in this order: an entry that is put again would keep its place, and a new one be the last. */
+  /** Lists these records first, in this order. Otherwise a record that is put again keeps its place, and a new one is the last. */
   order(table: TableName, ids: readonly string[]): this {
     this.entries.set(`order/${table}`, ids)
     return this

@@ -15,8 +15,9 @@ type Part = { -readonly [K in keyof LabJobProject]: LabJobProject[K] }
 const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled', 'moving', 'waiting', 'done']
 
 /**
- * Moves the labs of a compute to other ones by a job. Those with running nodes stay, and so do projects that are no labs; the job says
- * why. `close` lets it take no new projects, and is called when nothing stands in the way. 409 when the compute is drained already, 429.
+ * Moves the labs of a compute to other computes by a job. Labs with running nodes stay, and so do projects that are not labs; the job says
+ * why. `close` makes the compute refuse new projects, and is called only when the job can start. 409 while another drain of the compute
+ * runs, 429.
  */
 export async function drainCompute(
   labs: Labs,
@@ -27,7 +28,7 @@ export async function drainCompute(
   requireUndrained(labs, computeId)
   labs.jobs.requireRoom()
   await close()
-  // Another request may have begun meanwhile. Nothing is awaited until the new job is among the others.
+  // Another request may have started a drain meanwhile. From here until this job is in the list nothing is awaited, so none can.
   requireUndrained(labs, computeId)
   const parts = labs.on(computeId).map(({ project_id, name }): Part => {
     return { project_id, name, state: 'waiting', reason: null, compute_id: null }
@@ -75,14 +76,14 @@ function requireUndrained(labs: Labs, computeId: string): void {
 }
 
 const reasonOf = (error: unknown): string =>
-  error instanceof ApiError ? error.message : 'It failed by a defect of the service; its log says more'
+  error instanceof ApiError ? error.message : 'An internal error of the service; its log says more'
 
-/** Projects that only clients of the compute interface know: where their nodes are is known to these clients alone. */
+/** Projects that clients of the compute interface made: only these clients know on which computes their nodes are. */
 async function unmanagedOn(labs: Labs, computeId: string, ask: AskCompute): Promise<Part[]> {
   const all = await ask(computeId)
     .projects()
     .catch(() => [])
-  const reason = 'It is a project of the compute interface: a client that knows its nodes has to move it'
+  const reason = 'It was made by the compute interface: the client that made it has to move it'
   return all
     .filter(({ project_id }) => labs.nameOf(project_id) === undefined)
     .map(({ project_id, name }) => ({

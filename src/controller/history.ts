@@ -10,7 +10,7 @@ const maxSize = 16 << 20
 export interface EditStep {
   /** `rollback`: takes back what has failed, and is not recorded. */
   readonly by: 'edit' | 'undo' | 'redo' | 'rollback'
-  /** Keys of the nodes whose console ports it has set: other changes of these ports are of the service. */
+  /** Keys of the nodes whose console ports this step has set. All other changes of console ports are made by the service itself. */
   readonly consoles?: Set<string>
 }
 

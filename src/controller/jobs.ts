@@ -188,7 +188,7 @@ export class Jobs implements JobList {
     }
   }
 
-  /** Runs other work on a lab as a job, or on many labs without one. `work` rejects when it fails; `state` shows what it does. 429. */
+  /** Runs other work as a job: on one lab, or (`lab` is undefined) on many. `work` rejects when it fails; `state` shows its progress. 429. */
   run(
     lab: Lab | undefined,
     action: 'apply' | 'check' | 'drain',
@@ -231,7 +231,7 @@ export class Jobs implements JobList {
     else this.#forget(job)
   }
 
-  /** Cancels the jobs of a project; of none: those of many labs. `forget` removes them from the list; `only`: those of this action. */
+  /** Cancels the jobs of a project; undefined: the jobs on many labs. `forget` removes them from the list; `only`: jobs of this action. */
   endOf(
     projectId: string | undefined,
     reason: string,
@@ -257,7 +257,7 @@ export class Jobs implements JobList {
       await abortable(this.#untilTurn(step, show), signal)
       if (job.action === 'start') free = await takePlace(job, signal)
       const pace = this.#paceOf(compute_id)
-      step.reason = 'Its compute has other starts, or a high load'
+      step.reason = 'It waits for other starts on its compute, or for a lower load'
       const { load_below } = job.input
       const end = await pace.turn(() => (job.action === 'start' ? this.#weightOf(record) : 0), signal, load_below)
       try {
@@ -284,7 +284,7 @@ export class Jobs implements JobList {
         job.failure ??= failureOf(error, job.id)
         const isKnown = error instanceof ApiError
         if (!isKnown) this.#options.report(error, `the job ${job.id} failed to ${job.action} the node ${node_id}`)
-        show('failed', isKnown ? error.message : 'It failed by a defect of the service; its log says more')
+        show('failed', isKnown ? error.message : 'An internal error of the service; its log says more')
       }
     } finally {
       free()

@@ -23,7 +23,7 @@ interface WantedImage {
   readonly compute_id: string | undefined
 }
 
-/** What computes say, each of which is asked once. */
+/** Answers of computes. Each compute is asked once. */
 interface Answers {
   /** Ids of the connected computes. */
   readonly all: readonly string[]
@@ -36,7 +36,7 @@ interface Answers {
 
 /**
  * 400 with line and column for the images that steps of a plan need and no compute has, and for images that have another digest than the file
- * asks for. An image on another compute than that of its node counts: a gateway copies it. What cannot be told now, the step tells.
+ * asks for. An image on another compute than that of its node counts: a gateway copies it. An image that cannot be checked now fails its step.
  */
 export async function requireImages(
   { computes }: Pick<Labs, 'computes'>,
@@ -67,7 +67,7 @@ export async function requireImages(
   if (!faults.isEmpty) throw new LabFileError(faults.list())
 }
 
-/** The images that steps give nodes, and those of all nodes whose digest the file names. */
+/** The images that steps give to nodes, and all images whose digest is in the file. */
 function imagesOf(
   { steps }: Plan,
   nodes: readonly DesiredNode[],
@@ -127,7 +127,7 @@ async function isThere(compute: ComputeClient, kind: ImageKindName, name: string
   }
 }
 
-/** Whether an image is meant by a name: its path, or the end of that. */
+/** Whether a name means an image: it is the path of the image, or the end of the path. */
 const isNamed = (path: string, name: string): boolean => path === name || path.endsWith(`/${name}`)
 
 /** What is wrong with an image, and what would be right. */
@@ -158,7 +158,7 @@ async function faultOf(
   const image = list.find(({ path }) => isNamed(path, name))
   const sum = digest.algorithm === 'md5' ? image?.md5sum : image?.sha256
   if (sum === undefined)
-    return [`its compute does not tell the ${digest.algorithm} digest of ${quoted(name)}`, 'write the name alone']
+    return [`its compute does not know the ${digest.algorithm} digest of ${quoted(name)}`, 'leave out the digest']
   if (sum === digest.hex) return undefined
   return [
     `the image ${quoted(name)} has another content: its ${digest.algorithm} digest is ${sum}`,

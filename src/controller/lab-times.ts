@@ -4,7 +4,7 @@ import { pause, pauseUntil } from '../async/pause.ts'
 const againMs = 60_000
 
 interface LabTimesOptions {
-  /** Does what the time of a lab is for, and gives its record another time or none. Rejects when that could not be done. */
+  /** Does what is due for a lab at this time, and replaces or removes the time in its record. Rejects when it fails. */
   readonly run: (id: string, time: string) => Promise<void>
   readonly failed: (id: string, time: string, error: Error) => void
 }
@@ -12,9 +12,9 @@ interface LabTimesOptions {
 interface Waiting {
   readonly time: string
   readonly over: AbortController
-  /** Resolves when it was done, or could not be done for the first time. */
+  /** Resolves after the first attempt, also when it failed. */
   readonly tried: Promise<void>
-  /** When it is tried again after a failure, ms since 1970. */
+  /** The time of the next attempt after a failure, ms since 1970. */
   again?: number
 }
 
@@ -50,7 +50,7 @@ export class LabTimes {
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  /** Resolves when it was tried for the labs whose time has come, for a process that sleeps otherwise. */
+  /** Resolves after an attempt for each lab whose time has come. For a process that sleeps otherwise. */
   async due(): Promise<void> {
     const due = [...this.#waiting.values()].filter(({ time }) => Date.parse(time) <= Date.now())
     await Promise.all(due.map(({ tried }) => tried))

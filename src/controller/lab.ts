@@ -36,11 +36,11 @@ interface Edit {
   readonly changes: Changes
   readonly news: () => readonly LabNews[]
   readonly step: EditStep | undefined
-  /** It changes nothing of what the lab is, as its closing: the time of its last change stays. */
+  /** Whether the edit changes nothing that users made, as a closing: the time of the last change stays. */
   readonly isUpkeep?: boolean | undefined
 }
 
-/** Age from which on the last states of links are not told as the present ones, ms. */
+/** Age at which the last read states of links no longer count as the present ones, ms. */
 const oldMs = 10_000
 
 /** Size of the symbol of every node, pixels. */
@@ -82,7 +82,7 @@ export class Lab {
   isOpen = false
   /** What is wrong with the lab. */
   statusReason: string | undefined
-  /** Told how a compute answered a start or a stop. */
+  /** Called with the node that a compute returned from a start or a stop. */
   acted: (shown: ComputeNode) => void = () => {}
   readonly #store: LabStore
   readonly #events: EventLog
@@ -111,7 +111,7 @@ export class Lab {
     })
   }
 
-  /** An edit that does not depend on the document. Those that come during a write are written together. */
+  /** An edit that does not depend on the document. Such edits that come during a write are written together after it. */
   async add(changes: Changes, news: () => readonly LabNews[], step?: EditStep): Promise<void> {
     this.#added.push({ changes, news, step })
     this.#adding ??= this.#edits.run(async () => {
@@ -202,7 +202,7 @@ export class Lab {
   counts(): LabCounts {
     const { sizes, links } = this.document
     if (!this.isOpen) return { ...sizes, running: 0 }
-    // What runs and passes on a compute that is not connected is not known.
+    // It is unknown which nodes run, and which links pass frames, on a compute that is not connected.
     if (this.statusReason !== undefined) return sizes
     const isRead = Date.now() - this.linksReadAt < oldMs
     const verdicts = isRead ? [...links.keys()].flatMap((id) => this.linkStates.get(id)?.verdict ?? []) : []

@@ -127,7 +127,7 @@ export class Labs {
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
   readonly #mutex = new KeyedMutex()
-  /** Creations under way: lists name these projects already, and their documents are not stored yet. */
+  /** Creations in progress: lists have these projects already, but their documents are not stored yet. */
   readonly #creations = new KeyedMutex()
   readonly #watch: ComputeWatch
   readonly #stopTimes: LabTimes
@@ -234,7 +234,7 @@ export class Labs {
     const open = async ([id, { name, is_open, unfinished, computes }]: (typeof wanted)[number]) => {
       if (unfinished) {
         const ask = ownAsk(this.computes)
-        // A compute that ended before it knew the project has its directory, and removes it with the project.
+        // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
         // One that was removed from the fleet cannot be asked any more.
         const known = mapLimit(computes, async (computeId) => {
           await ask(computeId).openProject({ project_id: id, name }).catch(unlessGone)
@@ -369,7 +369,7 @@ export class Labs {
     return lab
   }
 
-  /** Asks what is wrong with a lab now; true when that is another answer than before. */
+  /** Updates what is wrong with a lab; true when that has changed. */
   async #noteReason(lab: Lab): Promise<boolean> {
     const { project } = lab.document
     const before = lab.statusReason
@@ -455,7 +455,7 @@ export class Labs {
         const lab = new Lab(id, new Map([['project', record]]), this.#store, this.events)
         await this.#directory?.put(id, record)
         const input = { project_id: id, name }
-        // First: after a crash the next start removes the unfinished project from its computes.
+        // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
         for (const computeId of record.computes)
           if ((await ask(computeId).projects()).some(({ project_id }) => project_id === id)) throw projectExists(id)
         await this.#store.save(id, new Changes().project(record).entries)
@@ -507,8 +507,8 @@ export class Labs {
   }
 
   /**
-   * Runs an operation on a lab that is closed meanwhile, and opened again when it was open. `check` throws when it must stay as it is. All
-   * requests that would change the lab get 409 meanwhile.
+   * Closes a lab, runs an operation on it, and opens it again if it was open. `check` throws to refuse before anything is changed. Requests
+   * that would change the lab get 409 meanwhile.
    */
   async whileClosed<T>(
     id: string,
@@ -554,7 +554,7 @@ export class Labs {
     return this.jobs.isBusy(id) || this.#users.has(id)
   }
 
-  /** Moves the part of a lab on one compute to another one; its id. See `moveLab`. */
+  /** Moves the part of a lab on one compute to another compute, whose id is the result. See `moveLab`. */
   move(id: string, from: string, options: MoveOptions): Promise<string> {
     if (!this.#isDirectory) return moveLab(this, id, from, options)
     if (this.#moveElsewhere === undefined) throw new ApiError(501, 'This service cannot move projects')
@@ -567,7 +567,7 @@ export class Labs {
       const { archived, revision } = project
       const all = changes(project)
       const next = all.entries.get('project') as ProjectRecord
-      // What a move changes is not in archives.
+      // A move changes nothing that is in archives: an archive of the revision before is also one of this revision.
       const isArchived = archived === revision || next.archived === revision
       if (isArchived) all.project({ ...next, archived: revision + 1 })
       return { changes: all, news: () => [], result: undefined, isUpkeep: true }
@@ -772,7 +772,7 @@ export class Labs {
           await ask(computeId)
             .openProject({ project_id: id, name })
             .catch((error: Error) => {
-              // Nobody knows yet that the compute is gone.
+              // The compute has just gone: `#noteReason` did not know it yet.
               if (this.#isArchived(lab) && isAway(error)) throw goneFor(lab, error.message)
               this.#absent(lab, computeId, error)
             })
@@ -823,7 +823,7 @@ export class Labs {
     if (nodes.length === 0) return
     const { begun } = file
     const done = async () => {
-      // What ended with the service is started by its next start.
+      // When the service ends, its next start starts the nodes that are left.
       if (lab.closing.signal.aborted) return
       await lab.edit(({ project }) => {
         const isSame = project.file?.begun?.job_id === begun.job_id
@@ -862,7 +862,7 @@ export class Labs {
   async close(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
     this.requireStaying(id)
-    // It has the lab for itself until it has taken back what it did.
+    // A running apply has locked the lab until it has reverted its changes: it is cancelled before the lock is waited for.
     this.jobs.endOf(id, 'The project was closed', { only: 'apply' })
     return this.#mutex.run(id, async () => {
       const lab = this.#open.get(id)
@@ -885,8 +885,8 @@ export class Labs {
   }
 
   /**
-   * Archives a closed lab, unless it is opened meanwhile. `time`: of this attempt, unless it is the first one, which the close has planned.
-   * The next one is planned before it begins: it may end with its process.
+   * Archives a closed lab, unless it is opened meanwhile. `time`: when this attempt was due; absent for the first one, which the close makes.
+   * The next attempt is planned before this one begins, as the process may end during it.
    */
   async #keepArchive(id: string, time?: string): Promise<void> {
     const lab = await this.#mutex.run(id, async () => {
@@ -937,7 +937,7 @@ export class Labs {
     })
   }
 
-  /** Deletes a lab that the caller has for itself (`exclusively`). Its jobs stay in the list. */
+  /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
   async discard(lab: Lab, ask: AskCompute): Promise<void> {
     const { id, document } = lab
     const { left = [], name } = document.project
@@ -982,8 +982,8 @@ export class Labs {
   }
 
   /**
-   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path keeps the
-   * name of a lab that is being made: there is no such lab yet, so no event tells of it.
+   * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path reserves the
+   * name of a lab that is being created, and emits no event.
    */
   register(id: string, head: ProjectRecord): Promise<void> {
     const before = this.#heads.get(id)
@@ -1211,8 +1211,8 @@ export class Labs {
   }
 
   /**
-   * 503 while a compute of the lab is not connected: the operation would be done in part only. One that the lab has left may be dead for
-   * good, and does not count.
+   * 503 while a compute of the lab is not connected: the operation would be done in part only. A compute from which the lab was moved does
+   * not count: it may never come back.
    */
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const { project } = lab.document
@@ -1254,7 +1254,7 @@ export class Labs {
     }
   }
 
-  /** A compute tells a capture that ended by itself as an error, if somebody listens. */
+  /** Looks for captures that have ended by themselves: a compute tells this by an error event, which may have been missed. */
   #noteCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): void {
     noteEndedCaptures(lab, computes, ask).catch(ignore('the next reading of the computes takes note of it'))
   }
@@ -1328,7 +1328,7 @@ function unlessAway(error: unknown): void {
 
 const isAway = (error: unknown): boolean => error instanceof ApiError && error.word === 'compute-unreachable'
 
-/** 503 with what to do for a lab whose compute is gone: once it is open, its archive is not that of the lab any more. */
+/** 503 for a lab that has an archive and whose compute is gone. Opened without the compute, the lab would differ from its archive. */
 function goneFor({ document }: Lab, reason: string | undefined): ApiError {
   const [compute = ''] = document.project.computes
   return new ApiError(
@@ -1343,7 +1343,7 @@ function deletesAfter({ document: { project } }: Lab, { ttl_s, ttl_deletes }: Tt
   const now = project.ttl_deletes === true
   // A client may send back what it was shown.
   if (ttl_s == null && (ttl_deletes ?? now) !== now)
-    throw badRequest('ttl_deletes: it needs ttl_s, the time after which')
+    throw badRequest('ttl_deletes: give ttl_s with it, the time after which the project is deleted')
   return ttl_deletes ?? now
 }
 

@@ -14,7 +14,7 @@ import { nodePathOf } from './nodes.ts'
 const everyMs = 1000
 /** Age at which a request reads the states again, ms. */
 const staleMs = 1000
-/** States that are kept of links that are not there, beside as many as there are links. */
+/** States of removed links are dropped when there are more states than twice the links plus this number. */
 const spareStates = 1000
 
 /** Polls the link states of a lab while its feed has readers of them. Ends with the signal. */
@@ -26,8 +26,8 @@ export async function watchLinks(lab: Lab, { ask, signal }: { ask: AskCompute; s
 }
 
 /**
- * Reads the states of all links, unless they are younger than `staleMs`, and nothing has changed them since. Waits for a read that goes on,
- * but not for long: a compute may not answer.
+ * Reads the states of all links, unless they are younger than `staleMs` and nothing has changed them since. Waits for a read in progress, but
+ * not for long: a compute may not answer.
  */
 export async function freshLinks(lab: Lab, ask: AskCompute): Promise<void> {
   if (!lab.isOpen) return
@@ -35,7 +35,7 @@ export async function freshLinks(lab: Lab, ask: AskCompute): Promise<void> {
   await readLinks(lab, ask)
 }
 
-/** Reads the states of links. One that cannot be read keeps that which was read last, or has none. */
+/** Reads the states of links. A link that cannot be read keeps its last state, if it has one. */
 function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
   lab.linksReadAt = Date.now()
   lab.linksRead = readAll(lab, ask)
@@ -48,7 +48,7 @@ function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
  */
 async function readAll(lab: Lab, ask: AskCompute): Promise<void> {
   const { links } = lab.document
-  // States of links that are not in the document are kept for a while: an undo, or a request that goes on, brings them (back).
+  // States of links that are not in the document are kept for a while: an undo, or a request in progress, may bring the links (back).
   if (lab.linkStates.size > 2 * links.size + spareStates) {
     for (const id of lab.linkStates.keys()) if (!links.has(id)) lab.linkStates.delete(id)
     lab.linkCursors.clear()

@@ -61,8 +61,8 @@ export async function createLink(
 }
 
 /**
- * The same for many links: those of one compute are wired by one request, and all are written at once. The result has for each its id, or
- * why there is no such link; when they cannot be written there is none.
+ * As `createLink`, for many links: one request wires all links of a compute, and all are written at once. The result has the id of each link,
+ * or why it was not made. When the write fails no link is made.
  */
 export async function createLinks(
   labs: Labs,
@@ -116,7 +116,7 @@ function begin(lab: Lab, input: LabLinkCreate, { more = {} }: LinkOptions): NewL
   return { ends, record, release }
 }
 
-/** Writes new links that are wired; when they cannot be written they are separated again. 404 when a node was deleted meanwhile. */
+/** Writes new links that are wired; when the write fails they are unwired again. 404 when a node was deleted meanwhile. */
 async function saveLinks(
   lab: Lab,
   records: readonly LinkRecord[],
@@ -180,7 +180,7 @@ interface UpdateOptions {
   readonly more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null }
 }
 
-/** One change of a link at a time: each sends the whole link to its compute, which makes it anew when it was just removed there. */
+/** One change of a link at a time: each sends the whole link to its compute, which would make a link anew that was just deleted there. */
 const linkChanges = new WeakMap<Lab, KeyedMutex>()
 
 function alone<T>(lab: Lab, linkId: string, change: () => Promise<T>): Promise<T> {
@@ -442,7 +442,7 @@ export async function impair(lab: Lab, record: LinkRecord, ask: AskCompute): Pro
   lab.linksReadAt = 0
 }
 
-/** Detaches what is at ports, whichever link it is of. */
+/** Detaches the NIOs at ports, whatever link they belong to. */
 export async function detachEnds(lab: Lab, ends: readonly Found[], ask: AskCompute): Promise<void> {
   for (const { end, node } of ends)
     await ask(node.compute_id)

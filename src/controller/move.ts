@@ -21,15 +21,15 @@ export interface MoveOptions {
   readonly ask: AskCompute
   /** Aborts between two files; the lab is then where it was. */
   readonly signal: AbortSignal
-  /** Told what the move does now. */
+  /** Called with what the move does now. */
   readonly show: (doing: string) => void
 }
 
 /**
- * Moves the part of a lab that is on one compute to another one, which its placement allows. The files are copied first. Then the document
- * names the new compute, and after that the files of before are removed: a service that is killed leaves the lab on one of both, and
- * `settleMove` removes the rest from the other. An open lab is closed meanwhile. A closed lab whose compute is gone is made from its archive.
- * 409 with the reason why it stays.
+ * Moves the part of a lab that is on one compute to another compute that its placement allows. First the files are copied. Then the document
+ * names the new compute, and then the old files are removed. A service that is killed leaves the lab on one of the two computes, and
+ * `settleMove` removes the rest from the other one. An open lab is closed meanwhile. A closed lab whose compute is gone is made from its
+ * archive. 409 with the reason why the lab stays.
  */
 export async function moveLab(labs: Labs, id: string, from: string, options: MoveOptions): Promise<string> {
   const { ask } = options
@@ -37,7 +37,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
     try {
       requireStopped(lab, 'moved')
       if (labs.isUsed(id)) throw conflict('A job of the project runs, or it is being exported or copied')
-      // Of a lab that a move of before has taken elsewhere, only what it left there is removed.
+      // When an earlier move took the lab elsewhere, only the files that it left here are removed, which is always possible.
       if (!labs.isGone(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
       const message = `The project stays on the compute ${from}, which is being emptied: ${(error as Error).message}`
@@ -52,7 +52,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       if (!isGone) throw error
     })
     const { computes } = lab.document.project
-    // A move of before was complete but for what it had left there.
+    // An earlier move had only left files here, which `settleMove` has removed.
     if (!computes.includes(from)) return computes[0] ?? ''
     if (!isGone) await requireIdle(lab, from, ask)
     let failure: unknown
@@ -181,7 +181,7 @@ async function onNewCompute<T>(
   }
 }
 
-/** Makes a lab from its archive, as its compute is gone. What that one has is removed when it is back. */
+/** Makes a lab whose compute is gone from its archive. The files on the old compute are removed when it is connected again. */
 async function restoreTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
   const { from, to, ask, show } = way
   const content = await labs.keptArchives?.read(lab.id)
@@ -329,8 +329,8 @@ async function copyFiles(
 }
 
 /**
- * The names that images have on the new compute where they differ, by kind and name. 409 when it has another image of that name: a disk
- * above it would be damaged. An image that it lacks is brought when the node is made.
+ * The names that images have on the new compute where they differ, by kind and name. 409 when it has another image of that name: an overlay
+ * on top of that one would be damaged. An image that it lacks is copied there when the node is made.
  */
 async function imageNames(
   records: readonly NodeRecord[],
@@ -354,7 +354,7 @@ function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }
   return (project: ProjectRecord): Changes => {
     const changes = new Changes()
     for (const node of nodes) {
-      // What was changed meanwhile without its compute, such as its place on the map, stays.
+      // Fields that no compute has, such as the place on the map, may have been changed meanwhile, and are kept.
       const now = document.nodes.get(node.node_id)
       if (now !== undefined) {
         const { compute_id, name, console, console_type, properties } = node
@@ -391,8 +391,8 @@ function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }
 }
 
 /**
- * Settles a move that broke off: removes a copy that is not complete; joins the links to the nodes that were moved, and removes what was
- * left on the compute of before. What cannot be done as a compute is not connected is done the next time.
+ * Settles a move that broke off: removes an incomplete copy; or joins the links to the nodes that were moved, and removes the files that are
+ * left on the old compute. What needs a compute that is not connected is left for the next call.
  */
 export async function settleMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   const { moving, left = [], unjoined = [] } = lab.document.project
@@ -406,7 +406,7 @@ async function undoMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   const { moving, computes, name } = lab.document.project
   if (moving === undefined) return
   const { from, to } = moving
-  // A compute that ended before it knew the project has its directory, and removes it with the project.
+  // A compute that crashed may have the directory of the project and not know the project: once opened, both can be removed.
   if (await isThere(ask(to).openProject({ project_id: lab.id, name }))) {
     if (computes.includes(to)) {
       for (const node of recordsOn(lab.document, from))

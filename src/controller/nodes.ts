@@ -200,7 +200,7 @@ export function noSuchKind(field: string, kind: string): ApiError {
   return badRequest(`${field}: this service has no kind ${kind}, ${help}`)
 }
 
-/** For `catch`: an error about a property names it where the client has it, in `properties`. */
+/** For `catch`: an error about a property names the property as the input of the client has it: `properties.{name}`. */
 const refusedOf =
   (properties: Readonly<Record<string, unknown>>) =>
   (error: unknown): never => {
@@ -292,8 +292,8 @@ export async function duplicateNode(
 }
 
 /**
- * The MAC address of a new node; undefined: its kind has none. `isChosenThere`: its compute chooses the same one itself, the first that
- * no node of the project has there, as all of these nodes are on it, also those that are being made.
+ * The MAC address of a new node; undefined: its kind has none. `isChosenThere`: its compute chooses the same address itself, the first that
+ * is free there, as all nodes of this kind in the lab are on that compute, also those that are being created.
  */
 function freeMac(
   lab: Lab,
@@ -351,8 +351,8 @@ export function wishOf(lab: Lab, node: Pick<NodeRecord, 'node_type' | 'placement
 }
 
 /**
- * Creates a node on the first compute that is connected and has room. Rejects with the error of the first; 503 without any. `lab.placing`
- * has the choice, which the caller removes: nodes that are created at the same time spread, too.
+ * Creates a node on the first compute that is connected and has room. Rejects with the error of the first compute; 503 without any. Notes the
+ * choice in `lab.placing`, so that nodes that are created at the same time spread, too; the caller removes it.
  */
 async function onFirstWithRoom<T>(
   lab: Lab,

@@ -58,7 +58,7 @@ export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): P
   }
 }
 
-/** Attaches those of the links that have no wiring, if both nodes are on computes, and goes on with their captures. The result: the links that it attached. */
+/** Attaches the links that have no wiring and whose nodes are both on computes, and continues their captures. The result: the attached links. */
 export async function joinLinks(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,

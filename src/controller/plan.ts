@@ -36,9 +36,9 @@ export interface PlanOptions {
   readonly recreate?: boolean
   readonly delete_extra?: boolean
   readonly config_from_file?: boolean
-  /** Objects that the file names count as made from it from now on, whoever made them. */
+  /** Whether objects that the file names count as made from it from now on, whoever made them. */
   readonly take_over?: boolean
-  /** Whether nodes are started that the file does not exempt. */
+  /** Whether nodes are started, except those with `start: false` in the file. */
   readonly start?: boolean
   /** Ids of computes, by the words of the file: ids and names. */
   readonly computes?: ReadonlyMap<string, string>
@@ -117,7 +117,7 @@ export type PlanTask =
       readonly change: NodeChange
     }
   | { readonly type: 'delete-node'; readonly node_id: string }
-  /** `isLate`: after an end was made anew. */
+  /** `isLate`: the link is made after one of its nodes was recreated. */
   | { readonly type: 'create-link'; readonly link: WantedLink; readonly isLate: boolean }
   | {
       readonly type: 'change-link'
@@ -150,37 +150,37 @@ export interface Plan {
   /** Steps that need a flag. */
   readonly withheld: readonly LabWithheldStep[]
   readonly extra: readonly Extra[]
-  /** Marks of nodes that need no step: what the file says of them in its words, by id. */
+  /** Nodes that need no step, but a mark of what the file says of them, by id. */
   readonly marks: ReadonlyMap<string, DesiredNode>
   /** Links that need no step, and now count as made from the file. */
   readonly linkMarks: readonly string[]
-  /** The nodes that nodes of the file are. */
+  /** For each node of the file the node of the lab that it describes. */
   readonly found: ReadonlyMap<DesiredNode, NodeRecord>
 }
 
 type Flag = LabWithheldStep['flag']
 
-/** A node of the file and the node that it is, if any. */
+/** A node of the file, and the node of the lab that it describes, if there is one. */
 interface Pair {
   readonly want: DesiredNode
   readonly have: NodeRecord | undefined
-  /** Whether absent keys mean defaults, and leaving the file means deletion. */
+  /** Whether the file made the node: then absent keys mean defaults, and the node is deleted when it leaves the file. */
   readonly isMade: boolean
   state: 'there' | 'new' | 'anew' | 'outdated'
-  /** The flag of a withheld change, which links to new ports wait for. */
+  /** The flag that a withheld change of the node needs. Links to ports that the change would add need it, too. */
   flag: Flag | undefined
   /** The node after the changes that are not withheld; undefined: as it is. */
   next: NodeRecord | undefined
 }
 
-/** A link of the file and the link that it is, if any. */
+/** A link of the file, and the link of the lab that it describes, if there is one. */
 interface Resolved {
   readonly link: WantedLink
   readonly want: DesiredLink
   readonly have: LinkRecord | undefined
 }
 
-/** Order of the steps: no disk is destroyed, and no capture ended, before all else that does not need it is done. */
+/** Order of the steps. Steps that destroy a disk or end a capture come after all steps that do not depend on them. */
 const phases = {
   ...{ project: 0, 'delete-link': 1, 'delete-segment': 2, 'create-node': 3, 'make-node': 3, 'change-node': 4 },
   ...{ 'create-link': 5, 'change-link': 5, 'delete-node': 6, 'recreate-node': 7, 'late-link': 8 },
@@ -281,7 +281,7 @@ class Planner {
     return isAllowed
   }
 
-  /** Finds the nodes of the file: by name, by the earlier name, then a renamed one by its id, which follows from the name that it had first. */
+  /** Finds the nodes of the file: by name, by the earlier name (`was`), then a node that was renamed in the lab by its id, which is derived from its first name. */
   #pair(): void {
     const byName = new Map([...this.#actual.nodes.values()].map((node) => [nameKey(node.name), node]))
     const found = this.#found
@@ -309,7 +309,7 @@ class Planner {
     }
   }
 
-  /** Finds the links of the file, and chooses the ports of segments that it leaves open. */
+  /** Finds the links of the file, and chooses the ports of segments that the file leaves open. */
   #resolve(): Resolved[] {
     const byName = new Map<string, LinkRecord>()
     for (const link of this.#actual.links.values()) if (link.name != null) byName.set(nameKey(link.name), link)
@@ -394,7 +394,7 @@ class Planner {
     })
   }
 
-  /** The id, unless a link has it that stays. */
+  /** The id; undefined when a link that stays has it. */
   #freeLinkId(id: string, matched: ReadonlySet<LinkRecord>): string | undefined {
     const other = this.#actual.links.get(id)
     return other === undefined || (!matched.has(other) && isLinkMade(other)) ? id : undefined
@@ -495,7 +495,7 @@ class Planner {
     } else if (pair.state === 'there' && (isMade || configs)) this.#marks.set(node_id, want)
   }
 
-  /** Why a node must be made anew, and the properties that only a new node takes; undefined: it need not. */
+  /** Why a node must be recreated, and the properties that only a new node takes; undefined: it need not be. */
   #whyAnew({ want, have, isMade }: Pair): { because: string; keys: readonly string[] } | undefined {
     if (have === undefined) return undefined
     if (have.node_type !== want.kind)
@@ -602,7 +602,7 @@ class Planner {
     return { live, restarting }
   }
 
-  /** Adds the configurations that are taken from the file, withholds conflicts, and tells those that only the node changed. */
+  /** Adds the configurations that are taken from the file, withholds conflicts, and reports those that changed on the node only. */
   #configs({ want, have, isMade }: Pair, into: DifferenceList | Differences): boolean {
     const record = have as NodeRecord
     const bases = record.file?.configs ?? {}
@@ -614,7 +614,7 @@ class Planner {
       const word = name === 'startup' ? 'config' : `${name} config`
       const isNodeChanged = digest !== undefined && digest !== base?.node
       if (config === undefined) {
-        // It has left the file: a node that still has it loses it, where its kind can be without.
+        // The configuration has left the file: it is removed from the node, if the kind can do without.
         if (isMade && base !== undefined && !isNodeChanged && place.keepsEmpty === true && digest !== emptyDigest)
           (into as DifferenceList).property(place.field, '', undefined, word)
         continue
@@ -625,7 +625,7 @@ class Planner {
           this.#extra.push({
             what: 'config',
             name: want.name,
-            because: `its ${word} was changed on the node; save takes it over`,
+            because: `its ${word} was changed on the node; patchbay save writes the change into the file`,
           })
         continue
       }
@@ -772,11 +772,11 @@ class Planner {
     for (const { want, have } of this.#pairs.values()) {
       const isStopped = this.#stopped.has(want.name)
       const isRunning = have !== undefined && this.#actual.running.has(have.node_id)
-      // What comes after it waits for it again, and an `up` that finds it so does not say that all is well.
+      // A start waits until the node is ready, also before nodes that start after it, and `up` fails when it does not become ready.
       const isUnready = isRunning && want.ready !== undefined && this.#actual.unready?.has(have.node_id) === true
       const isWanted = this.#options.start === true && want.start && (!isRunning || isUnready)
       if (!isStopped && !isWanted) continue
-      // It runs from its creation on.
+      // Such a node runs as soon as it is created.
       if (have === undefined && isAlwaysOn(want.kind)) continue
       const what = want.segment === undefined ? 'node' : 'segment'
       this.#add(
@@ -848,10 +848,10 @@ const merged = (a: NodeChange, b: NodeChange): NodeChange => ({
 
 /** The name of a CD that is made for a machine: a file in its directory. */
 export const madeCd = './day0.iso'
-/** The digest of what the file says of a made CD. A file that only names the CD, as a project is shown, leaves it as it is. */
+/** The digest of the CD that the file describes. A file that only names the CD, as an exported file does, leaves it as it is. */
 const day0In = ({ day0, properties }: DesiredNode, { file }: NodeRecord): string | undefined =>
   day0?.digest ?? (properties.cdrom_image === madeCd ? file?.day0 : undefined)
-/** Ports that a switch or hub has without being told. */
+/** The default number of ports of a switch or hub. */
 const usualPorts = 8
 /** SHA-256 of an empty text. */
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
@@ -892,7 +892,7 @@ function settingDefault(kind: DesiredNode['kind'], key: keyof WantedSettings): u
   return mapFields[key as keyof typeof mapFields].default ?? null
 }
 
-/** The settings of a node that is made anew: what the file does not give has its default, but for the place. */
+/** The settings of a node that is recreated: those that the file does not give have their defaults, except the place on the map. */
 export const completeSettings = (kind: DesiredNode['kind'], settings: WantedSettings): WantedSettings => ({
   ...Object.fromEntries(
     settingKeys
@@ -960,7 +960,7 @@ const samePorts = (a: unknown, b: unknown): boolean => {
   return same(sorted(a), sorted(b))
 }
 
-/** What a node shows of the keys of the file, for the mark of its record. `made`: the file made it; `held`: properties that it has not taken. */
+/** The mark for the record of a node. `made`: the file made the node; `held`: properties that a withheld step would change. */
 export function markOf(
   want: DesiredNode,
   record: NodeRecord,

@@ -49,7 +49,7 @@ async function pressing(
   for (;;) {
     await pause(pressEveryMs, signal)
     if (signal.aborted) return
-    // What it shows is searched for by the wait for the node.
+    // Only the keys are sent here: the wait for the node searches the output.
     const input = { send: press, expect: console, within_s: pressEveryMs / 1000 }
     await client.expect(node, input, signal).catch(ignore('the wait for the node tells what is wrong'))
   }

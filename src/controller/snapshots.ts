@@ -111,9 +111,9 @@ export function removeSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute
 }
 
 /**
- * Restores a lab to a snapshot. First all computes copy the files of the snapshot. Then the restore is noted, and all exchange the files: a
- * service that is killed from there on finishes the restore at its next start. When a compute fails, or the document cannot be saved, all
- * undo that, and the lab is as before; nodes that ran begin anew.
+ * Restores a lab to a snapshot. First all computes copy the files of the snapshot. Then the restore is saved in the record, and all computes
+ * exchange the files: a service that is killed from there on finishes the restore at its next start. When a compute fails, or the document
+ * cannot be saved, the exchange is undone and the lab is as before; nodes that ran are started again.
  */
 export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute): Promise<LabProject> {
   return labs.exclusively(lab.id, async () => {
@@ -166,7 +166,7 @@ export async function keptOf(labs: Labs, { snapshot_id, moved }: SnapshotRecord)
   }
 }
 
-/** The nodes that run, but those without state, which run again by themselves. */
+/** The nodes that run, except those of stateless kinds, which run again by themselves. */
 function runningIn(lab: Lab): NonNullable<Restoring['ran']> {
   const running = [...lab.document.nodes.values()].flatMap(({ node_id, node_type }) => {
     const status = lab.shown.get(node_id)?.status
@@ -192,7 +192,7 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCo
     changes.order('node', [...content.nodes.keys()])
     changes.order('link', [...content.links.keys()])
     changes.order('drawing', [...content.drawings.keys()])
-    // When the lab is stopped is of the present.
+    // These fields keep their present values.
     const { name, is_open, revision, path, archiving, stop_at, ttl_deletes, moving, left: copies, unjoined } = project
     const {
       taking: _,

@@ -255,8 +255,8 @@ function marksOf(lab: Lab, { plan, actual, options }: PreparedPlan): { record: N
 }
 
 /**
- * The bases of configurations: those that are equal to the file become its base, the others keep theirs. So do those that have left the file, as
- * long as the node still has them: `held` are the properties that it has not taken.
+ * The new bases of configurations. A configuration that equals the file has the file as its base; another one keeps its base. One that has
+ * left the file keeps its base while its removal from the node is withheld (`held`).
  */
 function basesOf(
   want: DesiredNode,
@@ -285,8 +285,8 @@ export interface ApplyInput {
 }
 
 /**
- * Takes the steps of a plan, as a job. A step that fails, and a cancel, takes back what was done, the last first: nothing is left half-done. After
- * a crash of the service in between, its next start starts the nodes that were stopped, and the next apply of the same file does the rest.
+ * Takes the steps of a plan, as a job. When a step fails, or the job is cancelled, all changes are reverted, the last one first. After a crash
+ * of the service in between, its next start starts the nodes that were stopped, and the next apply of the same file does the rest.
  */
 export function applyPlan(labs: Labs, lab: Lab, input: ApplyInput, ask: AskCompute): StartedJob {
   const run = new Run(labs, lab, input, ask)
@@ -401,7 +401,7 @@ class Run {
     await this.#write([{ file: { by: this.#by } }], { by: 'rollback' }, false)
   }
 
-  /** Takes the names of links that get other ones, so that names can change places. */
+  /** Removes the names of links that get other names, so that two links can exchange their names. */
   async #freeLinkNames(steps: readonly Progress[]): Promise<void> {
     const renamed = steps.flatMap(({ step: { task } }) => {
       if (task.type !== 'change-link' || !task.parts.includes('name')) return []
@@ -417,8 +417,7 @@ class Run {
     const isOver = () => failures.length > 0 || this.#signal.aborted
     const fail = (it: Progress, error: unknown) => {
       failures.push(error)
-      const reason =
-        error instanceof ApiError ? error.message : 'It failed by a defect of the service; its log says more'
+      const reason = error instanceof ApiError ? error.message : 'An internal error of the service; its log says more'
       this.#show(it, 'failed', reason)
     }
     const isLink = ({ step: { task } }: Progress) => task.type === 'create-link'
@@ -478,7 +477,7 @@ class Run {
     for (const message of left)
       lab.tell({
         action: 'log.warning',
-        event: { message: `A part of what has failed could not be taken back: ${message}` },
+        event: { message: `Not all changes of the failed apply could be reverted: ${message}` },
       })
   }
 
@@ -592,12 +591,12 @@ class Run {
     if (want.day0 !== undefined) await this.#insertCd(made.node_id, want.day0)
   }
 
-  /** Gives a new node its console port: a compute chooses another one when that port is in use. 409 then. */
+  /** Sets the console port of a new node. 409 when it is in use: a creation would choose another port without an error. */
   async #giveConsole(id: string, { console }: NodeChange['settings']): Promise<void> {
     if (console != null) await updateNode(this.#lab, id, { console }, this.#ask, { step: this.#edit })
   }
 
-  /** Removes a node that an apply has made and not noted, as the service was killed in between. Resolves to whether there was one. */
+  /** Removes a node that an earlier apply made but did not record, as the service was killed in between. Resolves to whether there was one. */
   async #removeOrphan(error: unknown, { kind }: DesiredNode, node_id: string | undefined): Promise<boolean> {
     if (!(error instanceof ApiError) || error.word !== 'node-exists' || node_id === undefined) return false
     const { document, id } = this.#lab
@@ -607,7 +606,7 @@ class Run {
     return true
   }
 
-  /** What a node is marked with after it took the file. `taken`: the configurations that it took now. */
+  /** The mark of a node after it took its settings from the file. `taken`: the configurations that it took now. */
   async #markOf(
     want: DesiredNode,
     record: NodeRecord,
@@ -660,7 +659,7 @@ class Run {
     if (want.day0 !== undefined && properties.cdrom_image === madeCd) await this.#insertCd(id, want.day0)
   }
 
-  /** Makes a node anew, under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
+  /** Recreates a node under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
   async #recreateNode(want: DesiredNode, id: string, { settings, properties, configs }: NodeChange): Promise<void> {
     const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
     const before = lab.node(id)
@@ -674,7 +673,7 @@ class Run {
       ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },
       ...completeSettings(want.kind, settings),
       properties: { ...properties, ...this.#configInputs(want, configs) },
-      unmade: 'it is being made anew',
+      unmade: 'it is being recreated',
     }
     await this.#write(
       [{ node: record }, ...links.map((link) => ({ link: { ...link, wiring: { type: 'none' } as const } }))],
@@ -753,7 +752,7 @@ class Run {
     }
   }
 
-  /** Marks what the file names and needs no step, and that the apply has begun. */
+  /** Saves the marks of objects that need no step, and that the apply has begun. */
   async #mark(): Promise<void> {
     const { plan } = this.#prepared
     const lab = this.#lab

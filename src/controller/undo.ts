@@ -97,7 +97,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     for (const [key, record] of records) changes.entries.set(key, record)
     await lab.edit(() => ({ changes, news: () => news.map((it) => it()), result: undefined }), step)
   }
-  // All links that have to go, before one comes: two that exchanged their ends hold the ports of each other.
+  // All links that have to go are removed before one is added: two links that exchanged their ends occupy each other's ports.
   for (const { key, then, now } of of('link')) {
     if (then !== undefined && !isMoved(now, then)) continue
     await unwire(lab, now as LinkRecord, ask)
@@ -132,7 +132,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
   if (project !== undefined) await labs.set(lab, settingsOf(project.then as ProjectRecord), ask, step)
 }
 
-/** Whether a link is at other ports: deleted and made anew under its id, which a lab file derives from its name. */
+/** Whether a link was deleted and made again at other ports under the same id, which a lab file derives from its name. */
 function isMoved(now: unknown, then: unknown): boolean {
   const [one, other] = [now as LinkRecord | undefined, then as LinkRecord | undefined]
   return one !== undefined && other !== undefined && !one.nodes.every((end) => sameEnd(other.nodes, end) !== undefined)
@@ -155,7 +155,7 @@ async function remade(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<No
   return made
 }
 
-/** Whether the present console port of a node is that which the edit has set. */
+/** Whether the present console port of a node is the one that the edit set. */
 const isConsoleSet = ({ step, after }: PastEdit, key: string, now: NodeRecord): boolean =>
   step.consoles?.has(key) === true && consoleOf(after.get(key)) === now.console
 
@@ -168,7 +168,7 @@ async function changed(
 ): Promise<NodeRecord> {
   const asked: Record<string, unknown> = {}
   const taken = isKnownKind(now.node_type) ? kindOf(now.node_type).update.properties : {}
-  // A compute shows more than it takes.
+  // A compute shows more properties than an update accepts.
   for (const [key, value] of Object.entries(then.properties))
     if (key in taken && JSON.stringify(value) !== JSON.stringify(now.properties[key])) asked[key] = value
   for (const key of ['name', 'console_type'] as const) if (then[key] !== now[key]) asked[key] = then[key]

@@ -41,7 +41,11 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   const keys = Object.keys(given)
   const form = (Object.keys(forms) as (keyof typeof forms)[]).find((it) => forms[it].some((key) => keys.includes(key)))
   if (form === undefined) {
-    faults.add(value.at, 'this is no check', 'a check has from and ping; on, type and expect; link and verdict; or not')
+    faults.add(
+      value.at,
+      'this is not a check',
+      'a check has from and ping; on, type and expect; link and verdict; or not',
+    )
     return undefined
   }
   const wanted: readonly string[] = forms[form]
@@ -49,7 +53,8 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   const other = keys.find((key) => !wanted.includes(key) && key !== 'name' && key !== 'within')
   if (missing !== undefined)
     faults.add(value.at, `${quoted(missing)} is missing`, `this check has ${wanted.join(', ')}`)
-  if (other !== undefined) faults.add(place(other), `${other} is of another check`, `this one has ${wanted.join(', ')}`)
+  if (other !== undefined)
+    faults.add(place(other), `${other} belongs to another type of check`, `this one has ${wanted.join(', ')}`)
   const within_s = seconds(given.within, 'within', place, faults) ?? byDefault
   if (missing !== undefined) return undefined
   const base = { within_s, at: value.at }

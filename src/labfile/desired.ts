@@ -47,9 +47,9 @@ export interface DesiredNode {
   readonly imageDigest?: ImageDigest
   /** Configurations by their name in `configs` of the descriptor of the kind: `startup`, `private`. */
   readonly configs: Readonly<Record<string, DesiredConfig>>
-  /** A CD that is made for the machine when it is created; a change means to create the machine anew. */
+  /** A CD that is made for the machine when it is created; a change of it recreates the machine. */
   readonly day0?: DesiredDay0
-  /** Words of users, by key. */
+  /** Texts that users gave the node, by key. */
   readonly labels: Readonly<Record<string, string>>
   /** How its compute is chosen when it names none, with what the file says for all nodes. Absent: by room. */
   readonly placement?: Placement

@@ -24,10 +24,10 @@ export function editedLabFile(text: string, edits: readonly LabFileEdit[]): stri
   const root = valuesOf(text)
   const wanted = changed(plainOf(root), changes, [])
   const edited = new Editor(text).edit(root, changes)
-  // An anchor that was edited has changed its aliases, too: they get the values that they had.
+  // The edit of an anchor has changed its aliases, too: they get their former values.
   const aliases = changedAliases(valuesOf(edited), wanted, edited, [])
   const next = aliases.length === 0 ? edited : new Editor(edited).edit(valuesOf(edited), changesOf(aliases))
-  // The text is edited, and not the document: this is the proof that both are the same.
+  // The text was edited, not the data: this check proves that the text has the wanted data.
   if (!says(valuesOf(next), wanted)) throw new Error('the edited lab file is not what was asked for')
   return next
 }
@@ -99,7 +99,7 @@ function changed(value: unknown, change: Change, path: Path): unknown {
   return Object.fromEntries([...members].map(([key, it]) => [change.names.get(key) ?? key, it]))
 }
 
-/** The form of a value that has keys. */
+/** A value in the form to which keys can be added: a link or a member without keys becomes a map. */
 function opened(value: unknown, path: Path): unknown {
   if (value === null) return undefined
   if (isLink(path) && Array.isArray(value)) return { ends: value }
@@ -274,7 +274,7 @@ class Editor {
     this.#replace(value, next, isInFlow)
   }
 
-  /** A value that has no keys yet as one that has, with the changes; its own text is kept where it can be. */
+  /** The map that replaces a link or member without keys, with the changes. The text of its ends is kept if they are the same. */
   #opened(value: Value, change: Change, path: Path, isThroughAlias: boolean): unknown {
     const after = changed(plainOf(value), change, path)
     if (isThroughAlias || !isMap(after)) return after
@@ -291,7 +291,7 @@ class Editor {
     const before = isEmpty && !/\s/.test(this.#text[start - 1] ?? ' ') ? ' ' : ''
     const isAlone = this.#text[end - 1] === '\n' || /^[ \t]*(?:\r?\n|$)/.test(this.#text.slice(end, end + 1000))
     const canBeBlock = typeof next === 'string' && next.includes('\n') && fitsBlock(next)
-    // A block ends with one line end or none; more would be those of the file.
+    // A text with several line ends at its end is not written as a block: they could not be told from empty lines of the file.
     const isBlock = canBeBlock && !next.endsWith('\n\n') && !isInFlow && isAlone
     const text = isBlock ? this.#literal(next, start) : flowText(next)
     this.#replacements.push({ start, end, text: `${before}${text}${this.#tail(value)}` })

@@ -45,7 +45,7 @@ export interface ProjectAsDesired {
   readonly leftOut: readonly string[]
 }
 
-/** PC2 before PC10. The order in which concurrent requests have made things says nothing. */
+/** PC2 before PC10. The order of the document is of no use: concurrent requests make nodes and links in any order. */
 const order = new Intl.Collator('en', { numeric: true })
 
 const nowhere: Position = { line: 1, column: 1, path: '' }
@@ -62,7 +62,8 @@ export async function desiredOfProject(state: ProjectState): Promise<ProjectAsDe
   const made = new Map<string, DesiredNode>()
   for (const record of [...state.nodes].sort((a, b) => order.compare(a.name, b.name))) {
     const name = names.get(record.node_id) ?? record.name
-    if (name !== record.name) leftOut.push(`The node ${record.name} is ${name} here: a lab file has no such names.`)
+    if (name !== record.name)
+      leftOut.push(`The node ${record.name} is named ${name} here: a lab file does not allow its name.`)
     if (!isKnownKind(record.node_type)) {
       leftOut.push(`The node ${record.name}: there is no kind ${record.node_type}.`)
       continue
@@ -149,7 +150,7 @@ async function nodeOf(record: LabNode, { lab, name, configs, leftOut }: NodeInpu
     if (value === undefined || value === null || isDerived || isOfPlatform || isSame(value, defaultOf(schema)))
       return []
     if (Check(schema, value)) return [[key, value] as const]
-    leftOut.push(`${key} of the node ${name}: its value is none that a new node may have.`)
+    leftOut.push(`${key} of the node ${name}: a new node must not have its value.`)
     return []
   })
   const read = await Promise.all(
@@ -364,7 +365,7 @@ function membersOf(
     node.kind === 'cloud' &&
     typeof device === 'string' &&
     [...settings.values()].every((port) => Object.keys(port).length === 1)
-  // A name, and what is no tagging, is under `ports`: such a port has a number.
+  // Settings other than tagging are written under `ports`, by the number of the port: such a port is not simple.
   const isSimple = (number: number) =>
     isUniform ||
     (node.kind === 'switch'

@@ -1,6 +1,6 @@
 import { v5 } from 'uuid'
 
-/** The namespace of all ids that lab files give (RFC 9562, version 5). A change would make second labs of known files. */
+/** The namespace of all ids that lab files give (RFC 9562, version 5). Another namespace would make a second lab of each known file. */
 const namespace = '5b1fcb4e-7a3d-5c0a-9f5e-2f6c1d0b8a47'
 
 /** The id of the project of a lab. */

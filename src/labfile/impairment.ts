@@ -37,7 +37,7 @@ export interface GivenImpairment {
   readonly placeOf: (key: keyof Impairment) => Position
 }
 
-/** The filters of one direction: a key of `own` replaces that of `plain`, 0 takes it away. */
+/** The filters of one direction: a key of `own` replaces that of `plain`, 0 removes it. */
 export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefined, faults: Faults): Filters {
   const values: Impairment = { ...plain.values, ...own?.values }
   const placeOf = (key: keyof Impairment) => (own !== undefined && key in own.values ? own : plain).placeOf(key)

@@ -26,7 +26,7 @@ function build(): JsonSchema {
   const plain: Readonly<Record<string, JsonSchema>> = {
     ...converted({ lab, version, about, compute, placement }),
     vars: { ...schemaOf(vars), type: ['object', 'null'] },
-    templates: section('template', 'Nodes that others take over by `is`'),
+    templates: section('template', 'Settings of nodes by a name, which nodes take over by `is`'),
     nodes: section('node', 'The nodes by their names'),
     segments: section('segment', 'Switches, hubs, nats and clouds, with the links to them'),
     links: { ...schemaOf(links), type: ['array', 'null'] },

@@ -419,7 +419,7 @@ interface ReadyInputs {
   readonly faults: Faults
 }
 
-/** One condition of all in the list. */
+/** Reads a condition, or a list of conditions as one condition that holds when all of them hold. */
 function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: ReadyInputs): DesiredReady | undefined {
   const value = at(map, 'ready')
   if (given === undefined || value === undefined) return undefined
@@ -500,5 +500,5 @@ export function requireExpression(source: string, where: Position, faults: Fault
     ...[...plain.matchAll(/\{(\d+)(?:,(\d*))?\}/g)].map(([, least, upTo]) => Number(upTo || least)),
   )
   if (most > maxRepeats)
-    faults.add(where, `{${most}} cannot be used here`, `at most ${maxRepeats} repetitions are searched for`)
+    faults.add(where, `{${most}} cannot be used here`, `at most ${maxRepeats} repetitions are possible`)
 }

@@ -17,7 +17,7 @@ import { at, type Entry, type MapValue, treeOf, type Value } from './tree.ts'
 import { amountOf } from './units.ts'
 import { withVariables } from './variables.ts'
 
-/** Beside the text of a lab file. */
+/** Options for reading a lab file. */
 export interface LabFileOptions {
   /** Name of the lab, in place of that in the file. */
   readonly name?: string
@@ -301,7 +301,7 @@ function afterOf(
       )
     else if (target.name === name) faults.add(where, `${quoted(name)} cannot start after itself`)
     else if (target.node?.start === false)
-      faults.add(where, `${quoted(target.name)} is not started: it has start: false`, 'take one of both out')
+      faults.add(where, `${quoted(target.name)} is not started: it has start: false`, 'remove start or this after')
     return target === undefined || target.name === name ? [] : [target.name]
   })
 }
@@ -314,7 +314,7 @@ function checkFormerNames(nodes: readonly DesiredNode[], targets: ReadonlyMap<st
     const key = was.toLowerCase()
     const other = seen.get(key)
     if (targets.has(key) && key !== name.toLowerCase())
-      faults.add(where, `${quoted(was)} is in the file, too`, 'was is for a name that is gone')
+      faults.add(where, `${quoted(was)} is in the file, too`, 'was is for a name that the file no longer has')
     if (other !== undefined) faults.add(where, `${quoted(other)} was ${quoted(was)}, too`)
     seen.set(key, name)
   }

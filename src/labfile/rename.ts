@@ -18,7 +18,7 @@ export interface RenamedNode {
 
 /**
  * Gives nodes and segments of a file the names that they have in the lab: their keys, and all that names them: links, members, `after`
- * and checks. `was` keeps the name that the id of the node follows from, by which other labs of the file have it.
+ * and checks. `was` keeps the name from which the id of the node is derived: other labs of the file have the node by this id.
  * `raw`: the file as data. `renamed`: by the names in the file; the new names are unique without regard to case.
  */
 export function renamedLabFile(
@@ -107,7 +107,7 @@ class RenameEdits {
     return after.some((it) => this.#renamed.has(it) && !known.has(keyOf(it)))
   }
 
-  /** The name that the node had when it was made; undefined: the file says it, or cannot say it. */
+  /** The name that the node had when it was made, for `was`; undefined: the file has it already, or must not have it. */
   #wasOf({ name, was }: DesiredNode, { name: next, node_id }: RenamedNode): string | undefined {
     const { lab, nodes } = this.#after
     const original = was !== undefined && nodeIdOf(lab, was) === node_id ? was : name

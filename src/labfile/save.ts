@@ -20,17 +20,17 @@ export interface SaveInputs {
   readonly text: string
   /** What the file says. */
   readonly desired: Desired
-  /** What the lab is, as a lab file of it says; `desiredOfProject` leaves defaults out. */
+  /** The lab, as a lab file of it would describe it; `desiredOfProject` leaves defaults out. */
   readonly actual: Desired
   /** Nodes of the lab, by the names that they have in the file; for nodes whose names differ. */
   readonly renamed: ReadonlyMap<string, RenamedNode>
-  /** Names in the file of nodes that an apply of it would change. Settings of others are as the file says, in whatever words. */
+  /** Names in the file of nodes that an apply of it would change. The settings of all others equal the file, however it writes them. */
   readonly changed: ReadonlySet<string>
   /** Names in the file of nodes whose configuration was changed on the node. */
   readonly configured: ReadonlySet<string>
   /** Save configurations. */
   readonly configs?: boolean
-  /** Add nodes, segments and links that the file lacks, and take out what the lab has lost. */
+  /** Add nodes, segments and links that the file lacks, and remove those that the lab no longer has. */
   readonly all?: boolean
   /** The nodes of the lab, by their names: for values that `actual` leaves to the compute. */
   readonly records?: ReadonlyMap<string, SavedRecord>
@@ -52,7 +52,7 @@ export interface LinkEnds {
 }
 type PlainEnd = Pick<DesiredEnd, 'node' | 'adapter_number' | 'port_number'>
 
-/** What a lab shows of a node, of all that it shows. */
+/** The fields of a node of a lab that a save reads. */
 export interface SavedRecord {
   readonly compute_id: string
   readonly console: number | null
@@ -70,7 +70,7 @@ export interface SavedChange {
   readonly keys: readonly string[]
 }
 
-/** A lab file that says what a lab is. */
+/** A lab file that was brought up to date with its lab. */
 export interface SavedLab {
   /** Comments and spelling stay; equal to the given one when nothing is to be saved. */
   readonly text: string
@@ -80,9 +80,9 @@ export interface SavedLab {
 }
 
 /**
- * Brings what was changed in a lab back into its file: places, labels, settings, and names and impairment of links; with `configs`
- * configurations, with `all` what the lab has got and lost. A value of a template, a variable or an alias is written at its node. What a lab
- * file cannot say stays as it is there: a plan of the new file shows it.
+ * Writes the changes of a lab back into its file: places, labels, settings, and names and impairment of links; with `configs` also
+ * configurations; with `all` also new and deleted objects. A value that comes from a template, a variable or an alias is written at its node.
+ * A change that a lab file cannot express is not written: a plan of the new file shows it.
  */
 export function savedLab(given: SaveInputs): SavedLab {
   const { renamed } = given
@@ -117,7 +117,7 @@ export function savedLab(given: SaveInputs): SavedLab {
   }
 }
 
-/** A lab whose nodes of these names name no computes: the place where a file names one is not told by its normal form. */
+/** A lab without the computes of these nodes: the normal form lacks where the file names a compute, so `computeEdits` writes them. */
 const withoutComputes = (desired: Desired, names: ReadonlySet<string>): Desired => ({
   ...desired,
   nodes: desired.nodes.map(({ compute_id, ...node }) =>
@@ -125,7 +125,7 @@ const withoutComputes = (desired: Desired, names: ReadonlySet<string>): Desired 
   ),
 })
 
-/** The edits for nodes that are on other computes than their file says; by name. An edit for all of them is that of the first one. */
+/** The edits for nodes that are on other computes than their file says, by name. An edit of the compute of the lab is that of the first node. */
 function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unknown): Map<string, LabFileEdit> {
   const root = isMap(raw) ? raw : {}
   const idOf = (word: string) => computes.find((it) => it.compute_id === word || it.name === word)?.compute_id ?? word
@@ -161,7 +161,7 @@ const withComputes = (edits: readonly EditedObject[], computes: ReadonlyMap<stri
     return { ...it, keys, edits: [{ ...whole, value: { ...(whole.value as Fields), compute: edit.value } }] }
   })
 
-/** The changes with those of names. */
+/** The changes, with those of the names of nodes. */
 function withRenamed(changes: readonly SavedChange[], { desired, renamed }: SaveInputs): SavedChange[] {
   const isOf =
     (name: string) =>
@@ -180,11 +180,11 @@ function rawOf(text: string): unknown {
   return root && plainOf(root)
 }
 
-/** The normal form of the file with what the lab says. */
+/** The normal form of the file, with the changes of the lab. */
 class Save {
   readonly desired: Desired
   readonly files: Record<string, string> = {}
-  /** What `desired` still has, and the lab has not. */
+  /** Objects that `desired` still has and the lab no longer has. */
   readonly lost: Lost
   readonly #inputs: SaveInputs
   readonly #raw: Readonly<Record<string, unknown>>
@@ -205,7 +205,7 @@ class Save {
     const there = new Map(this.#actual.nodes.map((node) => [keyOf(node.name), node]))
     const places = this.#movedPlaces(there)
     const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name)), places.get(node)))
-    // A node of a kind of segments is written in the other section, with its links.
+    // A node that became a segment, or the reverse, is written in the other section, with its links.
     const turned = all ? nodes.filter((it) => isTurned(it, there.get(keyOf(it.name)))) : []
     const known = new Set(nodes.filter((it) => !turned.includes(it)).map(({ name }) => keyOf(name)))
     const added = all ? this.#actual.nodes.filter(({ name }) => !known.has(keyOf(name))) : []
@@ -245,7 +245,7 @@ class Save {
     const { all = false, records } = this.#inputs
     const { configs: places = {} }: KindDescriptor = kindOf(node.kind)
     const shown = records?.get(node.name)?.properties ?? {}
-    // One that is asked for, and could not be read, is not shown as empty.
+    // The record does not show a configuration that is read by an action: null does not mean that it is empty.
     const isEmpty = ({ field, action }: { field: string; action?: string }) =>
       shown[field] === '' || (shown[field] === null && action === undefined)
     const isGone = (name: string) =>
@@ -350,7 +350,7 @@ class Save {
   }
 }
 
-/** What a lab has no more. */
+/** Objects that a lab no longer has. */
 interface Lost {
   readonly nodes: ReadonlySet<DesiredNode>
   readonly links: ReadonlySet<DesiredLink>
@@ -375,7 +375,7 @@ function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {
   const fields = fieldsOf(node.kind)
   const gone = Object.entries(node.properties).flatMap(([key, value]) => {
     if (key in actual.properties || ofCompute.has(key)) return [[key, value] as const]
-    // It has its default, which is written: a template may say something else.
+    // The lab has the default of the setting. The default is written, as a template may give another value.
     const usual = fields[key] && defaultOf(fields[key])
     return [[key, usual ?? value] as const]
   })
@@ -399,7 +399,7 @@ function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {
   }
 }
 
-/** The same with what the file gives of that which a compute chooses otherwise. */
+/** A node with the values that it has in the lab for those settings of the file that a compute would choose otherwise. */
 function withRecord(node: DesiredNode, { console, properties }: SavedRecord): DesiredNode {
   const given = Object.entries(node.properties).map(([key, value]) =>
     ofCompute.has(key) && properties[key] != null ? [key, properties[key]] : [key, value],
@@ -518,7 +518,7 @@ function lostNode({ name, kind }: DesiredNode): EditedObject {
   return { do: 'delete', what, name, keys: [], edits: [{ path: [section, name], value: undefined }] }
 }
 
-/** The edits of checks: those of what the lab has lost go, and links have their new names. */
+/** The edits of checks: checks of lost nodes and links are removed, and renamed links get their new names. */
 function checkEdits({ checks, links }: Desired, { desired, lost }: Save): EditedObject[] {
   const writtenAnew = ({ name }: DesiredLink) =>
     desired.links.slice(links.length).find((it) => keyOf(it.name ?? '') === keyOf(name ?? ''))?.name
@@ -545,7 +545,7 @@ function checkEdits({ checks, links }: Desired, { desired, lost }: Save): Edited
   })
 }
 
-/** The same edits, in which a section or list that loses all that is in it goes as a whole. */
+/** The same edits, but a section or list that loses all its entries is removed as a whole. */
 function withoutEmpty(list: readonly EditedObject[], raw: unknown): EditedObject[] {
   const parentOf = ({ path }: LabFileEdit) => JSON.stringify(path.slice(0, -1))
   const parents = new Map<string, number>()
@@ -606,7 +606,7 @@ function differences(before: Fields, after: Fields, raw: unknown, path: readonly
 
 const linkKeys: readonly string[] = [...impairmentKeys, 'there', 'back']
 
-/** The edits of a link. Its impairment is written anew when it differs: the same one can be written in several ways. */
+/** The edits of a link. Its impairment is written only when it differs: the same impairment can be written in several ways. */
 function linkEdits(before: Fields, after: Fields, raw: unknown, path: readonly (string | number)[]): LabFileEdit[] {
   const impairmentOf = (fields: Fields) =>
     Object.fromEntries(Object.entries(fields).filter(([key]) => linkKeys.includes(key)))

@@ -90,7 +90,7 @@ const labels = record(
   'a key of 1 to 100 characters',
   '^[^\\u0000-\\u001f\\u007f]{1,100}$',
   Type.String({ maxLength: 1000 }),
-  'Words of users, by key',
+  'Texts of your own, by key',
 )
 /** As in the interface, without its name: an editor shows the keys here. */
 const { policy, labels: wanted } = Placement.properties
@@ -131,7 +131,7 @@ const nodeKeys = {
   ),
   start: Type.Optional(flag('Whether `up` starts it; default: true')),
   after: Type.Optional(
-    Type.Array(NodeName, { maxItems: 100, description: 'Names of nodes that must be ready before' }),
+    Type.Array(NodeName, { maxItems: 100, description: 'Names of nodes that must be ready before it starts' }),
   ),
   ready: Type.Optional(
     Type.Union([Condition, Type.Array(Condition, { minItems: 1, maxItems: 8 })], {
@@ -190,17 +190,21 @@ export const nodeSchemas: Readonly<Record<string, TObject>> = each(nodeKinds, (k
 })
 
 const impairment = {
-  delay: Type.Optional(quantityOrZero('time', 'Each frame is held back so long', 'ms')),
-  jitter: Type.Optional(quantityOrZero('time', 'The delay varies by so much; needs delay', 'ms')),
-  loss: Type.Optional(quantityOrZero('share', 'Frames that are dropped at random', '%')),
-  rate: Type.Optional(quantityOrZero('rate', 'No more is let through', 'mbit')),
-  burst: Type.Optional(quantityOrZero('size', 'What may pass at once; needs rate; default: 16kb', 'kb')),
+  delay: Type.Optional(quantityOrZero('time', 'How long each frame is delayed', 'ms')),
+  jitter: Type.Optional(quantityOrZero('time', 'How much the delay varies; needs delay', 'ms')),
+  loss: Type.Optional(quantityOrZero('share', 'Share of frames that are dropped at random', '%')),
+  rate: Type.Optional(quantityOrZero('rate', 'Highest rate of frames; more frames wait', 'mbit')),
+  burst: Type.Optional(
+    quantityOrZero('size', 'How much may pass at once above the rate; needs rate; default: 16kb', 'kb'),
+  ),
   longest_wait: Type.Optional(
     quantityOrZero('time', 'Frames that wait longer for the rate are dropped; needs rate; default: 100ms', 'ms'),
   ),
-  corrupt: Type.Optional(quantityOrZero('share', 'Frames of which a byte is changed', '%')),
-  duplicate: Type.Optional(quantityOrZero('share', 'Frames that are sent twice', '%')),
-  reorder: Type.Optional(quantityOrZero('share', 'Frames that later ones overtake', '%')),
+  corrupt: Type.Optional(quantityOrZero('share', 'Share of frames of which a byte is changed', '%')),
+  duplicate: Type.Optional(quantityOrZero('share', 'Share of frames that are sent twice', '%')),
+  reorder: Type.Optional(
+    quantityOrZero('share', 'Share of frames that are held back, so that later ones overtake them', '%'),
+  ),
   held: Type.Optional(quantityOrZero('time', 'How long reorder holds frames back; needs reorder; default: 10ms', 'ms')),
   drop_every: Type.Optional(
     Type.Integer({
@@ -327,7 +331,7 @@ export const Starting = closedSchema('LabFileStarting', 'How the nodes are start
   give_up: Type.Optional(
     oneOf(['stop', 'go-on'], {
       description:
-        'When a node is not ready in time: stop starts nothing further (default), go-on leaves out what comes after it',
+        'When a node is not ready in time: stop starts nothing further (default), go-on leaves out only the nodes after it',
     }),
   ),
 })

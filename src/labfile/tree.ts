@@ -141,7 +141,7 @@ function tokensOf(text: string, lines: LineCounter): CST.Token[] | number {
       tokens.push(token)
       if (token.type === 'error') wrong += 1
     }
-    // The text after that many says nothing more.
+    // After so many misplaced tokens the rest of the text has no meaning.
     if (wrong > maxWrong) return tokens
     // The stack has the document, a token for each map and list, and a scalar.
     if (parser.stack.length > maxDepth + 2) return parser.offset
@@ -278,7 +278,7 @@ class Builder {
       here,
       found === undefined
         ? `there is no anchor ${quoted(anchor)} before this alias`
-        : 'an alias of what it is in has no end',
+        : 'this alias names a value that contains it',
     )
     return none
   }
@@ -289,5 +289,5 @@ class Builder {
   }
 }
 
-/** Ends the building of a tree; the fault is told. */
+/** Thrown to end the building of a tree; its fault is in the list already. */
 const tooLarge = Symbol('too large')

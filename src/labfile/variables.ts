@@ -13,7 +13,7 @@ interface Variable {
 
 /**
  * The document with its variables replaced: `${name}`, and `$${` for `${`. A value that is nothing but `${name}` takes the type of the
- * variable. Text for consoles and configurations stays as it is: it may have such words of its own.
+ * variable. Text for consoles and configurations stays as it is: it may use `${` for itself.
  */
 export function withVariables(
   root: MapValue,
