@@ -4,8 +4,8 @@ import type { LocalCompute } from './local-compute.ts'
 import type { RemoteCompute } from './remote-compute.ts'
 
 /**
- * All are in the memory of one process or Durable Object, lists show all of them at once, and what is about all of them asks each. So many are
- * measured (docs/performance.md).
+ * Most computes of a fleet. All are in the memory of one process or Durable Object, lists show all of them, and some requests ask each of
+ * them. Up to this number it was measured (docs/performance.md).
  */
 const maxComputes = 1000
 /** `endpoint` and `join` are path segments in the place of an id. */

@@ -218,7 +218,7 @@ export class Fleet {
     return this.#writing.idle()
   }
 
-  /** Takes the state of a compute that another program has found, for the upkeep `told`; the compute, or undefined for an unknown one. */
+  /** Takes the state of a compute from the program that connects it (upkeep `told`). The result: the compute; undefined for an unknown one. */
   told(found: Compute): RemoteCompute | undefined {
     const compute = this.#computes.get(found.compute_id)
     if (compute === undefined) return undefined

@@ -22,10 +22,10 @@ export interface FleetOptions {
   /**
    * Default: true. False for a runtime without state between requests: it reads no feed, only requests make attempts, and a lost
    * compute does not end other requests early. `rounds`: for a runtime that may sleep: it calls `Fleet.check` from time to time,
-   * reads no feed, and does not repeat an attempt. `told`: another program does that, and what it finds is told (`Fleet.told`).
+   * reads no feed, and does not repeat an attempt. `told`: another program connects the computes, and reports their states (`Fleet.told`).
    */
   readonly upkeep?: Upkeep
-  /** Whether all that a request has begun ends with it, as in an isolate of a Worker: then giving up its wait is enough. */
+  /** Whether the runtime ends all work of a request with the request, as in an isolate of a Worker: an abort then only ends the wait. */
   readonly endsWithRequest?: boolean
   /** The tokens for joining computes; absent where computes cannot join. */
   readonly joinTokens?: JoinTokens

@@ -97,7 +97,7 @@ export class ComputeSession {
     if (this.isRefusing) {
       const waitMs = Math.min(this.#retryAt - Date.now(), this.#options.timeouts.retryMs[1])
       const seconds = Math.max(1, Math.ceil(waitMs / 1000))
-      throw new Unreachable(503, `The compute ${this.#options.name} is not there: ${this.lastError}`, {
+      throw new Unreachable(503, `The compute ${this.#options.name} is not connected: ${this.lastError}`, {
         headers: { 'Retry-After': String(seconds) },
       })
     }
@@ -155,7 +155,7 @@ export class ComputeSession {
     }
   }
 
-  /** Restores a state that an earlier process found `ageMs` ago. What another program tells holds until it tells something else. */
+  /** Restores a state that an earlier process found `ageMs` ago. A state that another program reports holds until it reports another one. */
   recall({ connected, capabilities, load, last_error }: Remembered, ageMs: number): void {
     this.#isConnected = connected
     this.capabilities = capabilities

@@ -22,7 +22,7 @@ export function checkSubnetLater(fleet: Fleet, { vmname }: ApplianceVmRecord, ms
     if (over.signal.aborted || here === undefined || there === undefined || here.network === there.network) return
     fleet.warn(
       `The appliance VM ${JSON.stringify(vmname)} (${there.text}) is not in the network of this service (${here.text}): links ` +
-        'between nodes of both cannot work. Have the service listen at an address in the network of the VM (setting host)',
+        'between their nodes cannot work. Set host to an address of this machine in the network of the VM',
     )
   }
   const timer = setTimeout(() => void check().catch(ignore('without an answer there is nothing to warn of')), ms)

@@ -120,7 +120,7 @@ export class Tunnels implements TunnelHolder {
         void greeted.finally(settle)
       },
       ended: ({ reason }) => {
-        // What its HELLO has begun goes on.
+        // After the HELLO the tunnel stays counted until `enlist` has ended.
         if (!isGreeted) settle()
         this.#ended(end, reason)
       },
@@ -183,7 +183,7 @@ export class Tunnels implements TunnelHolder {
   #take(end: AskingEnd, { compute_id }: ComputeHello, opened: Omit<Joined, 'end'>): void {
     const before = this.#ends.get(computeKey(compute_id))
     this.#ends.set(computeKey(compute_id), { end, ...opened })
-    before?.end.close(resetCodes.replaced, 'The compute has joined anew')
+    before?.end.close(resetCodes.replaced, 'The compute has joined again')
   }
 
   #ended(end: AskingEnd, reason: string): void {

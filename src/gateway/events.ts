@@ -15,26 +15,26 @@ const history = 1000
 const maxFeeds = 64
 /** How long a new reader waits for the feeds of the computes, ms. */
 const openMs = 3000
-/** Wait before a feed of a compute is opened again, ms: the first, and the longest, for which readers hear nothing of a compute that is there. */
+/** Wait before a feed of a compute is opened again, ms: the first, and the longest. Events of a connected compute are delayed as long. */
 const againMs = [500, 5000] as const
 
 /**
- * Up to which number each compute was heard, kept by whoever may sleep while feeds are open: what was not heard meanwhile is then
- * asked for.
+ * The number of the last event that was read of each compute. A program that may sleep while feeds are open stores it, and asks for the
+ * events after it when it wakes up.
  */
 export interface Bookmarks {
-  /** By the id of the compute; undefined: it is not known what was heard. */
+  /** By the id of the compute; undefined: unknown. */
   get(id: string): number | undefined
   put(id: string, seq: number): void
-  /** What was heard until now is of no use. */
+  /** Forgets all numbers. */
   clear(): void
 }
 
 const noBookmarks: Bookmarks = { get: () => undefined, put() {}, clear() {} }
 
 /**
- * The events of all computes in one feed, with numbers of its own. Nothing is read of the computes while nobody reads it. What
- * a compute told while its feed was not read is lost: then readers are told to read the resources again.
+ * The events of all computes in one feed, with numbers of its own. The feeds of the computes are read only while this feed has readers.
+ * Events of a compute whose feed was not read are lost: readers then get `resync`.
  */
 export class GatewayEvents implements EventAgent {
   readonly #members: FleetMembers
@@ -44,7 +44,7 @@ export class GatewayEvents implements EventAgent {
   readonly #feeds = new Map<string, Feed>()
   readonly #readers = new Set<object>()
   #dropped = 0
-  /** Whether anybody reads already what is told now. */
+  /** Whether a reader gets the events that are emitted now. */
   #isServing = false
   #unwatch = () => {}
 
@@ -60,7 +60,7 @@ export class GatewayEvents implements EventAgent {
     if (projectId !== undefined)
       return this.#locator.at(projectId, ({ events }) => events.open({ ...options, projectId }))
     const leave = this.#come()
-    // What was heard for readers of another time says nothing about now.
+    // The numbers are of an earlier time with readers: the events since then are of no use to this reader.
     if (this.#readers.size === 1) this.#bookmarks.clear()
     try {
       await this.#enter(signal)
@@ -72,8 +72,8 @@ export class GatewayEvents implements EventAgent {
   }
 
   /**
-   * As `open`, for a reader whom the program before this one served: it is told what was missed, by the bookmarks, and to read the
-   * resources again when that is not known. All such readers come at once: who comes after the computes were asked misses it.
+   * As `open`, for a reader that an earlier process served. It gets the events that it missed, by the bookmarks; `resync` when these are
+   * unknown. All such readers must be added together: one that comes after the computes were asked misses these events.
    */
   resume(options: Omit<FeedRequest, 'projectId' | 'since'>): ReadableStream<FeedItem> {
     const leave = this.#come()
@@ -103,14 +103,14 @@ export class GatewayEvents implements EventAgent {
     return relay(feed, { onEnd: leave })
   }
 
-  /** Something that a person has to look at, in the feeds of the project and of all. */
+  /** Sends a warning for people to the feeds of the project and of the service. */
   warn(projectId: string, message: string): void {
     this.#log.emit(projectId, { type: 'log.warning', message })
   }
 
-  /** Events that computes told of projects which are not theirs; they are told to nobody. */
+  /** Counts the events of computes about projects that they do not have; these events are dropped. */
   metrics(): MetricFamily[] {
-    const help = 'Events that were dropped because the compute that told them does not have the project.'
+    const help = 'Events that were dropped because the compute that sent them does not have the project.'
     return [single('patchbay_gateway_foreign_events_total', 'counter', help, this.#dropped)]
   }
 
@@ -120,7 +120,7 @@ export class GatewayEvents implements EventAgent {
     this.#stop()
   }
 
-  /** What is told from here on is read of the computes. */
+  /** Opens the feeds of the computes, for a new reader. */
   async #enter(signal: AbortSignal): Promise<void> {
     if (this.#readers.size === 1) this.#unwatch = this.#members.watch(() => void this.#follow())
     await this.#follow()
@@ -135,11 +135,11 @@ export class GatewayEvents implements EventAgent {
     for (const { over } of this.#feeds.values()) over.abort()
     this.#feeds.clear()
     this.#isServing = false
-    // From here on it is not known what happens.
+    // Events from here on are missed.
     this.#log.gap()
   }
 
-  /** Begins with computes that came, and ends with those that went. */
+  /** Opens the feeds of computes that were connected, and closes those of computes that are gone. */
   async #follow(): Promise<void> {
     const members = await this.#members.all().catch((): Member[] => [])
     if (this.#readers.size === 0) return
@@ -168,18 +168,18 @@ export class GatewayEvents implements EventAgent {
         const since = this.#bookmarks.get(member.id)
         const asked = { ...(since !== undefined && { since }), pings: false, signal }
         const feed = await (this.#members.openFeed?.(member, asked) ?? member.agent.events.open(asked))
-        // What happened there before is not known to who reads already.
+        // Present readers have missed what happened at the compute before.
         if (this.#isServing && since === undefined) this.#log.gap()
         opened()
         for await (const item of feed) {
-          // What was read before the end is not told after it.
+          // An item that was read just before the end must not be emitted after it.
           if (signal.aborted) return
           wait = againMs[0]
           await items.take(item)
           if (signal.aborted) return
         }
       } catch {
-        // It is opened again; that the compute has gone is told by the fleet.
+        // The feed is opened again. The fleet reports that the compute is gone.
       } finally {
         forget()
         items.end()

@@ -15,7 +15,7 @@ interface FanOutTimeouts {
 const defaultTimeouts: FanOutTimeouts = { eachMs: 10_000, allMs: 20_000 }
 /** How long a silent compute holds up the question to others, ms. */
 export const silentMs = 1000
-/** For answers that the compute has to work out first, such as the checksums of new images. */
+/** For answers that take a compute long, such as the checksums of new images. */
 export const longTimeouts: FanOutTimeouts = { eachMs: 120_000, allMs: 240_000 }
 
 /** The answer of one compute. */
@@ -76,9 +76,9 @@ export class FanOut {
   }
 
   /**
-   * What the first says that can. `lacks`: an error by which a compute says that it has not what is asked for. When none can it
-   * rejects as the first did that has it, else as the first that could not say, else as those that have it not; with 503 when
-   * none is there. `discard` gets answers that came too late: after a silent compute the next one is asked, too.
+   * The first answer without an error. `lacks`: whether an error means that the compute does not have the resource. When all fail: the error
+   * of a compute that has the resource, else of a compute that was lost, else of one that does not have it; 503 when none is connected.
+   * `discard` gets late answers: when a compute is silent the next one is asked, too.
    */
   async first<T>(
     question: (agent: RemoteHostAgent) => Promise<T>,
@@ -164,7 +164,7 @@ const isGone = (error: ApiError): boolean => error instanceof Unreachable || [50
 /** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
 export function presented(error: unknown, { name }: Pick<Member, 'name'>): unknown {
   if (!(error instanceof Unreachable)) return error
-  return new ApiError(503, `The compute ${name} is not there: ${error.message}`, {
+  return new ApiError(503, `The compute ${name} is not connected: ${error.message}`, {
     word: 'compute-unreachable',
     cause: error,
     headers: { ...retryAfter, ...error.headers },
@@ -179,7 +179,7 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
   })
 }
 
-/** The same, with the name of the compute. */
+/** As `presented`, with the name of the compute in the message. */
 export function atCompute(error: unknown, member: Member): unknown {
   if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
   return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {

@@ -91,7 +91,7 @@ export function fleetMembers(fleet: Fleet): FleetMembers {
           connected.delete(compute_id)
           return listener()
         }
-        // A load that is another is no reason to look.
+        // Most updates only report a new load.
         if (event.type === 'compute.updated' && connected.get(compute_id) === isConnected) return
         connected.set(compute_id, isConnected)
         listener()

@@ -23,7 +23,7 @@ export interface GatewayOptions {
   readonly members: FleetMembers
   readonly placements: PlacementStore
   readonly host: GatewayHost
-  /** Of the images that are uploaded; without it images are not copied between computes. */
+  /** The digests of uploaded images; without them images are not copied between computes. */
   readonly digests?: { readonly store: ImageDigests; readonly newHasher: () => Hasher }
   /** Keeps images apart from the computes; `waitUntil` holds the process until work has ended. */
   readonly keeping?: {
@@ -39,7 +39,7 @@ export interface GatewayOptions {
   readonly labs?: () => LabPlaces | undefined
   /** Limits how many projects are made; absent: there is no limit. */
   readonly quota?: ProjectQuota
-  /** Told what a person has to look at, beside the feeds. */
+  /** Gets the warnings for people, as the feeds do. */
   readonly warn?: (message: string) => void
 }
 
@@ -55,7 +55,7 @@ export interface Gateway {
   readonly events: GatewayEvents
   readonly locator: ProjectLocator
   readonly bring: BringImage
-  /** Records the digests of what is uploaded, wherever that is. */
+  /** Records the digests of all uploads. */
   readonly uploads: UploadDigests | undefined
   /** Keeps an image apart from the computes, if it is not yet; see `imageKeeper`. */
   readonly keep: KeepImage
@@ -63,8 +63,7 @@ export interface Gateway {
 }
 
 /**
- * The host agent of many computes: every project is on one of them, which is asked all that is about it; what is about hosts is
- * asked of all.
+ * The host agent of many computes: requests about a project go to the compute that has it, requests about hosts go to all computes.
  */
 export function createGateway({
   members,
@@ -84,13 +83,13 @@ export function createGateway({
   const turns = new KeyedMutex()
   let load: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
-    // A ping must not wait; the figures are those of the ping before.
+    // A ping must not wait for the load: it has the load at the ping before.
     loadOf(members).then((now) => {
       load = now
-    }, ignore('the figures of before are told'))
+    }, ignore('the ping has the figures of before'))
     return load
   }
-  // A program may make a gateway for each request: what most of them do not need is made when it is used.
+  // A program may make a gateway for each request: parts that most requests do not need are made at their first use.
   let events: GatewayEvents | undefined
   const eventsNow = () => (events ??= new GatewayEvents(members, locator, loadNow, bookmarks))
   const metrics = async () => [...(await host.metrics()), ...eventsNow().metrics()]
@@ -105,7 +104,7 @@ export function createGateway({
     agent(caller) {
       const fanOut = () => new FanOut(members, caller)
       const at: AskOwner = (id, use, part) => locator.at(id, use, caller, part)
-      // Most requests are handed on: the rest is made when it is used.
+      // Most requests are handed on: all other parts are made at their first use.
       return {
         handOn: (request) => handOn(request, { locator, bring, turns }, caller),
         get host() {

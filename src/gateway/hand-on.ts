@@ -16,7 +16,7 @@ export interface ProjectRequest extends Omit<Forwarded, 'caller' | 'body'> {
   readonly body: Uint8Array<ArrayBuffer> | undefined
   /** Lower-case. */
   readonly projectId: string
-  /** Id of the node or the link that it is about, lower-case. */
+  /** Id of the node or link that the request is about, lower-case. */
   readonly part: string | undefined
   /** See `Endpoint.endsProject`. */
   readonly endsProject: boolean
@@ -44,7 +44,7 @@ export function handOn(
   return options.turns.run(projectId, async () => {
     const answer = await handOnRepeatedly(request, options, caller)
     if (answer.status < 300) await endElsewhere(request, options, caller)
-    // A closed project is opened again where its files are. One that its compute has lost is not looked for there any more.
+    // A closed project keeps its placement: it is opened again where its files are. The placement of a lost project is removed.
     const hasEnded = answer.status < 300 || wordOf(answer) === 'no-such-project'
     if (hasEnded && !(await options.locator.isThere(projectId))) await options.locator.forget(projectId)
     return answer
@@ -94,7 +94,7 @@ async function handOnRepeatedly(
       continue
     }
     if (part !== undefined && (wordOf(answer) === 'no-such-node' || wordOf(answer) === 'no-such-link')) {
-      // A client may have made it on another compute of the lab, past the lab.
+      // A client of the compute interface may have made the node or link on another compute of the lab.
       others ??= await locator.others(projectId, member)
       const next = others.shift()
       if (next === undefined || !isRepeatable(request)) return answer

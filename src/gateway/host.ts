@@ -12,7 +12,7 @@ export interface GatewayHost {
   readonly metrics: HostFacts['metrics']
 }
 
-/** What the computes are together. */
+/** The facts about hosts that a gateway composes of those of its computes. */
 export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: FanOut): HostFacts {
   return {
     version: async () => ({ version: own.version, local: false }),
@@ -70,7 +70,7 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
       }
       return { ok: checks.every(({ status }) => status !== 'error'), checks }
     },
-    // As a compute beyond local mode does, which a gateway never is in.
+    // As a compute outside local mode answers: a gateway is never in local mode.
     reloadConfig: async () => {
       throw forbidden(
         'The configuration of a gateway is not reloaded by a request: restart it to read its settings again',

@@ -7,13 +7,13 @@ import type { ImageDigest, ImageDigests, UploadedImage } from './image-digests.t
 import type { KeptImages } from './kept-images.ts'
 import type { FleetMembers, Member } from './members.ts'
 
-/** What became of an image that a compute lacks; undefined: no other compute has it. */
+/** The result of copying an image to a compute that lacks it; undefined: no other compute has it. */
 export type Outcome = 'brought' | { readonly refused: string } | undefined
 
 /** Brings an image to a compute. */
 export type BringImage = (computeId: string, image: string) => Promise<Outcome>
 
-/** Images that are kept apart from the computes, and what keeps one more. */
+/** Images that are kept apart from the computes, and the function that keeps one more. */
 interface Keeping {
   readonly kept: KeptImages
   readonly keep: (image: UploadedImage) => void
@@ -26,7 +26,7 @@ export const maxImages = 12
  * Brings images to computes that lack them, such as one that joined after they were stored. Only an image that was uploaded through
  * the gateway is copied: the gateway recorded its digest then, and the receiver checks the copy by it. The
  * claim of a compute to have an image is not trusted. Without `digests` no image is copied. Simultaneous requests for one image share
- * a copy. What is kept apart from the computes is taken from there.
+ * a copy. An image that is kept apart from the computes is copied from there.
  */
 export function imageCopies(
   members: FleetMembers,
@@ -51,7 +51,7 @@ export function imageCopies(
   }
 }
 
-/** The compute does not name the kind of the image that it lacks. */
+/** Copies an image of unknown kind: the compute does not name the kind of the image that it lacks. */
 async function copyOfAnyKind(
   members: FleetMembers,
   digests: Pick<ImageDigests, 'get'>,
@@ -69,7 +69,7 @@ async function copyOfAnyKind(
   return found
 }
 
-/** Undefined when no other compute has it; a reason when those that have it, have another one, or none may be trusted to. */
+/** Undefined when no other compute has the image; a reason when the gateway has no digest of it, or all computes have other content. */
 async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
   const { kind, image, to, digest, keeping } = wanted
   if (await copyKept(wanted)) return 'brought'
@@ -89,10 +89,10 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
       return 'brought'
     } catch (error) {
       if (!(error instanceof ApiError) || ofReceiver.has(error.status)) throw error
-      // It was another image (400), or it broke off: the next compute may have the right one.
+      // The digest was another one (400), or the copy broke off: the next compute may have the right image.
       if (error.status !== 400) isBroken = true
     } finally {
-      content.cancel().catch(ignore('it may have been refused before anything of it was read'))
+      content.cancel().catch(ignore('the image may have been refused before its content was read'))
     }
   }
   if (has === 0 || isBroken) return undefined
@@ -132,7 +132,7 @@ async function copyKept({ kind, image, to, digest, keeping }: Copy): Promise<boo
   try {
     return await isStored(images.write(kind, image, content, { size, digests }))
   } finally {
-    content.cancel().catch(ignore('it may have been refused before anything of it was read'))
+    content.cancel().catch(ignore('the image may have been refused before its content was read'))
   }
 }
 

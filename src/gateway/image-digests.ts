@@ -5,10 +5,10 @@ import { ApiError } from '../errors/api-error.ts'
 import type { UploadOptions } from '../host-agent.ts'
 import type { ImageKindName } from '../model/image.ts'
 
-/** Uploads in parts whose digest is being made; of the oldest none is known when there are more. */
+/** Most uploads in parts whose digests are computed at a time; beyond it the digest of the oldest is given up. */
 const maxUploads = 64
 
-/** What an image was when it was uploaded through the gateway. */
+/** The digest of an image when it was uploaded through the gateway. */
 export interface ImageDigest {
   /** Lower-case hexadecimal digits. */
   readonly sha256: string
@@ -16,20 +16,20 @@ export interface ImageDigest {
   readonly byAdmin: boolean
 }
 
-/** The digests of images by kind and name: what must not be forgotten. A change is kept when its promise resolves. */
+/** The durable digests of images, by kind and name. A change is saved when its promise resolves. */
 export interface ImageDigests {
   get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined>
   /** Rejects when no more can be saved now. */
   requireSpace(): Promise<void>
   put(kind: ImageKindName, name: string, digest: ImageDigest): Promise<void>
-  /** Nothing is done for one that is not known. */
+  /** Does nothing for an unknown image. */
   remove(kind: ImageKindName, name: string): Promise<void>
 }
 
-/** Makes a SHA-256 of what comes piece by piece, which the web's own cannot. */
+/** Computes a SHA-256 piece by piece, which Web Crypto cannot. */
 export interface Hasher {
   update(bytes: Uint8Array): void | Promise<void>
-  /** In lower-case hexadecimal digits; nothing comes after it. */
+  /** In lower-case hexadecimal digits. The last call. */
   hex(): Promise<string>
 }
 
@@ -42,23 +42,23 @@ export interface UploadedImage {
 
 interface Begun {
   readonly hasher: Hasher
-  /** Bytes that it has seen. */
+  /** How many bytes were hashed. */
   at: number
 }
 
-/** An upload whose bytes are looked at on their way to the computes. */
+/** An upload whose bytes are hashed on their way to the computes. */
 export interface WatchedUpload {
   readonly content: ReadableStream<Uint8Array>
-  /** The computes have taken it; `isWhole`: the image is complete now. */
+  /** Call it when the computes have stored the content; `isWhole`: the image is complete now. */
   taken(isWhole: boolean): Promise<void>
 }
 
-/** Keeps what an image is that was uploaded; undefined: it is another one now, and nobody knows which. */
+/** Records the digest of an uploaded image; undefined: its content has changed, and the new digest is unknown. */
 export type RecordDigest = (kind: ImageKindName, name: string, digest: ImageDigest | undefined) => Promise<void>
 
 /**
- * Makes the digests of uploads. Of an upload in parts the digest is known when they came one after the other to this process, or when the
- * client named it.
+ * Computes the digests of uploads. The digest of an upload in parts is known when this process got all parts in order, or when the client
+ * sent it.
  */
 export class UploadWatch {
   readonly #record: RecordDigest
@@ -75,7 +75,7 @@ export class UploadWatch {
     content: ReadableStream<Uint8Array>,
     { part, digests }: Pick<UploadOptions, 'part' | 'digests'>,
   ): WatchedUpload {
-    // As computes gather them: nobody replaces what an administrator has begun.
+    // By the same key as on computes, so that a user cannot continue an upload that an administrator began.
     const key = `${kind} ${byAdmin} ${part?.total ?? ''} ${name}`
     const begun = this.#goOn(key, part?.first ?? 0)
     const named = digests.find(({ algorithm }) => algorithm === 'sha-256')?.hex
@@ -86,7 +86,7 @@ export class UploadWatch {
         this.#begun.delete(key)
         const made = begun?.at === (part?.total ?? begun?.at) ? await begun?.hasher.hex() : undefined
         const sha256 = made ?? named
-        // Another image has this name now: what was known of the one before means nothing.
+        // The name has new content now: without its digest the old one must go.
         const isKnown = sha256 !== undefined && (named === undefined || named === sha256)
         await this.#record(kind, name, isKnown ? { sha256, byAdmin } : undefined).catch((error: unknown) => {
           throw unsaved(error)
@@ -95,7 +95,7 @@ export class UploadWatch {
     }
   }
 
-  /** What was begun and is at this byte; undefined when its beginning did not come here. */
+  /** The hash of an upload up to this byte; undefined when this process did not get all parts before it. */
   #goOn(key: string, first: number): Begun | undefined {
     const before = this.#begun.get(key)
     this.#begun.delete(key)
@@ -106,7 +106,7 @@ export class UploadWatch {
   }
 }
 
-/** Records the digest of what is uploaded, so that a copy of an image between computes is known to be what a client has uploaded. */
+/** Records the digests of uploads: a copy of an image between computes is checked to be what a client has uploaded. */
 export class UploadDigests {
   readonly #store: ImageDigests
   readonly #watch: UploadWatch
@@ -114,7 +114,7 @@ export class UploadDigests {
   /** Images that are being removed, with the number of requests that do so. */
   readonly #removals = new Map<string, number>()
 
-  /** `stored` is told of each image whose digest was recorded. */
+  /** `stored` is called for each image whose digest was recorded. */
   constructor(store: ImageDigests, newHasher: () => Hasher, stored: (image: UploadedImage) => void = () => {}) {
     this.#store = store
     this.#watch = new UploadWatch((kind, name, digest) => this.record(kind, name, digest), newHasher)
@@ -138,12 +138,12 @@ export class UploadDigests {
     return this.#store.requireSpace()
   }
 
-  /** What an image was when it was uploaded; undefined also while it is being removed, as it must not be copied then. */
+  /** The digest of an image at its upload; undefined also while the image is being removed, as it must not be copied then. */
   async get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined> {
     return this.#removals.has(`${kind}/${name}`) ? undefined : this.#store.get(kind, name)
   }
 
-  /** Runs what removes an image from computes; the digest is forgotten when one of them has (`removed`), and not before. */
+  /** Runs the removal of an image from computes. Its digest is removed when a compute has removed the image (it calls `removed`). */
   async whileRemoved(
     kind: ImageKindName,
     name: string,
@@ -169,7 +169,7 @@ const unsaved = (error: unknown): unknown =>
   error instanceof ApiError
     ? new ApiError(
         error.status,
-        `The image is stored, but it is not brought to computes that lack it: ${error.message}; then upload it again`,
+        `The image is stored, but cannot be copied to computes that lack it: ${error.message}; then upload it again`,
         { cause: error },
       )
     : error

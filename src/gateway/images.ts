@@ -7,9 +7,9 @@ import type { UploadDigests } from './image-digests.ts'
 import { splitStream } from './shared-stream.ts'
 
 /**
- * Images are wanted wherever a lab may be placed: what is stored goes to every compute that is connected, what is read comes
- * from the first that has it. One that joins later is brought an image when a node needs it; see `imageCopies`. The digest of what is
- * uploaded is recorded for that; `byAdmin`: whether the caller is an administrator.
+ * A lab may be placed on any compute: an upload goes to every connected compute, a download comes from the first that has the image. A
+ * compute that joins later gets an image when a node needs it; see `imageCopies`. The digests of uploads are recorded for that; `byAdmin`:
+ * whether the caller is an administrator.
  */
 export function gatewayImages(
   fanOut: FanOut,
@@ -42,7 +42,7 @@ export function gatewayImages(
       const members = await fanOut.present()
       const [only] = members
       if (only === undefined) throw noCompute()
-      // Before anything is sent: what was stored without its digest is not copied to other computes.
+      // Before anything is sent: an image that is stored without its digest cannot be copied to other computes.
       await uploads?.requireSpace()
       const watched = uploads?.watch({ kind, name, byAdmin }, given, options)
       const content = watched?.content ?? given
@@ -56,7 +56,7 @@ export function gatewayImages(
           throw isAlone ? presented(error, member) : atCompute(error, member)
         }
       })
-      // All have ended when the first failure is told.
+      // The first failure is thrown after all have ended.
       const failed = (await Promise.allSettled(work)).find(({ status }) => status === 'rejected')
       if (failed?.status === 'rejected') throw failed.reason
       const progress = least(await Promise.all(work))
@@ -95,27 +95,27 @@ export function gatewayImages(
       await uploads?.record(kind, input.path, undefined)
     },
     async extendDisk(kind, input) {
-      // Before: a copy of what it was must not replace what some have made of it.
+      // The digest is removed before: a copy of the old content must not replace the extended disk on a compute.
       await uploads?.record(kind, input.path, undefined)
       await fanOut.order(({ images }) => images.extendDisk(kind, input))
     },
   }
 }
 
-/** The images of a compute. One of an earlier version does not tell which nodes need them. */
+/** The images of a compute. A compute of an earlier version does not tell which nodes need them. */
 const usesAt = ({ images }: { readonly images: ImageAgent }, kind: ImageKindName): Promise<ImageUse[]> =>
   images.uses(kind).catch(async (error) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     return (await images.list(kind)).map(({ path }) => ({ path }))
   })
 
-/** An image that a further compute has, too. Its users are known when both computes tell them. */
+/** Joins two entries of the same image. The nodes that use it are known only when both computes tell them. */
 function also({ used_by, ...first }: ImageUse, { used_by: more }: ImageUse): ImageUse {
   if (used_by === undefined || more === undefined) return first
   return { ...first, used_by: byProject([...used_by, ...more]) }
 }
 
-/** How far all are. */
+/** How much all computes have received. */
 const least = (all: readonly UploadProgress[]): UploadProgress => ({
   received: Math.min(...all.map(({ received }) => received)),
   done: all.every(({ done }) => done),

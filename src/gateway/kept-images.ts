@@ -3,7 +3,7 @@ import { SerialQueue } from '../async/serial-queue.ts'
 import type { ImageDigests, UploadedImage } from './image-digests.ts'
 import type { FleetMembers } from './members.ts'
 
-/** Images that wait to be kept. One more is kept when it is brought to a compute. */
+/** Most images that wait to be kept. An image beyond it is kept when it is copied to a compute. */
 const maxWaiting = 64
 
 /** Images apart from the computes, by their digests (SHA-256): a compute gets one from there. */
@@ -22,9 +22,9 @@ export interface KeptImage {
   readonly size: number
 }
 
-/** The images that are to be kept, and are not yet: one whose keeping ends with its process is tried again. */
+/** Images that are still to be kept. When the process ends while it keeps one, the next process tries again. */
 export interface UnkeptImages {
-  /** Does nothing for one that is there already. */
+  /** Does nothing for an image in the list. */
   add(sha256: string): void
   remove(sha256: string): void
 }
@@ -39,12 +39,12 @@ interface KeeperOptions {
   readonly warn: (message: string) => void
 }
 
-/** Begins to keep an image. `isAgain`: it was among the unkept images when its time came, and has its last attempt when it is not any more. */
+/** Begins to keep an image. `isAgain`: another attempt for an image that was unkept; it is not added to the unkept images again. */
 export type KeepImage = (image: UploadedImage, isAgain?: boolean) => void
 
 /**
- * Copies what was uploaded from a compute that has it, one image after the other. What fails is told to `warn`, and stays among the unkept
- * images.
+ * Copies uploaded images from a compute that has them, one image after the other. `warn` is called for an image that could not be copied,
+ * which stays among the unkept images.
  */
 export function imageKeeper({ members, digests, kept, unkept, waitUntil, warn }: KeeperOptions): KeepImage {
   const turns = new SerialQueue()
@@ -53,7 +53,7 @@ export function imageKeeper({ members, digests, kept, unkept, waitUntil, warn }:
     if (await kept.has(sha256)) return unkept.remove(sha256)
     let failure: unknown
     for (const { isConnected, agent } of await members.all()) {
-      // It may have been removed, or replaced by another one.
+      // The image may have been removed or replaced meanwhile.
       if ((await digests.get(kind, name))?.sha256 !== sha256) return
       if (!isConnected) continue
       const found = await agent.images.read(kind, name, {}).catch(ignore('another compute may have it'))

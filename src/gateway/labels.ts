@@ -2,7 +2,7 @@ import { ApiError, conflict } from '../errors/api-error.ts'
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
 import { retryAfter } from './fan-out.ts'
 
-/** Labels, and computes of each, that a message names. */
+/** Most labels in a message, and most computes of each label there. */
 const maxShown = 20
 const maxNames = 3
 

@@ -74,9 +74,9 @@ const keyBytes = 32
 const loopback = '127.0.0.1'
 
 /**
- * Has two computes find out how their reserved ports reach each other: for each the address and port to send to. 409 with what each has
- * tried when there is no way. What a compute says of itself is only a hint: an address is used when the compute that sends to it has got
- * an answer from there, so no compute can direct the frames of another one to a third host.
+ * Lets two computes find out how their reserved ports reach each other. The result: for each the address and port to send to. 409, with what
+ * each has tried, when they do not reach each other. An address that a compute reports of itself is only a candidate: it is used when the
+ * other compute has got an answer from it, so that no compute can direct the frames of another one to a third host.
  */
 export async function checkedAddresses(
   fleet: Fleet,
@@ -110,7 +110,7 @@ export async function checkedAddresses(
   )
 }
 
-/** The addresses of a compute, as it tells them. 409 for an older version, which cannot. */
+/** The addresses that a compute reports of itself. 409 for an older version, which cannot. */
 async function toldBy(fleet: Fleet, party: Party, toDo: string): Promise<LinkCandidates> {
   try {
     return await fleetConnection(fleet, party.compute_id).json(LinkCandidates, {
@@ -127,7 +127,7 @@ async function toldBy(fleet: Fleet, party: Party, toDo: string): Promise<LinkCan
   }
 }
 
-/** Where the port of a compute may be, the likeliest first: its registered address, what it tells, and from where it has joined. */
+/** Candidates for the port of a compute, the likeliest first: its registered address, those that it reports, the one from which it joined. */
 function candidatesFor(
   fleet: Fleet,
   { compute, udp_port }: Party,

@@ -5,8 +5,8 @@ import type { Member } from './members.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
 /**
- * Events that wait until the computes of their projects are found; then nothing more is read of the feed. A line of a feed may have
- * 4 MiB, and a Worker has 128 MB.
+ * Most events that wait until the computes of their projects are found; beyond it the feed is not read further. A line of a feed may have 4
+ * MiB, and a Worker has 128 MB.
  */
 const maxWaiting = 16
 /** Projects that are looked for at a time: each search asks all computes. */
@@ -21,7 +21,7 @@ export interface MemberFeedOptions {
   readonly foreign: () => void
   /** Called when events may have been missed. */
   readonly gap: () => void
-  /** Called with the number up to which everything was told. */
+  /** Called with the number up to which all events were emitted. */
   readonly told: (seq: number) => void
 }
 
@@ -48,7 +48,7 @@ export class MemberFeed {
   async take(item: FeedItem): Promise<void> {
     if (item.kind === 'event') await this.#take(item.event)
     else if (item.kind !== 'ping') {
-      // Who reads the resources again needs no events of before.
+      // Readers will read the resources again: they do not need the events before.
       this.#drop()
       this.#options.gap()
     }
@@ -57,7 +57,7 @@ export class MemberFeed {
     this.#mark()
   }
 
-  /** The feed has ended: events that wait are not told. The next feed has them again, or readers are told of a gap. */
+  /** The feed has ended: events that wait are dropped. The next feed has them again, or readers get `resync`. */
   end(): void {
     this.#isOver = true
     this.#drop()
@@ -107,7 +107,7 @@ export class MemberFeed {
   }
 }
 
-/** Up to which number everything was told with this item; undefined: as before. */
+/** The number up to which all events were emitted with this item; undefined: unchanged. */
 export function seqOf(item: FeedItem): number | undefined {
   if (item.kind === 'dropped') return undefined
   return item.kind === 'event' ? item.event.seq : item.seq

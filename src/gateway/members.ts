@@ -12,19 +12,19 @@ export interface FleetMembers {
   find(id: string): Member | undefined | Promise<Member | undefined>
   /** Calls the listener when a compute is added, removed, connected or disconnected; the result unsubscribes. */
   watch(listener: () => void): () => void
-  /** Where computes tell of their projects; absent: all computes are asked for a project that was not placed. */
+  /** Projects that computes have reported by events; absent: all computes are asked for a project that was not placed. */
   readonly toldProjects?: ToldProjects
   /** Opens the feed of a compute; absent: its agent does. */
   readonly openFeed?: (member: Member, feed: FeedRequest) => Promise<ReadableStream<FeedItem>>
 }
 
-/** What computes have told of their projects, for fleets that are too large to ask all computes. */
+/** Projects that computes have reported by events, for fleets that are too large to ask all computes. */
 export interface ToldProjects {
-  /** Up to so many computes all are asked. */
+  /** The largest fleet in which all computes are asked. */
   readonly maxAsked: number
-  /** Ids of the computes that have told of a project. */
+  /** Ids of the computes that have reported a project. */
   computesOf(projectId: string): readonly string[]
-  /** A compute tells an event of a project that is not known to be there. */
+  /** Notes that a compute sent an event of a project that was not known to be there. */
   add(projectId: string, computeId: string): void
 }
 

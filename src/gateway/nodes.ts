@@ -1,7 +1,7 @@
 import type { SharedAgent } from '../host-agent.ts'
 import type { AskOwner } from './project-locator.ts'
 
-/** What a link between two computes takes at each end. */
+/** The operations at each end of a link between two computes. */
 export const gatewayNodes = (owner: AskOwner): SharedAgent['nodes'] => ({
   get: (ref) => owner(ref.project_id, ({ nodes }) => nodes.get(ref), ref.node_id),
   nioState: (ref, port) => owner(ref.project_id, ({ nodes }) => nodes.nioState(ref, port), ref.node_id),

@@ -7,7 +7,7 @@ import type { UdpAddress } from '../model/link-check.ts'
 import { checkedAddresses, type ReservedPort } from './link-check.ts'
 import type { ProjectLocator } from './project-locator.ts'
 
-/** For each end of a link the address and port of the other, as it reaches them. */
+/** For each end of a link: the address and port at which it reaches the other end. */
 export type PeerAddresses = readonly [UdpAddress, UdpAddress]
 
 /** See `Context.peers`. */
@@ -26,7 +26,7 @@ export const peersOfNodes =
     )
   }
 
-/** Where a port is for another on the same compute. */
+/** The addresses of two ports on one compute. */
 export const peersOnOneHost = ([a, b]: readonly [
   Pick<ReservedPort, 'udp_port'>,
   Pick<ReservedPort, 'udp_port'>,
@@ -36,8 +36,8 @@ export const peersOnOneHost = ([a, b]: readonly [
 ]
 
 /**
- * The addresses at which two reserved ports reach each other: those that the computes are registered with, else what the computes find
- * out. 409 when there is none, with what to do then.
+ * The addresses at which two reserved ports reach each other: the registered addresses of the computes, else those that a link check finds.
+ * 409, with what to do, when there are none.
  */
 export async function peerAddresses(
   fleet: Fleet,

@@ -10,21 +10,21 @@ import type { RequestingCaller } from './asker.ts'
 import { presented, silentMs, unreachable } from './fan-out.ts'
 import type { FleetMembers, LabPlaces, Member, PlacementStore } from './members.ts'
 
-/** How long a project that no compute has is not looked for again, ms. */
+/** How long a project that no compute had is not searched for again, ms. */
 const unknownMs = 3000
 const maxUnknown = 1000
-/** Computes that a message names. */
+/** Most computes that a message names. */
 const maxNamed = 5
-/** How long the computes may take to be asked for a project, ms. */
+/** Time for all computes to answer whether they have a project, ms. */
 const searchMs = 15_000
-/** How long the others may take when one was found, ms: it may be on two. */
+/** Time for the other computes after one has the project, ms: it may be open on two. */
 const othersMs = 3000
-/** How long events of a project that was deleted are still those of its compute, ms. */
+/** How long events of a deleted project still count as those of its compute, ms. */
 const leftMs = 60_000
 const maxLeft = 1000
-/** Projects on several computes that are told of once. */
+/** Most projects on several computes that are remembered as reported. */
 const maxShared = 1000
-/** How long the compute of a project is remembered that was found and could not be saved, ms. */
+/** How long a found placement that could not be saved is remembered, ms. */
 const unsavedMs = 60_000
 const maxUnsaved = 1000
 
@@ -32,9 +32,10 @@ const maxUnsaved = 1000
 export type AskOwner = <T>(projectId: string, use: (agent: RemoteHostAgent) => Promise<T>, part?: string) => Promise<T>
 
 /**
- * Which compute has a project. What was placed by us is in the store; for what is not, and for a project that has gone from
- * where it was, all computes are asked, or in a large fleet those that have told of it. What a compute says of a project that was placed on another one never takes it away from
- * there; one that was not placed by us and is open on several computes is on none of them until a person has decided.
+ * Finds the compute that has a project. The store has the projects that this gateway placed. For other projects, and for one that its compute
+ * has lost, all computes are asked, or in a large fleet those that have reported the project. A compute cannot take over a project that was
+ * placed on another one by claiming to have it. A project that this gateway did not place and that is open on several computes is refused
+ * (409) until a person has closed it on all but one.
  */
 export class ProjectLocator {
   readonly #members: FleetMembers
@@ -46,14 +47,14 @@ export class ProjectLocator {
   readonly #left = new Map<string, { readonly id: string; readonly until: number }>()
   /** Project that was found, and whose placement could not be saved -> where it is, and until when that counts. */
   readonly #unsaved = new Map<string, { readonly id: string; readonly until: number }>()
-  /** Project on several computes, or that could not be looked for -> until when its events do not have it looked for again. */
+  /** Project that is on several computes, or for which the search failed -> until when its events start no other search. */
   readonly #disputed = new Map<string, number>()
-  /** Project on several computes -> what was told of it last. */
+  /** Project on several computes -> the names in the last report of it. */
   readonly #shared = new Map<string, string>()
   readonly #isShared: (projectId: string, message: string) => void
   readonly #labs: () => LabPlaces | undefined
 
-  /** `isShared` is told of each project that is open on several computes, once. */
+  /** `isShared` is called once for each project that is open on several computes. */
   constructor(
     members: FleetMembers,
     store: PlacementStore,
@@ -67,8 +68,8 @@ export class ProjectLocator {
   }
 
   /**
-   * Asks the compute that has the project, or of a lab on several computes the part; see `locate`. When that says that it has no such project, the compute is asked that has
-   * it now. `caller`: on whose behalf; without one on that of the gateway.
+   * Asks the compute that has the project, or the part of a lab on several computes; see `locate`. When it answers that it does not have the
+   * project, the compute that has it now is asked. `caller`: on whose behalf; absent: the gateway itself.
    */
   async at<T>(
     projectId: string,
@@ -96,8 +97,8 @@ export class ProjectLocator {
   }
 
   /**
-   * The compute that has the project; for a lab on several computes the compute that has the `part`. 404 when none has it, 503 when
-   * it is on a compute that is not there.
+   * The compute that has the project; for a lab on several computes the compute that has the `part`. 404 when none has it, 503 when that
+   * compute is not connected.
    */
   async locate(projectId: string, part?: string): Promise<Member> {
     const member = await this.find(projectId, part)
@@ -105,14 +106,14 @@ export class ProjectLocator {
     return member
   }
 
-  /** Where a project is that the compute says it does not have; undefined: on no other compute that can be asked. */
+  /** The compute of a project that `from` does not have any more; undefined: no other connected compute has it. */
   async relocate(projectId: string, from: Member): Promise<Member | undefined> {
     const isKnown = (this.#labs()?.computesOf(projectId)?.length ?? 0) > 1
     const member = isKnown || this.#isVain(projectId) ? undefined : await this.#search(projectId)
     return member?.id === from.id ? undefined : member
   }
 
-  /** Whether the compute of the project has it still, open or closed; also when that cannot be asked. Never rejects. */
+  /** Whether the compute of the project still has it, open or closed; true also when the compute cannot be asked. Never rejects. */
   async isThere(projectId: string): Promise<boolean> {
     try {
       const member = await this.find(projectId)
@@ -157,7 +158,7 @@ export class ProjectLocator {
     return member
   }
 
-  /** A project is about to be placed there; rejects when that cannot be saved. */
+  /** Saves that a project is placed on a compute, before it is created there. Rejects when that fails. */
   async put(projectId: string, { id }: Member): Promise<void> {
     this.#unknown.delete(projectId)
     this.#disputed.delete(projectId)
@@ -166,7 +167,7 @@ export class ProjectLocator {
     this.#unsaved.delete(projectId)
   }
 
-  /** The project is gone. Never rejects: a placement that is left leads to a compute which says that it has no such project. */
+  /** Removes the placement of a project. Never rejects: with an old placement the compute answers that it has no such project. */
   async forget(projectId: string): Promise<void> {
     const id = await this.#placeOf(projectId)
     // The event of its end may come later than the answer.
@@ -191,7 +192,7 @@ export class ProjectLocator {
     return unsaved !== undefined && unsaved.until > Date.now() ? unsaved.id : undefined
   }
 
-  /** A project was found there. What is asked about it does not depend on whether that can be saved. */
+  /** Notes where a project was found. A failure to save that must not fail the request. */
   async #found(projectId: string, member: Member): Promise<void> {
     await this.put(projectId, member).catch(() => {
       // The store tells that it cannot save.
@@ -200,8 +201,8 @@ export class ProjectLocator {
   }
 
   /**
-   * Whether the project is, or was until just now, at that compute: only then what the compute tells of it counts. Undefined when the
-   * project has to be looked for. Never rejects.
+   * Whether the project is, or was until just now, at that compute: only then its events are accepted. Undefined when the project has to be
+   * searched for. Never rejects.
    */
   async knownAt(projectId: string, { id }: Member): Promise<boolean | undefined> {
     const left = this.#left.get(projectId)
@@ -216,7 +217,7 @@ export class ProjectLocator {
     }
   }
 
-  /** As `knownAt`; looks for the project when that is needed. */
+  /** As `knownAt`; searches for the project if needed. */
   async isAt(projectId: string, member: Member): Promise<boolean> {
     const known = await this.knownAt(projectId, member)
     if (known !== undefined) return known
@@ -229,7 +230,7 @@ export class ProjectLocator {
     }
   }
 
-  /** Tells of a project that is open on several computes, unless that was told; the error for who asks for it. */
+  /** Reports a project that is open on several computes, once. The result: the error for a request about it. */
   shared(projectId: string, members: readonly Member[]): ApiError {
     const names = members.map(({ name, id }) => `${name} (${id})`).join(' and ')
     const message =
@@ -250,7 +251,7 @@ export class ProjectLocator {
     return all.filter(({ id, isConnected }) => isConnected && (ids === undefined || ids.has(id)))
   }
 
-  /** Asks the computes, once for all who want to know at the same time. */
+  /** Asks the computes. Simultaneous searches for one project share the answers. */
   #search(projectId: string): Promise<Member | undefined> {
     let search = this.#searches.get(projectId)
     if (search === undefined) {
@@ -263,7 +264,7 @@ export class ProjectLocator {
   async #ask(projectId: string): Promise<Member | undefined> {
     const before = await this.#placeOf(projectId)
     const found: Member[] = []
-    /** Those that have it on disk only, which count when it is open nowhere. */
+    /** Computes that have it on disk only. They count when it is open on none. */
     const closed: Member[] = []
     const there = await this.#asked(projectId)
     const late = new AbortController()
@@ -280,7 +281,7 @@ export class ProjectLocator {
     await mapLimit(there, askOne, undefined, silentMs)
     clearTimeout(timer)
     const now = await this.#placeOf(projectId)
-    // It was placed while the computes were asked: what they said is old.
+    // The project was placed while the computes were asked: their answers are old.
     if (now !== undefined && now !== before) return this.#members.find(now)
     if (found.length > 1)
       throw this.shared(
@@ -310,10 +311,10 @@ function isPending(times: Map<string, number>, projectId: string): boolean {
   return false
 }
 
-/** Whether a compute has a project, and how; undefined when it has not. */
+/** Whether a project is open or closed on a compute; undefined when the compute does not have it. */
 async function has({ agent }: Member, projectId: string): Promise<'open' | 'closed' | undefined> {
   try {
-    // A newer compute may have other words.
+    // A newer compute may have other states.
     return (await agent.projects.get(projectId)).status === 'closed' ? 'closed' : 'open'
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return undefined
@@ -323,7 +324,7 @@ async function has({ agent }: Member, projectId: string): Promise<'open' | 'clos
 
 const isNoSuchProject = (error: unknown): boolean => error instanceof ApiError && error.word === 'no-such-project'
 
-/** It may be on one that could not be asked. */
+/** The error names the computes that could not be asked: one of them may have the project. */
 function noSuchProject(projectId: string, members: readonly Member[]): ApiError {
   const away = members.flatMap(({ name, isConnected }) => (isConnected ? [] : [name]))
   const more = away.length > maxNamed ? ` and ${away.length - maxNamed} more` : ''

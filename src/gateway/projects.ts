@@ -10,7 +10,7 @@ import type { FleetMembers, Member } from './members.ts'
 import { type AskOwner, elsewhere, type ProjectLocator } from './project-locator.ts'
 import type { Scheduler } from './scheduler.ts'
 
-/** Computes that are tried for a new project, when the one with most room turns out not to be there. */
+/** Most computes that are tried for a new project, when the best ones turn out to be unreachable. */
 const maxTried = 3
 
 export interface ProjectOptions {
@@ -19,17 +19,17 @@ export interface ProjectOptions {
   readonly locator: ProjectLocator
   readonly at: AskOwner
   readonly scheduler: Scheduler
-  /** By project: what places it and what takes it away come one after the other, so that none is placed twice or forgotten. */
+  /** By project: requests that place and that end a project run one after the other, so that none is placed twice or lost. */
   readonly turns: KeyedMutex
   readonly quota?: ProjectQuota | undefined
 }
 
-/** Every project is on one compute: where it was asked for, else where most room is. */
+/** Places every project on one compute: the one that the client names, else the one with most room. */
 export function gatewayProjects(options: ProjectOptions): SharedAgent['projects'] {
   const { fanOut, locator, at } = options
   return {
     async list(status = 'open') {
-      // A project that is open on one compute may have been left on another, closed.
+      // A project that is open on one compute may have files on another one, where it is closed.
       const asked = status === 'open' ? 'open' : 'all'
       const found = new Map<string, Found[]>()
       for (const { member, value } of await fanOut.ask(({ projects }) => projects.list(asked))) {
@@ -52,7 +52,7 @@ interface Found {
   readonly project: Project
 }
 
-/** A project as a list has it: where it is open, which a person is told of when it is open on several computes, else once. */
+/** A project in a list: as open on each compute where it is open (several are reported), else once as closed. */
 function shownOf(id: string, all: readonly Found[], locator: ProjectLocator): Project[] {
   const open = all.filter(({ project }) => !isClosed(project))
   const members = open.map(({ member }) => member)
@@ -77,10 +77,10 @@ function create(input: ProjectCreate, options: ProjectOptions): Promise<Created>
   const given = wanted.project_id?.toLowerCase()
   const project_id = given ?? crypto.randomUUID()
   const named = compute_id?.toLowerCase()
-  // At a gateway that is wherever most room is.
+  // A gateway has no compute `local`: it means the one with most room.
   const asked = named === localId ? undefined : named
   return options.turns.run(project_id, async () => {
-    // No compute has one of an id that was just made up: none is asked.
+    // No compute is asked for an id that was just made.
     const known = given === undefined ? undefined : await options.locator.find(given)
     const placed = () => place({ ...wanted, project_id }, { asked, known }, options)
     return known === undefined && options.quota !== undefined ? options.quota.during(project_id, placed) : placed()
@@ -110,7 +110,7 @@ async function place(
   for (const member of candidates.slice(0, maxTried)) {
     // Counted before anything is awaited, so that projects that are created together do not all see the same room.
     const undo = scheduler.place(member)
-    // First of all it is known where the project is: what is created and not found again would be created twice.
+    // The placement is saved before the creation: a project that is not found again would be created twice.
     await locator.put(project_id, member).catch((error: unknown) => {
       undo()
       throw error

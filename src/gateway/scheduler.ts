@@ -3,11 +3,11 @@ import type { Member } from './members.ts'
 
 /** Memory in use, percent, from which a compute has no room for more nodes. */
 const fullPercent = 95
-/** How much less room a compute seems to have by each project that was just placed, until its nodes show in the figures. */
+/** By how much each project that was just placed reduces the room of its compute, until the load shows its nodes. */
 const expectedShare = 0.1
-/** A processor that was busy in the moment of the figure is not taken for busier than this, %: it may be idle in the next. */
+/** The highest CPU load that counts, percent: a compute that was busy at one measurement may be idle at the next. */
 const maxBusy = 90
-/** How long it is counted, ms: a compute tells its load every 5 s, and a lab is filled and started in about a minute. */
+/** How long a new project reduces the room, ms: a compute reports its load every 5 s, and a lab is filled and started in about a minute. */
 const expectedMs = 60_000
 
 type Placed = { readonly at: number }
@@ -24,7 +24,7 @@ export class Scheduler {
   order<T extends Candidate>(members: readonly T[], policy: PlacementPolicy = 'room'): T[] {
     const scored = members
       .filter(({ isConnected, acceptsProjects, weight }) => isConnected && acceptsProjects && weight > 0)
-      // By chance where all is equal, so that several gateways do not all choose the first.
+      // Equal computes are ordered by chance, so that several gateways do not all choose the first.
       .map((member) => ({ member, room: this.#roomOf(member), chance: Math.random() }))
     const byRoom = scored.sort((a, b) => b.room - a.room || b.chance - a.chance).map(({ member }) => member)
     if (policy !== 'pack') return byRoom
@@ -32,14 +32,14 @@ export class Scheduler {
     return [...packable.toReversed(), ...byRoom.filter((member) => !packable.includes(member))]
   }
 
-  /** A project was given to it; the result takes that back. */
+  /** Counts a project that is placed on a compute; the result reverts that. */
   place({ id }: Pick<Member, 'id'>): () => void {
     const times = this.#recent(id)
     const placed = { at: Date.now() }
     times.push(placed)
     this.#placed.set(id, times)
     return () => {
-      // The list may be another by now.
+      // The list may have been replaced meanwhile.
       const left = this.#recent(id).filter((it) => it !== placed)
       if (left.length > 0) this.#placed.set(id, left)
       else this.#placed.delete(id)

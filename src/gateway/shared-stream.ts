@@ -1,11 +1,10 @@
 import { ApiError } from '../errors/api-error.ts'
 
-/** How long one reader may hold up the others, ms: less than a compute waits for a body that stands still. */
+/** How long one reader may delay the others, ms: less than a compute waits for the next piece of a body. */
 const stallMs = 20_000
 
 /**
- * The same bytes for several readers, as fast as the slowest takes them; one that gives up, or takes nothing for too long,
- * holds the others up no longer.
+ * The same bytes for several readers, at the speed of the slowest. A reader that cancels, or that reads nothing for `stallMs`, is dropped.
  */
 export function splitStream(source: ReadableStream<Uint8Array>, count: number): ReadableStream<Uint8Array>[] {
   const reader = source.getReader()
@@ -29,7 +28,7 @@ export function splitStream(source: ReadableStream<Uint8Array>, count: number): 
     }
     void advance()
   }
-  /** Reads on when everybody who still reads has taken what was read before. */
+  /** Reads the next piece when all readers have taken the last one. */
   const advance = async (): Promise<void> => {
     if (isReading || readers.size === 0 || waiting.size === 0) return
     if (waiting.size < readers.size) {

@@ -51,10 +51,10 @@ export const printable = (bytes: Uint8Array, from: number, to: number): string =
 
 const escapes: Readonly<Record<string, string>> = { '\r': '\\r', '\n': '\\n', '\t': '\\t' }
 
-/** Almost every text, and found out much faster than by the classes of Unicode. */
+/** Almost every text matches, and this test is much faster than one by Unicode classes. */
 const isPlain = /^[\x20-\x7e]*$/
 
-/** Text without characters that would move the cursor, colour a terminal or turn the direction of writing. */
+/** Text without characters that would move the cursor, colour a terminal or reverse the direction of writing. */
 export const escaped = (text: string): string =>
   isPlain.test(text)
     ? text

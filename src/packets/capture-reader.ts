@@ -1,6 +1,6 @@
 import type { Captured } from './decode.ts'
 
-/** A frame of a capture. Its bytes are those of the piece in which they came, where it held them whole: they are not copied. */
+/** A frame of a capture. Its bytes are not copied when one piece of the stream had all of them. */
 export interface CapturedFrame extends Captured {
   /** When it passed: seconds since 1970, and nanoseconds in that second. */
   readonly seconds: number
@@ -39,7 +39,7 @@ export class CaptureReader {
   #nanosPerUnit = 1000
   #interfaces: Interface[] = []
 
-  /** The frames that are whole now. Throws a TypeError for what is no capture, or a damaged one; the reader is then of no more use. */
+  /** The frames that are whole now. Throws a TypeError for a damaged capture, or other data; the reader cannot be used after it. */
   push(piece: Uint8Array): CapturedFrame[] {
     let bytes = piece
     if (this.#pending.length > 0) {

@@ -73,7 +73,7 @@ export class Dissection {
     return part
   }
 
-  /** Names the protocol of the layer that begins, which has the line from here on. */
+  /** Names the protocol of the layer that begins: from here on the summary is about this layer. */
   is(protocol: string): void {
     this.protocol = protocol
     this.info = ''

@@ -5,7 +5,7 @@ import { type Dissection, type Dissector, flagNames, hex, u16, uint } from './di
 const maxLength = 1500
 const minEtherType = 0x600
 
-/** EtherTypes (IEEE registry) by name, for those that nothing here reads too. */
+/** EtherTypes (IEEE registry) by name, also those that are not decoded here. */
 export const etherTypeNames: Readonly<Record<number, string>> = {
   2048: 'IPv4',
   2054: 'ARP',

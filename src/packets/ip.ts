@@ -2,7 +2,7 @@ import { ip4Text, ip6Text } from './addresses.ts'
 import { type Dissection, hex, type Part, u16, u32 } from './dissection.ts'
 import { showEtherType } from './ethernet.ts'
 
-/** Protocol numbers (IANA) by name, for those that nothing here reads too. */
+/** Protocol numbers (IANA) by name, also those that are not decoded here. */
 const protocolNames: Readonly<Record<number, string>> = {
   0: 'IPv6 Hop-by-Hop Option',
   1: 'ICMP',
@@ -29,7 +29,7 @@ const protocolNames: Readonly<Record<number, string>> = {
   135: 'Mobility Header',
 }
 
-/** What the column of the protocol says where nothing here reads it. */
+/** Names in the protocol column for protocols that are not decoded here. */
 const columnNames: Readonly<Record<number, string>> = {
   2: 'IGMP',
   46: 'RSVP',
@@ -141,7 +141,7 @@ function payload(frame: Dissection, protocol: number, at: number, end: number): 
   frame.data(at, end)
 }
 
-/** Authentication Header (RFC 4302): what it protects can be read. */
+/** Authentication Header (RFC 4302): its payload is not encrypted. */
 export function authentication(frame: Dissection, at: number, end: number): void {
   const size = ((frame.bytes[at + 1] as number) + 2) * 4
   frame.protocol = 'AH'
@@ -263,7 +263,7 @@ function extensions(frame: Dissection, first: number, from: number, end: number)
       if (!frame.holds('IPv6 fragment', at, 8, end)) return
       const offset = u16(bytes, at + 2)
       next = bytes[at] as number
-      // A fragment that is all of the packet (RFC 6946) is read on.
+      // The only fragment of a packet (RFC 6946) is decoded further.
       if ((offset & 0xfff9) !== 0) {
         frame.info = `IPv6 fragment (off=${offset & 0xfff8} more=${offset & 1 ? 'y' : 'n'} ident=${hex(u32(bytes, at + 4), 8)} nxt=${next})`
         return frame.data(at + 8, end)
@@ -276,7 +276,7 @@ function extensions(frame: Dissection, first: number, from: number, end: number)
   }
 }
 
-/** The destination of a packet that other routers have to visit before is the last one of its routing header. */
+/** A packet with a routing header visits other routers first: its destination is the last address of that header. */
 function visits(frame: Dissection, at: number, size: number): void {
   const { bytes } = frame
   const type = bytes[at + 2] as number

@@ -23,7 +23,7 @@ export function ciscoHdlc(frame: Dissection, at: number, end: number): void {
   etherType(frame, type, at + 4, end)
 }
 
-/** Cisco SLARP: asks for an address, and says that the line lives. */
+/** Cisco SLARP: asks for an address, and sends keepalives. */
 function keepalive(frame: Dissection, at: number, end: number): void {
   const { bytes } = frame
   frame.is('SLARP')

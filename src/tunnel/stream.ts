@@ -111,7 +111,7 @@ export class Stream implements Source {
     return this.#stopReason
   }
 
-  /** Calls `run` once when the other end takes no more data, at once if that is so already. The result takes `run` back. */
+  /** Calls `run` once when the other end takes no more data, at once if that is so already. The result cancels that. */
   onStop(run: () => void): () => void {
     if (this.#stopReason !== undefined) {
       run()
