@@ -8,7 +8,7 @@ function urlHost(host: string): string | undefined {
   return URL.canParse(text) ? new URL(text).hostname : undefined
 }
 
-/** An address as it is kept, without brackets; 400 for what is none, or is none that a compute may have. */
+/** An address as it is saved, without brackets; 400 for other text, and for an address that no compute may have. */
 export function hostOfAddress(text: string): string {
   const host = urlHost(text)
   if (host === undefined) throw badRequest(`host: expected a host name or an address, got ${JSON.stringify(text)}`)
@@ -29,7 +29,7 @@ export const connectHost = (host: string): string => unbracketed(reachable(urlHo
 /** Whether a host, as `connectHost` gives it, means the machine that asks. */
 export const isLoopbackHost = (host: string): boolean => /^(localhost\.?|127(\.\d{1,3}){3}|::1)$/i.test(host)
 
-/** The name of a compute that was given none: its address, with a user that is not too long to be read. */
+/** The default name of a compute: its address, with the user unless that is too long. */
 export function computeNameOf(record: Pick<ComputeRecord, 'name' | 'protocol' | 'host' | 'port' | 'user'>): string {
   const { name, protocol, host, port, user } = record
   if (name !== null) return name
@@ -40,12 +40,12 @@ export function computeNameOf(record: Pick<ComputeRecord, 'name' | 'protocol' | 
 const unbracketed = (host: string): string => host.replace(/^\[(.*)\]$/, '$1')
 const reachable = (host: string): string => (host === '0.0.0.0' ? '127.0.0.1' : host === '[::]' ? '[::1]' : host)
 
-/** Where providers of machines answer with what a machine may do, the credentials of its owner included. */
+/** Hosts of the metadata services of cloud providers, which hand out credentials of the machine. */
 const metadataHosts = new Set(['metadata.google.internal', '100.100.100.200', '168.63.129.16', '192.0.0.192'])
 
 /**
- * Whether no compute can be there: link-local addresses (which also have the credentials of cloud machines), the other
- * addresses of such services, and groups. The host is one of a URL, or an address that a name was resolved to.
+ * Whether an address is forbidden for computes: link-local addresses (metadata services of clouds among them), other addresses of metadata
+ * services, and multicast. The host is that of a URL, or an address to which a name was resolved.
  */
 export function isForbidden(host: string): boolean {
   const name = unbracketed(host).replace(/%.*$/, '').toLowerCase().replace(/\.$/, '')

@@ -32,7 +32,7 @@ export async function readText(
     }
   } finally {
     reservation?.release()
-    reader.cancel().catch(ignore('nothing happens to a body that was read to its end'))
+    reader.cancel().catch(ignore('a body that was read to its end cannot be cancelled'))
   }
 }
 

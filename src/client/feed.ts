@@ -46,7 +46,7 @@ export async function* feedLines(open: OpenFeed, options: FeedOptions): AsyncGen
         if (options.project !== undefined && !signal.aborted) await (await open({ since, signal })).body?.cancel()
       } catch (error) {
         if (signal.aborted) return
-        // A refusal stays one; a feed that never began is the caller's to repeat.
+        // A refusal is not repeated. When the first connection fails, the caller decides whether to repeat it.
         if (!(error instanceof PatchbayError) || isFirst || (error.status !== 0 && error.status < 500)) throw error
         onLost?.(error)
       }

@@ -24,7 +24,7 @@ export async function greetCompute(send: Send, version: string, signal: AbortSig
   const found = Check(Schema, said) ? said : undefined
   const theirs = majorOf(found?.version)
   if (found === undefined || theirs === undefined) {
-    throw new ComputeRefused('it is not a Patchbay or compatible compute: what it answers has no version')
+    throw new ComputeRefused('it is not a Patchbay or compatible compute: its answer has no version')
   }
   if (theirs !== majorOf(version)) {
     throw new ComputeRefused(`it runs ${found.version}, this service ${version}: their major versions must be the same`)
@@ -43,7 +43,7 @@ export async function greetCompute(send: Send, version: string, signal: AbortSig
 export function requireAnswer(response: ComputeAnswer, said?: unknown): void {
   const { status } = response
   if (status === 200) return
-  response.body?.cancel().catch(ignore('what else the answer says is not wanted'))
+  response.body?.cancel().catch(ignore('the rest of the answer is not needed'))
   if (status === 401) throw new ComputeRefused('it refuses the user and password')
   if (isRedirect(response)) throw new ComputeRefused('it answers with a redirect, which is not followed')
   if (status === 404) throw new ComputeRefused('it is not a Patchbay or compatible compute: it answered 404')
@@ -54,11 +54,11 @@ export function requireAnswer(response: ComputeAnswer, said?: unknown): void {
 /** 409 for an answer about the access of this service, and not about the request. */
 export function requireAboutRequest(response: ComputeAnswer, name: string): void {
   const refuse = (reason: string): never => {
-    response.body?.cancel().catch(ignore('what else the answer says is not wanted'))
+    response.body?.cancel().catch(ignore('the rest of the answer is not needed'))
     throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
   }
   const { status } = response
-  if (status === 401) refuse('refuses the user and password that it is asked with: change them by PUT')
+  if (status === 401) refuse('refuses the user and password of its record: change them by PUT /v2/computes/{id}')
   if (status === 407) refuse('can only be reached through a proxy that wants credentials')
   if (isRedirect(response)) refuse('answers with a redirect, which is not followed')
 }

@@ -101,7 +101,7 @@ async function write(
     method: 'POST',
     path: imagePath(kind, name),
     headers: {
-      // So that what is too large is refused at once, by transports that let it be said.
+      // So that a compute refuses a body that is too large at once. Not all transports can send this header.
       ...(size !== undefined && { 'Content-Length': String(size) }),
       ...(part !== undefined && { 'Content-Range': `bytes ${part.first}-${part.last}/${part.total}` }),
       ...reprDigest,
@@ -123,6 +123,6 @@ function progressOf(connection: Connection, response: ComputeAnswer, total: numb
   const header = response.headers.get('range')
   if (header === null) return { received: 0, done: false }
   const last = /^bytes=0-(\d{1,15})$/.exec(header)?.[1]
-  if (last === undefined) throw connection.wrong('a Range that says not how much has come')
+  if (last === undefined) throw connection.wrong('a Range that does not tell how much was received')
   return { received: Number(last) + 1, done: false }
 }

@@ -24,7 +24,7 @@ export class Lines {
       const line = this.#whole.shift()
       if (line !== undefined) return line
       const { done, value } = await this.#reader.read()
-      // Half a line is none.
+      // An incomplete last line is dropped.
       if (done) return undefined
       this.#take(this.#decoder.decode(value, { stream: true }))
     }

@@ -6,7 +6,7 @@ import type { Connection } from './connection.ts'
 import { path } from './paths.ts'
 import { tolerant } from './tolerant.ts'
 
-/** A node of a kind, made sure by its schema. */
+/** A node of a kind, as its schema was checked. */
 const ofKind = <K extends NodeKindName>(kind: K, node: object): Node<K> => ({ kind, ...node }) as Node<K>
 
 /** A node as an event shows it, of the kind whose schema it fits; undefined when it fits none. */
@@ -15,12 +15,12 @@ export function anyNode(value: unknown): Node | undefined {
   return kind && ofKind(kind, value as object)
 }
 
-/** What a link takes at a node. */
+/** The operations that a link needs at a node. */
 export const remoteNodes = (connection: Connection): SharedAgent['nodes'] => ({
   get: async (ref) =>
     ofKind(ref.kind, await connection.json(kindOf(ref.kind).node, { method: 'GET', path: nodePath(ref) })),
   async nioState(ref, port) {
-    // The union of the schema has the types of Nio, and their states beside them.
+    // A cast: the schema is a union of the types of NIO, each with its state.
     const call = { method: 'GET', path: nioPath(ref, port), pace: 'work' } as const
     return (await connection.json(NioState, call)) as NioState
   },

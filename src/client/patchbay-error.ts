@@ -1,5 +1,5 @@
 /**
- * Why a call of `Patchbay` failed: the error of the service, or of the way to it. `word` is for programs: one of those in
+ * Why a call of `Patchbay` failed: the error of the service, or of the connection to it. `word` is for programs: one of those in
  * `docs/errors.md`, or of `lostWords`.
  */
 export class PatchbayError extends Error {
@@ -30,5 +30,5 @@ export class PatchbayError extends Error {
 export const lostWords = {
   unreachable: 'No connection was made',
   lost: 'The connection ended, or a timeout passed, before the answer was complete',
-  foreign: 'What answered is no Patchbay',
+  foreign: 'Another program than a Patchbay answered',
 } as const

@@ -15,7 +15,7 @@ export { lostWords, PatchbayError } from './patchbay-error.ts'
 /** Default timeout of a call, ms. The service has its own, shorter timeouts. */
 const usualMs = 600_000
 
-/** What is read of an answer; a `Response` is one. */
+/** The part of a `Response` that this client reads. */
 export interface Answer extends Pick<Response, 'ok' | 'status' | 'body' | 'text'> {
   readonly headers: Pick<Headers, 'get'>
 }
@@ -23,7 +23,7 @@ export interface Answer extends Pick<Response, 'ok' | 'status' | 'body' | 'text'
 export interface PatchbayOptions {
   /** Such as http://127.0.0.1:3080. */
   readonly server: string | URL
-  /** Lets the client in. */
+  /** The token of the client. */
   readonly token?: string | undefined
   /** The organization in which the administrator of a gateway acts. Default: that of the token. */
   readonly organization?: string | undefined
@@ -127,7 +127,7 @@ export class Patchbay {
     const [method = '', path = ''] = name.split(' ')
     const filled = path.replace(/\{(\w+)\}/g, (_, key: string) => {
       const value = input.params?.[key] ?? ''
-      // Slashes of a path of files are kept: the service takes them as they are.
+      // Slashes in the path of a file are not encoded.
       return key === 'path' || key === 'filename'
         ? value
             .split('/')

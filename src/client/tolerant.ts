@@ -35,7 +35,7 @@ function each(schemas: Record<string, TSchema>): Record<string, TSchema> {
 /** The members of a union, and those of newer computes. */
 function forms(members: readonly TSchema[]): TSchema[] {
   const words = members.filter(({ const: value }) => typeof value === 'string')
-  // One word alone, or null, is no list that could grow.
+  // A single word, or a word or null, is not a list of words that may grow.
   const open = words.length > 1 ? [...members.filter((member) => !words.includes(member)), Type.String()] : [...members]
   const objects = members.filter((member) => member[Kind] === 'Object')
   return [...open.map(tolerant), ...(objects.length > 1 ? unknownForm(objects) : [])]
