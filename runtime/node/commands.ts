@@ -76,7 +76,7 @@ running node or lose a disk are not taken without their flags; the exit code is 
   }),
   save: command({
     group: 'labs',
-    summary: 'bring what was changed in a lab back into its file',
+    summary: 'write the changes of a lab back into its file',
     text: `Writes what was changed in a lab into its file: names, places, labels, settings and computes of nodes, names and
 impairment of links; with --configs configurations, too. Comments, order and spelling of the file stay. What comes
 from a template is written at its node. What is not saved is listed, and the exit code is 4 then; otherwise
@@ -96,7 +96,7 @@ A service that --server names, or that runs here, is asked whether its computes 
   }),
   test: command({
     group: 'labs',
-    summary: 'make labs, run the checks of their files, and take them away',
+    summary: 'make labs, run the checks of their files, and delete the labs',
     text: `Makes the lab of each file under a name of its own, starts it, waits until it is ready, runs the checks of the file,
 and takes the lab away again, also after Ctrl-C. A lab of the same name that runs is left alone; --running checks it as
 it is instead. The exit code is 1 when a lab does not start or a check fails: patchbay test labs/*.lab.yaml --junit out.xml`,
@@ -165,7 +165,7 @@ go on. Without NAME the time is its name. LAB/NAME is the same as LAB NAME.`,
     group: 'labs',
     summary: 'make a lab what it was when a snapshot was taken',
     text: `Stops the nodes of a lab, makes it what it was when the snapshot was taken, and starts the nodes that ran then.
-What was changed since is lost, so the command asks; --yes answers. LAB/SNAPSHOT is the same as LAB SNAPSHOT.`,
+Changes since then are lost, so the command asks; --yes answers the question. LAB/SNAPSHOT is the same as LAB SNAPSHOT.`,
     args: snapshotArgs,
     flags: confirming,
     run: async (input) => (await import('./cli/snapshots.ts')).snapshotRestore(input),
@@ -181,7 +181,7 @@ What was changed since is lost, so the command asks; --yes answers. LAB/SNAPSHOT
   inspect: command({
     group: 'labs',
     summary: 'the nodes and links of a lab, or one node',
-    text: 'Shows the nodes of a lab with their consoles, and its links with what impairs them; or all of one node.',
+    text: 'Shows the nodes of a lab with their consoles, and its links with their impairment; or all about one node.',
     args: [{ name: 'LAB[/NODE]', about: 'a lab, or one of its nodes', complete: 'node' }],
     flags: asking,
     run: async (input) => (await import('./cli/inspect.ts')).inspect(input),
@@ -248,7 +248,7 @@ are one line, and those with one "-" belong to it: patchbay exec wan-edge/PC1 pi
     group: 'links',
     summary: 'show, impair, suspend or resume a link',
     text: `Shows a link: whether frames pass, what impairs it, and its traffic. With flags it changes the link while it runs;
-what is not named stays, and 0 takes it away: patchbay link wan-edge/R1:eth0 --delay 40ms --loss 0.5%`,
+what is not named stays, and 0 removes it: patchbay link wan-edge/R1:eth0 --delay 40ms --loss 0.5%`,
     args: [{ name: 'LAB/LINK', about: 'a link: NODE:PORT, NODE--NODE or its name', complete: 'link' }],
     flags: linking,
     run: async (input) => (await import('./cli/link.ts')).link(input),
@@ -273,7 +273,7 @@ Captures by others go on beside it, and nothing is left on the service. The exit
   }),
   'images push': command({
     group: 'files',
-    summary: 'bring images to the service; an interrupted push goes on',
+    summary: 'copy images to the service; an interrupted push is continued',
     text: `Sends images to the service, which checks their digests. A push that was interrupted goes on where it ended when it
 is given again. An image that the service has already is not sent.`,
     args: [{ name: 'FILE', about: 'an image', many: true, complete: 'file' }],
@@ -331,7 +331,7 @@ next one takes them over; "patchbay down" stops them.`,
   }),
   login: command({
     group: 'service',
-    summary: 'keep a service elsewhere and its token for all commands',
+    summary: 'use a service elsewhere, with its token, for all commands from now on',
     text: `Lets all commands ask the service at URL, with a token that is typed, or read from standard input:
 patchbay login https://labs.example.org < token. The token is no argument, as other users see these ("ps"). It is
 checked, then kept in a file that only this user can read; it goes to this service alone. --server, PATCHBAY_SERVER
@@ -461,7 +461,7 @@ PATCHBAY_ORGANIZATION=ID patchbay tokens create NAME --role admin.`,
   'organizations set': command({
     group: 'fleet',
     summary: 'change the name or the limits of an organization',
-    text: 'Changes what is given; a limit below what is there takes nothing away.',
+    text: 'Changes the name or limits that are given. A limit below the present number deletes nothing.',
     args: [{ name: 'ID', about: 'the organization' }],
     flags: organizationCreating,
     run: async (input) => (await import('./cli/organizations.ts')).organizationsSet(input),

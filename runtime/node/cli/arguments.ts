@@ -51,8 +51,8 @@ export function argumentsOf(
 }
 
 /**
- * The arguments with the words of a node's command after `--`: those with one "-" after its first word are its own flags. A command without
- * such an argument has them as they are.
+ * The arguments of a command whose last argument is a command of a node (`exec`), with `--` before words that belong to the node: words
+ * with one "-" after its first word are not flags of ours. The arguments of other commands stay as they are.
  */
 export function withWordsOfNode(
   { args, flags }: Pick<Command, 'args' | 'flags'>,

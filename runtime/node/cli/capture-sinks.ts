@@ -13,9 +13,9 @@ const stdoutFd = 1
 export interface Piece {
   /** Whole records of the stream. */
   readonly bytes: Uint8Array
-  /** The frames that are to be kept of those that it made whole. */
+  /** The frames that end in this piece and are to be kept. */
   readonly frames: readonly CapturedFrame[]
-  /** Records of the stream tell losses, and are none of frames. */
+  /** Some records of the stream report losses and hold no frame. */
   readonly hasLosses: boolean
 }
 
@@ -28,7 +28,7 @@ export interface Sink {
   end(): Promise<void>
 }
 
-/** The sink that the flags name. `isWhole`: all frames are kept, so that the bytes of the stream are those of the file unless it tells losses. */
+/** The sink that the flags name. `isWhole`: all frames are kept, so the bytes of the stream can be written unchanged, except records of losses. */
 export async function sinkOf(
   { write, json }: Pick<FlagValues<typeof capturing>, 'write' | 'json'>,
   isWhole: boolean,

@@ -4,22 +4,22 @@ import { asking, type Flag, logging } from './command.ts'
 
 /** Of `link`: the keys of an impairment of lab files, and what else changes a link. */
 export const linking = {
-  delay: { value: 'TIME', about: 'hold frames back, such as 20ms' },
-  jitter: { value: 'TIME', about: 'let the delay vary by so much' },
+  delay: { value: 'TIME', about: 'delay frames, such as 20ms' },
+  jitter: { value: 'TIME', about: 'by how much the delay varies, such as 5ms; with --delay' },
   loss: { value: 'SHARE', about: 'drop frames at random, such as 0.5%' },
-  rate: { value: 'RATE', about: 'let no more through, such as 10mbit' },
-  burst: { value: 'SIZE', about: 'what may pass at once, such as 16kb; with --rate' },
-  'longest-wait': { value: 'TIME', about: 'drop frames that wait longer; with --rate' },
-  corrupt: { value: 'SHARE', about: 'change a byte of frames' },
-  duplicate: { value: 'SHARE', about: 'send frames twice' },
-  reorder: { value: 'SHARE', about: 'let later frames overtake' },
-  held: { value: 'TIME', about: 'how long frames are overtaken; with --reorder' },
+  rate: { value: 'RATE', about: 'limit the rate of frames, such as 10mbit' },
+  burst: { value: 'SIZE', about: 'how much may pass at once above the rate, such as 16kb; with --rate' },
+  'longest-wait': { value: 'TIME', about: 'drop frames that wait longer for the rate; with --rate' },
+  corrupt: { value: 'SHARE', about: 'change a byte in frames at random, such as 0.5%' },
+  duplicate: { value: 'SHARE', about: 'send frames twice at random, such as 0.5%' },
+  reorder: { value: 'SHARE', about: 'hold frames back at random, so that later ones overtake them' },
+  held: { value: 'TIME', about: 'how long such frames are held back; with --reorder' },
   'drop-every': { value: 'N', about: 'drop every n-th frame; -1: all' },
   bpf: { value: 'EXPRESSION', about: 'drop frames that match a tcpdump expression' },
   'bpf-link-type': { value: 'TYPE', about: 'link type of --bpf, such as DLT_PPP_SERIAL' },
   there: { about: 'only from the first end to the second' },
   back: { about: 'only from the second end to the first' },
-  clear: { about: 'take all other impairment away' },
+  clear: { about: 'remove all other impairment' },
   suspend: { about: 'drop all frames, as a pulled cable does' },
   resume: { about: 'let frames pass again' },
   ...asking,
@@ -61,10 +61,10 @@ export const validating = { ...labFiling, ...asking } as const satisfies Readonl
 
 const options = {
   restart: { about: 'restart running nodes for changes that need it' },
-  recreate: { about: 'make nodes anew for changes that need it; their disks are lost' },
+  recreate: { about: 'recreate nodes for changes that need it; their disks are lost' },
   'delete-extra': { about: 'delete nodes that have left the file, and links of others in the way' },
   'config-from-file': { about: 'a configuration that was changed in both places is taken from the file' },
-  'take-over': { about: 'use a lab of this name that another user or another way has made' },
+  'take-over': { about: 'use a lab of this name that another user made, or that was not made from a lab file' },
 } as const
 
 export const applying = {
@@ -82,7 +82,7 @@ export const upping = {
 
 export const testing = {
   ...labFiling,
-  running: { about: 'check the lab that is there, as it is; nothing is made, and nothing taken away' },
+  running: { about: 'check the existing lab as it is; make and delete no lab' },
   keep: { about: 'let the lab run on afterwards' },
   junit: { value: 'FILE', about: 'write the results as JUnit XML, for CI', complete: 'file' },
   jobs: { value: 'NUMBER', about: 'how many labs at once; default 1' },
@@ -117,7 +117,7 @@ export const exporting = {
 export const imagePushing = {
   kind: { value: 'KIND', about: 'the kind of node that it is for; default: by its content' },
   name: { value: 'NAME', about: 'its name on the service; default: that of FILE' },
-  force: { about: 'replace an image of this name that has another content' },
+  force: { about: 'replace an image of this name that has other content' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
@@ -161,14 +161,14 @@ export const organizationCreating = {
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const organizationRemoving = {
-  force: { about: 'also with projects and computes: both are forgotten, and what runs on the computes goes on' },
+  force: { about: 'also one that has projects and computes: both are forgotten, and their nodes run on' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const saving = {
   ...labFiling,
   configs: { about: 'save configurations, too: in the file, in the files that it names, or as configs/NODE.cfg' },
-  all: { about: 'add the nodes and links that the file lacks, and take out those that the lab has lost' },
+  all: { about: 'add the nodes and links that the file lacks, and remove those that the lab no longer has' },
   check: { about: 'write nothing; exit code 2 when there is something to save' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
@@ -181,9 +181,9 @@ export const downing = {
 
 export const capturing = {
   write: { value: 'FILE', short: 'w', about: 'write pcap into a file; -: to standard output', complete: 'file' },
-  count: { value: 'NUMBER', short: 'c', about: 'end after so many frames' },
+  count: { value: 'NUMBER', short: 'c', about: 'end after this number of frames' },
   filter: { value: 'EXPRESSION', about: 'only frames that a tcpdump expression matches (needs libpcap here)' },
   'link-type': { value: 'TYPE', about: 'what a serial line carries; default hdlc', choices: ['hdlc', 'ppp'] },
   ...asking,
-  json: { about: 'print a JSON object a line' },
+  json: { about: 'print one JSON object per line' },
 } as const satisfies Readonly<Record<string, Flag>>

@@ -113,7 +113,7 @@ async function ofCommand(
   if (arg === undefined) return none
   const [lab = ''] = placed
   if (arg.complete !== 'snapshot' || lab === '') return valuesOf(arg, word)
-  // The first word has named the snapshot; another one is of any lab.
+  // The first word is LAB/SNAPSHOT, so each further word may name a snapshot of any lab.
   if (lab.includes('/')) return arg.many ? valuesOf(arg, word) : none
   // After a lab alone the snapshots of it have no slash.
   const found = await valuesOf(arg, `${lab}/${word}`)
@@ -126,7 +126,7 @@ function splitFlag(word: string): [string, string?] {
   return equals === -1 ? [word] : [word.slice(0, equals), word.slice(equals + 1)]
 }
 
-/** `patchbay complete -- WORD...`: what the scripts of the shells ask at each Tab. Never fails, and says nothing then. */
+/** `patchbay complete -- WORD...`: the scripts of the shells run it at each Tab. Never fails: it prints nothing instead. */
 export async function complete(words: readonly string[], commands: Table): Promise<Outcome> {
   const { namesOfService } = await import('./completion-names.ts')
   const { words: found, files } = await candidatesFor(words, commands, namesOfService).catch(() => none)

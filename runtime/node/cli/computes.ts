@@ -97,7 +97,7 @@ export async function computesDrain({
     if (error instanceof CommandError && !flags.undo) return error
     throw error
   })
-  // One that was removed from the fleet has only its id, and may have labs.
+  // A compute that was removed from the fleet has no name any more, and may still have labs.
   const [{ compute_id, name } = { compute_id: word, name: word }] = found instanceof CommandError ? [] : found
   if (flags.undo) return takesLabs(compute_id, asked)
   const nameOf = await computeNames(asked)

@@ -13,7 +13,7 @@ import { CommandError, exits, wrongArguments } from './exits.ts'
 import { type NodeTarget, nodeOf } from './targets.ts'
 
 const connectMs = 5000
-/** With piped input, a guest without output for this time, ms, has answered everything. */
+/** With piped input the console is closed when the guest has been silent for this time, ms. */
 const quietMs = 1500
 
 /** `patchbay console LAB/NODE` or `[HOST:]PORT`: a raw terminal on a console. Piped, it sends its input and shows the output. */

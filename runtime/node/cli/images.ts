@@ -79,7 +79,7 @@ export async function imagesRm({ args, flags, signal }: CommandInput<typeof imag
     if (others.length > 0)
       throw wrongArguments(
         `${word}: there are images of this name of the kinds ${fits.map((it) => it.kind).join(', ')}`,
-        '--kind names one',
+        '--kind KIND chooses one',
       )
     if (one !== undefined) return one
     const names = images.map(({ path }) => path)
@@ -185,8 +185,8 @@ async function push(
   if (there !== undefined && !flags.force)
     throw new CommandError(exits.failed, [
       {
-        message: `${name} is there already, with another content; nodes may need it`,
-        hint: '--force replaces it, --name NAME pushes it beside',
+        message: `${name} is there already, with other content; nodes may need it`,
+        hint: '--force replaces it, --name NAME pushes the file under another name',
       },
     ])
   const progress = await progressOf(`Pushing ${name}`, { ...flags, unit: 'bytes' })

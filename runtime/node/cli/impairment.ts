@@ -13,7 +13,7 @@ type Filtered = Pick<LabLink, 'filters' | 'filters_ab' | 'filters_ba'>
 const directionsOf = ({ filters, filters_ab, filters_ba }: Filtered) =>
   [filters_ab, filters_ba].map((own) => normalFilters({ ...filters, ...own } as Filters)) as [Filters, Filters]
 
-/** What impairs a link, in the words of lab files, such as `delay 40ms jitter 5ms`; `none` without impairment. */
+/** The impairment of a link, in the words of lab files, such as `delay 40ms jitter 5ms`; `none` without impairment. */
 export function impairmentText(link: Filtered): string {
   const [there, back] = directionsOf(link).map((filters) =>
     Object.entries(impairmentOf(filters))

@@ -121,7 +121,7 @@ async function importAppliance(file: string, text: string, { flags, signal }: In
   }
 }
 
-/** Runs a reader of the file, whose faults then have its name. */
+/** Runs a reader of the file, and adds the name of the file to its faults. */
 function placed<T>(file: string, read: () => T): T {
   try {
     return read()

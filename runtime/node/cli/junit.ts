@@ -67,14 +67,14 @@ function suiteOf(document: Document, { lab, file, began, seconds, parts, errors 
     skipped: of('not run'),
   }
   const element = document.createElement('testsuite')
-  // Without a zone: a local time of ISO 8601 in the schema.
+  // The schema wants an ISO 8601 time without a zone.
   const timestamp = began.toISOString().slice(0, 19)
   setAll(element, { name: lab, ...counts, time: seconds, timestamp, file })
   for (const { name, state, seconds, saw } of parts) {
     const child = add(element, 'testcase', { name, classname: lab, time: seconds, file })
     if (state === 'not run') add(child, 'skipped', {})
     if (state !== 'failed') continue
-    const message = saw?.split('\n')[0] ?? 'It has not come true'
+    const message = saw?.split('\n')[0] ?? 'The check did not come true'
     add(child, 'failure', { message, type: 'check' }).textContent = legal(saw ?? message)
   }
   if (hasErrors) {

@@ -18,13 +18,13 @@ import { labOf } from './targets.ts'
 import { linesOf, type TestLines } from './test-lines.ts'
 import { faultsOf, jobsOf, put, serviceOrOwn } from './topology.ts'
 
-/** What a part of a test has come to: that the lab starts, or a check of its file. */
+/** The result of one part of a test: of the start of the lab, or of a check of its file. */
 export interface TestPart {
   readonly kind: 'start' | 'check'
   readonly name: string
   readonly state: 'ok' | 'failed' | 'not run'
   readonly seconds: number
-  /** What was there instead. */
+  /** What a failed part saw instead. */
   readonly saw: string | null
 }
 
@@ -39,7 +39,7 @@ export interface LabTestResult {
   readonly began: Date
   readonly seconds: number
   readonly parts: readonly TestPart[]
-  /** What ended the test before its end. */
+  /** Errors that ended the test early. */
   readonly errors: readonly CommandFault[]
 }
 
@@ -49,11 +49,11 @@ const maxJobs = 16
 /** Time after which the service deletes the lab of a test that was killed, s; it is renewed while the test runs. */
 const leftS = 600
 const renewMs = 120_000
-/** Longest wait for a lab to be taken away, ms. */
+/** Longest wait for the deletion of a lab, ms. */
 const takeAwayMs = 120_000
 const maxNameLength = 63
 
-/** `patchbay test FILE...`: makes labs, runs the checks of their files, and takes the labs away. */
+/** `patchbay test FILE...`: makes labs, runs the checks of their files, and deletes the labs. */
 export async function test({ args, flags, signal }: CommandInput<typeof testing>): Promise<Outcome> {
   const words = args.length > 0 ? args : [onlyLabFile()]
   const atOnce = jobsIn(flags.jobs)
@@ -99,7 +99,7 @@ async function readAll(words: readonly string[], flags: Flags): Promise<LabSourc
   return sources
 }
 
-/** Tests one file. Rejects only for a defect, and takes the lab away then, too. */
+/** Tests one file. Rejects only for a defect, and deletes the lab then, too. */
 async function testOne(source: LabSource, asked: Asked, flags: Flags, lines: TestLines): Promise<LabTestResult> {
   const { lab, checks } = source.desired
   const name = flags.running ? lab : nameFor(lab)
@@ -159,11 +159,11 @@ async function isThere(lab: string, asked: Asked): Promise<boolean> {
   return true
 }
 
-/** Makes and starts a lab; whether it is ready. */
+/** Makes and starts a lab. True when it is ready. */
 async function starts(source: LabSource, name: string, { asked, flags, show }: Run): Promise<boolean> {
   const began = Date.now()
   const { desired } = source
-  // Not broken off by Ctrl-C: then it would not be known whether there is a lab to take away.
+  // Ctrl-C does not abort this request: otherwise it would be unknown whether there is a lab to delete.
   const unbroken = { ...asked, signal: new AbortController().signal }
   const lent = flags.keep ? {} : { ttl_s: leftS, ttl_deletes: true }
   const { plan } = await put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true' }, lent)
@@ -219,14 +219,14 @@ const renew = (name: string, { client, signal }: Asked): Promise<unknown> =>
 
 /** Deletes a lab with its disks; there may be none. CommandError 1. */
 async function takeAway(name: string, { client, signal }: Asked): Promise<void> {
-  if (signal.aborted) process.stderr.write(`Interrupted: the lab ${name} is taken away\n`)
+  if (signal.aborted) process.stderr.write(`Interrupted: the lab ${name} is being deleted\n`)
   const params = { project_id: name }
   await client.call('DELETE /v2/projects/{project_id}', { params, timeoutMs: takeAwayMs }).catch((error: unknown) => {
     if (!(error instanceof PatchbayError)) throw error
     if (error.status === 404) return
-    const hint = `"patchbay down ${name} --delete" takes it away`
+    const hint = `"patchbay down ${name} --delete" deletes it`
     const exit = error.status === 0 ? exits.noService : exits.failed
-    throw new CommandError(exit, [{ message: `the lab ${name} could not be taken away: ${error.message}`, hint }])
+    throw new CommandError(exit, [{ message: `the lab ${name} could not be deleted: ${error.message}`, hint }])
   })
 }
 

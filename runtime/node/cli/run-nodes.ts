@@ -85,7 +85,7 @@ async function wantedOf(words: readonly string[], asked: Asked, opens: boolean):
 
 const words = { start: ['Starting', 'started'], stop: ['Stopping', 'stopped'] } as const
 
-/** How many of the wanted nodes are what they were asked to be. Segments are no nodes for people, unless nothing else was named. */
+/** How many of the wanted nodes are what they were asked to be. Segments are not counted, unless only segments were named. */
 async function outcomeOf({ project_id, nodes }: Wanted, done: 'started' | 'stopped', { client, signal }: Asked) {
   const all = await client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id }, signal })
   const wanted = all.filter(({ node_id }) => nodes?.includes(node_id) !== false)

@@ -101,7 +101,7 @@ function interruption({ settings }: Command): AbortSignal {
   return interrupt.signal
 }
 
-/** Why standard output takes no more. EPIPE: its reader has ended, as `head` does; a command that would go on until Ctrl-C then ends, too. */
+/** Why writing to standard output failed. EPIPE: its reader has ended, as `head` does; a command that runs until Ctrl-C then ends, too. */
 let outputFault: Error | undefined
 
 /** The exit code of a command that was run to its end, as far as its output could be written. */

@@ -22,7 +22,7 @@ import { labNameIn, put, stepText } from './topology.ts'
 
 type Flags = CommandInput<typeof saving>['flags']
 
-/** `patchbay save FILE|LAB`: brings what was changed in a lab back into its file. */
+/** `patchbay save FILE|LAB`: writes the changes of a lab back into its file. */
 export async function save({ args: [word], flags, signal }: CommandInput<typeof saving>): Promise<Outcome> {
   const path = await fileOf(word, flags)
   const source = await readLab(path, flags)
@@ -54,7 +54,7 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
   })
   const files = Object.entries(saved.files)
   const isChanged = saved.text !== source.document || files.length > 0
-  // The service says what the new file does not.
+  // The service plans the new file: its steps are what the save has left out.
   const after: LabSource = { ...source, document: saved.text, files: { ...source.files, ...saved.files } }
   const left = leftIn(isChanged ? (await put(after, asked, { dry_run: 'true' })).plan : plan, flags)
   if (isChanged && !flags.check) await write(path, source, saved)
@@ -84,8 +84,8 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
 }
 
 /**
- * The nodes of a lab whose names differ from those in its file: `renamed` by the name in the file, and `kept`: the names in the file by
- * those that no file can have, in the form that a file of the lab gives them. Nodes are found as an apply finds them.
+ * The nodes of a lab whose names differ from those in its file. `renamed`: the nodes, by their names in the file. `kept`: the names in the
+ * file, by the names that an export gives nodes whose names no file can have. Nodes are found as an apply finds them.
  */
 function namesIn({ lab, nodes }: Desired, there: readonly RenamedNode[]) {
   const byName = new Map(there.map((node) => [keyOf(node.name), node]))
@@ -134,13 +134,13 @@ async function fileOf(word: string | undefined, flags: Flags): Promise<string> {
   return one
 }
 
-/** The computes, when the file names some. Who may not list them names them by their ids. */
+/** The computes, when the file names some. For a user who may not list computes the file names them by id. */
 async function computesOf({ nodes }: Desired, { client, signal }: Asked): Promise<readonly NamedCompute[]> {
   if (nodes.every(({ compute_id }) => compute_id === undefined)) return []
   return client.call('GET /v2/computes', { signal }).catch(() => [])
 }
 
-/** The lab as a lab file of it says. */
+/** The lab, as a lab file of it would describe it. */
 async function actualOf(params: { project_id: string }, { client, signal }: Asked) {
   const name = 'GET /v2/projects/{project_id}/topology'
   const answer = await client.answer(name, { params, query: { format: 'yaml' }, signal })
@@ -150,7 +150,7 @@ async function actualOf(params: { project_id: string }, { client, signal }: Aske
 /** Why a step would create something. */
 const gone = 'the lab does not have it; "patchbay apply" makes it again'
 
-/** What a lab file still does not say of its lab, with the flag that saves it. */
+/** Changes of a lab that a save has left out, with the flag that saves them. */
 function leftIn({ steps, withheld, extra }: LabPlan, flags: Pick<Flags, 'all'>) {
   return [
     ...[...steps, ...withheld].map((it) => {

@@ -57,14 +57,14 @@ export async function snapshotRestore({ args, flags, signal }: CommandInput<type
     throw wrongArguments(`expected one snapshot, got ${args.map((it) => JSON.stringify(it)).join(' ')}`)
   const asked = { client: await clientOf(flags), signal }
   const { lab, snapshot } = await snapshotOf(wanted, asked)
-  await requireYes(`Restore ${lab.name} to ${snapshot.name}? What was changed since is lost.`, flags, 'restored')
+  await requireYes(`Restore ${lab.name} to ${snapshot.name}? Changes since then are lost.`, flags, 'restored')
   const params = { project_id: lab.project_id, snapshot_id: snapshot.snapshot_id }
   await asked.client.call('POST /v2/projects/{project_id}/snapshots/{snapshot_id}/restore', { params, signal })
   return {
     json: { lab: lab.name, snapshot },
     async text() {
       const { shown } = await import('./table.ts')
-      const running = snapshot.running === 0 ? '' : `; what ran then is started again`
+      const running = snapshot.running === 0 ? '' : '; the nodes that ran then are started again'
       return shown(`${lab.name} is what it was at ${timeText(snapshot.created_at)}${running}`)
     },
   }

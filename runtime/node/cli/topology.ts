@@ -36,14 +36,14 @@ export async function validate({ args: [word], flags, signal }: CommandInput<typ
         ...(segments > 0 ? [count(segments, 'segment')] : []),
         count(found.links, 'link'),
         ...(found.checks > 0 ? [count(found.checks, 'check')] : []),
-      ].join(', ')}${unasked === undefined ? '' : `\nIts images were not looked for: ${unasked}`}`,
+      ].join(', ')}${unasked === undefined ? '' : `\nIts images were not checked: ${unasked}`}`,
   }
 }
 
 const isWithoutImage = ({ kind, segment }: LabSource['desired']['nodes'][number]): boolean =>
   segment !== undefined || kind === 'pc'
 
-/** Why the service could not tell whether it has the images of a file; undefined when it has. CommandError 3 when it lacks one. */
+/** Why the images of a file could not be checked; undefined: the service has them. CommandError 3 when it lacks one. */
 async function whyUnasked(
   source: LabSource,
   flags: FlagValues<typeof validating>,
@@ -52,7 +52,7 @@ async function whyUnasked(
   try {
     const service = await serviceOf(flags)
     if (service === undefined) return 'no service runs here, and --server names none'
-    // Whose a lab of this name is, is no question about the file.
+    // `take_over`: a lab of this name that another user made is no fault of the file.
     await put(source, { client: clientAt(service), signal }, { dry_run: 'true', take_over: 'true' })
     return undefined
   } catch (error) {
@@ -123,7 +123,7 @@ async function converge(
     ...(starts && { start: 'true' }),
     ...(isDry && { dry_run: 'true' }),
   }
-  // Ctrl-C does not break this off: the job must be known to be cancelled.
+  // Ctrl-C does not abort this request: the id of the job is needed to cancel it.
   const { plan } = await put(
     source,
     isDry ? asked : { client: asked.client },
@@ -148,7 +148,7 @@ async function converge(
       {
         message: isMade
           ? 'interrupted: the lab is made, and nodes that were started run on'
-          : 'interrupted: the steps that were taken are taken back',
+          : 'interrupted: the steps that were taken are reverted',
         hint: isMade
           ? `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`
           : `"patchbay up ${source.name}" begins again`,
@@ -161,7 +161,7 @@ async function converge(
   const topology = await asked.client
     .call('GET /v2/projects/{project_id}/topology', { params, signal: asked.signal })
     .catch((error) => {
-      // A lab whose making has failed is gone again.
+      // A new lab whose apply failed was deleted again.
       if (error instanceof PatchbayError && error.status === 404)
         return { nodes: [], links: [], segments: [], revision: 0 }
       throw error
@@ -246,7 +246,7 @@ export function faultsOf(job: LabJob): string[] {
     ...nodes.map(({ name, reason }) => `${name}: ${reason}`),
     ...steps.map(({ what, name, reason }) => `${what} ${name}: ${reason}`),
   ]
-  const undone = job.action === 'apply' ? ['Nothing was changed: the steps that were taken have been taken back'] : []
+  const undone = job.action === 'apply' ? ['Nothing was changed: the steps that were taken have been reverted'] : []
   return [...(parts.length > 0 ? parts : [job.reason ?? `The job was ${job.status}`]), ...undone]
 }
 
@@ -338,7 +338,7 @@ const extraText = (extra: LabPlan['extra']): string[] =>
   extra.length === 0
     ? []
     : [
-        'There, and not in the file:',
+        'In the lab, but not in the file:',
         ...extra.map(({ what, name, because }) => `  ${what} ${name}${because === undefined ? '' : `: ${because}`}`),
       ]
 
@@ -402,7 +402,7 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
   }
 }
 
-/** The name of the lab of a file. A file that is not right otherwise has a lab that can be taken down, too. */
+/** The name of the lab of a file. It is read also from a file with faults, so that its lab can be taken down. */
 export async function labNameIn(
   path: string,
   flags: Partial<CommandInput<typeof labFiling>['flags']>,

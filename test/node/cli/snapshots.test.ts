@@ -23,7 +23,7 @@ test('snapshots are taken, listed, restored and deleted by their names', async (
 
   expect(await patchbay.run(['snapshot', 'restore', 'shot/before'])).toMatchObject({
     code: 64,
-    err: expect.stringContaining('nothing was restored (--yes answers)'),
+    err: expect.stringContaining('nothing was restored (--yes answers the question)'),
   })
   expect((await patchbay.run(['ls'])).out).toMatch(/shot +stopped +2/)
   expect((await patchbay.run(['snapshot', 'restore', 'shot/before', '--yes'])).out).toMatch(/^shot is what it was at /)

@@ -123,7 +123,7 @@ test('what is wrong in a file is told with line and column, before anything is c
   await patchbay.file('labs/lab.yaml', 'lab: right\nnodes:\n  R1:\n    kind: machine-emulator\n    image: none.qcow2\n')
   expect(await patchbay.run(['validate', 'labs/lab.yaml'])).toMatchObject({
     code: 0,
-    out: expect.stringContaining('Its images were not looked for: no service runs here'),
+    out: expect.stringContaining('Its images were not checked: no service runs here'),
   })
   // No service was started for a file that is wrong.
   expect((await patchbay.run(['service', 'status'])).code).toBe(5)
@@ -257,7 +257,7 @@ test('an up that a signal ends at any moment is finished by the next one', async
     const file = await patchbay.file(`${lab}.lab.yaml`, `lab: ${lab}\nnodes:\n${wanted}\n`)
     const { code, text } = await endedAt(patchbay.start(['up', file]), (it) => it.includes(`${moment} ${lab}`), signal)
     expect([lab, code], text).toEqual([lab, signal === 'SIGINT' ? 130 : null])
-    const said = { Making: 'the steps that were taken are taken back', Starting: 'the lab is made' }[moment]
+    const said = { Making: 'the steps that were taken are reverted', Starting: 'the lab is made' }[moment]
     if (signal === 'SIGINT') expect(text).toContain(`interrupted: ${said}`)
     // The steps of a lab are taken by one job at a time.
     await idle()
