@@ -43,7 +43,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   useEffect(() => {
     const svg = element.current
     if (svg === null) return
-    // A listener of the element: the wheel must not scroll the page.
+    // Added here, as a passive listener could not keep the wheel from scrolling the page.
     const onWheel = (event: WheelEvent) => {
       event.preventDefault()
       const { at, scale } = view.value
@@ -138,7 +138,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
 
 /** The scale below which the dots at the edges of a node become smaller with it. */
 const leastHandleScale = 0.4
-/** The middles of the sides of a tile, at so many pixels of the map outside of it. */
+/** The middles of the sides of a tile, `outside` pixels of the map away from it. */
 const handlePlaces = (outside: number): readonly Point[] => [
   { x: tile / 2, y: -outside },
   { x: tile + outside, y: tile / 2 },

@@ -19,7 +19,7 @@ const clickDistance = 4
 /** Grid on which dragged nodes stay, pixels of the map. */
 const grid = 10
 
-/** What the pointer is doing. Places are of the window, unless they say otherwise. */
+/** What the pointer is doing. Coordinates are those of the window, except where a comment says otherwise. */
 type Gesture =
   | { readonly kind: 'pan'; last: Point }
   | { readonly kind: 'marquee'; readonly from: Point; readonly before: ReadonlySet<string> }
@@ -170,7 +170,7 @@ export class Gestures {
     else if (gesture?.kind === 'marquee') {
       const end = onMap(this.#window.view.value, at)
       const isClick = Math.hypot(end.x - gesture.from.x, end.y - gesture.from.y) < clickDistance
-      // The area of a drawing belongs to the map, so that what lies on it can be selected: a click is for the drawing.
+      // A drag over a drawing draws the rectangle that selects, so that nodes on it can be selected. A click selects the drawing.
       const below = editor.store.drawings
         .values()
         .findLast((it) => contains({ ...it, ...sizeOf(it.svg) }, { ...end, width: 0, height: 0 }))

@@ -30,7 +30,7 @@ export function LinkShape({ id, window: lab, strands }: LinkProps) {
   )
   const data = useComputed(() => pathOf(line.value))
   const showsPorts = useComputed(() => hasPortRoom(line.value, row === undefined ? '' : stateOf(row.value)))
-  // A selection elsewhere draws nothing here.
+  // The selection of other things does not render this link again.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   if (row === undefined || ends?.[0] === undefined || ends[1] === undefined) return null
   const link = row.value

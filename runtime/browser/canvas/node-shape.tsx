@@ -13,9 +13,9 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
   const { editor } = lab
   const row = editor.store.nodes.row(id)
   const place = editor.placeOf(id)
-  // The attribute follows the place by itself: a move draws nothing else again.
+  // The attribute follows the signal: a move renders nothing else again.
   const transform = useComputed(() => `translate(${place.value.x} ${place.value.y})`)
-  // A selection elsewhere draws nothing here.
+  // The selection of other things does not render this node again.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   if (row === undefined) return null
   const node = row.value

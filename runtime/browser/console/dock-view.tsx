@@ -21,7 +21,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
   const height = useSignal(usualHeight())
   const { active, panes, news } = dock
   const tabs = dock.tabs.value.filter((id) => store.nodes.has(id) || store.links.has(id))
-  // Of a deleted node or link nothing stays.
+  // Closes the tabs of deleted nodes and links.
   useEffect(() => {
     if (store.project.value === undefined) return
     for (const id of dock.tabs.value) if (!store.nodes.has(id) && !store.links.has(id)) dock.close(id, true)
@@ -43,7 +43,7 @@ export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
               <button
                 type="button"
                 aria-pressed={isShown}
-                title="With Ctrl beside the others"
+                title="Ctrl-click shows it beside the others"
                 onClick={(event) => (event.ctrlKey || event.metaKey ? dock.toggle(id) : dock.show(id))}
               >
                 {node === undefined ? <Icon name="packets" /> : <span class={`dot is-${node.status}`} />}

@@ -31,9 +31,9 @@ export class Dock {
   readonly tabs = signal<readonly string[]>([])
   /** Tabs that are shown, side by side. */
   readonly panes = signal<readonly string[]>([])
-  /** The one of them that the buttons are about. */
+  /** The pane to which the buttons apply. */
   readonly active = signal<string | undefined>(undefined)
-  /** The tab that the user asked for last: it takes the focus when it is shown. One that is shown as another goes takes none. */
+  /** The tab that the user opened last: it takes the focus when it is shown. A tab that is shown as another was closed does not. */
   wanted: string | undefined
   /** Tabs with output since they were shown last. */
   readonly news = signal<ReadonlySet<string>>(new Set())
@@ -104,7 +104,7 @@ export class Dock {
     if (!this.panes.value.includes(id) && !this.news.value.has(id)) this.news.value = new Set([...this.news.value, id])
   }
 
-  /** Takes the console of a node that is on the page now. The result takes it away. */
+  /** Registers the console of a node; the result removes it. */
   add(id: string, console: OpenConsole): () => void {
     this.#consoles.set(id, console)
     return () => void this.#consoles.delete(id)

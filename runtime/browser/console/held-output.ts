@@ -56,7 +56,7 @@ export class HeldOutput {
     for (const { data, taken } of held) this.#sink(data, taken)
   }
 
-  /** Forgets what has come. */
+  /** Drops the output that waits. */
   close(): void {
     this.#cancel?.()
     this.#held = []

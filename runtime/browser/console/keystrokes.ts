@@ -5,7 +5,7 @@ export interface Keystroke {
   readonly isShifted: boolean
 }
 
-/** The keys with two characters of a US keyboard, which guests have until somebody sets another. */
+/** The keys with two characters of a US keyboard, the default of guests. */
 const pairs: readonly (readonly [code: string, plain: string, shifted: string])[] = [
   ...[...'1234567890'].map((it, index) => [`Digit${it}`, it, '!@#$%^&*()'.charAt(index)] as const),
   ...[...'abcdefghijklmnopqrstuvwxyz'].map((it) => [`Key${it.toUpperCase()}`, it, it.toUpperCase()] as const),

@@ -7,7 +7,7 @@ import { keystrokesOf } from './keystrokes.ts'
 const shift = 0xffe1
 
 interface ScreenOptions {
-  /** The screen is there. */
+  /** The screen is connected. */
   readonly onOpen: () => void
   /** The connection has ended. */
   readonly onClose: () => void

@@ -52,7 +52,7 @@ export function openTerminal(
     fontFamily: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "DejaVu Sans Mono", monospace',
     fontSize: 13,
     scrollback: 5000,
-    // Guests choose colours for a ground that they do not know.
+    // Guests choose colours without knowing the background.
     minimumContrastRatio: 4.5,
     theme: isDark ? dark : light,
     // Guests may print any escape sequence: none changes the title, or opens a window.
@@ -69,7 +69,7 @@ export function openTerminal(
     if (event.code === 'KeyV') return false
     if (event.code === 'KeyF' || event.code === 'ArrowUp') {
       event.preventDefault()
-      // No key of the page: that would move what is selected.
+      // The page must not get the key: it would move the selected nodes.
       event.stopPropagation()
       if (event.code === 'KeyF') onSearch()
       else onLeave()
@@ -89,7 +89,7 @@ export function openTerminal(
   })
   const find = (text: string, isBack: boolean): boolean => {
     const { start: at } = terminal.getSelectionPosition() ?? {}
-    // What is selected stays while more of a text is typed that is there.
+    // While the user types on, a selected match that still fits stays selected.
     const isAnother = terminal.getSelection().toLowerCase() !== text.toLowerCase()
     const selected = at && { row: at.y, column: at.x + (isAnother && isBack ? 1 : 0) }
     const place = nextPlace(placesOf(text, terminal.buffer.active, terminal.cols), selected, isBack)
@@ -101,8 +101,8 @@ export function openTerminal(
     if (row < viewportY || row >= viewportY + terminal.rows) terminal.scrollToLine(row - Math.floor(terminal.rows / 2))
     return true
   }
-  // Out of sight xterm does not take a new height for its scroll bar: a resize there would scroll back, and stay there. xterm observes its own
-  // element since `open`, so it is told first that it is in sight.
+  // xterm does not update the height of its scroll bar while it is out of sight: after a resize there it would stay scrolled back. xterm
+  // observes its element since `open`, so its observer is called before this one.
   let isInSight = false
   const sight = new IntersectionObserver((changes) => {
     isInSight = changes.at(-1)?.isIntersecting === true

@@ -43,7 +43,7 @@ const lineHeight = 1.25
 /** Width of a character, in parts of the size of the font: rather too wide than too narrow. */
 const characterWidth = 0.62
 
-/** What is drawn is known, so that a drawing of another program has no other effect. Numbers, names, colours: no `url()`. */
+/** Only known attributes are drawn, so that a drawing of another program has no other effect. Their values: numbers, names, colours, no `url()`. */
 const attributeNames = new Set([
   ...['x', 'y', 'width', 'height', 'cx', 'cy', 'rx', 'ry', 'x1', 'y1', 'x2', 'y2', 'opacity'],
   ...['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-opacity', 'stroke-dasharray'],
@@ -72,11 +72,11 @@ export function shapeOf(svg: string): Shape | undefined {
   return text.trim() === '' ? { kind: kind as ShapeKind, width, height, attributes, text: '' } : undefined
 }
 
-/** The size of a drawing; of one that does not say it, 100 to 100. */
+/** The size of a drawing; 100 by 100 when its SVG has none. */
 export function sizeOf(svg: string): Pick<Box, 'width' | 'height'> {
   const shape = shapeOf(svg)
   if (shape !== undefined) return shape
-  // Without `<` in it: else each of many beginnings would be looked through to the end of the text.
+  // `<` is excluded: otherwise each of many `<svg` would be searched to the end of the text.
   const [, frame = ''] = /<svg\b([^<>]*)>/.exec(svg) ?? []
   const side = (name: string) => sideOf(new RegExp(`\\b${name}\\s*=\\s*["']([\\d.]+)`).exec(frame)?.[1]) ?? 100
   return { width: side('width'), height: side('height') }

@@ -10,7 +10,7 @@ const [length, space] = [150, 75]
 /** Grid of the places. */
 const grid = 10
 
-/** Places for nodes, by their links. The same lab has the same places: the first ones are those that it has. */
+/** Places for nodes, by their links. The result depends on the lab only: the simulation starts from its present places. */
 export function arranged(
   nodes: readonly ({ readonly id: string } & Point)[],
   links: readonly (readonly [from: string, to: string])[],

@@ -183,11 +183,11 @@ export function keyOf({ key, ctrlKey, metaKey, shiftKey, altKey }: KeyPress): st
   return `${altKey ? 'Alt+' : ''}${ctrlKey || metaKey ? 'Ctrl+' : ''}${hasShift ? 'Shift+' : ''}${name}`
 }
 
-/** Whether a key is a character alone: a word that is spoken or typed beside a field would be commands. */
+/** Whether a key is a character without a modifier: dictated text, or text typed outside a field, would run such commands. */
 export const isCharacterKey = ({ key, ctrlKey, metaKey, altKey }: KeyPress): boolean =>
   key.length === 1 && !ctrlKey && !metaKey && !altKey
 
-/** The key that leaves fields, too. */
+/** The key that is a command in fields, too: it leaves them. */
 const paneKey = 'F6'
 const fields = 'input, textarea, select'
 

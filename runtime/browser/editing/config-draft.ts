@@ -11,7 +11,7 @@ export interface ConfigRef {
 }
 
 const changedMeanwhile =
-  'It was changed meanwhile. The difference is to what the service has now: save to replace that, or discard.'
+  'The configuration was changed meanwhile. The difference is to the present one: save to replace it, or discard your text.'
 
 /** A configuration of a node: the text that the service has, and the one that was typed instead. */
 export class ConfigDraft {
@@ -58,7 +58,7 @@ export class ConfigDraft {
     }
   }
 
-  /** Saves what was typed, unless the service has another text meanwhile. A refusal is in `fault`, and what was typed stays. */
+  /** Saves the typed text, unless another client has changed the configuration meanwhile. After a refusal, in `fault`, the typed text stays. */
   async save(): Promise<void> {
     const sent = this.text.value
     this.isSaving.value = true

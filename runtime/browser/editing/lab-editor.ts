@@ -23,7 +23,7 @@ import { messageOf, notify, notifyError } from '../state/notices.ts'
 import type { Table } from '../state/table.ts'
 import { ConfigDraft, type ConfigRef } from './config-draft.ts'
 
-/** Time after the last key at which nodes that keys moved are where they are, ms. */
+/** Time after the last key press at which a move by keys is sent, ms. */
 const nudgeMs = 400
 
 export type NodeAction = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
@@ -46,14 +46,14 @@ export class LabEditor {
    * one that is dragged, and its links, follow the pointer.
    */
   readonly #moved = signal<ReadonlyMap<string, Signal<Point>>>(new Map())
-  /** Those of which the service is being told. */
+  /** The places that are being sent. */
   #told: ReadonlyMap<string, Point> = new Map()
   readonly #drops = new SerialQueue()
   /** Changes of one resource follow one another: two connections could change their order. */
   readonly #turns = new KeyedMutex()
-  /** By the rows of their tables: a resource that is deleted and comes back has another one. */
+  /** Keyed by the rows of tables: a resource that is deleted and made again has a new row. */
   readonly #places = new WeakMap<object, ReadonlySignal<Point>>()
-  /** Numbers of requests of the last edits: an undo takes all of one back. */
+  /** How many requests each of the last edits took: an undo reverts all of them. */
   readonly #steps: number[] = []
   readonly #undone: number[] = []
   #nudged: ReturnType<typeof setTimeout> | undefined
@@ -96,7 +96,7 @@ export class LabEditor {
     const row = this.store.nodes.row(id) ?? this.store.drawings.row(id)
     const known = row && this.#places.get(row)
     if (known !== undefined) return known
-    // The resource itself stands for its place: what is not moved keeps its identity, so that nothing is drawn again.
+    // Without a move the value is the resource itself, always the same object, so that nothing is rendered again.
     const place = computed<Point>(() => this.#moved.value.get(id)?.value ?? this.#resource(id) ?? nowhere)
     if (row !== undefined) this.#places.set(row, place)
     return place
@@ -201,14 +201,14 @@ export class LabEditor {
     })
   }
 
-  /** Shows what was dragged where it is, but for moves of which the service is being told. */
+  /** Shows dragged nodes and drawings at their saved places again, except those whose move is being sent. */
   cancelDrag(): void {
     this.#moved.value = new Map([...this.#told].map(([id, place]) => [id, signal(place)]))
   }
 
   /**
-   * Moves the dragged nodes and drawings to where they are shown. What is dragged on meanwhile stays so, until the next drop: drops
-   * follow one another, so that the last one counts.
+   * Saves the shown places of the dragged nodes and drawings. Those that are dragged again meanwhile follow the pointer until the next drop.
+   * Drops are sent one after the other, so that the last one counts.
    */
   drop(): Promise<void> {
     clearTimeout(this.#nudged)
@@ -343,7 +343,7 @@ export class LabEditor {
     return new ConfigDraft(this.#client, ref)
   }
 
-  /** Changes a link; the result is why the service refuses it, for the place where it was typed. Empty: it is changed. */
+  /** Changes a link. The result: why the service refuses it, to be shown beside the field; empty: it is changed. */
   async tryLink(link_id: string, body: LabLinkUpdate): Promise<string> {
     let reason = ''
     await this.#edit(
@@ -472,7 +472,7 @@ export class LabEditor {
     })
   }
 
-  /** An edit of so many requests, which one undo takes back. `onFault` shows why it was refused. */
+  /** An edit of `count` requests, which one undo reverts. `onFault` shows why it was refused. */
   async #edit<T>(count: number, send: () => Promise<T>, onFault = notifyError): Promise<T | undefined> {
     if (count === 0) return undefined
     let isDone = false
@@ -481,7 +481,7 @@ export class LabEditor {
       isDone = true
       return sent
     }, onFault)
-    // Of several requests some may have been done.
+    // When one of several requests fails, others may have succeeded.
     if (isDone || count > 1) {
       this.#steps.push(count)
       this.#undone.length = 0
@@ -510,5 +510,5 @@ export interface Resized extends Point {
 
 const nowhere: Point = { x: 0, y: 0 }
 
-/** Says in a word what was refused before a request. */
+/** Shows why an edit is refused without a request. */
 export const refuse = (reason: string): void => notify('warning', reason)

@@ -90,12 +90,13 @@ export class LabWindow {
     this.dock = dock
   }
 
-  /** Opens the consoles of nodes; of those that have none it says so. */
+  /** Opens the consoles of nodes; shows a message for nodes without one. */
   openConsoles(ids: readonly string[]): void {
     const nodes = ids.flatMap((id) => this.editor.store.nodes.get(id) ?? [])
     const without = nodes.filter((it) => consoleKindOf(it) === undefined)
     for (const node of nodes) if (!without.includes(node)) this.dock.open(node.node_id)
-    if (without.length > 0) refuse(`${without.map(({ name }) => name).join(', ')}: no console that this page shows.`)
+    if (without.length > 0)
+      refuse(`${without.map(({ name }) => name).join(', ')}: this page shows no console of this type.`)
   }
 
   connectFrom(from: string | undefined, port?: Port): void {
@@ -177,7 +178,7 @@ export class LabWindow {
     this.#coming.delete(place)
   }
 
-  /** Takes the size of the map on the screen. A lab that was shown as a whole still is. */
+  /** Takes the size of the map on the screen. A lab that was shown as a whole is fitted again. */
   resize(width: number, height: number): void {
     const isWhole = this.#whole === undefined || this.view.value === this.#whole
     this.size.value = { width, height }

@@ -19,7 +19,7 @@ const maxLines = 400
 /** Longest time for a comparison, ms. */
 const maxMs = 300
 
-/** What becomes of a text, line by line; undefined: the texts are too different to be compared in time. */
+/** The difference between two texts, by lines; undefined: they are too different to be compared in time. */
 export function differenceOf(before: string, after: string): Difference | undefined {
   const parts = diffLines(before, after, { timeout: maxMs })
   if (parts === undefined) return undefined

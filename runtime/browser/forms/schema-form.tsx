@@ -10,7 +10,7 @@ interface FormProps {
   readonly isDisabled: boolean
   /** The text of the button. */
   readonly verb?: string
-  /** Of a dialog: its buttons are there from the begin, and one of them leaves the form. Without it there are buttons for changes. */
+  /** For a form in a dialog: both buttons are always shown, and one calls this. Absent: the buttons are shown when a field was changed. */
   readonly onCancel?: () => void
   /** Sends the members that were changed. False: it was refused, and the form keeps them. */
   readonly onSave: (changes: Record<string, unknown>) => Promise<boolean>
@@ -18,7 +18,7 @@ interface FormProps {
 
 /** A form for the members of an object, from its JSON Schema. */
 export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel, onSave }: FormProps) {
-  /** What was typed, by field: everything else follows the values. */
+  /** The typed text, by field. Other fields follow the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const isSaving = useSignal(false)
   const fields = fieldsOf(schema)

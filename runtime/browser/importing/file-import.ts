@@ -22,7 +22,7 @@ export type ImportState =
   | { readonly step: 'done'; readonly made: 'lab' | 'template'; readonly name: string }
   | { readonly step: 'failed'; readonly reason: string }
 
-/** What of a file was not taken over, or otherwise. */
+/** A part of a file that was not imported, or was imported differently. */
 export type LeftOut = LabImport['left_out'][number]
 
 /** An image that nodes need. */
@@ -54,7 +54,7 @@ export class FileImport {
     return ['waiting', 'reading', 'sending', 'making'].includes(this.#state.value.step)
   }
 
-  /** Ends an import that has not ended. What the service has begun to make, it makes. */
+  /** Ends a running import. The service completes what it has begun to make. */
   cancel(): void {
     this.#over.abort()
   }

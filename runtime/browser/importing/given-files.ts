@@ -37,7 +37,7 @@ export async function isArchive(file: Blob): Promise<boolean> {
 /** The text of a file. Rejects with what is wrong with it. */
 export async function textOf(file: Blob): Promise<string> {
   if (file.size === 0) throw new Error('The file is empty.')
-  if (file.size > maxText) throw new Error('The file is no archive, and larger than a lab may be: 1 MiB.')
+  if (file.size > maxText) throw new Error('The file is not an archive, and too large for a lab file: at most 1 MiB.')
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(await file.arrayBuffer())
   } catch {

@@ -13,7 +13,7 @@ interface ImportProps {
   readonly onClose: () => void
 }
 
-/** Makes labs and templates of files, one after the other, and says what was not taken over. */
+/** Makes labs and templates of files, one after the other, and shows which parts were not imported. */
 export function ImportDialog({ files, onClose }: ImportProps) {
   const imports = useMemo(() => givenFiles(files).map((it) => new FileImport(it)), [files])
   const isRunning = imports.some((it) => it.isRunning)
@@ -47,7 +47,7 @@ export function ImportDialog({ files, onClose }: ImportProps) {
   )
 }
 
-/** Opens the lab, where one file became one without a remark. */
+/** Imports all files. Then opens the lab, if there was only one file and all of it was imported. */
 async function runAll(imports: readonly FileImport[]): Promise<void> {
   for (const it of imports) await it.run()
   const [only, ...others] = imports

@@ -63,7 +63,7 @@ interface ConfigTextProps {
   readonly name: string
   readonly title: string
   readonly window: LabWindow
-  /** Shows it in a larger window; absent: it is there. */
+  /** Shows it in a larger window; absent: this is the larger window. */
   readonly onEnlarge?: () => void
 }
 

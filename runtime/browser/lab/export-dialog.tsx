@@ -28,7 +28,7 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
       await get()
       close()
     } catch (error) {
-      // A disk that is in use has no contents to keep.
+      // A disk that a running node writes to cannot be copied.
       if (error instanceof PatchbayError && error.word === 'node-running') mustStop.value = true
       else fault.value = messageOf(error)
     } finally {

@@ -130,7 +130,7 @@ interface PartProps {
   readonly children: ComponentChildren
 }
 
-/** A part of the panel that is read when it is opened. It is open for other nodes, too, until it is closed. */
+/** A part of the panel that is read when it is opened. It stays open when another node is selected. */
 function Part({ title, window: { openParts }, children }: PartProps) {
   const isOpen = openParts.value.has(title)
   return (

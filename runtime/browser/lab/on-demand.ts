@@ -1,4 +1,4 @@
-/** What a lab shows first when it is asked for: one part of the page, as many small ones are larger together. */
+/** Parts of the screen of a lab that are loaded when they are first needed, as one file: several small files would be larger together. */
 export { ConsoleScreen } from '../console/console-screen.tsx'
 export { DockView } from '../console/dock-view.tsx'
 export { DrawingPanel } from '../drawings/drawing-panel.tsx'

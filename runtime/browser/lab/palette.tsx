@@ -70,7 +70,7 @@ function Group({ title, templates, onAdd }: GroupProps) {
 }
 
 interface ButtonProps {
-  /** What a drop on the map gets. */
+  /** The data of the drag: see `templateMedia`. */
   readonly dragged: string
   readonly title: string
   readonly onClick: () => void

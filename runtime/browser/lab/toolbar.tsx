@@ -62,7 +62,7 @@ interface ToolProps {
   readonly id: string
   readonly icon: IconName
   readonly text?: string
-  /** Of a switch. */
+  /** The state of a button that is a switch. */
   readonly isOn?: boolean
   readonly window: LabWindow
 }

@@ -18,7 +18,7 @@ export class LabList {
   readonly #client: Patchbay
   /** Ids of labs that are read again soon. */
   readonly #due = new Set<string>()
-  /** The reading of labs that goes on. Another one takes its place when the whole list was read again. */
+  /** The round of readings that is under way. A round that begins when the whole list was read again takes its place. */
   #round: object | undefined
 
   constructor(client: Patchbay) {
@@ -126,7 +126,7 @@ export class LabList {
     saveFile(`${name}.gns3project`, await new Response(stream).blob())
   }
 
-  /** The same of a lab that runs. */
+  /** Stops all nodes, then exports the lab. */
   async stopAndExport(lab: LabProject): Promise<void> {
     await this.#client.call('POST /v2/projects/{project_id}/nodes/stop', { params: { project_id: lab.project_id } })
     await this.export(lab)

@@ -16,7 +16,7 @@ import { mayEdit } from '../state/session.ts'
 import type { OpenDialog } from './lab-dialog.tsx'
 import { LabList } from './lab-list.ts'
 
-/** Time between two readings of the states of links, ms: no event tells them here. */
+/** Time between two readings of the states of links, ms: the feed of all labs does not have them. */
 const detailsMs = 30_000
 
 const importHint =
@@ -68,14 +68,14 @@ export function LabsScreen() {
     try {
       await list.export(lab)
     } catch (error) {
-      // A disk that is in use has no contents to keep.
+      // A disk that a running node writes to cannot be copied.
       if (error instanceof PatchbayError && error.word === 'node-running') dialog.value = { kind: 'export', lab }
       else notifyError(error)
     }
   }
   const given = useSignal<readonly File[]>([])
   const take = (files: readonly File[]) => {
-    // A second drop while files are imported would forget those.
+    // While files are imported, a drop is ignored: it would replace them.
     if (given.value.length === 0) given.value = files
   }
   const { isOver, handlers } = useFileDrop(take)
@@ -218,7 +218,7 @@ function Origin({ lab: { changed_at, compute_ids = [] }, list }: { lab: LabProje
   )
 }
 
-/** The state of the worst link of a lab. That nodes do not run is told by their number. */
+/** The state of the worst link of a lab, unless only stopped nodes are the cause: the number of running nodes shows that. */
 function WorstLink({ lab: { counts } }: { lab: LabProject }) {
   const verdict = counts?.worst_verdict
   if (verdict === undefined || verdict === 'stopped') return null

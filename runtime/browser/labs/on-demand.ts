@@ -1,3 +1,3 @@
-/** What is shown beside the list of labs when it is asked for: one part of the page, as many small ones are larger together. */
+/** Parts beside the list of labs that are loaded when they are first needed, as one file: several small files would be larger together. */
 export { LabDialog } from './lab-dialog.tsx'
 export { SignIn } from './sign-in.tsx'

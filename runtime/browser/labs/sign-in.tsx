@@ -6,7 +6,7 @@ import { logIn, namedOrganization } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 
 const refusals = {
-  token: 'This token is not valid here. It may have been revoked, or its time is over.',
+  token: 'This token is not valid here. It may have been revoked, or may have expired.',
   password: 'User or password is wrong.',
 } as const
 

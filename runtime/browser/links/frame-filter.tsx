@@ -31,7 +31,7 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
   const typed = useSignal(now)
   const applied = useSignal(now)
   const fault = useSignal('')
-  /** What the check of what is typed has found; undefined: it has not come yet. */
+  /** The result of the check of the typed expression; undefined: not yet known. */
   const found = useSignal<Found | undefined>(undefined)
   // Another window, or an undo, has changed it.
   if (applied.value !== now) {
@@ -51,7 +51,7 @@ export function FrameFilter({ filters, onCheck, onChange }: FilterProps) {
       return reason === '' ? good : { isRefused: true, text: reason }
     }
     void check()
-      // A compute of an older version has no checks: that is no fault of what was typed.
+      // A compute of an older version has no checks: the expression may be right.
       .catch(() => unchecked)
       .then((it) => {
         if (!over.signal.aborted) found.value = it

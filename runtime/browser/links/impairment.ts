@@ -28,7 +28,7 @@ export const knobs: readonly Knob[] = [
   { filter: 'reorder', title: 'Reorder', ...chance },
 ]
 
-/** Lines that people know, for both ways. Typical values, rounded. */
+/** Well-known kinds of lines, for both directions. Typical values, rounded. */
 export const presets: readonly { readonly title: string; readonly filters: Filters }[] = [
   { title: 'None', filters: {} },
   { title: 'DSL', filters: { delay: [15, 3], rate: [16_000] } },
@@ -62,7 +62,7 @@ export function valueAt(place: number, { reach }: Knob): number {
   return Number((Math.round(value / step) * step).toPrecision(6))
 }
 
-/** The next number, or the one before, by which a key moves the slider: single places of it have the same small number. */
+/** The next number, or the one before, when a key moves the slider. Neighbouring places of the slider may have the same small number. */
 export function steppedBy(value: number, way: 1 | -1, knob: Knob): number {
   let place = placeOf(value, knob)
   while (place > 0 || way > 0) {

@@ -33,7 +33,7 @@ interface OthersProps {
 
 /** The names of the others at the lab who have selected it. */
 export function Others({ id, store, at }: OthersProps) {
-  // The text is what is compared: a selection elsewhere draws nothing here.
+  // Computed as a text: the selection of other things leaves it equal, and does not render this again.
   const { value: names } = useComputed(() => [...(store.selectedBy.value.get(id) ?? [])].join(', '))
   return names === '' ? null : <Label kind="others" text={shortened(names, maxName)} at={at} />
 }

@@ -21,7 +21,7 @@ interface Kept {
   row?: Row
 }
 
-/** The last frames of a capture. Its memory is limited; what it does not keep it counts. */
+/** The last frames of a capture. Its memory is limited: older frames are only counted. */
 export class PacketLog {
   /** Time of the first frame: seconds since 1970. */
   begin: number | undefined
@@ -71,7 +71,7 @@ export class PacketLog {
     const first = this.#total + 1
     this.#total += frames.length
     if (!this.#isPaused.peek()) {
-      // Without a filter those that would be pushed out at once need no copy.
+      // Without a filter, frames that would be dropped at once are not copied.
       const from = this.#words.length === 0 ? Math.max(0, frames.length - maxFrames) : 0
       for (let index = from; index < frames.length; index++) {
         const kept: Kept = { number: first + index, frame: frames[index] as CapturedFrame }

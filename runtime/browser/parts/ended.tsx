@@ -1,4 +1,4 @@
-/** What is left of a lab that is not there any more: the reason, and the way on. */
+/** Shown in place of a lab that is gone: the reason, and a link to the list of labs. */
 export const Ended = ({ text }: { text: string }) => (
   <main class="ended">
     <p dir="auto">{text}</p>

@@ -4,7 +4,7 @@ interface IconButtonProps {
   readonly icon: IconName
   /** What it does: for screen readers, and at the pointer. */
   readonly title: string
-  /** Of a switch. */
+  /** The state of a button that is a switch. */
   readonly isOn?: boolean
   readonly isDisabled?: boolean
   readonly onClick: () => void

@@ -28,7 +28,7 @@ async function loadedBy<T>(load: () => Promise<T>): Promise<T> {
 /** A part of the page that is loaded when it is shown first. */
 export function Loaded<P extends object>({ load, props }: LoadedProps<P>) {
   const [, setLoaded] = useState<() => Promise<unknown>>()
-  // Another part may come to the same place in the page.
+  // The component may be reused for another part.
   useEffect(() => {
     if (views.has(load)) return
     loadedBy(load)

@@ -182,7 +182,7 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
         onSend={async () => {
           token.value = await client.call('POST /v2/tokens', { body: { name: name.value.trim(), purpose: 'join' } })
         }}
-        // Once there is a token, the dialog goes on with it.
+        // An `ActionDialog` also closes when it is done: the dialog below then shows the token.
         onClose={() => token.value === undefined && onClose()}
       >
         <TextField id="join-name" title="Name of the token" value={name} />

@@ -23,7 +23,7 @@ type ImageKind = KindOf<CallName>
 /** The uploads since the page was opened: they go on while another screen is shown. */
 const uploads = signal<readonly { readonly kind: ImageKind; readonly upload: Upload }[]>([])
 
-/** What the ids in the uses of images stand for. */
+/** The labs and computes whose ids are in the uses of images. */
 interface Places {
   readonly labs: readonly LabProject[]
   readonly computes: readonly Compute[]
@@ -96,7 +96,7 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
     await Promise.all([read(), readUses()])
     if (upload.state.value !== 'done') return
     if (images.value?.some(({ path }) => path === upload.name) !== false) forget(upload)
-    else upload.reason.value = `It is stored, but it is no image of ${kind}: nodes cannot start from it.`
+    else upload.reason.value = `It is stored, but it is no image of ${kind} nodes: they cannot start from it.`
   }
   const remove = async ({ path }: Image) => {
     await client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } })

@@ -4,7 +4,7 @@ import { organizationHeader } from '../../../src/model/organization-header.ts'
 import { notifyError } from './notices.ts'
 import { session } from './session.ts'
 
-/** A request of the page; where it is refused, the page asks who the user is. */
+/** A request of the page. When it is refused with 401, the page asks for credentials. */
 export async function send(url: string, init: RequestInit, ask: typeof fetchOf = fetchOf): Promise<Response> {
   const response = await ask(url, init)
   if (response.status === 401 && !url.endsWith('/v2/session')) session.value = null
@@ -13,7 +13,7 @@ export async function send(url: string, init: RequestInit, ask: typeof fetchOf =
 
 const fetchOf = repeatingFetch((url, init) => fetch(url, init))
 
-/** The service of this page. The cookie of a session goes along by itself. */
+/** The client of the service of this page. The browser adds the cookie of the session. */
 export const client = new Patchbay({ server: location.origin, fetch: send })
 
 /** Asks the service who the user is. */

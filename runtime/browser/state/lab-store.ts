@@ -63,7 +63,7 @@ export class LabStore {
   #events = 0
   readonly #notice: (kind: 'warning' | 'error', message: string) => void
 
-  /** `notice` is told of the messages of the service in the feed. */
+  /** `notice` is called with the messages of the service in the feed. */
   constructor(notice: (kind: 'warning' | 'error', message: string) => void = () => {}) {
     this.#notice = notice
   }
@@ -114,7 +114,7 @@ export class LabStore {
     })
   }
 
-  /** Before the event is applied: names of what it deletes are still known. */
+  /** Logs an event before it is applied: the names of resources that it deletes are still known. */
   #log(line: FeedLine): void {
     const said = eventText(line, this)
     if (said === undefined) return
