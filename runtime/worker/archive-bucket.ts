@@ -10,8 +10,8 @@ const partBytes = 8 << 20
 const quietMs = 60_000
 
 /**
- * Archives of closed projects in a bucket of R2, as `{organization}/{id}.gns3project`. An upload that broke off with its program is removed by
- * R2 after seven days.
+ * Archives of closed projects in a bucket of R2, as `{organization}/{id}.gns3project`. An upload that broke off because its program ended is
+ * removed by R2 after seven days.
  */
 export class ArchiveBucket implements KeptArchives {
   readonly #bucket: R2Bucket
@@ -50,7 +50,7 @@ export class ArchiveBucket implements KeptArchives {
     await this.#bucket.delete(this.#keyOf(projectId))
   }
 
-  /** No id has a slash: one that had would lead to the archives of another organization. */
+  /** Requires an id without a slash: with one it would name an archive of another organization. */
   #keyOf(projectId: string): string {
     if (projectId.includes('/')) throw new Error('The id of a project has no slash')
     return `${this.#organization}/${projectId}.gns3project`
@@ -63,14 +63,14 @@ interface Part {
   readonly isLast: boolean
 }
 
-/** The content in parts of `partBytes`, the last of what is left. 413 when it is larger than what can be read again. */
+/** The content in parts of `partBytes`; the last one may be smaller. 413 when it is larger than an import can read. */
 async function* partsOf(content: ReadableStream<Uint8Array>): AsyncGenerator<Part> {
   const reader = content.getReader()
   const part = new Uint8Array(partBytes)
   let filled = 0
   let size = 0
   const late = () => {
-    throw new ApiError(504, `Its computes sent nothing of it for ${quietMs} ms`)
+    throw new ApiError(504, `Its computes sent no data of the archive for ${quietMs} ms`)
   }
   try {
     for (;;) {

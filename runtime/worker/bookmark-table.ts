@@ -4,13 +4,13 @@ import type { Bookmarks } from '../../src/gateway/events.ts'
 const writeMs = 1000
 
 /**
- * Up to which event each compute was heard, in a table of the Durable Object. It is written at most once a second: after the program has
- * ended without a word, the events of its last second may be told twice.
+ * The number of the last event that was read of each compute, in a table of the Durable Object. It is written at most once a second: when the
+ * program ends without notice, the events of its last second may be sent twice.
  */
 export class BookmarkTable implements Bookmarks {
   readonly #sql: SqlStorage
   readonly #heard: Map<string, number>
-  /** What is not written yet. */
+  /** Computes whose numbers are not written yet. */
   readonly #fresh = new Set<string>()
 
   constructor(sql: SqlStorage) {

@@ -10,14 +10,14 @@ import { accepted } from './sockets.ts'
 import { wholeFetch } from './whole-bodies.ts'
 
 const origin = 'http://object'
-/** What the object of a compute is asked: a request to the compute (`askOrigin` and the path there), or a tunnel. */
+/** Requests to the object of a compute: a request for the compute (`askOrigin` and the path there), or a tunnel (`joinPath`). */
 export const askOrigin = `${origin}/ask`
 export const joinPath = '/join'
 export const feedsPath = '/feeds'
 
 /** Says that the answer may be idle without a limit; see `Outgoing.rests`. */
 export const restsHeader = 'x-patchbay-rests'
-/** Says that the digest of an image in the body is to be recorded; without it, who asks does that. */
+/** Says that the object must record the digest of an image in the body; without it, the sender does that. */
 export const watchHeader = 'x-patchbay-watch'
 /** The kind of fault, in place of an answer of the compute. */
 export const faultHeader = 'x-patchbay-fault'
@@ -33,7 +33,7 @@ export type TunnelFault =
       readonly headers: Readonly<Record<string, string>>
     }
 
-/** The tunnels of joined computes, which their objects hold: what isolates, the objects of labs and the directory send goes there. */
+/** The tunnels of joined computes, for isolates, the objects of labs and the directory: their requests go to the objects of the computes. */
 export class ComputeAsking implements TunnelHolder {
   readonly #env: Env
   readonly #objects: Objects
@@ -60,7 +60,7 @@ export class ComputeAsking implements TunnelHolder {
       return webSocket === null ? this.#checked(answer) : accepted(webSocket)
     }
 
-  /** Only the object of the compute knows. */
+  /** Always true: only the object of the compute knows whether there is a tunnel. */
   has(): boolean {
     return true
   }

@@ -59,9 +59,9 @@ interface Opened {
 }
 
 /**
- * The object of one compute: its record, its health, the feeds that are read of it, and the tunnel of one that has joined. Requests to a joined
- * compute come from isolates, from the objects of labs and from the directory, and leave by the tunnel as they came. The directory is told
- * of changes. It hibernates with the tunnel and the feeds open.
+ * The object of one compute: its record, its health, the feeds of its events, and its tunnel if it has joined. Requests to a joined compute
+ * come from isolates, from the objects of labs and from the directory, and are sent by the tunnel unchanged. The object reports changes to
+ * the directory. It hibernates with the tunnel and the feeds open.
  */
 export class ComputeObject extends DurableObject<Env> {
   readonly #id: string
@@ -74,7 +74,7 @@ export class ComputeObject extends DurableObject<Env> {
   readonly #pump: EventPump
   /** Digests of the images that isolates hand on. */
   readonly #uploads: UploadWatch
-  /** What the directory is told, in its order. */
+  /** Reports to the directory, one after the other. */
   readonly #telling = new SerialQueue()
   #opened: Opened | undefined
   /** Whether the tunnels of an earlier program are being taken over. */
@@ -121,7 +121,9 @@ export class ComputeObject extends DurableObject<Env> {
     })
     this.#uploads = new UploadWatch(async (kind, name, digest) => {
       await resultOf(directory().imageUploaded(kind, name, digest)).catch((error: unknown) => {
-        throw error instanceof ApiError ? error : retryLater(503, 'the gateway could not record it; wait a moment', 1)
+        throw error instanceof ApiError
+          ? error
+          : retryLater(503, 'the gateway could not record its digest; wait a moment', 1)
       })
     }, workerHasher)
     void state.blockConcurrencyWhile(() => this.#start())
@@ -163,7 +165,7 @@ export class ComputeObject extends DurableObject<Env> {
     this.#feeds.resume()
     const turn = this.#kept.listening
     this.#pump.resume(this.#tunnelSockets.listening)
-    // What it read has ended with the program: the directory asks again, from where it has heard.
+    // The feed of the compute ended with the earlier program: the directory asks again, from its last event on.
     if (turn === undefined) return
     this.#kept.listening = undefined
     this.ctx.waitUntil(this.#pump.tellEnd(turn))
@@ -264,7 +266,7 @@ export class ComputeObject extends DurableObject<Env> {
     return accepted as Response
   }
 
-  /** Sends a request to the compute, and its answer back, as they are. What has no answer is told by `faultHeader`. */
+  /** Sends a request to the compute, and its answer back, unchanged. `faultHeader` says why there is no answer. */
   async #ask(request: Request, path: string): Promise<Response> {
     const { method, signal, body } = request
     const headers = headersIn(request)
@@ -294,7 +296,7 @@ export class ComputeObject extends DurableObject<Env> {
     }
   }
 
-  /** Sends a request that may upload an image: all parts of an upload to this compute pass here, so the digest is made here. */
+  /** Sends a request that may upload an image. All parts of an upload to this compute pass this object, so it computes the digest. */
   #watched(
     request: Request,
     path: string,
@@ -310,14 +312,14 @@ export class ComputeObject extends DurableObject<Env> {
     return withDigest(request, at, { uploads, byAdmin }, send)
   }
 
-  /** Tells the directory of the tunnel. A tunnel that it was not told of would be of no use: the compute joins again. */
+  /** Reports the tunnel to the directory. When that fails the tunnel is closed, as it could not be used: the compute joins again. */
   #tell(telling: () => Promise<unknown>): void {
     const told = this.#telling.run(telling).catch(() => this.#tunnels.close())
     this.ctx.waitUntil(told)
   }
 
   #joined(): void {
-    // The directory knows of a tunnel that an earlier program has held.
+    // The directory already knows a tunnel of an earlier program.
     if (this.#isResuming) return
     this.#tell(() => this.#objects.directory().tunnelOpened(this.#id, this.#tunnels.addressOf(this.#id)))
     this.#kept.forgetTold()
@@ -348,7 +350,7 @@ export class ComputeObject extends DurableObject<Env> {
     else await this.#take(record)
   }
 
-  /** Tells the directory which projects the compute has, unless that was told. */
+  /** Reports the projects of the compute to the directory, unless the list is the same as in the last report. */
   async #tellProjects(): Promise<void> {
     const listed = agentOf(this.#open.fleet, this.#id).projects.list('all')
     const projects = await withTimeout(listed, listMs, () => undefined)
@@ -374,11 +376,11 @@ export class ComputeObject extends DurableObject<Env> {
   }
 }
 
-/** What its session depends on. */
+/** The part of a record on which its session depends. */
 const connectionOf = ({ protocol, host, port, user, password, name }: ComputeRecord): string =>
   JSON.stringify([protocol, host, port, user, password, name])
 
-/** What a tunnel needs no address for. */
+/** A compute that has joined has no address. */
 const anyAddress = { protocol: tunnelled, host: '', port: 0 } as const
 
 const computePath = '/v2/compute/'
@@ -394,7 +396,7 @@ function headersIn({ headers }: Request): Record<string, string> {
 }
 
 function answerOf(answer: ComputeAnswer): Response {
-  // Each name is there once; a list of headers takes workerd four times as long. No compute tells a fault of its tunnel itself.
+  // As an object, since each name occurs once and a list of headers takes workerd four times as long. A compute must not send `faultHeader`.
   const { [faultHeader]: _, ...headers } = Object.fromEntries(answer.headers.entries?.() ?? [])
   const body = answer.whole ?? wholeBody(answer.body, answer.headers)
   return new Response(body, { status: answer.status, headers, encodeBody: 'manual' })

@@ -55,7 +55,7 @@ interface Opened extends Gateway {
  */
 export class DirectoryObject extends DurableObject<Env> {
   readonly #sockets: HibernatableSockets
-  /** Of the states and tunnels of computes, which all tell at once after a restart. */
+  /** Writes of the states and tunnels of computes: after a restart all are reported at once. */
   readonly #writes = new JointWrites()
   readonly #tunnels: TunnelTable
   readonly #toldFeeds: ToldFeeds
@@ -134,7 +134,7 @@ export class DirectoryObject extends DurableObject<Env> {
     return this.#open.fleet.find(computeId)?.record
   }
 
-  /** Takes the state of a compute, a `Compute` as JSON, from its object; the record that counts, or undefined for an unknown compute. */
+  /** Takes the state of a compute, a `Compute` as JSON, from its object. The result: the present record; undefined for an unknown compute. */
   async told(shown: string): Promise<ComputeRecord | undefined> {
     const record = await this.#open.states.told(JSON.parse(shown) as Compute)
     this.#tellLoads()
@@ -188,7 +188,7 @@ export class DirectoryObject extends DurableObject<Env> {
     )
   }
 
-  /** Whether the credential with this key is still valid. The object of that compute is told when it is revoked. */
+  /** Whether the credential with this key is still valid. When it is revoked, the object of that compute is called. */
   async isGoodAt(computeId: string, key: string): Promise<boolean> {
     if (!(await this.#isGood(key))) return false
     this.#readers.add(key, computeId)
@@ -234,7 +234,7 @@ export class DirectoryObject extends DurableObject<Env> {
     await this.#organizations.put(JSON.parse(organization) as Organization)
   }
 
-  /** What there is in the organization of this object. */
+  /** Counts what the organization of this object has. */
   content(): OrganizationContent {
     const { projects, fleet } = this.#open
     return { projects: projects().size, computes: fleet.remote.length }
@@ -255,7 +255,7 @@ export class DirectoryObject extends DurableObject<Env> {
       const computes = fleet.remote.map(({ record }) => record.compute_id)
       if (ids.length + computes.length > maxDiscarded)
         throw conflict(
-          `The organization has more than ${maxDiscarded} labs and computes: delete some first, at most so many go at once`,
+          `The organization has more than ${maxDiscarded} labs and computes: delete some first, at most this number can be deleted at once`,
         )
       await mapLimit(ids, async (id) => {
         const lab = this.#objects.project(id)
@@ -299,7 +299,7 @@ export class DirectoryObject extends DurableObject<Env> {
   putLab(id: string, head: string): Promise<ObjectReply> {
     return replyOf(async () => {
       const { named } = this.#objects
-      // A lab of a deleted organization may tell of itself once more.
+      // The object of a lab of a deleted organization may still send its head.
       if (named !== undefined && this.#organizations.find(named) === undefined) throw noSuchOrganization(named)
       await this.#open.labs.register(id, JSON.parse(head))
     })
@@ -338,7 +338,7 @@ export class DirectoryObject extends DurableObject<Env> {
     return replyOf(async () => ask(first ?? undefined, ...rest))
   }
 
-  /** Keeps in R2 what is not there yet. An earlier version has set it for other ends. */
+  /** Keeps the images in R2 whose next attempt is due. An earlier version set the alarm for other purposes. */
   override async alarm(): Promise<void> {
     await this.#open.keepDue()
   }

@@ -64,7 +64,7 @@ export class EdgeRouter {
   readonly tokens: ListedTokens
   readonly #objects: Objects
   readonly #asking: ComputeAsking
-  /** Those that this isolate has handed requests on to. */
+  /** The computes to which this isolate has handed requests on. */
   readonly #computes: KnownComputes
   readonly #all: EdgeRouters | undefined
   readonly #placementCache: PlacementCache
@@ -74,7 +74,7 @@ export class EdgeRouter {
   readonly #lost = new Set<string>()
   /** Counts of answered requests that the object has not got yet. */
   readonly #answered = new RequestMetrics()
-  /** Reads for which there was no such project, by the ids of the requests, until it is known who answers them. */
+  /** Reads that were answered with "no such project", by the ids of the requests, until it is known whether the object answers them. */
   readonly #unsettled = new Map<string, Trace>()
   /** The requests that this isolate hands on to a compute itself. */
   readonly #near = new WeakMap<Request, Near>()
@@ -99,7 +99,7 @@ export class EdgeRouter {
     this.#app = this.#open(env)
   }
 
-  /** `admitted`: who asks, where the router of `default` has let the request in. */
+  /** `admitted`: the identity, when the router of `default` has authenticated the request. */
   async answer(asked: Request, admitted?: Identity): Promise<Response> {
     const request = withPings(asked)
     const response = await this.#app.fetch(request, admitted)
@@ -127,7 +127,7 @@ export class EdgeRouter {
     this.#answered.count(route, method, status, ms / 1000, credential)
   }
 
-  /** Counts a request of this organization. The administrator of the deployment gets in whatever others do. */
+  /** Counts a request of this organization. The administrator of the deployment is not limited. */
   async #limit({ key, isOfDeployment, organization }: Identity): Promise<void> {
     if (key === '' || isOfDeployment === true || organization !== this.#objects.named) return
     // The check of a token has read the list.
@@ -144,21 +144,21 @@ export class EdgeRouter {
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
     if (endpoint.owner === 'self' && params.project_id !== undefined)
       return this.#toLab(await this.#labOf(params.project_id, endpoint.makesLab === true), request, identity)
-    // What needs no credentials must not reach the object: anybody may ask for it.
+    // Requests without credentials must not reach the object: anybody may send them.
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
     // A token for some projects may name labs by name, which only the object knows.
     if (projectId !== undefined && identity.projects === undefined && (await this.#isNear(projectId)))
       this.#near.set(request, { projectId, identity })
     const isHere = this.#near.has(request) || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
-    // Requests that nobody was let in for must not reach the object, not even as a count.
+    // Unauthenticated requests must not cause calls of the object, not even to report their counts.
     if (Date.now() - this.#countedAt > countMs) waitUntil(this.#count())
     return isHere ? undefined : this.#hand(request, identity)
   }
 
   /**
-   * Whether this isolate hands a request for a compute on by itself. Uploads to a compute with an address pass the directory, which makes
-   * their digests; those to a joined one pass its object, which does.
+   * Whether this isolate hands a request for a compute on by itself. Uploads to a compute with an address go through the directory, which
+   * computes their digests; for a joined compute its object does that.
    */
   async #isHandedOnHere({ request, endpoint, params, identity }: Asked): Promise<boolean> {
     const { compute_id: id } = params
@@ -230,7 +230,7 @@ export class EdgeRouter {
     return this.#toLab(wantedId(body) ?? crypto.randomUUID(), whole, identity)
   }
 
-  /** Has the objects of computes check them that requests of this isolate could not reach. */
+  /** Asks the objects of computes that this isolate could not reach to check them. */
   async #tell(): Promise<void> {
     const lost = [...this.#lost]
     this.#lost.clear()
@@ -294,7 +294,7 @@ export class EdgeRouter {
       try {
         return await objectFeeds(() => this.#objects.compute(compute), env)(feed)
       } catch (error) {
-        // It may have moved, or the compute is gone: the directory says what is so.
+        // The project may have moved, or the compute may be gone: the directory knows.
         if (error instanceof ApiError && [404, 503].includes(error.status)) return atDirectory(feed)
         throw error
       }
@@ -360,7 +360,7 @@ function withPings(request: Request): Request {
   return new Request(url, request)
 }
 
-/** Where an object is placed that a compute asks for first, by the continent that Cloudflare sees it on. */
+/** Where to place the object of a new compute: on the continent on which Cloudflare sees the compute. */
 const nearestTo = ({ cf }: Request): DurableObjectLocationHint | undefined => hints.get(String(cf?.continent))
 const hints: ReadonlyMap<string, DurableObjectLocationHint> = new Map([
   ['AF', 'afr'],

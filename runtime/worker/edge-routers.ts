@@ -14,8 +14,8 @@ const knownMs = 10_000
 const maxKnown = 1000
 
 /**
- * The routers of this isolate, one for each organization that it has met, so that their caches are apart. That of `default` lets all requests
- * in, and hands those of other organizations to their routers.
+ * The routers of this isolate, one for each organization, so that their caches are apart. The router of `default` authenticates all requests,
+ * and hands those of other organizations to their routers.
  */
 export class EdgeRouters {
   readonly #env: Env

@@ -3,9 +3,9 @@ import { seqOf } from '../../src/gateway/member-feed.ts'
 import type { EventAgent } from '../../src/host-agent.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 
-/** That the directory listens, and up to which number it has heard. */
+/** The subscription of the directory to the events of a compute, and the number of the last event that it has. */
 export interface Listening {
-  /** Names what it asked for: what is told for another turn it does not hear. */
+  /** Names the subscription: the directory ignores events for an earlier one. */
   readonly turn: string
   readonly heard?: number
 }
@@ -13,15 +13,15 @@ export interface Listening {
 export interface EventPumpOptions {
   /** The events of the compute. */
   readonly events: EventAgent
-  /** Tells the directory of an item; undefined: that no more follows. False: it does not listen any more. */
+  /** Sends an item to the directory; undefined: no more follow. False: it does not listen any more. */
   readonly tell: (turn: string, item: FeedItem | undefined) => Promise<boolean>
-  /** Keeps it for the next program of the object. */
+  /** Stores the subscription for the next program of the object. */
   readonly keep: (listening: Listening | undefined) => void
 }
 
 /**
- * Tells the directory of the events of a compute by calls, one after the other: both objects hibernate between two events, which a stream
- * between them would not allow.
+ * Sends the events of a compute to the directory by calls, one after the other. Both objects can hibernate between two events, which a stream
+ * between them would prevent.
  */
 export class EventPump {
   readonly #options: EventPumpOptions
@@ -44,7 +44,7 @@ export class EventPump {
     void this.#pump(feed, turn, signal)
   }
 
-  /** Goes on with what an earlier program of the object was asked for. */
+  /** Continues a subscription that an earlier program of the object had. */
   resume(listening: Listening | undefined): void {
     if (listening === undefined) return
     const { turn, heard } = listening
@@ -73,7 +73,7 @@ export class EventPump {
     if (!signal.aborted) await this.tellEnd(turn)
   }
 
-  /** Tells the directory that no more follows, unless another turn has begun. */
+  /** Tells the directory that no more events follow, unless a new subscription has begun. */
   async tellEnd(turn: string): Promise<void> {
     if (this.#turn !== undefined && this.#turn !== turn) return
     this.stop(turn)

@@ -1,6 +1,6 @@
 import { computeKey } from '../../src/fleet/computes.ts'
 
-/** The computes at whose objects a credential has opened feeds: these are told when it is revoked. */
+/** The computes at whose objects a credential has opened feeds: these objects are called when it is revoked. */
 export class FeedReaders {
   readonly #sql: SqlStorage
 
@@ -15,7 +15,7 @@ export class FeedReaders {
     this.#sql.exec('INSERT OR IGNORE INTO feed_readers VALUES (?, ?)', key, computeKey(computeId))
   }
 
-  /** The computes of a credential, which are forgotten. */
+  /** Returns the computes of a credential, and removes them. */
   take(key: string): string[] {
     const rows = this.#sql.exec<{ compute_id: string }>(
       'DELETE FROM feed_readers WHERE key = ? RETURNING compute_id',

@@ -61,7 +61,7 @@ export interface Gateway {
   readonly bring: BringImage
   /** See `Gateway.uploads`. */
   readonly uploads: UploadDigests | undefined
-  /** Begins to keep the images in the bucket whose copy there broke off, and whose time has come. */
+  /** Tries again to copy images to the bucket whose copy broke off and whose next attempt is due. */
   readonly keepDue: () => Promise<void>
   /** Images apart from the computes; undefined without a bucket. */
   readonly images: ImageBucket | undefined
@@ -104,7 +104,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     ...reaching,
     registry: sharedRegistry(new RegistryTable(sql, new Sealer(env.FLEET_KEY ?? ''), warn), stateTable, objects),
     upkeep: 'told',
-    // What a request finds by itself holds until the object of the compute tells more.
+    // A state that a request finds by itself holds until the object of the compute reports one.
     timeouts: { connectMs: 10_000, failures: 1, retryMs: [30_000, 30_000] },
     joinTokens: tokens.joinTokens,
     maxComputes: () => limits()?.max_computes ?? 0,
@@ -142,7 +142,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   })
   const members: FleetMembers = {
     ...fleetMembers(fleet),
-    // What reads a stream of another object does not hibernate.
+    // An object that reads a stream of another object cannot hibernate.
     openFeed: ({ id }, feed) => toldFeeds.open(id, feed),
     toldProjects,
   }
@@ -193,7 +193,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     dialect: dialectOf(env),
     agent: gateway.agent,
     async elsewhere({ endpoint }) {
-      // Isolates may not know yet that it was deleted. What it took now would be there for a later one of its name.
+      // An isolate may not know yet that the organization was deleted. A later organization of this id would get what is made now.
       if (named !== undefined && limits() === undefined) throw noSuchOrganization(named)
       if (endpoint.owner === 'all' || endpoint.scope === 'own') await states.known()
       return undefined

@@ -9,7 +9,7 @@ import type { KeptCompute } from './kept-compute.ts'
 const roundMs = 15_000
 /** Time without requests after which there are fewer checks, ms. */
 const idleMs = 10 * 60_000
-/** Time between two checks then, ms: of a compute that is there, and of one that may come back. */
+/** Time between two checks then, ms: of a connected compute, and of one that may come back. */
 const restingMs = 5 * 60_000
 const awaitingMs = 60_000
 /** Age up to which the result of a check is used, ms. */
@@ -18,7 +18,7 @@ const freshMs = 2 * roundMs
 const usedMs = 60_000
 /** How long a request waits for the first check, ms. */
 const firstCheckMs = 5000
-/** A load that differs less than this from what was told, percent, is told at most so often, ms. */
+/** A load that differs less than this from the last report, percent, is reported at most this often, ms. */
 const smallChange = 10
 const loadMs = 60_000
 
@@ -35,22 +35,22 @@ export interface HealthCheckOptions {
   /** Has this compute only. */
   readonly fleet: Fleet
   readonly computeId: string
-  /** Tells the directory of the state; `isNew`: it is connected, and was not when it was told last. */
+  /** Reports the state to the directory; `isNew`: it is connected, and was not at the last report. */
   readonly tell: (shown: Compute, isNew: boolean) => Promise<void>
   /** Keeps the program awake until the work is done. */
   readonly waitUntil: (work: Promise<unknown>) => void
 }
 
 /**
- * Checks one compute by the alarm of its object, which may hibernate between two checks: every 15 s while it is used, and seldom else. A
- * joined compute without a tunnel is not checked: it joins by itself. The directory is told of each change at once, and of the load at
- * most once a minute unless it changed much.
+ * Checks one compute by the alarm of its object, which may hibernate between two checks: every 15 s while it is used, and seldom otherwise. A
+ * joined compute without a tunnel is not checked: it joins by itself. Each change is reported to the directory at once, and the load at most
+ * once a minute unless it changed much.
  */
 export class HealthCheckLoop {
   readonly #options: HealthCheckOptions
   #usedAt: number
   #checkedAt = 0
-  /** When the alarm comes, ms since 1970, as far as this program has set it. */
+  /** The time of the alarm that this program has set, ms since 1970. */
   #nextAt = 0
   #round: Promise<void> | undefined
 
@@ -65,7 +65,7 @@ export class HealthCheckLoop {
     if (now - this.#usedAt <= usedMs || this.#shown() === undefined) return
     this.#usedAt = now
     this.#options.kept.usedAt = now
-    // It may have rested until now.
+    // Until now it may have been checked seldom.
     if (now - this.#checkedAt > freshMs || this.#nextAt > now + roundMs) this.begin()
   }
 
@@ -74,7 +74,7 @@ export class HealthCheckLoop {
     this.#options.waitUntil(this.run().catch(ignore('the alarm or the next request begins another check')))
   }
 
-  /** Checks the compute; resolves when the directory was told. */
+  /** Checks the compute; resolves when the directory has the result. */
   run(): Promise<void> {
     this.#round ??= this.#check().finally(() => {
       this.#round = undefined
@@ -89,7 +89,7 @@ export class HealthCheckLoop {
     await withTimeout(this.run().catch(ignore('the state shows the failure')), firstCheckMs, () => {})
   }
 
-  /** Tells the directory of the state, if it is news. */
+  /** Reports the state to the directory, if it is news. */
   async report(): Promise<void> {
     const { kept, tell } = this.#options
     const shown = this.#shown()
@@ -100,7 +100,7 @@ export class HealthCheckLoop {
     try {
       await tell(shown, shown.connected && told?.shown.connected !== true)
     } catch (error) {
-      // The next check tells it again.
+      // The next check reports it again.
       kept.told = undefined
       throw error
     }
@@ -110,9 +110,9 @@ export class HealthCheckLoop {
     const { storage, fleet, computeId } = this.#options
     const pauseMs = this.#pauseMs()
     if (pauseMs === undefined) return
-    // Before the check: if that fails, the next one still follows. An alarm that comes earlier stays: each write waits for the disk.
-    // An overdue one may begin just when it is set later: workerd then logs "SQLite alarm handler canceled with requestScheduledAlarm", and
-    // comes at the new time (armAlarmHandler in io/actor-sqlite.c++). None is lost: the check that it was for begins here.
+    // The alarm is set before the check, so that another check follows even if this one fails. An earlier alarm is left as it is: each write
+    // waits for the disk. An overdue alarm may begin just when it is set to a later time: workerd then logs "SQLite alarm handler canceled
+    // with requestScheduledAlarm", and runs it at the new time (armAlarmHandler in io/actor-sqlite.c++). No check is lost: it begins here.
     const [now, set] = [Date.now(), await storage.getAlarm()]
     const isSet = set !== null && set > now && set <= now + pauseMs
     this.#nextAt = isSet ? set : now + pauseMs
@@ -141,7 +141,7 @@ export class HealthCheckLoop {
 /** Whether a check has found something. */
 const isFound = ({ connected, last_error }: Compute): boolean => connected || last_error !== null
 
-/** Whether what a check found is to be told where `told` was told so long ago. */
+/** Whether the result of a check must be reported when `told` was reported `ageMs` ago. */
 export function isNews(now: Compute, told: Compute, ageMs: number): boolean {
   if (stateOf(now) !== stateOf(told)) return true
   const changes = (['cpu_usage_percent', 'memory_usage_percent'] as const).map((it) =>

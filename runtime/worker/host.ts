@@ -19,7 +19,7 @@ export const gatewayHost = (metrics: GatewayHost['metrics'] = async () => []): G
   metrics,
 })
 
-/** Cloudflare sets the header, and takes away what a client sent in it. */
+/** Cloudflare sets the header, and removes one that a client sent. */
 const peer: AppOptions['peer'] = ({ headers, url }) => ({
   address: headers.get('cf-connecting-ip') ?? '',
   isSecure: url.startsWith('https:'),
@@ -32,7 +32,7 @@ const peer: AppOptions['peer'] = ({ headers, url }) => ({
 const logins = new LoginLimit({
   async counted(key) {
     const { LOGINS } = env as unknown as Env
-    // A count that cannot be had is no reason to refuse.
+    // When the count cannot be read the log-in is not refused.
     const counted = await LOGINS?.limit({ key }).catch(() => undefined)
     return counted?.success !== false
   },

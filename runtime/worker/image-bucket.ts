@@ -4,9 +4,9 @@ import { keptImagesPath } from '../../src/model/kept-image.ts'
 import type { Env } from './env.ts'
 import { Sealer } from './sealed.ts'
 
-/** How long the address of an image lets a download begin, ms. */
+/** How long a download can begin at the address of an image, ms. */
 const addressMs = 10 * 60_000
-/** Owner of what is sealed in addresses; no compute has such an id. */
+/** The owner with which addresses are sealed (see `Sealer`); no compute has such an id. */
 const owner = 'address/image'
 /** Most bytes of an object that is stored in one piece: 5 GiB less 5 MiB (developers.cloudflare.com/r2, limits). */
 const maxBytes = 5 * 2 ** 30 - 5 * 2 ** 20
@@ -22,8 +22,8 @@ interface BucketOptions {
 }
 
 /**
- * Images in a bucket of R2, as `{organization}/{sha256}`: an organization has only what it has uploaded itself. Computes that have joined read
- * them at an address of the Worker that is sealed, which tells nothing and holds for some minutes.
+ * Images in a bucket of R2, as `{organization}/{sha256}`: an organization has only images that it has uploaded itself. Computes that have
+ * joined read them at an address of the Worker that is sealed: it reveals nothing, and is valid for some minutes.
  */
 export class ImageBucket implements KeptImages {
   readonly #bucket: R2Bucket
@@ -41,7 +41,7 @@ export class ImageBucket implements KeptImages {
   }
 
   async write(sha256: string, { content, size }: KeptImage): Promise<void> {
-    if (size > maxBytes) throw new Error(`it has ${size} bytes, and at most ${maxBytes} are stored`)
+    if (size > maxBytes) throw new Error(`it has ${size} bytes, at most ${maxBytes} can be stored`)
     const key = this.#keyOf(sha256)
     const { readable, writable } = new FixedLengthStream(size)
     const sending = content.pipeTo(writable)
@@ -83,7 +83,7 @@ export class ImageBucket implements KeptImages {
 
 type Address = [key: string, until: number]
 
-/** Whether a request is for an image at such an address. Every request is asked about that. */
+/** Whether a request is for an image at such an address. A cheap test, as every request passes it. */
 export const isKeptImage = ({ url, method }: Request, { IMAGES }: Env): boolean =>
   IMAGES !== undefined && method === 'GET' && url.includes(keptImagesPath)
 

@@ -5,7 +5,7 @@ import type { ImageKindName } from '../../src/model/image.ts'
 /** The digests of images that were uploaded through the gateway, in a table of the Durable Object. */
 export class ImageDigestTable implements ImageDigests {
   readonly #sql: SqlStorage
-  /** Told of a digest that no image has any more. */
+  /** Called with a digest that no image has any more. */
   unused: (sha256: string) => void = () => {}
 
   constructor(sql: SqlStorage) {
@@ -22,7 +22,7 @@ export class ImageDigestTable implements ImageDigests {
     return row && { sha256: row.sha256, byAdmin: row.by_admin === 1 }
   }
 
-  /** Does nothing: a Durable Object learns from a failed write only that its database is full. */
+  /** Does nothing: only a failed write shows that the database of a Durable Object is full. */
   async requireSpace(): Promise<void> {}
 
   async put(kind: ImageKindName, name: string, { sha256, byAdmin }: ImageDigest): Promise<void> {

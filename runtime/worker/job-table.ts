@@ -4,7 +4,7 @@ import type { LabJob } from '../../src/model/lab/job.ts'
 import type { Objects } from './objects.ts'
 
 const maxJobs = 10_000
-/** Jobs, the newest first, whose labs a list asks. */
+/** A list asks the labs of this number of newest jobs. */
 const maxListed = 400
 
 /** The lab of each job. The jobs themselves are in the memory of the objects of their labs. */
@@ -51,7 +51,7 @@ export class JobTable implements JobList {
     return row.lab
   }
 
-  /** The jobs of a lab. Removes rows of jobs that its object has no more. */
+  /** The jobs of a lab. Removes rows of jobs that its object no longer has. */
   async #of(lab: string): Promise<LabJob[]> {
     const noted = this.#sql.exec<{ id: string }>('SELECT id FROM lab_jobs WHERE lab = ?', lab).toArray()
     const jobs = JSON.parse(await this.#objects.project(lab).jobs()) as LabJob[]

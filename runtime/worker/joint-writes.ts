@@ -2,21 +2,21 @@
 const waitMs = 50
 
 /**
- * Writes of many calls of an object in one transaction: each transaction waits for the disk, and holds up all that the object does. Each
- * writes a whole row, which `key` names: the last one counts.
+ * Joins writes of many calls of an object into one transaction: each transaction waits for the disk, and blocks the object meanwhile. Each
+ * write sets a whole row, which `key` names: the last one counts.
  */
 export class JointWrites {
   readonly #waiting = new Map<string, () => unknown>()
   #made: Promise<void> | undefined
 
-  /** Resolves when the write was made, or a later one of the same row; rejects when one of those that wait with it failed. */
+  /** Resolves when the write, or a later one of the same row, was made; rejects when any write of the transaction fails. */
   add(key: string, write: () => unknown): Promise<void> {
     this.#waiting.set(key, write)
     this.#made ??= new Promise((resolve) => setTimeout(resolve, waitMs)).then(() => this.#make())
     return this.#made
   }
 
-  /** Makes a write at once, in place of what waits for that row. */
+  /** Makes a write at once. A waiting write of that row is dropped. */
   now(key: string, write: () => unknown): void {
     this.#waiting.delete(key)
     write()

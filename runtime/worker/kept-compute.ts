@@ -3,20 +3,20 @@ import { isNews } from './health-check-loop.ts'
 import { openRecord, type SealedRecord, sealRecord } from './registry-table.ts'
 import type { Sealer } from './sealed.ts'
 
-/** The state of a compute that the directory was told last. */
+/** The state of a compute that was last reported to the directory. */
 export interface ToldState {
   /** ms since 1970. */
   readonly at: number
   readonly shown: Compute
 }
 
-/** What the object of a compute keeps for its next program. Nothing is stored before it has a record. */
+/** The state that the object of a compute stores for its next program. Nothing is stored before the compute has a record. */
 export class KeptCompute {
   readonly #storage: DurableObjectStorage
   readonly #sealer: Sealer
   readonly #warn: (message: string) => void
   #told: ToldState | undefined
-  /** Whether there is a state in the storage that does not count any more. */
+  /** Whether the storage has a state that is no longer valid. */
   #isForgotten = false
 
   constructor(storage: DurableObjectStorage, sealer: Sealer, warn: (message: string) => void) {
@@ -47,20 +47,20 @@ export class KeptCompute {
   }
 
   /**
-   * From now on nothing was told, as for a compute that joins anew. Most join again as they were: what is stored is written only when the
-   * next that is told differs, or by `settle`.
+   * Forgets the reported state, as for a compute that joins again. As most computes join again in the same state, the storage is written only
+   * when the next reported state differs, or by `settle`.
    */
   forgetTold(): void {
     this.#isForgotten ||= this.#told !== undefined
     this.#told = undefined
   }
 
-  /** Stores that nothing was told, if that is so. */
+  /** Stores that no state is reported, if `forgetTold` was the last call. */
   settle(): void {
     if (this.#isForgotten) this.told = undefined
   }
 
-  /** When the compute was last asked for something, ms since 1970; to about a minute. */
+  /** The time of the last request to the compute, ms since 1970; precise to about a minute. */
   get usedAt(): number {
     return this.#storage.kv.get<number>('used') ?? 0
   }
@@ -78,7 +78,7 @@ export class KeptCompute {
     if (this.listening !== turn) this.#put('listening', turn)
   }
 
-  /** Digest of the list of projects that the directory was told. */
+  /** Digest of the last list of projects that was reported to the directory. */
   get projects(): string | undefined {
     return this.#storage.kv.get<string>('projects')
   }

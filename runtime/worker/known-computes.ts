@@ -9,23 +9,23 @@ import type { Env } from './env.ts'
 import type { Objects } from './objects.ts'
 import { noRegistry, reaching } from './reaching.ts'
 
-/** Age at which what is known of a compute is read again beside a request, and at which requests wait for that, ms. */
+/** Age at which the state of a compute is read again during a request, and age at which requests wait for the new state, ms. */
 const timesOfOthers = { freshMs: 5000, staleMs: 10_000 }
 const timesOfJoined = { freshMs: 60_000, staleMs: 120_000 }
 
 /**
- * The computes that a program of the gateway has asked something, each as its object last said: isolates and the objects of labs know no
- * others. What they do not reach is read again. Requests of an isolate share results, never promises (see auth.ts).
+ * The computes to which an isolate, or the object of a lab, has sent requests, each as its object last reported it. A compute that cannot be
+ * reached is read again. Requests of an isolate share results, never promises (see auth.ts).
  */
 export class KnownComputes {
-  /** The computes with an address are fetched, and joined ones are asked by their objects. */
+  /** Computes with an address get requests by `fetch`, joined ones by their objects. */
   readonly fleet: Fleet
   readonly #objects: Objects
   readonly #lost: (id: string) => void
   readonly #readAt = new Map<string, number>()
   #isReading = false
 
-  /** `lost`: given by an isolate, and told of each compute that cannot be reached. */
+  /** `lost`: given by an isolate; called for each compute that cannot be reached. */
   constructor(env: Env, objects: Objects, lost?: (id: string) => void) {
     const isIsolate = lost !== undefined
     this.#objects = objects
@@ -53,7 +53,7 @@ export class KnownComputes {
     const { fleet } = this
     const id = computeKey(computeId)
     const ageMs = Date.now() - (this.#readAt.get(id) ?? 0)
-    // Only its object knows of a tunnel, and says so when it is asked.
+    // Only its object knows whether a joined compute has a tunnel, and answers requests accordingly.
     const times = fleet.isTunnelled(id) && fleet.find(id)?.state === 'connected' ? timesOfJoined : timesOfOthers
     if (ageMs > times.staleMs) await this.#read(id)
     else if (ageMs > times.freshMs)
@@ -73,7 +73,7 @@ export class KnownComputes {
     this.#isReading = true
     if (JSON.stringify(fleet.find(id)?.record) !== JSON.stringify(record)) fleet.enrol(record)
     this.#isReading = false
-    // The object got the failures of requests here, too.
+    // The state of the object replaces failures of requests here: it was told of these (`lost`).
     fleet.recall([shown], 0)
     this.#readAt.set(id, Date.now())
   }

@@ -1,4 +1,4 @@
-/** The same bytes in pieces of `bytes`, the last of what is left: workerd has pieces of 4 KiB, and each costs a pass through all layers. */
+/** The same bytes in pieces of `bytes`; the last may be smaller. workerd has pieces of 4 KiB, and each passes through all layers. */
 export function inLargePieces(body: ReadableStream<Uint8Array>, bytes: number): ReadableStream<Uint8Array> {
   const reader = body.getReader({ mode: 'byob' })
   return new ReadableStream<Uint8Array>(

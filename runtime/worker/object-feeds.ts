@@ -9,7 +9,7 @@ import type { Env } from './env.ts'
 import { type FeedMessage, type FeedRefusal, isolateHeader, isolateKey, urlOf } from './feed-message.ts'
 import { accepted } from './sockets.ts'
 
-/** Items that may wait for a client that resumes a feed: all stored events arrive at once. */
+/** Most items that wait for a client that resumes a feed: all stored events arrive at once. */
 const maxMissed = 4096
 
 /** Feeds of the object for the clients of this isolate. The object sends events only; the isolate adds the pings. */
@@ -37,7 +37,7 @@ export function objectFeeds(object: () => Pick<DurableObjectStub, 'fetch'>, env:
     const take = (item: FeedItem) => {
       if (item.kind === 'ping') load = item.load
       told = seqOf(item) ?? told
-      // A further ping is that of an object that restarted after hibernation.
+      // Only the first ping is passed on: an object sends another one when it wakes from hibernation.
       if (item.kind !== 'ping' || !isBegun) subscriber.push(item, most)
       isBegun = true
     }

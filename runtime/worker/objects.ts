@@ -5,13 +5,13 @@ import type { DirectoryObject } from './directory-object.ts'
 import type { Env } from './env.ts'
 import type { ProjectObject } from './project-object.ts'
 
-/** The name of the directory within its organization, as versions before gave it. */
+/** The name of the directory within its organization, as earlier versions named it. */
 const directoryName = 'fleet'
 
 /**
  * The Durable Objects of one organization. Their names begin with the id of the organization and `/`, so that no id of a project or of a
- * compute leads to the object of another organization. Those of `default` have no such beginning, as versions before organizations
- * named them.
+ * compute leads to the object of another organization. The names of the objects of `default` have no such beginning, as in versions before
+ * organizations.
  */
 export class Objects {
   readonly organization: string
@@ -53,7 +53,7 @@ export class Objects {
     return this.#env.COMPUTES.getByName(this.#named(computeKey(id)), options)
   }
 
-  /** No id has a slash: one that had would lead into another organization. */
+  /** Requires a name without a slash: with one it would name an object of another organization. */
   #named(name: string): string {
     if (name.includes('/')) throw new Error('The name of an object has no slash')
     return this.organization === defaultOrganization ? name : `${this.organization}/${name}`

@@ -8,7 +8,7 @@ import { Objects } from './objects.ts'
 /** Most organizations of a deployment. */
 export const maxOrganizations = 1000
 
-/** The states of organizations: each has objects of its own, which its first object knows. */
+/** The objects of organizations: each organization has its own, which its directory knows. */
 export class OrganizationObjects implements OrganizationStates {
   readonly #env: Env
 
@@ -20,7 +20,7 @@ export class OrganizationObjects implements OrganizationStates {
     return this.#objectOf(id).content()
   }
 
-  /** What a deletion that broke off has left is removed first. */
+  /** First removes what a deletion that broke off has left. */
   async made(organization: Organization): Promise<void> {
     await this.#discard(organization.organization_id)
     await this.changed(organization)

@@ -2,7 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { Organization } from '../../src/model/organization.ts'
 import type { OrganizationStore } from '../../src/organizations/organizations.ts'
 
-/** Organizations in a table of a Durable Object: at that of `default` all that were made or changed, at each other its own. */
+/** Organizations in a table of a directory: that of `default` has all that were made or changed, every other one its own. */
 export class OrganizationTable implements OrganizationStore {
   readonly #sql: SqlStorage
 

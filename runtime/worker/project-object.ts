@@ -36,7 +36,7 @@ const lookAgainMs = 60 * 60_000
 /** Least time between two messages about what a move does, ms. */
 const showMs = 250
 
-/** An alarm is no sooner than this, ms. */
+/** Least time until an alarm, ms. */
 const leastMs = 1000
 
 /** Input of a copy of a lab. */
@@ -119,26 +119,26 @@ export class ProjectObject extends DurableObject<Env> {
     })
   }
 
-  /** Removes the lab with its organization. What it has on computes stays there. Then `end` is to be called. */
+  /** Removes the lab with its organization. Its files on computes stay there. The caller then calls `end`. */
   async discard(): Promise<void> {
     await this.#keptArchives?.remove(Objects.ownIdOf(this.ctx))
     await this.ctx.storage.deleteAlarm()
     await this.ctx.storage.deleteAll()
   }
 
-  /** Ends this program, which would tell of the lab again. Never answers. */
+  /** Ends this program, which would send the head of the lab again. Never answers. */
   end(): void {
     this.ctx.abort('The organization was deleted')
   }
 
   /**
-   * Moves the part of this lab that is on a compute to another one, on behalf of the service; the id of that one. `show` is told at times what
-   * the move does.
+   * Moves the part of this lab that is on a compute to another compute, on behalf of the service; the result: its id. `show` is called now and
+   * then with what the move does.
    */
   move(id: string, from: string, show: (doing: string) => Promise<void>): Promise<ObjectReply> {
     return replyOf(async () => {
       const cancel = new AbortController()
-      // There is one: a compute is drained by one job at a time.
+      // There is one move: a compute is drained by one job at a time.
       this.#moves.set(from, cancel)
       let shownAt = 0
       const shown = (doing: string) => {
@@ -148,7 +148,7 @@ export class ProjectObject extends DurableObject<Env> {
       }
       try {
         const { labs } = await this.#open(id)
-        // When this program ends in the middle, the alarm has the next one remove the rest.
+        // When this program ends during the move, the alarm starts the next one, which removes the rest.
         await this.#lookAgain()
         const ask = (computeId: string) => labs.computes.client(computeId)
         return await labs.move(id, from, { ask, signal: cancel.signal, show: shown })

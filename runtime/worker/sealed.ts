@@ -6,7 +6,7 @@ const nonceBytes = 12
 
 /**
  * Encrypts secrets for the database: AES-GCM under a key that is derived from a secret of the Worker (HKDF, SHA-256). Each text is bound
- * to its owner (additional data), so that write access to the database does not suffice to move it to another compute.
+ * to its owner (additional data), so that nobody with write access to the database can move it to another compute.
  */
 export class Sealer {
   readonly #key: Promise<CryptoKey>

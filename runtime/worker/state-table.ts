@@ -2,7 +2,7 @@ import { computeKey } from '../../src/fleet/computes.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import type { JointWrites } from './joint-writes.ts'
 
-/** The state of each compute as its object told it last, in a table of the directory. */
+/** The state of each compute as its object reported it last, in a table of the directory. */
 export class StateTable {
   readonly #sql: SqlStorage
   readonly #writes: JointWrites
@@ -23,7 +23,7 @@ export class StateTable {
     return states
   }
 
-  /** Of a compute of which nothing was known, the state is written together with others: all join at once after a restart. */
+  /** The first state of a compute is written together with those of others: after a restart all join at once. */
   async put(shown: Compute): Promise<void> {
     const id = computeKey(shown.compute_id)
     const isNew = !this.#connected.has(id)
@@ -34,7 +34,7 @@ export class StateTable {
     else this.#writes.now(keyOf(id), write)
   }
 
-  /** Whether the compute was told to be connected; undefined: nothing was told of it. */
+  /** Whether the last report says that the compute is connected; undefined: there was none. */
   isConnected(id: string): boolean | undefined {
     return this.#connected.get(computeKey(id))
   }
@@ -45,7 +45,7 @@ export class StateTable {
     this.#writes.now(keyOf(id), () => this.#delete(id))
   }
 
-  /** The same, together with other writes. */
+  /** Removes a state, together with other writes. */
   async forget(computeId: string): Promise<void> {
     const id = computeKey(computeId)
     if (this.#connected.delete(id)) await this.#writes.add(keyOf(id), () => this.#delete(id))

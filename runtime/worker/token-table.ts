@@ -53,7 +53,7 @@ export class TokenTable implements TokenStore {
   }
 
   async replace(record: TokenRecord): Promise<boolean> {
-    // Isolates that have the list have what they need of it.
+    // The revision stays: the lists that isolates have are still right for their purpose.
     this.#told = undefined
     const { rowsWritten } = this.#sql.exec(
       'UPDATE tokens SET record = ? WHERE token_id = ?',

@@ -4,7 +4,7 @@ import type { FeedRequest } from '../../src/host-agent.ts'
 import type { FeedItem } from '../../src/model/event.ts'
 import type { Objects } from './objects.ts'
 
-/** Items of a compute that may wait; then its object waits. */
+/** Most items of a compute that wait; with more its object waits. */
 const maxWaiting = 16
 
 interface Told {
@@ -12,7 +12,7 @@ interface Told {
   readonly writer: WritableStreamDefaultWriter<FeedItem>
 }
 
-/** The feeds of joined computes in the directory, which the objects of the computes tell; see `EventPump`. */
+/** The feeds of computes in the directory: the objects of the computes send the events, see `EventPump`. */
 export class ToldFeeds {
   readonly #objects: Objects
   readonly #open = new Map<string, Told>()
@@ -50,7 +50,7 @@ export class ToldFeeds {
     return readable
   }
 
-  /** Takes an item that was told for a turn; undefined: no more follows. False: nobody listens to it. */
+  /** Takes an item for a subscription (`turn`); undefined: no more follow. False: nobody reads it any more. */
   async heard(id: string, turn: string, item: FeedItem | undefined): Promise<boolean> {
     const told = this.#open.get(id)
     if (told?.turn !== turn) return false

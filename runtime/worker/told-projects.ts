@@ -2,7 +2,7 @@ import { computeKey } from '../../src/fleet/computes.ts'
 import type { ToldProjects as Told } from '../../src/gateway/members.ts'
 import type { PlacementTable } from './placement-table.ts'
 
-/** The projects that computes have told of and that were not placed there, in a table of the directory. */
+/** The projects that computes have reported and that the gateway did not place there, in a table of the directory. */
 export class ToldProjects implements Told {
   readonly maxAsked = 20
   readonly #sql: SqlStorage
@@ -18,7 +18,7 @@ export class ToldProjects implements Told {
     sql.exec('CREATE INDEX IF NOT EXISTS told_by_compute ON told_projects (compute_id)')
   }
 
-  /** A compute has told all its projects. */
+  /** Takes the list of all projects of a compute. */
   async tell(computeId: string, projectIds: readonly string[]): Promise<void> {
     const others: string[] = []
     for (const id of projectIds) if ((await this.#placements.get(id)) !== computeKey(computeId)) others.push(id)
@@ -30,7 +30,7 @@ export class ToldProjects implements Told {
     this.#sql.exec('INSERT OR IGNORE INTO told_projects VALUES (?, ?)', projectId, computeKey(computeId))
   }
 
-  /** The computes that have told of a project. */
+  /** The computes that have reported a project. */
   computesOf(projectId: string): string[] {
     const rows = this.#sql.exec<{ compute_id: string }>(
       'SELECT compute_id FROM told_projects WHERE project_id = ?',

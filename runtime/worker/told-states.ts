@@ -11,10 +11,10 @@ import type { StateTable } from './state-table.ts'
 /** How long a call of the object of a compute may take, ms. */
 const callMs = 5000
 
-/** The registry of the directory: the objects of the computes get what is saved. */
+/** The registry of the directory: saved records are also sent to the objects of the computes. */
 export function sharedRegistry(table: Registry, states: StateTable, objects: Objects): Registry {
   const tell = (call: Promise<void>) =>
-    // The object gets the record with what it tells next.
+    // Otherwise the object gets the record as the answer to its next report.
     withTimeout(call, callMs, () => {}).catch(ignore('the object of the compute asks for the record'))
   return {
     load: () => table.load(),
@@ -31,7 +31,7 @@ export function sharedRegistry(table: Registry, states: StateTable, objects: Obj
   }
 }
 
-/** The states of the computes in the directory, which checks none itself: the objects of the computes tell them. */
+/** The states of the computes in the directory, which checks none itself: the objects of the computes report them. */
 export class ToldStates {
   readonly #fleet: Fleet
   readonly #table: StateTable
@@ -54,16 +54,16 @@ export class ToldStates {
     })
   }
 
-  /** Takes what the object of a compute tells; the record that counts, or undefined when there is no such compute. */
+  /** Takes a report of the object of a compute. The result: the present record; undefined when there is no such compute. */
   async told(shown: Compute): Promise<ComputeRecord | undefined> {
-    // It may be told of a compute whose registration is still being saved.
+    // The report may be of a compute whose registration is still being saved.
     await this.#fleet.settled()
     this.#isTaking = true
     const compute = this.#fleet.told(shown)
     this.#isTaking = false
     if (compute === undefined) return undefined
     await this.#table.put(compute.show())
-    // It may have been changed or removed meanwhile.
+    // The compute may have been changed or removed meanwhile.
     return this.#fleet.find(shown.compute_id)?.record
   }
 
@@ -77,7 +77,7 @@ export class ToldStates {
     if (!this.#isIntroduced) await withTimeout(this.#introduced, callMs, () => {})
   }
 
-  /** Has the objects of computes check them that an earlier version checked here, or that could not be told of their record. */
+  /** Lets the objects of computes begin their checks: of those that an earlier version checked here, and of those that lack their record. */
   async #introduce(): Promise<void> {
     const missing = this.#fleet.remote.filter(
       ({ record }) => record.protocol !== tunnelled && this.#table.isConnected(record.compute_id) === undefined,
@@ -92,7 +92,7 @@ export class ToldStates {
     })
   }
 
-  /** A request of the directory itself has found the compute in another state than was told: its object is to check it. */
+  /** A request of the directory itself has found the compute in another state than the reported one: its object checks it. */
   #noticed({ compute_id, connected }: Compute): void {
     const told = this.#table.isConnected(compute_id)
     if (this.#isTaking || told === undefined || told === connected) return

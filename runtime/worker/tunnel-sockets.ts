@@ -21,7 +21,7 @@ const Kept = Type.Object({
 /** At most 32 MiB wait when no stream of the compute is read; an object has 128 MB in all. */
 export const tunnelLimits = { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } } as const
 
-/** The websockets of a joined compute: one, and another one while the compute joins anew. */
+/** The websockets of a joined compute: one, and another one while the compute joins again. */
 export class TunnelSockets {
   readonly #sockets: HibernatableSockets
   #joined: { readonly socket: HibernatableSocket; kept: Kept } | undefined
@@ -52,7 +52,7 @@ export class TunnelSockets {
     return this.#joined?.kept.listening
   }
 
-  /** Keeps that the directory listens; until the compute joins anew. */
+  /** Stores the subscription of the directory, until the compute joins again. */
   listen(listening: Listening | undefined): void {
     const joined = this.#joined
     if (joined === undefined) return

@@ -6,8 +6,8 @@ import { type ComputeAsking, NotJoined } from './compute-asking.ts'
 import type { JointWrites } from './joint-writes.ts'
 
 /**
- * What the directory knows of the tunnels: which computes have one, told by their objects. Those of another process have ended without
- * a word, where one process runs all objects.
+ * The tunnels that the directory knows: the objects of computes report them. Where one process runs all objects, the tunnels of an earlier
+ * process have ended without a report.
  */
 export class TunnelTable implements TunnelHolder {
   readonly #sql: SqlStorage

@@ -1,7 +1,7 @@
 import { longWaitsMs } from '../../src/async/long-waits.ts'
 import type { UnkeptImages } from '../../src/gateway/kept-images.ts'
 
-/** The digests of images that are to be kept in R2 and are not yet, in a table of the directory, whose alarm has them tried again. */
+/** The digests of images that are still to be copied to R2, in a table of the directory, whose alarm starts the next attempt. */
 export class UnkeptTable implements UnkeptImages {
   readonly #sql: SqlStorage
   readonly #wakeAt: (time: number) => void
@@ -25,7 +25,7 @@ export class UnkeptTable implements UnkeptImages {
     this.#sql.exec('DELETE FROM unkept_images WHERE sha256 = ?', sha256)
   }
 
-  /** The digests whose time has come. The attempt after this one is planned: this one may end with its program. */
+  /** The digests whose attempt is due. Plans the attempt after this one, as the program may end during this one. */
   due(): string[] {
     const now = Date.now()
     const rows = this.#sql.exec<Row>('SELECT sha256, tries FROM unkept_images WHERE again_at <= ?', now).toArray()

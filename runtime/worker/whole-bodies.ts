@@ -54,7 +54,7 @@ async function unmeasured(
 
 /** Sends a request to a Durable Object. When the body breaks off, the request is aborted; the object must not take it as complete. */
 export async function sendWhole(object: Pick<DurableObjectStub, 'fetch'>, request: Request): Promise<Response> {
-  // Only a filter can be in the body of a GET, and it stores nothing.
+  // The body of a GET can only be a filter: nothing is stored of it.
   const isGet = request.method === 'GET' || request.method === 'HEAD'
   if (request.body === null || isGet || lengthIn(request.headers) !== undefined) return object.fetch(request)
   const { stream, failed } = unfailing(request.body)
@@ -103,7 +103,7 @@ export function wholeBody(
   const { readable, writable } = length === undefined ? new IdentityTransformStream() : new FixedLengthStream(length)
   body
     .pipeTo(writable, { preventAbort: true })
-    // So marked, workerd takes it for a connection that was lost, as it is, and not for a defect that it logs.
+    // With this mark workerd treats the error as a lost connection, which it is, and does not log it as a defect.
     .catch((cause) => writable.abort(Object.assign(new Error(causeOf(cause), { cause }), { retryable: true })))
     .catch(ignore('the reader has left'))
   return readable

@@ -12,15 +12,15 @@ import { checkedMembers, noZip } from '../../src/controller/archive-check.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from '../../src/controller/archives.ts'
 import { ApiError, badRequest, tooMany } from '../../src/errors/api-error.ts'
 
-/** Bytes of a row, and rows of an archive: 2 GiB in all, and as much of a snapshot in it. The database of an object has at most 10 GB. */
+/** Bytes of a row, and most rows of an archive: 2 GiB, and as much again for a snapshot in it. The database of an object has at most 10 GB. */
 const pieceBytes = 512 * 1024
 const maxPieces = 4096
 export const maxArchiveBytes = maxPieces * pieceBytes
 /** Timeout of a body without data, ms. */
 const bodyTimeoutMs = 60_000
 
-// No workers are used, but members count as such: that of a snapshot is written while the archive in it writes its own, and
-// with the default, a member a processor, both would wait for ever.
+// No workers are used, but zip.js counts each open member as one. A snapshot is a member that is an archive, which writes members of its
+// own meanwhile: with the default limit, one for each processor, both could wait for each other for ever.
 configure({ useWebWorkers: false, useCompressionStream: true, chunkSize: pieceBytes, maxWorkers: 1000 })
 
 /**
