@@ -13,7 +13,7 @@ export interface MappedProperties<M extends MappedPort> extends Record<string, u
   readonly ports_mapping: M[]
 }
 
-/** The property of a record: so many ports where none are given. */
+/** The property of a record; `ports`: its default. */
 export const mappingOf = <T extends TSchema>(port: T, ports: readonly unknown[]) =>
   Type.Array(port, { default: [...ports] })
 export const eightPorts: readonly MappedPort[] = Array.from({ length: 8 }, (_, port_number) => ({
@@ -22,8 +22,8 @@ export const eightPorts: readonly MappedPort[] = Array.from({ length: 8 }, (_, p
 }))
 
 /**
- * What kinds have in common whose nodes are bridges of the keeper, with ports that a list of the node names: they need no program,
- * and always run but when they are stopped by hand.
+ * The common part of kinds whose nodes are bridges of the keeper; a list of the node has their ports. They need no program, and always run
+ * unless they are stopped by hand.
  */
 export abstract class MappedPortsKind<M extends MappedPort, P extends MappedProperties<M>> {
   readonly stopGraceMs = 1000
@@ -36,7 +36,7 @@ export abstract class MappedPortsKind<M extends MappedPort, P extends MappedProp
 
   readonly wiring: PortWiring<P> = { bridgePortOf: (_, { port }) => port }
 
-  /** What the keeper runs. */
+  /** The bridge that the keeper runs. */
   abstract bridgeOf(properties: P): BridgeSpec
 
   ports({ record }: KindNode<P>): readonly PortRef[] {
@@ -65,7 +65,7 @@ export abstract class MappedPortsKind<M extends MappedPort, P extends MappedProp
     return ports.map((port) => ({ name: `Ethernet${port.port_number}`, ...defaults, ...port }) as unknown as M)
   }
 
-  /** Has the properties of a node be these; a node that runs changes in place. */
+  /** Sets the properties of a node; a running node changes in place. */
   async change({ key, record, status }: KindNode<P>, properties: P): Promise<void> {
     if (status !== 'stopped') await this.host.keeper.call('unit.configure', { key, run: this.bridgeOf(properties) })
     record.properties = properties

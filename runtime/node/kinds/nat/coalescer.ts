@@ -112,11 +112,11 @@ function isOfOneFlow(view: DataView, offset: number, other: DataView, otherOffse
   return true
 }
 
-/** Whether an acknowledgement without data says more than one before it, in a row. A wrong checksum may not cost the one before. */
+/** Whether an acknowledgement without data replaces the one just before it. Its checksums must be right, so that no good one is lost. */
 const saysMore = (view: DataView, offset: number, earlier: number): boolean =>
   isOfOneFlow(view, offset, view, earlier) &&
   view.getUint32(offset + tcpAt + 4, false) === view.getUint32(earlier + tcpAt + 4, false) &&
-  // A repeated one tells of a loss, or of a new window.
+  // A repeated number must be passed: it tells of a loss, or of a new window.
   ((view.getUint32(offset + tcpAt + 8, false) - view.getUint32(earlier + tcpAt + 8, false)) | 0) > 0 &&
   foldSum(sumWords(view, offset + ipAt, 20)) === 0 &&
   foldSum(headerSum(view, offset, 0)) === 0

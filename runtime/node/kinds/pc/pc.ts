@@ -83,7 +83,7 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
 
   onNew({ record, siblings }: PcKindNode, { mac_address }: PcCreate): void {
     const taken = new Set(siblings.map((it) => it.record.properties.pc_id))
-    // An address that another pc of the project has, as in a copy of what that showed, counts for nothing.
+    // The address of another pc of the project is ignored: a client may create a copy with the properties that the other pc showed.
     const wanted = mac_address == null ? noPcId : idOfMac(mac_address)
     if (wanted !== noPcId && !taken.has(wanted)) {
       record.properties = { pc_id: wanted }
