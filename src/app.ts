@@ -75,7 +75,7 @@ export interface AppOptions {
   readonly logins?: LoginLimit
   /** Whether this service has sent the request itself, to a compute of its fleet: such a request is refused (409). */
   readonly isOwn?: (request: Request) => boolean
-  /** Without it nobody logs in for a session. */
+  /** Absent: there are no sessions. */
   readonly sessions?: Sessions | undefined
   /** Without it credentials are not counted. */
   readonly rateLimit?: RateLimit
@@ -118,7 +118,7 @@ export interface Asked {
   readonly params: Readonly<Record<string, string>>
   /** The project that it is about, if its id can be one. */
   readonly projectId: string | undefined
-  /** Who asks; of an endpoint by which computes join nobody in particular: its token was not looked at. */
+  /** The identity of the client; anonymous at an endpoint by which computes join, as its token was not checked. */
   readonly identity: Identity
 }
 
@@ -142,7 +142,7 @@ export interface Trace {
 }
 
 export interface App {
-  /** `admitted`: who asks, where another process of this service has let the request in already. Never rejects. */
+  /** `admitted`: the identity of the client, when another process of this service has authenticated the request. Never rejects. */
   fetch(request: Request, admitted?: Identity): Promise<Response>
   /**
    * For a runtime that has the head of a request and has not made it one yet: what it is answered when too many log-ins of its
@@ -170,7 +170,7 @@ export interface Early {
 
 /** How an endpoint that was found is answered. */
 interface Found {
-  /** Told of the endpoint before it begins; says who asks, or throws. */
+  /** Called with the endpoint before it begins; returns the identity of the client, or throws. */
   readonly found: (endpoint: Endpoint, path: string) => Identity
   /** Absent: that of the request which this one is a part of. */
   readonly caller?: Caller | ((identity: Identity) => Caller)

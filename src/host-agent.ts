@@ -285,15 +285,15 @@ export interface NodeAgent {
 /**
  * Links between two ports of nodes of one project on this compute. The ports are joined where frames are moved, without a UDP port;
  * a port shows the link as its NIO, `nio_link`. The nodes need not run, and may be started and stopped meanwhile. A link outlives the
- * service and is there again after a restart, also of the computer. What takes a port from a link (a NIO that a client attaches, a
- * DELETE of its NIO, a change of adapters) leaves the link with the verdict `detached`, and is told by `link.updated`; `join` joins
- * it again, `remove` forgets it. A node that is deleted takes its links along (`link.deleted`).
+ * service and is there again after a restart, also of the computer. When a link loses a port (a client attaches a NIO, deletes its
+ * NIO, or changes adapters), it stays with the verdict `detached`, and `link.updated` is emitted; `join` joins it again, `remove`
+ * removes it. The deletion of a node also deletes its links (`link.deleted`).
  */
 export interface LinkAgent {
   /**
-   * Has the link be there as given: joins the ports, changes a link with this id, or moves it to other ports. What was attached to
-   * a port is replaced, another link likewise. Frames are not lost when nothing differs. 400 for a port twice or a filter that is
-   * wrong, 404 for a node or port that is not there, 409 when the lines do not fit (serial to Ethernet).
+   * Makes the link as given: joins the ports, changes a link with this id, or moves it to other ports. A NIO or another link at a port
+   * is replaced. When nothing differs no frames are lost. 400 for the same port twice or a wrong filter, 404 for an unknown node or
+   * port, 409 when the types of line differ (serial to Ethernet).
    */
   join(projectId: string, linkId: string, ports: LinkPorts, settings?: LinkSettings): Promise<DirectLink>
   /** The same for many at once, in about the time of one; each by itself, in the order given. */

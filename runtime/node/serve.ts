@@ -237,7 +237,7 @@ const isBasicRefused = ({ host, user, tls, trusted_proxies, insecure }: Resolved
   trusted_proxies.length === 0 &&
   !insecure
 
-/** What `Access` checks, computed anew when the configuration changes. */
+/** What `Access` checks, computed again when the configuration changes. */
 function accessOf(config: LoadedConfig, verifier: Verifier | undefined): () => Access {
   let seen: object | undefined
   let access: Access

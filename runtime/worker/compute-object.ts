@@ -142,7 +142,7 @@ export class ComputeObject extends DurableObject<Env> {
       ...{ storage: this.ctx.storage, kept: this.#kept, fleet, computeId: this.#id },
       tell: async (shown, isNew) => {
         await this.#telling.run(() => this.#tellState(shown))
-        if (isNew) this.ctx.waitUntil(this.#tellProjects().catch(ignore('they are told when it connects again')))
+        if (isNew) this.ctx.waitUntil(this.#tellProjects().catch(ignore('they are reported when it connects again')))
       },
       waitUntil: (work) => this.ctx.waitUntil(work),
     })

@@ -130,7 +130,7 @@ export class HealthCheckLoop {
     return shown.connected ? restingMs : awaitingMs
   }
 
-  /** Undefined for a joined compute without a tunnel: the directory was told of its end. */
+  /** Undefined for a joined compute without a tunnel: the directory has the report of its end. */
   #shown(): Compute | undefined {
     const { fleet, computeId } = this.#options
     const found = fleet.find(computeId)

@@ -37,7 +37,7 @@ export class ToldFeeds {
       void this.#objects
         .compute(id)
         .unlisten(told.turn)
-        .catch(ignore('it is told that nobody listens with its next event'))
+        .catch(ignore('its next event gets the answer that nobody listens'))
     }
     try {
       await this.#objects.compute(id).listen(told.turn, since)

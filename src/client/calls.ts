@@ -809,7 +809,7 @@ export interface Calls {
     params: { organization_id: string }
     reply: Organization
   }
-  /** Change the name or the limits of an organization; a lower limit takes nothing away */
+  /** Change the name or the limits of an organization; a lower limit deletes nothing */
   'PUT /v2/organizations/{organization_id}': {
     params: { organization_id: string }
     body: OrganizationUpdate
@@ -961,14 +961,14 @@ export type LabProject = {
   filename: string
   /** Number of its last edit */
   revision: number
-  /** When it was changed last (UTC, RFC 3339), which an opening, a closing, a move and an archive do not; absent: it is not known */
+  /** Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving are no changes. Absent: unknown */
   changed_at?: string
   /** Ids of its computes; absent: they are not known */
   compute_ids?: string[]
   counts?: LabCounts
   /** What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be */
   status_reason?: string
-  /** The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
+  /** The gateway has an archive of its present state: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
   archived?: true
   /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
   stop_at?: string
@@ -1153,7 +1153,7 @@ export type LabNode = {
   /** Names of nodes that must be ready before it starts */
   after: string[]
   ready: LabReady | null
-  /** Words of users, by key */
+  /** Texts that users gave it, by key */
   labels: Record<string, string>
   placement: Placement
   /** Width of its symbol */
@@ -1326,7 +1326,7 @@ export type LabApply = {
   vars?: Vars
   /** Restart running nodes for changes that need it */
   restart?: boolean
-  /** Make nodes anew for changes that need it; their disks are lost */
+  /** Recreate nodes for changes that need it; their disks are lost */
   recreate?: boolean
   /** Delete nodes that have left the file, and links of others at ports of links of the file */
   delete_extra?: boolean

@@ -379,7 +379,7 @@ export class Labs {
 
   /** Asks which of these computes are not connected; the result gives what that means for a lab. */
   async #reasons(computes: readonly string[]): Promise<(lab: Pick<ProjectRecord, 'computes'>) => string | undefined> {
-    const none = ignore('nothing is told of computes that cannot be asked for')
+    const none = ignore('without an answer no reason is shown')
     const found = (await this.computes.absent([...new Set(computes)]).catch(none)) ?? []
     const absent = new Map(found.map((it) => [it.compute_id, it]))
     return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
@@ -488,7 +488,7 @@ export class Labs {
       if (!lab.isOpen) {
         await this.#leaving
           .get(lab.id)
-          ?.catch(ignore('the operation of before tells that it could not close the project'))
+          ?.catch(ignore('the operation before reports that it could not close the project'))
         for (const id of computes) await ask(id).openProject({ project_id: lab.id, name })
       }
       return await run()

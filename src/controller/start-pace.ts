@@ -9,7 +9,7 @@ const busyPercent = 75
 const budgets = [16, 512] as const
 /** Budget of a window on a busy compute: one machine, or 4 small programs. */
 const busyBudget = 4
-/** Age of a measurement after which the budget begins anew, ms. */
+/** Age of a measurement after which the budget starts at its first value again, ms. */
 const staleMs = 60_000
 /** Concurrent start requests: all, and those of nodes with a weight. */
 const freeAtOnce = 32

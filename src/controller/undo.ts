@@ -61,8 +61,8 @@ function requireUnchanged(lab: Lab, { before, after }: PastEdit): void {
 }
 
 /**
- * Takes back all edits of a step that has failed, as far as nobody has changed the same since. The result: what could not be taken
- * back, for people.
+ * Reverts all edits of a step that has failed, except entries that another edit has changed since. The result: what could not be
+ * reverted, for people.
  */
 export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCompute): Promise<string[]> {
   const left: string[] = []
@@ -86,7 +86,7 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCom
   return left
 }
 
-/** Makes the reverse changes on the computes, and writes the entries of before. Nodes come before the links that need them. */
+/** Makes the reverse changes on the computes, and writes the former entries. Nodes come before the links that need them. */
 async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
   const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
   const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))

@@ -7,7 +7,7 @@ import type { FeedItem } from '../model/event.ts'
 /** Most events that wait for a reader: more than there can be computes. */
 const maxWaiting = 1200
 
-/** What is told beside the events of projects: of computes, and of projects and templates as such. */
+/** Events of a feed of the service beside those within projects: of computes, and of projects and templates as a whole. */
 export type ServiceEvent = FleetEvent | { readonly type: string; readonly resource: unknown }
 /** Where such events come from; the result of `listen` unsubscribes. */
 export interface ServiceEvents {

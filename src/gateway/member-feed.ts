@@ -9,7 +9,7 @@ import type { ProjectLocator } from './project-locator.ts'
  * MiB, and a Worker has 128 MB.
  */
 const maxWaiting = 16
-/** Projects that are looked for at a time: each search asks all computes. */
+/** Most searches for projects at a time: each asks all computes. */
 const maxSearches = 4
 
 export interface MemberFeedOptions {
@@ -27,7 +27,7 @@ export interface MemberFeedOptions {
 
 /**
  * The items of a feed of one compute, on their way to the readers. The events of a project keep their order. An event whose project
- * has to be looked for waits, and the events of other projects pass it: a compute that does not answer delays every search.
+ * has to be searched for waits, and the events of other projects pass it: a compute that does not answer delays every search.
  */
 export class MemberFeed {
   readonly #options: MemberFeedOptions

@@ -41,7 +41,7 @@ export class ProjectLocator {
   readonly #members: FleetMembers
   readonly #store: PlacementStore
   readonly #searches = new Map<string, Promise<Member | undefined>>()
-  /** Project -> until when it is not looked for. */
+  /** Project -> until when it is not searched for. */
   readonly #unknown = new Map<string, number>()
   /** Project that was deleted -> where it was, and until when that counts. */
   readonly #left = new Map<string, { readonly id: string; readonly until: number }>()

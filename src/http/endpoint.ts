@@ -29,7 +29,7 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
  */
 export type Owner = 'project' | 'all' | 'self'
 
-/** A node as it is looked for. */
+/** The ids by which a node is found. */
 export interface NodePlace {
   readonly project_id: string
   readonly node_id: string
@@ -57,13 +57,13 @@ export interface Context<Agent = SharedAgent> {
   /** Ports that are being linked now. */
   readonly linking: Set<string>
   readonly version: string
-  /** Who asks. */
+  /** The identity of the client. */
   readonly identity: Identity
   /** Which projects the client may see. */
   readonly projects: ProjectAccess
-  /** What computes are told of who asks. */
+  /** The client as computes are told of it. */
   readonly caller: Caller
-  /** Told the id of the compute whose answer this is, before it is asked (`X-Patchbay-Compute`). */
+  /** Called with the id of the compute that gives this answer, before the request to it (`X-Patchbay-Compute`). */
   readonly answered: (computeId: string) => void
   /** Answers a request at another path of this service, on behalf of the same caller. `over` opens its websocket. */
   readonly at: (request: Request, path: string, over?: Upgrade) => Promise<Response>
@@ -80,7 +80,7 @@ export interface Context<Agent = SharedAgent> {
   readonly peer: Peer
   /** Our word for a kind -> the word clients use for it, from the `aliases` setting. */
   readonly aliasOf: (word: string) => string
-  /** Whether the client is told events with this action by a feed of a project: clients of another program know fewer. */
+  /** Whether a feed of a project has events with this action for this client: clients of another program know fewer. */
   readonly hears: (action: string) => boolean
   readonly json: Json
   readonly upgrade: Upgrade

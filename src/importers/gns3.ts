@@ -108,12 +108,11 @@ function propertiesOf(part: Part, kind: string, word: string): Fields {
       fields[imageKey(kind, key)] = images.includes(key) ? imageText(record, key) : it.value
     else throw it.fault(`a ${kind} does not take ${quoted(it.value)}`)
   }
-  if (word === 'vmware')
-    part.get('node_type').leaveOut('the VM of VMware is looked for in the hypervisors of this host')
+  if (word === 'vmware') part.get('node_type').leaveOut('it becomes a VM of libvirt or VirtualBox with the same name')
   return fields
 }
 
-/** Properties that a compute makes anew. */
+/** Properties that a compute chooses itself. */
 const computed = new Set([
   ...['mac_address', 'mac_addr', 'application_id', 'dynamips_id', 'qemu_path', 'acpi_shutdown', 'legacy_networking'],
   ...['exec_area', 'mmap', 'sparsemem', 'auto_delete_disks', 'idlemax', 'idlesleep', 'clock_divisor', 'system_id'],

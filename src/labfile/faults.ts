@@ -2,7 +2,7 @@ import { shown } from '../errors/shown.ts'
 import { nearest } from '../http/nearest-word.ts'
 import type { LabFileFault, Position } from './position.ts'
 
-/** Most faults that are told of one file. */
+/** Most faults that are reported for one file. */
 const maxFaults = 20
 /** Faults after which the reading ends: a hostile file has half a million. */
 const maxCollected = 200

@@ -58,7 +58,7 @@ export class Reader {
     for (const name of schema.required ?? []) {
       if (value.entries.has(name)) continue
       isWrong = true
-      // A misspelt key is told as such.
+      // A misspelt key is reported as an unknown key.
       if ([...value.entries.keys()].some((it) => !known.includes(it) && nearest(it, known) === name)) continue
       this.#faults.add(
         value.at,

@@ -476,7 +476,7 @@ class Edits {
     if (before === undefined)
       return { do: 'create', what, name, keys: [], edits: [{ path: [section, name], value: after }] }
     const raw = member(this.#raw, section)[name]
-    // A template of another kind does not fit, and what it gives cannot be taken away: the node is written without it.
+    // A template of another kind does not fit, and a node cannot remove keys of its template: it is written without the template.
     const inherited = keysIn(before).filter((key) => !keysIn(after).includes(key) && !keysIn(raw).includes(key))
     if (this.#all && isMap(raw) && 'is' in raw && (before.kind !== after?.kind || inherited.length > 0))
       return {

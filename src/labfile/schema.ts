@@ -90,7 +90,7 @@ const labels = record(
   'a key of 1 to 100 characters',
   '^[^\\u0000-\\u001f\\u007f]{1,100}$',
   Type.String({ maxLength: 1000 }),
-  'Texts of your own, by key',
+  'Texts that users gave it, by key',
 )
 /** As in the interface, without its name: an editor shows the keys here. */
 const { policy, labels: wanted } = Placement.properties

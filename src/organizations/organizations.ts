@@ -97,7 +97,7 @@ export class Organizations {
     })
   }
 
-  /** A lower limit than what is there takes nothing away. 404. */
+  /** A limit below the present number deletes nothing. 404. */
   update(id: string, changes: OrganizationUpdate): Promise<Organization> {
     return this.#mutex.run('', async () => {
       const before = await this.get(id)

@@ -8,7 +8,7 @@ declare module '@novnc/novnc' {
     focus(options?: FocusOptions): void
     disconnect(): void
     sendCtrlAltDel(): void
-    /** Presses and releases a key; with `isDown` one of both. `code` is that of KeyboardEvent. */
+    /** Presses and releases a key; with `isDown` only one of the two. `code` is that of KeyboardEvent. */
     sendKey(keysym: number, code: string, isDown?: boolean): void
     clipboardPasteFrom(text: string): void
   }

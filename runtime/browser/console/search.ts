@@ -19,7 +19,7 @@ export function placesOf(text: string, buffer: IBuffer, columns: number): Place[
       rows.push(line.translateToString())
       next++
     }
-    /** The cell of a character of the line, counted from the begin of its first row. */
+    /** The cell of a character of the line, counted from the beginning of its first row. */
     const cellOf = (index: number) => {
       let [row, left] = [0, index]
       for (; row < rows.length - 1 && left >= (rows[row] ?? '').length; row++) left -= (rows[row] ?? '').length

@@ -463,7 +463,7 @@ export class LabEditor {
     )
   }
 
-  /** Changes a resource. The answer is kept unless the feed was faster: an event may be of a later change by somebody else. */
+  /** Changes a resource. The answer is kept unless the feed was faster: an event may be of a later change by another user. */
   #put<T>(table: Table<T>, id: string, send: () => Promise<T>): Promise<void> {
     return this.#turns.run(id, async () => {
       const before = table.row(id)?.peek()

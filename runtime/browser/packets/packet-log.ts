@@ -10,7 +10,7 @@ const showMs = 50
 
 /** A frame of the table. */
 export interface Row extends Summary {
-  /** Counted from the begin of the capture. */
+  /** Counted from the beginning of the capture. */
   readonly number: number
   readonly frame: CapturedFrame
 }

@@ -76,7 +76,7 @@ export function loginOf(env: NodeJS.ProcessEnv): Login | undefined {
       [
         {
           message: `${loginPath(configuration)} cannot be used: ${reasonOf(error)}`,
-          hint: '"patchbay logout" removes it, "patchbay login URL" writes it anew',
+          hint: '"patchbay logout" removes it, "patchbay login URL" writes it again',
         },
       ],
       { cause: error },

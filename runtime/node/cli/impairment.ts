@@ -24,7 +24,7 @@ export function impairmentText(link: Filtered): string {
   return [there && `there ${there}`, back && `back ${back}`].filter(Boolean).join(', ')
 }
 
-/** The words of a change of impairment: by key of lab files, as texts. `0` takes a key away. */
+/** The words of a change of impairment: by key of lab files, as texts. `0` removes a key. */
 export type GivenWords = Readonly<Record<string, string | undefined>>
 
 /**

@@ -36,7 +36,7 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
   }
 }
 
-/** What node:http is told of where a compute is. */
+/** The options of node:http for the address of a compute. */
 export const targetOf = ({ host, port }: ComputeAddress) => ({ host: connectHost(host), port, lookup: guarded(lookup) })
 
 /** As usual, without the addresses that no compute can have: a name may lead to any. */

@@ -5,7 +5,7 @@ import { isUuid } from '../../../src/schema/fields.ts'
 import { writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 
-/** A log that is mostly history is written anew when it has more lines than so. */
+/** A log that is mostly history is rewritten when it has more lines than this. */
 const fewLines = 1000
 const record = { file: 'placements.log', what: 'The placement of the project was not saved' }
 

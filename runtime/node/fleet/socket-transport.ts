@@ -35,7 +35,7 @@ export const socketTransport: SocketTransport = (address) => {
       const settled = onAbort(signal, () => socket.terminate())
       socket.once('close', settled)
       socket.once('open', () => {
-        // What comes before somebody listens would be lost.
+        // Messages that come before the listeners are added would be lost.
         socket.pause()
         resolve(wrap(socket))
       })
@@ -48,7 +48,7 @@ export const socketTransport: SocketTransport = (address) => {
           socket.terminate()
         }
       })
-      // It stays: an open socket is told by its close.
+      // The listener stays: errors of an open socket are reported by its close.
       socket.on('error', fail)
     })
 }

@@ -4,7 +4,7 @@ import type { Config } from '../config/config.ts'
 
 interface UnderWay {
   readonly caller: Caller
-  /** What the request began may go on, and is nobody's doing any more. */
+  /** The request has ended: work that it began and that goes on has no caller any more. */
   isOver: boolean
 }
 

@@ -34,7 +34,7 @@ export function peerOf(config: Config): (request: Request) => Peer {
   }
 }
 
-/** Who is at the other end of requests: the client that a trusted proxy names, else whoever opened the connection. */
+/** The other end of requests: the client that a trusted proxy names, else the host that opened the connection. */
 export function peerOfMessage(config: Config): (message: IncomingMessage) => Peer {
   let networks: readonly string[] | undefined
   let proxies = new BlockList()

@@ -147,7 +147,7 @@ export async function listen({
   server.on('connect', (_, socket) =>
     answerMalformed(Object.assign(new Error(), { code: 'CONNECT' }), socket as Socket),
   )
-  // The client is told to go on when its body is wanted: what is refused before is never sent.
+  // Node sends 100 Continue when the body is read: the client never sends the body of a request that is refused before.
   server.on('checkContinue', (req, res) => server.emit('request', req, res))
   const listening = once(server, 'listening')
   server.listen({ host, port })
@@ -254,7 +254,7 @@ function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void 
   const stalled = () => answerMalformed(Object.assign(new Error(), { code: 'BODY_TIMEOUT' }), socket)
   // By the request: with a listener there, Node leaves the socket to us.
   req.setTimeout(ms, stalled)
-  // The same for a body that came whole and that nobody reads: it has no end, and its answer may take longer.
+  // With this listener Node does not end the socket at a timeout when the body came whole and is not read: the answer may take longer.
   res.on('timeout', () => {})
   req.once('end', () => void socket.setTimeout(0))
 }

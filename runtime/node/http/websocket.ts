@@ -89,7 +89,7 @@ export class WebSockets {
   }
 }
 
-/** An open websocket, also one of our own to somebody else, as the routes use it; one that answers no ping is ended. */
+/** An open websocket, of a client or to another service, as the routes use it. It is ended when it answers no ping. */
 export function wrap(socket: WebSocket): Socket {
   socket.binaryType = 'nodebuffer'
   let isAlive = true
@@ -97,14 +97,14 @@ export function wrap(socket: WebSocket): Socket {
     isAlive = true
   })
   const keepAlive = setInterval(() => {
-    // While we read nothing its answers are not heard either.
+    // While it is paused its answers are not read either.
     if (socket.isPaused) return
     if (!isAlive) return socket.terminate()
     isAlive = false
     socket.ping()
   }, keepAliveMs)
   socket.on('close', () => clearInterval(keepAlive))
-  // What is wrong with a frame ends the socket, and that is what the routes are told.
+  // A faulty frame ends the socket: the routes get the close.
   socket.on('error', () => {})
   return {
     send: (data) => socket.send(data),

@@ -29,7 +29,7 @@ export class ArchiveFiles implements KeptArchives {
     await requireSpace(this.#directory, minFreeMb())
     const path = this.#pathOf(projectId)
     const temporary = temporaryOf(path)
-    const limits = { directory: this.#directory, minFreeMb, bodyTimeoutMs, fate: 'the archive of before stays' }
+    const limits = { directory: this.#directory, minFreeMb, bodyTimeoutMs, fate: 'the earlier archive stays' }
     await withDiskErrors('The archive', async () => {
       try {
         {

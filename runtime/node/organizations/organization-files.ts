@@ -94,7 +94,7 @@ export class OrganizationFiles implements OrganizationStore {
     this.#stored.delete(id)
   }
 
-  /** Removes the files of an organization that was taken away. */
+  /** Removes the files of a deleted organization. */
   removeFiles(id: string): Promise<void> {
     return removeTree(`${this.#path(id)}${removedEnd}`)
   }

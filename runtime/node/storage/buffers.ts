@@ -8,7 +8,7 @@ const lent = new WeakSet<ArrayBufferLike>()
 
 /**
  * A buffer of at most `bufferBytes` for the content of a file; it may have other content. V8 collects garbage after some dozen megabytes of
- * new buffers, which took a third of the time of a copy: whoever has used a piece completely gives it back.
+ * new buffers, which took a third of the time of a copy: the last user of a piece gives it back.
  */
 export function lend(bytes: number): Uint8Array<ArrayBuffer> {
   if (bytes < bufferBytes) return new Uint8Array(bytes)

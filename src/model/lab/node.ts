@@ -70,7 +70,7 @@ export const mapFields = {
   ready: nullable(LabReady),
   labels: Type.Record(Type.String({ minLength: 1, maxLength: 100 }), text('The value', 1000), {
     default: {},
-    description: 'Words of users, by key',
+    description: 'Texts that users gave it, by key',
   }),
   placement: Placement,
 } as const

@@ -84,7 +84,7 @@ export const LabProject = Type.Object(
       changing(
         Type.String({
           description:
-            'When it was changed last (UTC, RFC 3339), which an opening, a closing, a move and an archive do not; absent: it is not known',
+            'Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving are no changes. Absent: unknown',
         }),
       ),
     ),
@@ -103,7 +103,7 @@ export const LabProject = Type.Object(
       Type.Literal(true, {
         changesByItself: true,
         description:
-          'The gateway has an archive of it as it is: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet',
+          'The gateway has an archive of its present state: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet',
       }),
     ),
     stop_at: Type.Optional(

@@ -81,7 +81,7 @@ const flag = (description: string) => Type.Optional(Type.Boolean({ default: fals
 /** The options of an apply. */
 export const applyOptions = {
   restart: flag('Restart running nodes for changes that need it'),
-  recreate: flag('Make nodes anew for changes that need it; their disks are lost'),
+  recreate: flag('Recreate nodes for changes that need it; their disks are lost'),
   delete_extra: flag('Delete nodes that have left the file, and links of others at ports of links of the file'),
   config_from_file: flag('Where a configuration was changed in the file and on the node, that of the file wins'),
   take_over: flag('Use a project that another user or another way has made'),

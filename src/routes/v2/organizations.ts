@@ -49,7 +49,7 @@ export const organizationEndpoints: readonly Endpoint[] = [
     method: 'PUT',
     path: `${base}/{organization_id}`,
     ...deployment,
-    summary: 'Change the name or the limits of an organization; a lower limit takes nothing away',
+    summary: 'Change the name or the limits of an organization; a lower limit deletes nothing',
     params,
     body: OrganizationUpdate,
     takesBack: Organization,

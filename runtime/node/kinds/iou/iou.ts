@@ -239,7 +239,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   async onExited(node: IouKindNode): Promise<void> {
     this.#nvram.end(node.key)
     await this.#nvram.pullQuietly(node, { isRunning: false, why: 'in case' })
-    await removeBox(this.#host.runDirectory, node.record.node_id).catch(ignore('the next start makes the box anew'))
+    await removeBox(this.#host.runDirectory, node.record.node_id).catch(ignore('the next start makes the box again'))
     await this.#tidy(node)
   }
 

@@ -1,6 +1,6 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 
-/** The layout of the NVRAM file of a router. Numbers are big-endian; offsets count bytes from the begin of the file. */
+/** The layout of the NVRAM file of a router. Numbers are big-endian; offsets count bytes from the beginning of the file. */
 
 const startupMagic = 0xabcd
 const privateMagic = 0xfedc

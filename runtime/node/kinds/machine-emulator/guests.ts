@@ -70,7 +70,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     })
   }
 
-  /** About one of 3,000 emulators of version 7.2 never speaks. */
+  /** About one of 3,000 emulators of version 7.2 never answers on its monitor. */
   startsAgain(error: unknown): boolean {
     const { cause } = error as Error
     return cause instanceof QmpError && (cause.code === 'silent' || cause.code === 'unreachable')
@@ -198,7 +198,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
   async keepMemory(node: MachineKindNode, directory: string, signal: AbortSignal): Promise<number> {
     return orConflict(async () => {
       const qmp = await this.#monitors.of(node)
-      // A machine that was still before is in this state if a service was killed then. Its memory can be written after a `cont` only.
+      // A paused machine is in this state when the service was killed after its memory was written. A `cont` must come before the next write.
       if ((await this.#settled(qmp)) === 'postmigrate') await this.#goOn(node, false)
       const { runDirectory, minFreeMb, timeouts } = this.#options
       const state = node.status === 'started' ? 'started' : 'suspended'
@@ -300,7 +300,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     return (await this.#execute<{ status: string }>(qmp, 'query-status')).status
   }
 
-  /** The status when no end of a migration is under way: `cont` is refused meanwhile. */
+  /** The status after the end of a migration, if one is ending: `cont` is refused meanwhile. */
   async #settled(qmp: Qmp): Promise<string> {
     for (const until = Date.now() + this.#timeouts.command; ; await pause(settleMs)) {
       const status = await this.#statusOf(qmp)
@@ -308,7 +308,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     }
   }
 
-  /** Has a machine go on that was still. After its memory was written, QEMU pauses it only after a `cont`. */
+  /** Continues a machine that was paused while its memory was written, or leaves it paused: QEMU can pause it only after a `cont`. */
   async #goOn(node: MachineKindNode, isRunning: boolean): Promise<void> {
     const qmp = await this.#monitors.of(node)
     const status = await this.#settled(qmp)
@@ -336,7 +336,7 @@ interface BlockNode {
   }
 }
 
-/** Interval at which the end of a migration is looked for, ms. */
+/** Interval of checks for the end of a migration, ms. */
 const settleMs = 5
 
 const noDrive = 'the machine runs without a CD-ROM drive; it has one after its next start, unless there is an hdc disk'

@@ -38,7 +38,7 @@ export interface LaunchOptions {
 /** The log: the command line, then the output of the emulator other than the console. */
 export const logName = 'qemu.log'
 /** QEMU splits `-initrd` at commas for a multiboot kernel, so a directory such as `x,/etc` would refer to a file of the host. */
-const commaInInitrd = 'the emulator takes what is after a comma of a path for another file; give it a path without one'
+const commaInInitrd = 'the emulator reads a comma in a path as the beginning of another file; use a path without commas'
 
 /** Checks and creates the files of a machine, and returns its command; 409 with what is missing. */
 export async function launchOf(

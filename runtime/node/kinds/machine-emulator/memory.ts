@@ -13,7 +13,7 @@ import { memoryName, pathForEmulator } from './monitor-path.ts'
 import type { MachineKindNode } from './properties.ts'
 import type { Qmp } from './qmp.ts'
 
-/** A file in the directory of a node with the memory from which its next start goes on, or only waits for a resume. */
+/** The file with kept memory in the directory of a node. After its next start the machine goes on (`started`), or waits for a resume (`suspended`). */
 const fileOf = (state: MemoryState): string => `memory.${state}`
 type MemoryState = 'started' | 'suspended'
 const states = ['started', 'suspended'] as const
@@ -22,9 +22,9 @@ export const staleMemoryHint =
   'its memory of a snapshot may not fit its settings or the emulator any more: undo the changes, or stop the node to begin without it'
 
 const askMs = 10_000
-/** The space of the disk is looked at after so many bytes. */
+/** The free space of the disk is checked each time this number of bytes was written. */
 const spaceStep = 16 << 20
-/** A stream has the memory, that of devices, and a few bytes of each page. More comes from an emulator that is not in order. */
+/** A stream has the memory, that of devices, and a few bytes of each page. An emulator that sends more is broken, or was taken over by its guest. */
 const maxBytes = (ramMb: number): number => (2 * ramMb + 1024) * 2 ** 20
 
 /** How the machine of a directory goes on from kept memory; undefined when it has none. */
@@ -47,7 +47,7 @@ interface Keep {
 }
 
 /**
- * Has a paused machine write its memory; the number of bytes. The service receives it by a socket and writes the file, so that a full
+ * Lets a paused machine write its memory; the result: the number of bytes. The service receives it by a socket and writes the file, so that a full
  * disk is seen for certain, and the emulator needs no program or directory for it (QEMU `migrate`, also for states in files). 409, 507.
  */
 export async function keepMemory(qmp: Qmp, node: MachineKindNode, options: Keep): Promise<number> {
@@ -87,7 +87,7 @@ export async function keepMemory(qmp: Qmp, node: MachineKindNode, options: Keep)
   }
 }
 
-/** Has a machine read its memory, which then waits for `cont`. A machine that cannot read it ends. */
+/** Lets a machine read its memory; it then waits for `cont`. A machine that cannot read it ends. */
 export async function loadMemory(
   qmp: Qmp,
   node: MachineKindNode,
@@ -147,7 +147,7 @@ async function listening(
   return { connection }
 }
 
-/** Has the emulator tell how a migration ends, and not limit its rate. */
+/** Makes the emulator report the end of a migration, and removes the limit of its rate. */
 async function prepare(qmp: Qmp): Promise<void> {
   await qmp.execute('migrate-set-capabilities', { capabilities: [{ capability: 'events', state: true }] }, askMs)
   await qmp.execute('migrate-set-parameters', { 'max-bandwidth': 2 ** 40 }, askMs)

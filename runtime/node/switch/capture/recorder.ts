@@ -13,9 +13,9 @@ const maxLag = 4 << 20
 
 /** The losses of a live stream. */
 interface Losses {
-  /** Whether its reader is told. */
+  /** Whether its reader gets the numbers of lost frames. */
   readonly areTold: boolean
-  /** Frames that it lost since it was told. */
+  /** Frames that it lost since its reader got the last number. */
   untold: number
   /** The counter of frames that the path could not deliver, as far as `untold` has it. */
   missed: number

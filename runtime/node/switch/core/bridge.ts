@@ -6,7 +6,7 @@ import { MacTable, macText } from './mac-table.ts'
 const dot1q = 0x8100
 const addressBytes = 12
 const tagBytes = 4
-/** Time in which moves of addresses are counted, ms, and the numbers from which they are told, and are dropped. */
+/** Time in which moves of addresses are counted, ms; the number from which they are reported, and that from which frames are dropped. */
 const windowMs = 1000
 const tellMoves = 16
 const dropMoves = 64
@@ -55,7 +55,7 @@ export class Bridge<End> {
   outerTag = 0
   innerTag = 0
 
-  /** `looped` is told at most every ten seconds. */
+  /** `looped` is called at most every ten seconds. */
   constructor(looped: (loop: Loop) => void) {
     this.#looped = looped
   }

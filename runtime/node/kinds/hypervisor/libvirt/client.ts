@@ -46,7 +46,7 @@ export class LibvirtClient {
     try {
       const connection = await this.#connected()
       return await connection.call(procedure, args, ms).catch(async (error: unknown) => {
-        // What was called may be done, so it is not called again; a libvirt that is gone is told as such.
+        // The call may have taken effect, so it is not repeated; but a libvirt that is gone is reported as such.
         if (!connection.isOpen && !this.#isClosed) {
           await connection.closed
           await this.#connected()

@@ -2,7 +2,7 @@ import { type Adapter, attachments, type VirtualBoxVm } from './machine.ts'
 import { isTunnel } from './preparation.ts'
 import type { AdapterRecord, RunRecord } from './run-record.ts'
 
-/** The options of modifyvm that restore the settings of before the run. Settings that the user has changed since then stay. */
+/** The options of modifyvm that restore the settings from before the run. Settings that the user has changed since then stay. */
 export function restoring(record: RunRecord, machine: VirtualBoxVm): string[] {
   const { memory, serialPort, screen } = record
   return [

@@ -244,7 +244,7 @@ export class Runs {
   }
 }
 
-/** Merges records: settings that the earlier run had changed keep their value of before that run. */
+/** Merges records: settings that the earlier run had changed keep their value from before that run. */
 function joined(earlier: RunRecord | undefined, later: RunRecord): RunRecord {
   if (earlier === undefined) return later
   const isNew = ({ number }: RunRecord['adapters'][number]) => !earlier.adapters.some((each) => each.number === number)
