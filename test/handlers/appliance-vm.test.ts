@@ -129,7 +129,7 @@ test('a compute becomes the compute vm, answers requests to it, and stops being 
   expect((await send('/v2/computes/vm/pc/things')).status).toBe(404)
 })
 
-test('what cannot be started is told by the answer and by the compute, and the settings are kept', async () => {
+test('what cannot be started is reported by the answer and by the compute, and the settings are kept', async () => {
   const answer = await put(appliance, { enable: true, engine: 'remote', vmname: 'nobody' })
   const message = 'The appliance VM "nobody" was not started: There is no compute "nobody"'
   expect([answer.status, await body(answer)]).toEqual([409, { status: 409, message }])

@@ -260,7 +260,7 @@ notByWorker('ports, and where a compute can be asked directly', async () => {
   expect((await send(`${path}/ports`)).status).toBe(409)
 })
 
-test('what cannot be asked is told', async () => {
+test('what cannot be asked is reported', async () => {
   for (const path of ['nobody/ports', 'nobody/iou/images', 'nobody/a/b']) {
     expect((await send(`${computes}/${path}`)).status).toBe(404)
   }

@@ -139,7 +139,7 @@ test('what was written last counts: a configuration that a client has given sinc
   expect([await startupOf(router), await privateOf(router)]).toEqual(['given\n', 'own\n'])
 })
 
-test('a router that stored something that cannot be read keeps its files, and is told of', async () => {
+test('a router that stored something that cannot be read keeps its files, and is reported', async () => {
   const router = await newRouter(await newProject(), { startup_config_content: 'in the file\n' })
   await writeFile(join(router.view.node_directory, nvramName(router.view.application_id)), Buffer.alloc(65_536, 1))
   for (const at of [router.v1, router.v2]) {

@@ -48,7 +48,7 @@ test('a node that is created with a console port that cannot be had is given ano
   }
 })
 
-test('a NIO that replaces another one is told of; the same one again, or a change in place, is not', async () => {
+test('a NIO that replaces another one is reported; the same one again, or a change in place, is not', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const pc = await newPc(project)
   const nio = `${pc.path}/adapters/0/ports/0/nio`

@@ -146,7 +146,7 @@ test('a link takes back its state, and a NIO only the members of its type', asyn
   expect((await put(nio, { ...shown, counters: 5 })).status).toBe(400)
 })
 
-test('a link is made anew from what it showed', async () => {
+test('a link is made again from what it showed', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const ends = await Promise.all(
     ['PC1', 'PC2'].map(async (name) => {

@@ -143,7 +143,7 @@ test('files that the lab file names come with it', async () => {
   await del(`${projects}/${lab}`)
 })
 
-test('all faults of a file are told, and nothing is changed', async () => {
+test('all faults of a file are reported, and nothing is changed', async () => {
   const lab = newName()
   const file = `lab: ${lab}\nnodes:\n  PC1: { kind: pcc }\n  PC2: { kind: pc, imgae: x }\n`
   const answer = await apply(file, lab)
@@ -178,7 +178,7 @@ test('If-Match refuses a project that was changed meanwhile', async () => {
   await del(`${projects}/${lab}`)
 })
 
-test('an image that is missing, or is another one, is told with its place before anything is made', async () => {
+test('an image that is missing, or is another one, is reported with its place before anything is made', async () => {
   const lab = newName()
   const image = `small-${lab}.img`
   const uploaded = await send(`/v2/compute/machine-emulator/images/${image}`, { method: 'POST', body: 'content' })

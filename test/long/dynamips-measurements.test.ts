@@ -160,7 +160,7 @@ describeWith(needsDynamips)('a measurement', () => {
 })
 
 describeWith(needsDynamips)('what dynamips finds', () => {
-  test('a program that never idles has no value, and what was tried is told', async () => {
+  test('a program that never idles has no value, and what was tried is reported', async () => {
     const { lab, ref, answer } = askedFor('busy')
     expect(await answer).toMatchObject({
       status: 409,

@@ -209,7 +209,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     await lab.expectNext('R1', 'a')
   })
 
-  it('is taken back when its service is killed, and the machines run on', async () => {
+  it('is reverted when its service is killed, and the machines run on', async () => {
     const lab = await CountingLab.open()
     await lab.machine('R1', full)
     await lab.expectNext('R1', 'a')

@@ -201,7 +201,7 @@ test('secrets come from files of their own, and from systemd', () => {
   expect(load([], { CREDENTIALS_DIRECTORY: directory() }).current.token).toBe('')
 })
 
-test('files of secrets that cannot be used are told by name', () => {
+test('files of secrets that cannot be used are reported by name', () => {
   expect(messageOf(() => load(['--token-file', '/nowhere']))).toMatch(
     /^token_file: \/nowhere cannot be read: there is no such file/,
   )

@@ -65,7 +65,7 @@ test('the figures of a lab follow what is done to it', async () => {
   })
 })
 
-test('nothing but the process has figures on a host that has nothing, and a keeper that is gone is told', async () => {
+test('nothing but the process has figures on a host that has nothing, and a keeper that is gone is reported', async () => {
   const families = await hostMetrics({
     version: '1.2.3',
     projects: { openCount: 0 },

@@ -70,7 +70,7 @@ test('a compute that is not used is checked seldom, and at once when it is used 
 
 const count = 80
 
-test('what was told of computes is known when the Worker begins anew', async () => {
+test('what was told of computes is known when the Worker begins again', async () => {
   const gateway = await WorkerGateway.start({ RATE_PER_S: '0' })
   const { version } = await gateway.call<{ version: string }>('GET', '/v2/compute/version')
   const compute = await StandIn.start()

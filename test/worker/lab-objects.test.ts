@@ -238,7 +238,7 @@ describe('a lab of a Worker', () => {
     await gateway.call('DELETE', '/v2/computes/rebooted')
   })
 
-  it('is told of in the feed of the service, as soon as it is there', async () => {
+  it('is reported in the feed of the service, as soon as it is there', async () => {
     const feed = await gateway.fetch('GET', '/v2/notifications')
     const name = `told ${crypto.randomUUID().slice(0, 8)}`
     const path = `${projects}/${encodeURIComponent(name)}`

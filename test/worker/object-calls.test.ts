@@ -152,7 +152,7 @@ test('the traffic of two computes loads their two objects, each with its own, an
   expect(added(before.ofComputes, after.ofComputes)).toEqual({})
 })
 
-test('the directory asks no compute for its health: an idle minute calls it only when something is told', async () => {
+test('the directory asks no compute for its health: an idle minute calls it only when something is reported', async () => {
   const worker = await CountingWorker.start({ RATE_PER_S: '0' })
   const { version } = await worker.call<{ version: string }>('GET', '/v2/compute/version')
   const compute = await StandIn.start()

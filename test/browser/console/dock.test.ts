@@ -60,7 +60,7 @@ test('what is typed goes to one console, or to all that are shown', () => {
   expect(dock.isShared.value).toBe(false)
 })
 
-test('a tab that is not shown tells of output until it is', () => {
+test('a tab that is not shown reports output until it is', () => {
   const { dock } = dockWith('a', 'b')
   dock.hasOutput('a')
   dock.hasOutput('b')

@@ -22,7 +22,7 @@ test('keys are found as people press them', () => {
   expect(keyOf(press('Delete'))).toBe('Delete')
 })
 
-test('keys of one character are told from those that no word has', () => {
+test('keys of one character are distinguished from those that no word has', () => {
   expect(['s', 'S', '?', '+', '/', 'é'].map((key) => isCharacterKey(press(key)))).toEqual(Array(6).fill(true))
   expect(['Escape', 'F2', 'ArrowLeft', 'Delete'].map((key) => isCharacterKey(press(key)))).toEqual(Array(4).fill(false))
   expect(isCharacterKey(press('z', 'ctrl'))).toBe(false)

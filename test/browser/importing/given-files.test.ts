@@ -9,7 +9,7 @@ const sorted = (...names: string[]) =>
     beside.map((it) => it.name),
   ])
 
-test('labs are told from the files that belong to them', () => {
+test('labs are distinguished from the files that belong to them', () => {
   expect(sorted('two.clab.yml', 'two.clab.yml.annotations.json', 'r1.cfg', 'lab.gns3project')).toEqual([
     ['two.clab.yml', 'two.clab.yml.annotations.json', ['r1.cfg']],
     ['lab.gns3project', undefined, ['r1.cfg']],

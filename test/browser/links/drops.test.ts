@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { dropsBetween, wiresharkLine } from '../../../runtime/browser/links/drops.ts'
 
-test('drops are told by reason, most first; what the receiver loses is counted there', () => {
+test('drops are reported by reason, most first; what the receiver loses is counted there', () => {
   const from = { packet_loss: 3, bpf: 12, suspended: 0, no_guest: 7, queue_full: 1, solar_flare: 2 }
   expect(dropsBetween(from, { packet_loss: 5, no_guest: 4, send_failed: 0 })).toEqual([
     ['the filter', 12],

@@ -27,7 +27,7 @@ test('who shows a resource that is not there learns when it comes', () => {
   expect(seen).toEqual([undefined, 'here'])
 })
 
-test('a reset keeps the signals of what stays, and tells of it once', () => {
+test('a reset keeps the signals of what stays, and reports it once', () => {
   const table = new Table<number>()
   table.put('a', 1)
   table.put('b', 2)

@@ -127,7 +127,7 @@ describeWith(...needed)('a VM of libvirt as the appliance VM', () => {
     expect(await libvirt.virsh('dumpxml', '--inactive', name)).toBe(before)
   })
 
-  test('a VM that cannot start and a libvirt that is gone are told, and are in nobody’s way', {
+  test('a VM that cannot start and a libvirt that is gone are reported, and are in nobody’s way', {
     timeout: 120_000,
   }, async () => {
     const { libvirt, name, service, change, vm, state } = await newLab(async (directory) => {

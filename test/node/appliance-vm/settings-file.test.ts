@@ -57,7 +57,7 @@ test('without one before it is put aside, and what is usual is used', async () =
   expect(await file.load()).toEqual(settings)
 })
 
-test('a disk that is full is told', async () => {
+test('a disk that is full is reported', async () => {
   const { file } = await newFile(2 ** 40)
   await expect(file.save(settings)).rejects.toMatchObject({ status: 507 })
 })

@@ -106,7 +106,7 @@ test.for(['6_1', '7_0'])('it is where its guest says, else behind a port of this
   ])
 })
 
-test('the rule of a service before this one is made anew', async () => {
+test('the rule of a service before this one is made again', async () => {
   const forwardings = { Patchbay: 'tcp,127.0.0.1,22,,3080', mine: 'tcp,,2222,,22' }
   const { world, engine, uuid } = await newEngine({ 1: { attachment: 'nat', forwardings } })
   await engine.start(settings, never)

@@ -34,7 +34,7 @@ testWith(needsTcpdump).for([
   ['port @', 6, '@'],
   ['\u{1f60e}tcp', 1, '\u{1f60e}'],
   ['icmp[icmptype] = icmp-ech', 18, 'icmp-ech'],
-] as const)('a syntax error is told at its token: %s', ([expression, character, token]) => {
+] as const)('a syntax error is reported at its token: %s', ([expression, character, token]) => {
   expect(() => compileBpf(expression, ethernet)).toThrow(
     expect.objectContaining({
       status: 400,
@@ -53,7 +53,7 @@ testWith(needsTcpdump).for([
   ['tcp[0:3] = 1', 7, '3'],
   ['vlan 5000', 6, '5000'],
   ['tcp and udp', 1, 'tcp'],
-] as const)('what is well written and still wrong is told the same way: %s', ([expression, character, token]) => {
+] as const)('what is well written and still wrong is reported the same way: %s', ([expression, character, token]) => {
   expect(() => compileBpf(expression, ethernet)).toThrow(
     expect.objectContaining({
       status: 400,

@@ -70,7 +70,7 @@ async function cuttingArchives(): Promise<string> {
   return `http://127.0.0.1:${await listening(server)}`
 }
 
-test('an archive without its end is told, and no file is left', async () => {
+test('an archive without its end is reported, and no file is left', async () => {
   const { home } = await labOf('cut')
   const patchbay = await CommandLine.of({ server: await cuttingArchives() })
   await patchbay.run(['stop', 'cut'])
@@ -83,7 +83,7 @@ test('an archive without its end is told, and no file is left', async () => {
   )
 })
 
-test('what cannot be exported is told, and no file is left', async () => {
+test('what cannot be exported is reported, and no file is left', async () => {
   const patchbay = await labOf('refused')
   const wrong = [
     [['export', 'refusde'], 1, 'did you mean refused?'],

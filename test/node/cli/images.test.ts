@@ -67,7 +67,7 @@ test('a push goes on where an earlier one ended', async () => {
   })
 })
 
-test('what is no image is told before anything is sent', async () => {
+test('what is no image is reported before anything is sent', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('empty.img', '')
   await patchbay.file('notes', 'text')

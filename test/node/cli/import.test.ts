@@ -48,7 +48,7 @@ test('standard input becomes standard output, and faults have their place', asyn
   expect(await run(['none.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('none.yml cannot be read') })
 })
 
-test('a file that is not there is told, of whatever format', async () => {
+test('a file that is not there is reported, of whatever format', async () => {
   const patchbay = await CommandLine.of()
   for (const name of ['none.gns3project', 'none.clab.yml', 'none.gns3a'])
     expect(await patchbay.run(['import', name])).toMatchObject({

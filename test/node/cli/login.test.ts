@@ -76,7 +76,7 @@ test('a service that wants no token is kept without one; its URL may come from a
   expect((await patchbay.run(['ls'])).out).toBe(`No labs on ${open.url}\n`)
 })
 
-test('a damaged file is told, and removed by logout', async () => {
+test('a damaged file is reported, and removed by logout', async () => {
   const patchbay = await CommandLine.of()
   await patchbay.run(['login', service.url], { input: token })
   await writeFile(fileOf(patchbay), '{"server":')

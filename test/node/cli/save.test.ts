@@ -137,7 +137,7 @@ test('a node that got another name in the lab is saved with all that names it, a
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
 })
 
-test('a name that a lab file cannot have is told, and the rest is saved', async () => {
+test('a name that a lab file cannot have is reported, and the rest is saved', async () => {
   const { patchbay, read, change } = await labOf('unsayable')
   await change('/nodes/PC1', { name: 'PC/1', x: 7, y: 8 })
   const saved = await patchbay.run(['save', '--all'])
@@ -163,7 +163,7 @@ test('a node that a segment has taken the place of is saved as a segment with --
   expect(pc).toContain('  PC3: { kind: pc, at: [100, 200] }')
 })
 
-test('what the lab has lost is told, and stays in the file', async () => {
+test('what the lab has lost is reported, and stays in the file', async () => {
   const { patchbay, read, change } = await labOf('shrunk')
   await service.call('DELETE', '/v2/projects/shrunk/nodes/PC3')
   await change('/nodes/PC1', { x: 5, y: 5 })

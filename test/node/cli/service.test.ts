@@ -51,7 +51,7 @@ test('the file of a killed service, or of another process with its number, is no
   expect(await patchbay.run(['service', 'status'])).toMatchObject({ code: 5 })
 })
 
-test('a taken port is no obstacle, and settings that are wrong are told', async () => {
+test('a taken port is no obstacle, and settings that are wrong are reported', async () => {
   const patchbay = await CommandLine.of()
   const other = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void other.close())

@@ -158,7 +158,7 @@ test('the lab of a test that is killed is deleted by the service', async () => {
   await expect.poll(labNames, { timeout: hangMs }).not.toContain(lab)
 })
 
-test('what is wrong is told before a lab is made', async () => {
+test('what is wrong is reported before a lab is made', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('good.lab.yaml', cable('good', pings))
   await patchbay.file('bad.lab.yaml', cable('bad', '  - { from: PC9, ping: PC2 }\n'))

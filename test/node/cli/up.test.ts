@@ -88,7 +88,7 @@ test('after an edit only what differs is done; what disturbs a running node need
   expect(deleted).toMatchObject({ code: 0, out: expect.stringContaining('deleted 1 node') })
 })
 
-test('what is wrong in a file is told with line and column, before anything is changed', async () => {
+test('what is wrong in a file is reported with line and column, before anything is changed', async () => {
   const patchbay = await CommandLine.of()
   await mkdir(join(patchbay.home, 'labs'))
   await writeFile(join(patchbay.home, 'secret.cfg'), 'secret')
@@ -193,7 +193,7 @@ test('names cannot command a terminal or a shell', async () => {
   expect(out).toContain('patchbay console odd/路由器\n')
 })
 
-test('why a node is not ready is told in lines', async () => {
+test('why a node is not ready is reported in lines', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file(

@@ -56,7 +56,7 @@ test('a placement that cannot be saved is refused, and not remembered', async ()
   expect(await placements.get(id)).toBeUndefined()
 })
 
-test('of changes that cannot be saved together none is remembered, and the placements of before count', async () => {
+test('of changes that cannot be saved together none is remembered, and the placements from before count', async () => {
   const data = await freshDirectory()
   const [kept, fresh] = [crypto.randomUUID(), crypto.randomUUID()]
   await (await opened(data)).put(kept, 'a')

@@ -79,7 +79,7 @@ testWith(imageTool)('a disk of several files replaces none of those that are the
   expect(await readFile(join(own, 'disk-flat.vmdk'), 'utf8')).toBe('mine')
 })
 
-testWith(imageTool)('what the tool refuses is told, and leaves nothing', async () => {
+testWith(imageTool)('what the tool refuses is reported, and leaves nothing', async () => {
   const { images, own } = await openImages()
   const input = { path: 'disk', format: 'qcow2', size: 2 ** 26, cluster_size: 512 } as const
   await expect(images.createDisk(kind, input)).rejects.toEqual(status(409, 'qemu-img: disk: '))

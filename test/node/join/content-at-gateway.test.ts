@@ -44,7 +44,7 @@ test('an upload whose content is at the gateway is given it, and any other one s
   expect(asked).toHaveLength(1)
 })
 
-test('nothing is asked but images of the gateway, and what is not there is told', async () => {
+test('nothing is asked but images of the gateway, and what is not there is reported', async () => {
   const { url, asked } = await gatewayWithImage()
   const read = contentAtGateway(url)
   const wrong = ['/v2/computes', '//other.example/v2/kept-images/v1.x', 'http://other.example/', '/v2/kept-images/']

@@ -65,7 +65,7 @@ function join(url: string, waits = { first: 10, longest: 40, steadyMs: 60_000 })
   }
 }
 
-test('a connection that ends is made again, with growing waits, and told once', async () => {
+test('a connection that ends is made again, with growing waits, and reported once', async () => {
   const there = await gateway('right')
   there.server.on('connection', (socket) => socket.close(1001, 'The service ends'))
   const { said } = join(there.url)
@@ -108,7 +108,7 @@ test('it serves while it is connected, and ends in kind', async () => {
   expect(there.attempts).toHaveLength(1)
 })
 
-test('a token that is refused is told once, and tried again after the longest wait', async () => {
+test('a token that is refused is reported once, and tried again after the longest wait', async () => {
   const there = await gateway('another')
   const { said, until } = join(there.url, { first: 1, longest: 80, steadyMs: 60_000 })
   await until('the gateway refuses this compute')

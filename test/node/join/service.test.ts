@@ -180,7 +180,7 @@ test('nobody joins without a token, and no page or ticket opens the door', async
   expect(plain.status).toBe(401)
 })
 
-test('a token belongs to the compute that used it first, also after both services began anew', async () => {
+test('a token belongs to the compute that used it first, also after both services began again', async () => {
   const gateway = await TestService.start({ ...gatewaySettings, 'fleet.join_tokens': [token, second] })
   const service = await TestService.start({
     ...{ ...embedded, 'join.url': gateway.url, 'join.token': token },

@@ -66,7 +66,7 @@ test.for(['port', 'path'] as const)(
   },
 )
 
-test('one that only begins anew has not ended', async () => {
+test('one that only begins again has not ended', async () => {
   const port = freePort()
   const { client } = await attach({ port })
   const { clients } = await serialPort({ port })

@@ -20,7 +20,7 @@ const vpcs = requireProgram('vpcs')
 const first = freePorts(20)
 const port = (offset: number) => first + offset
 
-test('a unit that ends by itself is told with its code and its last words, also later', async () => {
+test('a unit that ends by itself is reported with its code and its last words, also later', async () => {
   const { client, shell, exit } = await startKeeper()
   await shell('a', 'echo something is wrong; exit 3')
   expect(await exit()).toEqual({
@@ -67,7 +67,7 @@ test('a program that cannot be started, or ends before it is ready, says why', a
   await expect(shell('c', 'true', { cwd: '/nowhere' })).rejects.toMatchObject({ code: 'spawn_failed' })
 })
 
-test('a console port that is taken is told before anything is started', async () => {
+test('a console port that is taken is reported before anything is started', async () => {
   const { client, shell } = await startKeeper()
   const other = createServer().listen(port(1), '127.0.0.1')
   await once(other, 'listening')

@@ -100,7 +100,7 @@ test('the console of a program that serves it by telnet is read whenever the pro
   await gone
 })
 
-test('a program that ends by itself is told as not requested, with its code and last words, and stays listed', async () => {
+test('a program that ends by itself is reported as not requested, with its code and last words, and stays listed', async () => {
   const { directory, units, exit } = await openBench()
   const { pid, run } = await units.start({
     ...shellUnit(directory, 'echo no licence; read line; exit 7'),
@@ -149,7 +149,7 @@ test('what a program complains of in its log comes before what its guest has sho
   expect(await lastWords(': > unit.log; echo begun anew >&2')).toBe('begun anew')
 })
 
-test('a stop is told as requested, and the port can be bound again at once', async () => {
+test('a stop is reported as requested, and the port can be bound again at once', async () => {
   const { directory, units, exit } = await openBench()
   const spec: UnitSpec = { ...shellUnit(directory, 'exec cat'), console: { host, port: base + 2 } }
   const first = await units.start(spec)

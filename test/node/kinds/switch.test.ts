@@ -148,7 +148,7 @@ describe('a switch', () => {
     await pings(service, a, '10.0.0.2')
   })
 
-  test('tells of a loop', async () => {
+  test('reports a loop', async () => {
     const {
       service,
       project,

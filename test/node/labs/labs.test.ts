@@ -141,7 +141,7 @@ describe('a mistake', () => {
       { nodes: ['R1', 'PC2:e0'] },
       /^nodes\[0\]: expected an object or a text node:port, such as R1:eth0/,
     ],
-  ] as const)('in %s of %s (%j) is told with what would be right', async ([method, at, body, message]) => {
+  ] as const)('in %s of %s (%j) is reported with what would be right', async ([method, at, body, message]) => {
     const { service } = await lab()
     const answer = await service.fetch(`${path('campus')}/${at}`, { method, body: JSON.stringify(body) })
     expect((await answer.json()).message).toMatch(message)

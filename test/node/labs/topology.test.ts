@@ -240,7 +240,7 @@ links:
     expect(await becauseOf(file(', delay: 5ms'))).toEqual([])
   })
 
-  it('goes on with the captures of a node that is made anew, in another file', async () => {
+  it('goes on with the captures of a node that is made again, in another file', async () => {
     const service = await start()
     const file = (more: string) => `
 lab: campus

@@ -11,7 +11,7 @@ import { testWith } from '../../support/test-with.ts'
 // Whoever may make devices may mount, too: both take CAP_SYS_ADMIN.
 const privileged = requireDevices()
 
-testWith(privileged)('a capture whose disk is full is told on the feed of its project', async () => {
+testWith(privileged)('a capture whose disk is full is reported on the feed of its project', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   const port = `${lab.pc1}/adapters/0/ports/0`

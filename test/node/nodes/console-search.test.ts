@@ -27,7 +27,7 @@ describe('the search in the output of a console', () => {
     expect(await found('login: $', 'log', 'in', ': ')).toMatchObject({ matched: 'login: ', before: '' })
   })
 
-  it('takes ^ and $ for the begin and the end of a line, whatever its line end is', async () => {
+  it('takes ^ and $ for the beginning and the end of a line, whatever its line end is', async () => {
     expect(await found('^b$', 'a\r\nb\r\nc')).toMatchObject({ matched: 'b', before: 'a\n' })
     expect(await found('^b', `${'x'.repeat(4095)}b`)).toBeUndefined()
     expect(await found('^b', `${'x'.repeat(9000)}b`)).toBeUndefined()

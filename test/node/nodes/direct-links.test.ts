@@ -99,7 +99,7 @@ describe('direct links', () => {
     await pings(service, b, '10.0.0.1')
   })
 
-  test('lose a port to a NIO, which is told, and get it back', async () => {
+  test('lose a port to a NIO, which is reported, and get it back', async () => {
     const {
       service,
       project,

@@ -28,7 +28,7 @@ async function open() {
   return { link, kill, log: join(data, 'run/keeper.log'), losses: () => losses }
 }
 
-test('the end of a keeper is told before anything is asked of the next one', async () => {
+test('the end of a keeper is reported before anything is asked of the next one', async () => {
   const { link, kill, losses } = await open()
   for (const count of [1, 2]) {
     await kill()

@@ -128,7 +128,7 @@ test('one that ended between the question what runs and its opening is not taken
   expect([other.node.status, other.told]).toEqual(['started', ['found']])
 })
 
-test('what may help is told with the end of a process that ended by itself', async () => {
+test('what may help is reported with the end of a process that ended by itself', async () => {
   const hint = ({ code }: Exit) => (code === 11 ? 'try another image' : undefined)
   const { node, lifeCycle, events } = await lab({ hint })
   for (const code of [11, 12]) {

@@ -109,7 +109,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
     expect(await text(child.stdout as Readable)).toBe('done\n')
   })
 
-  testWith(root)(`a confined program is asked politely to end, and its end is told as it was: ${by}`, async () => {
+  testWith(root)(`a confined program is asked politely to end, and its end is reported as it was: ${by}`, async () => {
     const keeper = await startKeeper()
     const sandbox = await sandboxOf({ sandbox: by })
     const confinement = await sandbox.confinement()

@@ -16,7 +16,7 @@ const format: RecordFormat<{ value: number }> = {
 }
 const write = (records: ServiceRecords, value: number, isMore = false) => records.write(format, { value }, { isMore })
 
-test('a record that cannot be saved is refused, logged and told in the feed, once until it has been saved', async () => {
+test('a record that cannot be saved is refused, logged and reported in the feed, once until it has been saved', async () => {
   const { records, data, said } = await openRecords()
   const told: string[] = []
   records.tellFeed((message) => void told.push(message))

@@ -205,7 +205,7 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     expect((await report('sw/0/500')).counters.dropped.not_linked).toBe(1)
   })
 
-  test('tells of a loop, and does not drown in it', async () => {
+  test('reports a loop, and does not drown in it', async () => {
     const { guests, it, loops } = await bridged(path, [access(1), access(1)])
     await it.configure('other', spec([access(1), access(1)]))
     // The second switch hangs on the first by two cables, in the places of two guests.
@@ -221,7 +221,7 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     expect(loops[0]).toMatchObject({ mac: '02:00:00:00:00:01' })
   })
 
-  test('tells of an address that moves all the time, and drops its frames', async () => {
+  test('reports an address that moves all the time, and drops its frames', async () => {
     const { guests, loops, report } = await bridged(path, [access(1), access(1), access(1)])
     // Each is waited for, so that they take turns in the switch, too.
     for (let index = 0; index < 60; index++) {

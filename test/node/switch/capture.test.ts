@@ -90,7 +90,7 @@ describe.each(packetPaths)('captures on the %s packet path', (path) => {
     expect(textsOf(await holds(file, 2))).toEqual(['one', 'two'])
   })
 
-  test('a file that is there is replaced, and a path that cannot be written is told and captures nothing', async () => {
+  test('a file that is there is replaced, and a path that cannot be written is reported and captures nothing', async () => {
     const { recorder, file, guest } = await linked(path, base + 60)
     for (const frame of ['old', 'new']) {
       await recorder.start(file, ethernet, 0)

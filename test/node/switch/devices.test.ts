@@ -83,7 +83,7 @@ describeWith(devices)('a device of the host', () => {
     await counted('a', ({ dropped }) => expect(dropped.send_failed).toBe(1))
   })
 
-  test('one that goes away harms nobody, is told of, and is linked again when it comes back', async () => {
+  test('one that goes away harms nobody, is reported, and is linked again when it comes back', async () => {
     const { lan: it, guest, host, outside, report } = await vethLan()
     await it.open('b', (await peer(0)).port)
     const lport = freePorts(2)
@@ -124,7 +124,7 @@ describeWith(devices)('a device of the host', () => {
     await vi.waitFor(() => expect(wire.got).toContainEqual(frame), { timeout: hangMs })
   })
 
-  test('one that is down is told of, and works when it is up again', async () => {
+  test('one that is down is reported, and works when it is up again', async () => {
     const { guest, host, outside, inside, report } = await vethLan()
     const wire = await host.wire(inside)
     await ip(`link set ${outside} down`)
@@ -219,7 +219,7 @@ describeWith(devices)('a TAP device', () => {
     await expect.poll(async () => (await report('a')).link).toBe('ok')
   })
 
-  test('one that goes away harms nobody, is told of, and is linked again when it comes back', async () => {
+  test('one that goes away harms nobody, is reported, and is linked again when it comes back', async () => {
     const { guest, device, report } = await tapLan(true)
     await ip(`link del ${device}`)
     await vi.waitFor(async () => expect((await report('a')).link).toBe('peer_unreachable'), { timeout: hangMs })
@@ -235,7 +235,7 @@ describeWith(devices)('a TAP device', () => {
     expect(await wire.next()).toEqual(frame)
   })
 
-  test('one that is down is told of, and works when it is up again', async () => {
+  test('one that is down is reported, and works when it is up again', async () => {
     const { guest, device, report } = await tapLan(false)
     await ip(`link set ${device} down`)
     expect((await report('a')).link).toBe('peer_unreachable')

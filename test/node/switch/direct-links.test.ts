@@ -33,7 +33,7 @@ describe.each(packetPaths)('a direct link on the %s packet path', (path) => {
     expect(await report('a')).toMatchObject({ link: null })
   })
 
-  test('waits for its ports, and joins them again when one is opened anew', async () => {
+  test('waits for its ports, and joins them again when one is opened again', async () => {
     const { lan: it, guests, report } = await lan(path, 'a')
     await it.joinAll([link('1', 'a', 'b')])
     expect(await report('a')).toMatchObject({ link: 'peer_unreachable', reason: expect.stringContaining('not run') })

@@ -184,7 +184,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     await counted('r', ({ dropped }) => expect(dropped.suspended).toBe(1))
   })
 
-  test('one that does not run harms nobody, is told of, and is found when it starts again', async () => {
+  test('one that does not run harms nobody, is reported, and is found when it starts again', async () => {
     const { lan: it, guests, report, counted } = await lan('fast', 'pc')
     await it.open('r', netio(307, 3))
     await it.attach('r', udp(base + 50, base + 51))

@@ -62,7 +62,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect([await remote.next(), await a.next()]).toEqual(['there', 'here'])
   })
 
-  test('a local port that is taken is told, and what was attached stays', async () => {
+  test('a local port that is taken is reported, and what was attached stays', async () => {
     const { lan: it, guests } = await lan(path, 'a', 'b')
     const [a] = guests
     const remote = await peer(base + 32)
@@ -89,7 +89,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await first.next()).toBe('to the first')
   })
 
-  test('a peer that is not there harms nobody, and is told of', async () => {
+  test('a peer that is not there harms nobody, and is reported', async () => {
     const { lan: it, guests, report } = await lan(path, 'a')
     await it.attach('a', udp(base + 51, base + 52))
     for (let round = 0; round < 50; round++) await guests[0].send('nobody')

@@ -196,7 +196,7 @@ describe('the prober', () => {
   })
 })
 
-test('a probe is told from frames of guests', () => {
+test('a probe is distinguished from frames of guests', () => {
   const probe = encodeProbe({ isQuestion: true, hearsYou: true, sequence: 7 })
   expect(decodeProbe(probe)).toEqual({ isQuestion: true, hearsYou: true, sequence: 7 })
   for (const [place, value] of [

@@ -18,7 +18,7 @@ test('one process has a lock, until it lets go', async () => {
   await expect.poll(() => isLocked(lock)).toBe(false)
 })
 
-test('the lock of a service of before, on this Node, is seen', async () => {
+test('the lock of a service from before, on this Node, is seen', async () => {
   const lock = name()
   const before = createServer().listen(`\0${lock}`)
   onTestFinished(() => void before.close())

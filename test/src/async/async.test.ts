@@ -21,7 +21,7 @@ test('late work is the value, or the error, of `late`', async () => {
   await expect(withTimeout(never, 1, late)).rejects.toThrow('too late')
 })
 
-test('an abort is told once, at once when it has happened, and not to who has forgotten it', async () => {
+test('an abort is reported once, at once when it has happened, and not to who has forgotten it', async () => {
   const over = new AbortController()
   const told: string[] = []
   onAbort(over.signal, () => told.push('first'))
@@ -102,7 +102,7 @@ const bytes = (...pieces: number[][]): ReadableStream<Uint8Array> =>
 const silent = (cancelled: (reason: unknown) => void): ReadableStream<Uint8Array> =>
   new ReadableStream({ cancel: cancelled })
 
-test('a relayed stream has the same pieces, and its end is told once', async () => {
+test('a relayed stream has the same pieces, and its end is reported once', async () => {
   let ends = 0
   const seen: Uint8Array[] = []
   const onPiece = (piece: Uint8Array) => void seen.push(piece)

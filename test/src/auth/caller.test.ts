@@ -39,7 +39,7 @@ test('what comes through a tunnel is believed, and an older gateway that says no
   expect(callerThroughTunnel(asked(), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
 })
 
-test('a gateway behind a gateway tells of an administrator only when both know one', () => {
+test('a gateway behind a gateway reports an administrator only when both know one', () => {
   expect(headersFor(callerOf(who('admin'), asked('user'), 'r'))).toEqual({
     ...{ 'x-patchbay-via': 'user', 'x-request-id': 'r', 'x-patchbay-by': 'anna' },
   })

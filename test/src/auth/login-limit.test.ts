@@ -106,7 +106,7 @@ test('what is remembered of those who try is bounded', async () => {
   expect(limit.remembered).toBeLessThanOrEqual(5 * 10_000)
 })
 
-test('wrong log-ins are counted, and a burst is told once', async () => {
+test('wrong log-ins are counted, and a burst is reported once', async () => {
   const { limit, guesses, told, wait } = limited()
   await guesses(30)
   wait(30)

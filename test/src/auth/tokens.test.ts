@@ -11,7 +11,7 @@ function atTime(options: { cacheMs?: number; store?: MemoryTokens } = {}) {
   return { clock, store, tokens }
 }
 
-test('a token is told once, and kept only as a digest', async () => {
+test('a token is shown once, and kept only as a digest', async () => {
   const { tokens, store } = atTime()
   const { token, ...shown } = await tokens.create({ name: 'ci', role: 'operate' })
   const parts = parseToken(token)

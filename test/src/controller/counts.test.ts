@@ -75,7 +75,7 @@ test('a lab that is opened, closed or archived is not changed', async () => {
   expect(await listed()).toMatchObject({ changed_at })
 })
 
-test('the worst verdict of links is told while their states are known', async () => {
+test('the worst verdict of links is reported while their states are known', async () => {
   const { lab, link_id } = await campus()
   const none = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
   keepState(lab, { link_id, verdict: 'one_way', reason: 'nothing comes back', ab: none, ba: none })

@@ -3,7 +3,7 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import { newAppliance, running, vmOf } from '../../support/appliance.ts'
 import { faultOf, StandIn, unusedPort } from '../../support/fleet.ts'
 
-test('the VM is the compute vm from when a service answers in it, and its progress is told', async () => {
+test('the VM is the compute vm from when a service answers in it, and its progress is reported', async () => {
   const all = await newAppliance()
   const { appliance, engine, events, until, store } = all
   const started = appliance.update({ enable: true, vmname: 'a' })
@@ -63,7 +63,7 @@ test('an engine that hangs is not waited for when the VM is disabled, and what c
   expect([engine.done, engine.isOn]).toEqual([['start a', 'stop a'], false])
 })
 
-test('what fails is told, the settings are kept, and another request tries again', async () => {
+test('what fails is reported, the settings are kept, and another request tries again', async () => {
   const all = await newAppliance()
   const { appliance, engine, store } = all
   engine.fault = conflict('libvirt: no such thing')

@@ -106,7 +106,7 @@ test('a compute without the feed of a compute is not registered', async () => {
   expect(await faultOf(fleet.create(compute.input()))).toMatchObject({ status: 409 })
 })
 
-test.for(['1.4.3', '1.9.0-dev1'])('version %s works with ours, which is told once', async (other) => {
+test.for(['1.4.3', '1.9.0-dev1'])('version %s works with ours, which is reported once', async (other) => {
   const compute = await StandIn.start()
   compute.capabilities = (_, res) => json(res, 200, { version: other, node_types: [] })
   const { fleet, events, until } = await openFleet()

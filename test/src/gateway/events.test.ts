@@ -134,7 +134,7 @@ test('what a compute tells of a project that is placed elsewhere, or nowhere, is
     .toMatchObject([{ name: 'patchbay_gateway_foreign_events_total', samples: [{ value: 2 }] }])
 })
 
-test('the last events of a project that was just deleted are told', async () => {
+test('the last events of a project that was just deleted are reported', async () => {
   const { say, member } = compute()
   const placements = placedAt('one')
   const members: FleetMembers = { all: async () => [member], find: async () => member, watch: () => () => {} }

@@ -163,7 +163,7 @@ test('a compute that tells no address is named', async () => {
   await expect(peers(fleet)).rejects.toMatchObject({ status: 409, message: /no address of the compute a is known/ })
 })
 
-test('other faults of a compute are told as they are', async () => {
+test('other faults of a compute are reported as they are', async () => {
   const { fleet } = fleetOf({ a: joined({ told: {} }), b: joined({ told: {} }) })
   const gone = notFound('udp_port: it is not reserved')
   const failing = Object.assign(Object.create(fleet) as Fleet, { send: () => Promise.reject(gone) })

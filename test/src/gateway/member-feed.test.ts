@@ -52,7 +52,7 @@ test('an event whose project is looked for is passed by those of others, and not
   expect(told.slice(4)).toEqual(['new 4', 'up to 4'])
 })
 
-test('what a search does not find at the compute is not told', async () => {
+test('what a search does not find at the compute is not reported', async () => {
   const { told, found, items } = feed()
   await items.take(event('elsewhere', 1))
   await turn()
@@ -61,7 +61,7 @@ test('what a search does not find at the compute is not told', async () => {
   expect(told).toEqual(['foreign', 'up to 1'])
 })
 
-test('events that wait are not told after a gap, for which everything is read again, or after the end', async () => {
+test('events that wait are not reported after a gap, for which everything is read again, or after the end', async () => {
   const { told, found, items } = feed()
   await items.take(event('new', 1))
   await items.take({ kind: 'resync', seq: 2 })
@@ -74,7 +74,7 @@ test('events that wait are not told after a gap, for which everything is read ag
   expect(told).toEqual(['gap', 'up to 2'])
 })
 
-test('a compute that tells of many unknown projects has few looked for at a time, and is not read when too many wait', async () => {
+test('a compute that reports many unknown projects has few looked for at a time, and is not read when too many wait', async () => {
   const { told, found, items } = feed()
   for (let seq = 1; seq <= 16; seq++) await items.take(event(`new${seq}`, seq))
   await items.take(event('p', 17))

@@ -108,7 +108,7 @@ R2: { is: base }`,
     expect((await faultsIn(node, templates)).join()).toContain(message)
   })
 
-  test('a fault of a template is told once, where it is written', async () => {
+  test('a fault of a template is reported once, where it is written', async () => {
     const templates = 'templates:\n  r: { kind: machine, ram: lots }'
     expect(await faultsIn('A: { is: r }\nB: { is: r }', templates)).toEqual([
       '6:28: templates.r.ram: expected an integer from 1 to 16777216, got "lots"',
@@ -428,7 +428,7 @@ describe('YAML', () => {
     expect(nodes).toMatchObject([{ name: 'A', settings: { x: 1, y: 2 } }])
   })
 
-  test('all faults are told at once, at most 20, in the order of the file', async () => {
+  test('all faults are reported at once, at most 20, in the order of the file', async () => {
     const many = Array.from({ length: 30 }, (_, index) => `N${index}: { kind: pcc }`).join('\n')
     const faults = await faultsIn(many)
     expect(faults).toHaveLength(20)

@@ -42,7 +42,7 @@ test('a value of a template or a variable is written at its node', async () => {
   )
 })
 
-test('the impairment of a link is written anew in the words of its own directions', async () => {
+test('the impairment of a link is written again in the words of its own directions', async () => {
   const nodes = '  A: { kind: pc, at: [0, 0] }\n  B: { kind: pc, at: [0, 0] }'
   const file = lab(nodes, 'links:\n  - { ends: [A, B], delay: 20ms, there: { loss: 1% } } # slow\n')
   const saved = await save(

@@ -181,7 +181,7 @@ test('options and records are fields', () => {
   expect(fieldsOf('TCP SYN with options', 'Transmission Control Protocol')).toContain('Option: MSS=1460')
 })
 
-test('a frame that the capture cut is told from a malformed one', () => {
+test('a frame that the capture cut is distinguished from a malformed one', () => {
   const { frame, linkType } = samples.find(({ name }) => name === 'TCP data') as Sample
   const bytes = frame.subarray(0, 40)
   expect(summarize({ bytes, length: frame.length, linkType }).info).toBe('[Packet size limited during capture]')

@@ -156,7 +156,7 @@ test('commands that pile up are refused', async () => {
   expect(await answers[0]).toBe('closed')
 })
 
-test('a port that nobody listens on is told of at once', async () => {
+test('a port that nobody listens on is reported at once', async () => {
   const server = createServer().listen({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

@@ -43,7 +43,7 @@ test.each([
   await expect(check(content)).rejects.toMatchObject({ status: 409, message: expect.stringContaining(message) })
 })
 
-test('what is missing is told with its name, so that a client can upload it', async () => {
+test('what is missing is reported with its name, so that a client can upload it', async () => {
   await expect(requireIosImage(join(directory, 'none'), 'c7200.bin')).rejects.toMatchObject({
     status: 409,
     extra: { image: 'c7200.bin' },

@@ -194,7 +194,7 @@ describe('the program', () => {
   }
   const elf = (rest: string) => Buffer.from(`\x7fELF${rest}`, 'latin1')
 
-  test('is run as a copy, which is made anew for another one', async () => {
+  test('is run as a copy, which is made again for another one', async () => {
     const [run, original] = [await freshDirectory(), await program(elf('one'))]
     const copy = await unprivileged(original, run)
     expect(copy).toBe(join(run, 'dynamips'))

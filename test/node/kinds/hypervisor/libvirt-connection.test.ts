@@ -42,7 +42,7 @@ test('answers belong to their calls, in whatever order and pieces they come', as
   expect((await Promise.all(answers)).map((it) => it.int())).toEqual([10, 20, 30])
 })
 
-test('a refusal is told with the words of libvirt and its number', async () => {
+test('a refusal is reported with the words of libvirt and its number', async () => {
   const refusing = (words: string) =>
     FakeLibvirt.start({
       [domainLookupByName]: (message, it) => void it.reply(message, refusal(42, words), true),
@@ -64,7 +64,7 @@ test('a daemon that wants to know whether we live is answered', async () => {
   await expect.poll(() => libvirt.calls.at(-1)).toMatchObject({ program: keepaliveProgram, procedure: 2, type: 2 })
 })
 
-test('a daemon that says nothing is told after the bound, and its late answer is not taken for another', async () => {
+test('a daemon that says nothing is reported after the bound, and its late answer is not taken for another', async () => {
   const libvirt = await FakeLibvirt.start()
   const connection = await connect(libvirt)
   await expect(connection.call(domainGetState, undefined, 50)).rejects.toMatchObject({ code: 'timeout', status: 409 })
@@ -119,7 +119,7 @@ test('one that wants a password is refused with what helps', async () => {
   await expect(connect(libvirt)).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/SASL/) })
 })
 
-test('polkit is asked, and its no is told with what helps', async () => {
+test('polkit is asked, and its no is reported with what helps', async () => {
   const yes = { ...auth(2), [procedures.authPolkit]: () => new XdrWriter().int(1) }
   expect((await connect(await FakeLibvirt.start(yes))).isOpen).toBe(true)
   const no = await FakeLibvirt.start({

@@ -106,7 +106,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     expect(await driver.get(uuid)).toMatchObject({ state: 'stopped' })
   })
 
-  test('that does not obey its power button is told after the bound', async () => {
+  test('that does not obey its power button is reported after the bound', async () => {
     const lab = await pcOf(counting, { shutdownMs: 100 })
     const { driver, uuid, name } = lab
     await driver.start(uuid, planOf())

@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { RunningWatch } from '../../../../runtime/node/kinds/hypervisor/virtualbox/running-watch.ts'
 import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
-test('what ends or starts by itself is told, and what ended is put back without being asked for', async () => {
+test('what ends or starts by itself is reported, and what ended is put back without being asked for', async () => {
   const { world, driver } = await driverWorld()
   const [mine, other] = [world.add('mine', { nics: { 1: {} } }).uuid, world.add('other').uuid]
   const before = world.machine(mine)

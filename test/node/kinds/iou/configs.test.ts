@@ -139,6 +139,6 @@ test('files of another id get the name of the current one, the newest of several
   expect(await readdir(directory)).not.toContain(vlanName(12))
 })
 
-test('a directory that is gone is told', async () => {
+test('a directory that is gone is reported', async () => {
   await expect(adoptFiles('/nowhere/at/all', 1)).rejects.toMatchObject({ status: 409 })
 })

@@ -168,7 +168,7 @@ describeWith(gcc)('a router that ends while nobody looks', () => {
     expect((await next.view()).application_id).toBeLessThanOrEqual(Number(basename(sockets[0] ?? '')))
   })
 
-  test('with its keeper is told of, and leaves no sockets, not even those of its bridge', async () => {
+  test('with its keeper is reported, and leaves no sockets, not even those of its bridge', async () => {
     const other = await TestService.start()
     await addImage(other)
     const lab = await RouterLab.create(other)

@@ -13,7 +13,7 @@ const gcc = requireGcc()
 const gcc32 = gcc.skip ? gcc : requireGcc(32)
 const mb = 2 ** 20
 
-test('more memory than the host has is refused, more than is free is told of', () => {
+test('more memory than the host has is refused, more than is free is reported', () => {
   const host = { all: 1000, free: 400 }
   expect(checkMemory(400, host)).toBe(undefined)
   expect(checkMemory(401, host)).toMatch(/^it wants 401 MB of memory, and 400 MB are free \(40 %\) on ./)

@@ -128,7 +128,7 @@ test('an emulator before 7.2 gets its wires in the older form', () => {
   )
 })
 
-test('what the emulator does not have is told', () => {
+test('what the emulator does not have is reported', () => {
   expect(() => line({ adapters: 1, model: 'e1001' })).toThrow(
     'adapter_type: this emulator has no network adapter e1001, it has e1000, ne2k_isa, virtio-net-pci',
   )

@@ -96,7 +96,7 @@ imageTest('leaked clusters of an overlay are repaired, those of the image below 
   expect(await md5(base)).toBe(before)
 })
 
-imageTest('an image below with errors is not repaired, and that is told', async () => {
+imageTest('an image below with errors is not repaired, and that is reported', async () => {
   const { base, path } = await lab()
   qemuImg('bench', '-q', '-w', '-c', '1', '-f', 'qcow2', base)
   await breakRefcounts(base)
@@ -157,7 +157,7 @@ imageTest('a missing image, a link to nowhere and a directory are told apart', a
   await expect(base('.')).rejects.toThrow('is not a file')
 })
 
-imageTest('a disk is extended, and what the tool refuses is told', async () => {
+imageTest('a disk is extended, and what the tool refuses is reported', async () => {
   const { base, path } = await lab()
   const disk = await prepareOverlay(tool, { path, base })
   await resizeDisk(tool, disk, 100)

@@ -32,7 +32,7 @@ describeWith(requireProgram(qemuName))('a machine that ends without our doing', 
     await expectStopped(machine, before)
   })
 
-  test.for(['started', 'suspended'] as const)('by a signal while %s is told with its reason', async (state) => {
+  test.for(['started', 'suspended'] as const)('by a signal while %s is reported with its reason', async (state) => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ console_type: 'telnet' })
     await machine.bring(state)
@@ -95,7 +95,7 @@ describeWith(requireProgram(qemuName))('a machine that ends without our doing', 
     await machine.remove()
   })
 
-  test('with an exit code of its own is told with that, and with what it said', async () => {
+  test('with an exit code of its own is reported with that, and with what it said', async () => {
     const lab = await MachineLab.create(service())
     // The debug port of the machine ends it with twice the value and one.
     const exits = Buffer.from(leaving)

@@ -75,7 +75,7 @@ describeWith(needsQemu)('the bound of a wait', () => {
     expect(await nodes.start(machine)).toMatchObject({ status: 'started', status_reason: null })
   })
 
-  test('an emulator that is silent once is started again, and that is told', async () => {
+  test('an emulator that is silent once is started again, and that is reported', async () => {
     const lab = await hasty()
     const { nodes } = lab.agent
     const machine = await lab.machine({ qemu_path: await mutedEmulator(lab.data, 'once') })
@@ -86,7 +86,7 @@ describeWith(needsQemu)('the bound of a wait', () => {
     })
   })
 
-  test('a guest that ignores its power button is ended after the bound, and that is told', async () => {
+  test('a guest that ignores its power button is ended after the bound, and that is reported', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine({ on_close: 'shutdown_signal' })

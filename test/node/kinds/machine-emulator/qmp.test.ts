@@ -45,7 +45,7 @@ qemuTest('an answer of hundreds of kilobytes arrives whole', async () => {
   expect(JSON.stringify(schema).length).toBeGreaterThan(100_000)
 })
 
-qemuTest('events of pausing, resetting and powering down are told in order', async () => {
+qemuTest('events of pausing, resetting and powering down are reported in order', async () => {
   const qmp = await monitor((await bareQemu('-machine', 'pc')).socket)
   const seen: string[] = []
   const stop = qmp.onEvent(({ event }) => seen.push(event))
@@ -61,7 +61,7 @@ qemuTest('events of pausing, resetting and powering down are told in order', asy
   expect(seen).toEqual(['RESUME', 'STOP', 'RESET', 'POWERDOWN'])
 })
 
-qemuTest('a polite end is told with its reason before the connection goes', async () => {
+qemuTest('a polite end is reported with its reason before the connection goes', async () => {
   const { socket, child, ended } = await bareQemu('-machine', 'none')
   const qmp = await monitor(socket)
   const events: QmpEvent[] = []
@@ -85,7 +85,7 @@ qemuTest('a process that is killed ends what waits for its answer', async () => 
   await expect(qmp.execute('query-status', {}, hangMs)).rejects.toMatchObject({ code: 'closed' })
 })
 
-qemuTest('a process that hangs is told after the bound, and its late answer is not taken for another', async () => {
+qemuTest('a process that hangs is reported after the bound, and its late answer is not taken for another', async () => {
   const { socket, child } = await bareQemu('-machine', 'none')
   const qmp = await monitor(socket)
   child.kill('SIGSTOP')
@@ -107,7 +107,7 @@ qemuTest('commands do not pile up without bound before a process that hangs', as
   await expect(answers[64]).rejects.toThrow('64 commands have no answer yet')
 })
 
-qemuTest('a process that hangs from the start is told after the bound of connecting', async () => {
+qemuTest('a process that hangs from the start is reported after the bound of connecting', async () => {
   const { socket, child } = await bareQemu('-machine', 'none')
   ;(await monitor(socket)).close()
   child.kill('SIGSTOP')
@@ -120,7 +120,7 @@ qemuTest('a second client is not served, and is told so', async () => {
   await expect(Qmp.connect({ path: socket, ms: 150 })).rejects.toThrow('it hangs, or another client uses it')
 })
 
-test('a socket that never appears is told after the bound', async () => {
+test('a socket that never appears is reported after the bound', async () => {
   const path = join(await temporaryDirectory(), 'qmp.sock')
   await expect(Qmp.connect({ path, ms: 80 })).rejects.toMatchObject({ code: 'unreachable' })
 })

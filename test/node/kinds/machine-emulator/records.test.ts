@@ -78,7 +78,7 @@ describeWith(needsQemu)('the record of a machine', () => {
 describeWith(needsQemu)('the record of a machine with large images', () => {
   const newLab = sharedAgent({ sums: 0, end: 400, command: 200 })
 
-  test('has the sum of a large image later, and that is told', async () => {
+  test('has the sum of a large image later, and that is reported', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine()

@@ -75,7 +75,7 @@ describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
   test.for([
     ['with a disk', savingMachine],
     ['without a disk', disklessMachine],
-  ] as const)('%s begins anew when it is not to save any more, and does not come back to it', async ([, made]) => {
+  ] as const)('%s begins again when it is not to save any more, and does not come back to it', async ([, made]) => {
     const { machine } = await made()
     await machine.boot()
     await expectNext(machine, 'a')
@@ -162,7 +162,7 @@ describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
     await machine.remove()
   })
 
-  test('is not lost, but says how to begin anew, when the state does not fit its settings any more', async () => {
+  test('is not lost, but says how to begin again, when the state does not fit its settings any more', async () => {
     const { lab, machine } = await savingMachine()
     await machine.boot()
     await expectNext(machine, 'a')

@@ -60,7 +60,7 @@ describeWith(requireProgram(qemuName))('a machine', () => {
     expect(pidsOf(machine.id)).toEqual([])
   })
 
-  test('tells of every change of its state, once', async () => {
+  test('reports every change of its state, once', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine()
     const feed = await lab.feed()
