@@ -422,7 +422,7 @@ function filesIn(
     const refuse = (why: string) => badRequest(`The archive has ${JSON.stringify(name.slice(0, 120))}, ${why}`)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: names of files have none
     if (words.some((word) => word === '' || word === '.' || word === '..' || /[\u0000-\u001f\\]/.test(word)))
-      throw refuse('which is not the name of a file inside a directory')
+      throw refuse('which is no name of a file inside the archive')
     if (words.some((word) => encoder.encode(word).byteLength > maxNameBytes))
       throw refuse(`a name of more than ${maxNameBytes} bytes`)
     if (words[0] === '.patchbay') throw refuse('a name that is reserved for records of the service')

@@ -532,9 +532,14 @@ describe('an archive that was not made by a lab', () => {
     ['has a document of an older version', zipOf([documentOf({}, { revision: 5 })]), 409, 'revision 5'],
     ['has a document that is no object', zipOf([{ name: 'project.gns3', data: '[1]' }]), 400, 'project.gns3'],
     ['has a document without a revision', zipOf([documentOf({}, { revision: undefined })]), 400, 'revision'],
-    ['is cut in the middle', member({ data: randomBytes(4096) }).subarray(0, 2048), 400, 'cut, damaged or unsafe'],
+    [
+      'is cut in the middle',
+      member({ data: randomBytes(4096) }).subarray(0, 2048),
+      400,
+      'incomplete, damaged or unsafe',
+    ],
     ['lacks bytes in its middle', middleCut(member({ data: randomBytes(4096) })), 400, ''],
-    ['is cut', member({}).subarray(0, -30), 400, 'cut, damaged or unsafe'],
+    ['is cut', member({}).subarray(0, -30), 400, 'incomplete, damaged or unsafe'],
     ['is none', randomBytes(4096), 400, 'is not a zip archive'],
     ['is empty', Buffer.alloc(0), 400, ''],
   ])('is refused when it %s, and leaves nothing', async (_, body, status, why) => {

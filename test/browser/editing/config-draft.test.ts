@@ -46,7 +46,7 @@ test('a configuration that somebody else changed meanwhile is not replaced, and 
   await put('theirs\n')
   await draft.save()
   expect([await stored(), draft.saved.value, draft.text.value]).toEqual(['theirs\n', 'theirs\n', 'mine\n'])
-  expect(draft.fault.value).toMatch('It was changed meanwhile.')
+  expect(draft.fault.value).toMatch('The configuration was changed meanwhile.')
   await draft.save()
   expect([await stored(), draft.fault.value]).toEqual(['mine\n', ''])
 })

@@ -31,7 +31,9 @@ test('what is no text, or too long for a lab, is refused before it is sent', asy
   expect(await textOf(new Blob(['lab: räuber']))).toBe('lab: räuber')
   await expect(textOf(new Blob([]))).rejects.toThrow('The file is empty.')
   await expect(textOf(new Blob([Uint8Array.of(0xff, 0xfe, 0)]))).rejects.toThrow('neither an archive nor text in UTF-8')
-  await expect(textOf(new Blob([new Uint8Array((1 << 20) + 1)]))).rejects.toThrow('larger than a lab may be: 1 MiB')
+  await expect(textOf(new Blob([new Uint8Array((1 << 20) + 1)]))).rejects.toThrow(
+    'too large for a lab file: at most 1 MiB',
+  )
 })
 
 test('the paths by which a lab file names a file are found, and no other words', () => {

@@ -122,7 +122,7 @@ test('a token that is refused is reported once, and tried again after the longes
 
 test('a compute that was replaced does not come back at once', async () => {
   const there = await gateway('right')
-  there.server.on('connection', (socket) => socket.close(4409, 'The compute has joined anew'))
+  there.server.on('connection', (socket) => socket.close(4409, 'The compute has joined again'))
   const { said, until } = join(there.url, { first: 1, longest: 60_000, steadyMs: 60_000 })
   await until('the gateway refuses this compute')
   expect([there.attempts.length, said.length]).toEqual([1, 1])

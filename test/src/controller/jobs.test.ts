@@ -32,7 +32,10 @@ async function jobThatFails(failure: Error) {
 test('a job that fails by a defect of the service tells the log, and not the client, what it was', async () => {
   const defect = new TypeError('undefined is not a function')
   const { job, reported } = await jobThatFails(defect)
-  expect(job).toMatchObject({ status: 'failed', reason: expect.stringMatching(/^PC1: It failed by a defect/) })
+  expect(job).toMatchObject({
+    status: 'failed',
+    reason: expect.stringMatching(/^PC1: An internal error of the service/),
+  })
   expect(reported).toEqual([[defect, expect.stringContaining(job.job_id)]])
 })
 

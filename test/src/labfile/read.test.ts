@@ -347,7 +347,7 @@ checks:
     ['{ from: P, ping: P, expect: x }', 'expect belongs to another type of check'],
     ['{ on: I, type: x, expect: "[" }', 'not a regular expression'],
     ['{ link: core, verdict: ok }', 'there is no link "core"; give a link a name'],
-    ['{ name: x }', 'this is no check'],
+    ['{ name: x }', 'this is not a check'],
     ['{ not: { from: P, ping: P }, within: 5s }', 'not cannot be with within'],
     ['{ from: P, ping: P, within: 2h }', 'expected a time from 1s to 1h, got 2h'],
   ])('%s is refused: %s', async (check, message) => {
