@@ -10,6 +10,7 @@ import {
   type LabTemplateUpdate,
   type LabTemplateUse,
 } from '../model/lab/template.ts'
+import { given } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
@@ -105,10 +106,12 @@ export class Templates {
 
   async update(word: string, changes: LabTemplateUpdate): Promise<LabTemplate> {
     const before = this.#ownOf(word)
-    const given = Object.entries(changes).filter(([, value]) => value !== undefined)
+    // null leaves the fields of every template as they are; that of the compute, and those of the kind, may be null.
+    const { name, category, default_name_format, symbol, usage, ...rest } = changes
     const template: LabTemplate = {
       ...before,
-      ...Object.fromEntries(given),
+      ...Object.fromEntries(Object.entries(rest).filter(([, value]) => value !== undefined)),
+      ...given({ name, category, default_name_format, symbol, usage }),
       template_id: before.template_id,
       builtin: false,
     }

@@ -121,6 +121,8 @@ test('templates that users made are there for every lab', async () => {
   const { at } = await newLab()
   const name = nameOf('Web')
   await post('/v2/templates', { name, template_type: 'pc', startup_script: 'ip 10.0.0.9/24' })
+  const unchanged = await put(`/v2/templates/${encodeURIComponent(name)}`, { name: null, symbol: null, usage: null })
+  expect(await body(unchanged)).toMatchObject({ name, symbol: 'pc', usage: '' })
   const made = await body<LabNode>(post(`${at}/templates/${encodeURIComponent(name)}`, { x: 1, y: 2 }))
   expect(made).toMatchObject({ x: 1, properties: { startup_script: 'ip 10.0.0.9/24' } })
   expect((await del(`/v2/templates/${encodeURIComponent(name)}`)).status).toBe(204)
