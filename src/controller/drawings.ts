@@ -6,30 +6,34 @@ import type { Lab } from './lab.ts'
 
 export async function createDrawing(lab: Lab, { drawing_id, ...input }: LabDrawingCreate): Promise<LabDrawing> {
   const id = drawing_id?.toLowerCase() ?? crypto.randomUUID()
-  if (lab.document.drawings.has(id)) throw conflict(`drawing_id: there is a drawing ${id} already`)
-  return put(
-    lab,
-    { drawing_id: id, ...withDefaults(drawingFields, input), ...given({ kept: input.kept }) },
-    'drawing.created',
-  )
+  return put(lab, 'drawing.created', () => {
+    if (lab.document.drawings.has(id)) throw conflict(`drawing_id: there is a drawing ${id} already`)
+    return { drawing_id: id, ...withDefaults(drawingFields, input), ...given({ kept: input.kept }) }
+  })
 }
 
 export function updateDrawing(lab: Lab, id: string, input: LabDrawingUpdate): Promise<LabDrawing> {
-  return put(lab, { ...lab.drawing(id), ...given(input) }, 'drawing.updated')
+  return put(lab, 'drawing.updated', () => ({ ...lab.drawing(id), ...given(input) }))
 }
 
 export async function removeDrawing(lab: Lab, id: string): Promise<void> {
-  const record = lab.drawing(id)
-  await lab.edit(() => ({
-    changes: new Changes().remove('drawing', record.drawing_id),
-    news: () => [{ action: 'drawing.deleted', event: lab.drawingView(record) }],
-    result: undefined,
-  }))
+  await lab.edit(() => {
+    const record = lab.drawing(id)
+    return {
+      changes: new Changes().remove('drawing', record.drawing_id),
+      news: () => [{ action: 'drawing.deleted', event: lab.drawingView(record) }],
+      result: undefined,
+    }
+  })
 }
 
-const put = (lab: Lab, record: DrawingRecord, action: string): Promise<LabDrawing> =>
-  lab.edit(() => ({
-    changes: new Changes().put('drawing', record.drawing_id, record),
-    news: () => [{ action, event: lab.drawingView(record) }],
-    result: lab.drawingView(record),
-  }))
+/** Writes what a drawing becomes, which `change` tells from the present document. */
+const put = (lab: Lab, action: string, change: () => DrawingRecord): Promise<LabDrawing> =>
+  lab.edit(() => {
+    const record = change()
+    return {
+      changes: new Changes().put('drawing', record.drawing_id, record),
+      news: () => [{ action, event: lab.drawingView(record) }],
+      result: lab.drawingView(record),
+    }
+  })
