@@ -583,10 +583,13 @@ export class Labs {
       .sort((a, b) => (a.name < b.name ? -1 : 1))
   }
 
-  /** Runs an operation while no other opens, closes, deletes or restores the lab. 409 while it is moved. */
-  async exclusively<T>(id: string, run: () => Promise<T>): Promise<T> {
+  /**
+   * Runs an operation on a lab as it is then, while no other opens, closes, deletes or restores it: a closed lab that was found before may
+   * be open by then, as another object. 404, 409 while it is moved.
+   */
+  async exclusively<T>(id: string, run: (lab: Lab) => Promise<T>): Promise<T> {
     this.requireStaying(id)
-    return this.#mutex.run(id, run)
+    return this.#mutex.run(id, async () => run(await this.find(id)))
   }
 
   /** Opens a lab on its computes again, and reads its nodes. */

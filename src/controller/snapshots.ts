@@ -56,8 +56,8 @@ export const snapshotView = (
 })
 
 /** Takes a snapshot of a lab, on all its computes at the same time. A failure leaves nothing. */
-export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute): Promise<LabSnapshot> {
-  return labs.exclusively(lab.id, async () => {
+export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskCompute): Promise<LabSnapshot> {
+  return labs.exclusively(id, async (lab) => {
     await settleTaking(lab, ask)
     const { snapshots, project } = lab.document
     if (snapshots.size >= maxSnapshots)
@@ -96,9 +96,9 @@ export function takeSnapshot(labs: Labs, lab: Lab, name: string, ask: AskCompute
   })
 }
 
-export function removeSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute): Promise<void> {
-  return labs.exclusively(lab.id, async () => {
-    const record = find(lab, id)
+export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask: AskCompute): Promise<void> {
+  return labs.exclusively(id, async (lab) => {
+    const record = find(lab, snapshotId)
     for (const computeId of record.computes)
       await ask(computeId).removeSnapshot(lab.id, record.snapshot_id).catch(unlessGone)
     await lab.edit(() => ({
@@ -115,9 +115,9 @@ export function removeSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute
  * exchange the files: a service that is killed from there on finishes the restore at its next start. When a compute fails, or the document
  * cannot be saved, the exchange is undone and the lab is as before; nodes that ran are started again.
  */
-export function restoreSnapshot(labs: Labs, lab: Lab, id: string, ask: AskCompute): Promise<LabProject> {
-  return labs.exclusively(lab.id, async () => {
-    const record = find(lab, id)
+export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask: AskCompute): Promise<LabProject> {
+  return labs.exclusively(id, async (lab) => {
+    const record = find(lab, snapshotId)
     const { snapshot_id } = record
     await keptOf(labs, record)
     const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, ask })

@@ -15,11 +15,11 @@ import { joinLinks, makeNode } from './placeholders.ts'
 /** Reverts or repeats the last edit of a lab. `check` throws for a project name that the caller may not give. 409 with the reason. */
 export function undoEdit(
   labs: Labs,
-  lab: Lab,
+  { id }: Lab,
   { way, check }: { way: 'undo' | 'redo'; check: (name: string) => void },
   ask: AskCompute,
 ): Promise<LabProject> {
-  return labs.exclusively(lab.id, async () => {
+  return labs.exclusively(id, async (lab) => {
     const edit = lab.history.last(way)
     if (edit === undefined) throw conflict(`There is nothing to ${way}: edits are kept while the project is open`)
     const then = edit.before.get('project') as ProjectRecord | undefined
