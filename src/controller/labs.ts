@@ -674,11 +674,13 @@ export class Labs {
     this.#tellAll(lab, 'project.updated')
   }
 
-  /** Starts a job on nodes. With the stop of all of them the time to stop the lab is over. 400, 404, 429. */
+  /** Starts a job on nodes. The stop of all of them ends jobs that start nodes, and the time to stop the lab is over. 400, 404, 429. */
   act(lab: Lab, input: LabJobCreate, ask: AskCompute): StartedJob {
     const job = this.jobs.start(lab, input, ask)
+    if (input.action !== 'stop' || input.nodes !== undefined) return job
+    this.jobs.endOf(lab.id, 'All nodes were stopped', { only: 'start' })
     const { stop_at } = lab.document.project
-    if (input.action !== 'stop' || input.nodes !== undefined || stop_at === undefined) return job
+    if (stop_at === undefined) return job
     const forget = async () => {
       // A client may have given another one meanwhile.
       if (lab.document.project.stop_at === stop_at) await this.#setStopTime(lab, undefined)

@@ -127,6 +127,7 @@ export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask
       await all('undo').catch(ignore('the next restore removes the rest'))
       throw error
     }
+    labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
     await mark(lab, { snapshot_id, way: 'forward', ran: runningIn(lab) })
     try {
       await exchange(labs, lab, record, ask)

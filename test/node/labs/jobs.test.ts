@@ -111,6 +111,22 @@ describe('a job', () => {
     expect((await service.fetch(`/v2/jobs/${job_id}`)).status).toBe(404)
   })
 
+  it('that starts nodes ends when all nodes are stopped, and when a snapshot is restored', async () => {
+    const service = await campus({ PC1: { ready: { seconds: 3600 } }, PC2: { after: ['PC1'] } })
+    const { snapshot_id } = await service.call('POST', `${lab}/snapshots`, { name: 'stopped' })
+    for (const [path, reason] of [
+      ['nodes/stop', 'All nodes were stopped'],
+      [`snapshots/${snapshot_id}/restore`, 'A snapshot was restored'],
+    ] as const) {
+      const { job_id } = await begin(service, { action: 'start' })
+      const state = async () => (await service.call<LabJob>('GET', `/v2/jobs/${job_id}`)).nodes.map((it) => it.state)
+      await expect.poll(state, { timeout: hangMs }).toEqual(['unready', 'waiting'])
+      await service.call('POST', `${lab}/${path}`)
+      expect(await ended(service, job_id)).toMatchObject({ status: 'cancelled', reason: `PC1: ${reason}` })
+      expect(await statuses(service)).toEqual({ PC1: 'stopped', PC2: 'stopped' })
+    }
+  })
+
   it('has its id in the answer to a start of all nodes, which comes after all requests, or when all nodes are ready', async () => {
     const service = await campus({ PC1: { ready: { ...never, within_s: 3600 } }, PC2: {} })
     const asked = await service.fetch(`${lab}/nodes/start`, { method: 'POST' })
