@@ -56,9 +56,11 @@ export async function createNode(
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
   const { properties, kept } = sorted(node_type, 'create', input)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
-  if (lab.document.nodes.has(node_id))
+  const idClaim = `node-id/${node_id}`
+  if (lab.document.nodes.has(node_id) || lab.claimed.has(idClaim))
     throw conflict(`node_id: there is a node ${node_id} already`, { word: 'node-exists' })
   const name = takeName(lab, input.name, unique)
+  lab.claimed.add(idClaim)
   const refused = refusedOf(properties)
   const adapters = adaptersFor(node_type, 'create', input)
   const asked = { name, node_id, ...given({ console, console_type }), ...adapters, ...given(properties) }
@@ -111,7 +113,7 @@ export async function createNode(
     }
   } finally {
     lab.placing.delete(node_id)
-    lab.claimed.delete(nameClaim(name))
+    for (const claim of [idClaim, nameClaim(name)]) lab.claimed.delete(claim)
     for (const mac of macs) lab.claimedMacs.delete(mac)
   }
 }

@@ -5,7 +5,7 @@ import { createNode, removeNode, updateNode } from '../../../src/controller/node
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
 /** A lab with a pc and a switch, and an operation of its compute that takes until `end` is called. */
-async function withSlow(operation: 'putLink' | 'removeLink' | 'removeNode' | 'updateNode') {
+async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 'removeNode' | 'updateNode') {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const { client } = labs.computes
@@ -135,4 +135,16 @@ test('of two links with one id at once one is refused', async () => {
   end()
   await first
   expect(lab.document.linksOf(lab.node('PC2').node_id)).toEqual([])
+})
+
+test('of two nodes with one id at once one is refused', async () => {
+  const { labs, lab, compute, client, ask, begun, end } = await withSlow('createNode')
+  const node = { node_id: crypto.randomUUID(), node_type: 'pc', compute_id: 'local' }
+  const first = createNode(labs, lab, { ...node, name: 'PC2' }, { ask })
+  await begun
+  const second = createNode(labs, lab, { ...node, name: 'PC3' }, { ask: client })
+  await expect(second).rejects.toMatchObject({ status: 409 })
+  expect(compute.nodes.has(node.node_id)).toBe(false)
+  end()
+  expect(await first).toMatchObject({ name: 'PC2' })
 })
