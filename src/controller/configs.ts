@@ -7,7 +7,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import { Changes, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
-import { nodePathOf, propertiesOf } from './nodes.ts'
+import { nodeOnCompute, nodePathOf, propertiesOf } from './nodes.ts'
 
 /** The text of a configuration, and its digest as an entity tag. */
 export interface NodeConfig {
@@ -25,7 +25,7 @@ export async function readConfig(
   name: string | undefined,
   ask: AskCompute,
 ): Promise<NodeConfig> {
-  const record = lab.node(word)
+  const record = nodeOnCompute(lab, word)
   const { field, action } = placeOf(record, name)
   const client = ask(record.compute_id)
   const node = nodePathOf(lab, record)
@@ -42,7 +42,7 @@ export async function writeConfig(
   word: string,
   { name, text, ifMatch, ask }: { name: string | undefined; text: string; ifMatch: string | null; ask: AskCompute },
 ): Promise<NodeConfig> {
-  const record = lab.node(word)
+  const record = nodeOnCompute(lab, word)
   const { field, keepsEmpty } = placeOf(record, name)
   if (text === '' && keepsEmpty !== true)
     throw badRequest(`body: a ${record.node_type} node takes no empty configuration`)

@@ -19,13 +19,21 @@ import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { unlinkNode } from './links.ts'
 import { freeName, nameKey } from './names.ts'
-import { requireMade } from './placeholders.ts'
+import { placeholderReason, requireMade } from './placeholders.ts'
 
 export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
   project_id: lab.id,
   node_type,
   node_id,
 })
+
+/** Finds a node that its compute has, by its id or name. 404, 409 with the reason for a placeholder. */
+export function nodeOnCompute(lab: Lab, word: string): NodeRecord {
+  const record = lab.node(word)
+  const reason = placeholderReason(record, record.unmade)
+  if (reason !== undefined) throw conflict(`node_id: ${record.name}: ${reason}`)
+  return record
+}
 
 /** The properties of the kind of a node, as its compute shows it: all but the fields that every node has. */
 export function propertiesOf(shown: ComputeNode): Record<string, unknown> {
@@ -262,13 +270,14 @@ export async function actOn(
   ask: AskCompute,
 ): Promise<LabNode> {
   if (action === 'start') await requireMade(labs, lab, record, ask)
+  else nodeOnCompute(lab, record.node_id)
   const shown = await ask(record.compute_id).act(nodePathOf(lab, record), action)
   lab.show(shown)
   lab.acted(shown)
   return lab.nodeView(lab.node(record.node_id))
 }
 
-/** Copies a node under a new name, at another place of the map. 409 while the node runs. */
+/** Copies a node under a new name, at another place of the map. 409 while the node runs, and for a placeholder. */
 export async function duplicateNode(
   labs: Labs,
   lab: Lab,
@@ -276,7 +285,7 @@ export async function duplicateNode(
   { x, y, z }: { x: number; y: number; z: number },
   ask: AskCompute,
 ): Promise<LabNode> {
-  const source = lab.node(word)
+  const source = nodeOnCompute(lab, word)
   const { node_id: _, name, console: __, properties, label, ...rest } = source
   // The copy gets what its kind accepts at a creation; read-only properties and the MAC address are its own.
   const known = kindOf(source.node_type as never).create.properties

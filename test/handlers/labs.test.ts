@@ -180,6 +180,19 @@ test('files and configurations of nodes are written and read at their computes',
   await del(at)
 })
 
+test('a node whose kind has no console says so', async () => {
+  const { at } = await newLab()
+  await newNode(at, 'SW', { node_type: 'switch' })
+  for (const answer of [
+    await send(`${at}/nodes/SW/console/log`),
+    await post(`${at}/nodes/SW/console/expect`, { expect: 'x', within_s: 1 }),
+  ]) {
+    const { message } = await body<{ message: string }>(answer)
+    expect([answer.status, message]).toEqual([409, expect.stringContaining('SW is a switch node')])
+  }
+  await del(at)
+})
+
 test('filters of a link are checked by the computes of its nodes, without effect', async () => {
   const { at } = await newLab()
   const places = inject('computes') < 2 ? ['local', 'local'] : ['c0', 'c1']

@@ -298,6 +298,30 @@ describe('a placeholder', () => {
       409,
       expect.stringContaining('this service has no kind docker'),
     ])
+    const [path, json] = [`${projects}/hostile/nodes/Box`, (value: object) => JSON.stringify(value)]
+    const requests = [
+      ...[
+        ['POST', 'stop'],
+        ['POST', 'reload'],
+        ['POST', 'console/reset'],
+        ['GET', 'console/log'],
+        ['GET', 'config'],
+      ],
+      ...[
+        ['POST', 'duplicate', json({ x: 1, y: 1 })],
+        ['POST', 'console/expect', json({ expect: 'x' })],
+        ['POST', 'ready', json({ seconds: 0 })],
+        ['PUT', 'config', 'text'],
+      ],
+    ]
+    for (const [method, what, body] of requests) {
+      const answer = await service.fetch(`${path}/${what}`, {
+        method,
+        ...(body !== undefined && { body }),
+      } as RequestInit)
+      const said = [method, what, answer.status, await answer.text()]
+      expect(said).toEqual([method, what, 409, expect.stringContaining('this service has no kind docker')])
+    }
     await service.call('POST', `${projects}/hostile/nodes/start`)
     const [link]: LabLink[] = await service.call('GET', `${projects}/hostile/links`)
     expect(link?.nodes.map((it) => it.port_number)).toEqual([0, 0])

@@ -2,7 +2,15 @@ import { type Static, Type } from '@sinclair/typebox'
 import { abortable } from '../../async/abort.ts'
 import type { NodeAction } from '../../controller/compute-client.ts'
 import { jobHeader } from '../../controller/jobs.ts'
-import { actOn, createNode, duplicateNode, nodePathOf, removeNode, updateNode } from '../../controller/nodes.ts'
+import {
+  actOn,
+  createNode,
+  duplicateNode,
+  nodeOnCompute,
+  nodePathOf,
+  removeNode,
+  updateNode,
+} from '../../controller/nodes.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { LabLink } from '../../model/lab/link.ts'
 import { LabNode, LabNodeCreate, LabNodeUpdate } from '../../model/lab/node.ts'
@@ -136,7 +144,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
       const lab = await labs.lab(params.project_id)
-      const node = lab.node(params.node_id)
+      const node = nodeOnCompute(lab, params.node_id)
       await ask(node.compute_id).resetConsole(nodePathOf(lab, node))
       return noContent
     },

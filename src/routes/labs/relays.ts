@@ -3,15 +3,17 @@ import { capturePlace, startCapture, stopCapture, streamPlace } from '../../cont
 import { nodePath, portPath } from '../../controller/compute-client.ts'
 import type { NodeRecord } from '../../controller/document.ts'
 import type { Lab } from '../../controller/lab.ts'
-import { nodePathOf } from '../../controller/nodes.ts'
+import { nodeOnCompute, nodePathOf } from '../../controller/nodes.ts'
 import { untilReady } from '../../controller/ready.ts'
-import { conflict } from '../../errors/api-error.ts'
+import { conflict, forbidden } from '../../errors/api-error.ts'
 import { forward } from '../../fleet/forward.ts'
 import { type Context, created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { requireUpgrade } from '../../http/feed.ts'
 import { pathTail, sinceQuery } from '../../http/params.ts'
 import type { RelayedAnswer } from '../../http/relayed-answer.ts'
 import type { Upgrade } from '../../http/socket.ts'
+import type { KindDescriptor } from '../../kinds/kind.ts'
+import { kindOf, type NodeKindName } from '../../kinds/node.ts'
 import { CaptureStream } from '../../model/capture.ts'
 import { localId } from '../../model/compute.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../../model/console.ts'
@@ -67,7 +69,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
         requireUpgrade(request)
         const { labs } = labsOf(context)
         const lab = await labs.lab(params.project_id)
-        const record = lab.node(params.node_id)
+        const record = withConsole(lab, params.node_id, kind === 'ws' ? 'text' : 'screen')
         const upgrade: Upgrade = (asked, on) => {
           const end = labs.uses.begin(lab)
           return context.upgrade(asked, {
@@ -94,7 +96,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchNode, 409: 'The console has no text' },
     async handle({ params, request }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
-      const record = lab.node(params.node_id)
+      const record = withConsole(lab, params.node_id, 'text')
       return relayTo(record.compute_id, `${nodePath(nodePathOf(lab, record))}/console/log`, { request, context })
     },
   }),
@@ -111,7 +113,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     async handle({ params, body, request }, context) {
       const { labs, ask } = labsOf(context)
       const lab = await labs.lab(params.project_id)
-      const record = lab.node(params.node_id)
+      const record = withConsole(lab, params.node_id, 'text')
       return ok(await ask(record.compute_id).expect(nodePathOf(lab, record), body, request.signal))
     },
   }),
@@ -124,7 +126,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     async handle({ params, body, request }, context) {
       const { labs, ask } = labsOf(context)
       const lab = await labs.lab(params.project_id)
-      const record = lab.node(params.node_id)
+      const record = nodeOnCompute(lab, params.node_id)
       const wanted = Object.keys(body).length === 0 ? (record.ready ?? {}) : body
       await untilReady(ask(record.compute_id), nodePathOf(lab, record), wanted, request.signal)
       return noContent
@@ -212,6 +214,15 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     }),
   ]),
 ]
+
+/** Finds a node with such a console, by its id or name. 404, 409 for other nodes. */
+function withConsole(lab: Lab, word: string, form: KindDescriptor['consoles'][number]): NodeRecord {
+  const record = nodeOnCompute(lab, word)
+  const { consoles }: KindDescriptor = kindOf(record.node_type as NodeKindName)
+  if (consoles.includes(form)) return record
+  const what = form === 'text' ? 'console with text' : 'screen'
+  throw conflict(`node_id: ${record.name} is a ${record.node_type} node, and these have no ${what}`)
+}
 
 /** Where the files of a node are among those of its project. */
 const filesDirectory = ({ node_type, node_id }: NodeRecord): string => `project-files/${node_type}/${node_id}/`
