@@ -173,6 +173,7 @@ test('files and configurations of nodes are written and read at their computes',
   expect(await (await send(`${at}/nodes/PC1/files/notes/a%20b.txt`)).text()).toBe('kept')
   expect(await body(send(`${at}/nodes/PC1/files`))).toContainEqual({ path: 'notes/a b.txt', size: 4 })
   expect((await send(`${at}/nodes/nobody/files`)).status).toBe(404)
+  expect((await post(`${at}/nodes/PC1/files/..%2fPC2%2fnotes`, 'not there')).status).toBe(403)
   const written = await send(`${at}/nodes/PC1/config`, { method: 'PUT', body: 'ip 10.0.0.1/24\n' })
   const read = await send(`${at}/nodes/PC1/config`)
   expect([written.status, await read.text()]).toEqual([204, 'ip 10.0.0.1/24\n'])

@@ -254,13 +254,19 @@ function filesOf(
         ...(method === 'GET' && { media: 'application/octet-stream' }),
       },
     },
-    errors: { 403: 'The path leaves the project', 404: 'There is no such project, node or file' },
+    errors: { 403: 'The path leaves the project, or the node', 404: 'There is no such project, node or file' },
     async handle({ params, path: given, request }, context) {
-      const { project_id, node_id = '' } = params as { project_id: string; node_id?: string }
+      const {
+        project_id,
+        node_id = '',
+        path: inside,
+      } = params as { project_id: string; node_id?: string; path: string }
       const lab = await labsOf(context).labs.lab(project_id)
       const { computeId, directory } = place(lab, node_id)
       // The tail stays as it was sent: decoding and encoding might change it.
       const tail = given.slice(given.indexOf('/files/') + '/files/'.length)
+      if (node_id !== '' && inside.split('/').includes('..'))
+        throw forbidden('path: expected a path below the directory of the node, without ".."')
       return relayTo(computeId, `/v2/compute/projects/${lab.id}/files/${directory}${tail}`, { request, context })
     },
   })
