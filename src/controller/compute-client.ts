@@ -76,6 +76,11 @@ export class ComputeClient {
     return this.json(Type.Array(Project), { method: 'GET', path: '/v2/compute/projects?view=full&status=all' })
   }
 
+  /** A project, open or closed. 404. */
+  project(id: string): Promise<Project> {
+    return this.json(Project, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` })
+  }
+
   updateProject(id: string, input: object): Promise<Project> {
     return this.json(Project, { method: 'PUT', path: path`/v2/compute/projects/${id}?view=full`, input })
   }

@@ -409,7 +409,11 @@ export class Labs {
       try {
         const lab = await this.#creations.run(id, async () => {
           await this.#directory?.put(id, record)
-          const made = await ask(record.computes[0] as string).openProject({ project_id: id, name, path })
+          const compute = ask(record.computes[0] as string)
+          // A project that only the compute knows has nodes that the new one would not show, and would delete.
+          const known = project_id == null ? undefined : await compute.project(id).catch(unlessGone)
+          if (known !== undefined) throw projectExists(id)
+          const made = await compute.openProject({ project_id: id, name, path })
           const saved = { ...record, path: made.path }
           await this.#store.save(id, new Changes().project(saved).entries)
           await this.#keepHead(id, saved)
@@ -1357,7 +1361,7 @@ function requireName(name: string): void {
 }
 
 const projectExists = (id: string): ApiError =>
-  conflict(`project_id: there is a project ${id} already`, { word: 'project-exists' })
+  conflict(`project_id: there is a project ${id} already; open it, or choose another id`, { word: 'project-exists' })
 
 /** The record of one more attempt to keep an archive. After the last one the next close tries again. */
 function archiveTry(before: number): NonNullable<ProjectRecord['archiving']> {

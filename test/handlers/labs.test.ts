@@ -100,9 +100,13 @@ test('a closed lab keeps what it has, and refuses changes of it', async () => {
 })
 
 test('a project that only a compute knows is listed, and taken over when it is opened', async () => {
-  const { project_id } = await body<{ project_id: string }>(post('/v2/compute/projects', { name: nameOf('older') }))
+  const older = await post('/v2/compute/projects', { name: nameOf('older') })
+  const { project_id } = await body<{ project_id: string }>(older)
   const listed = (await body<LabProject[]>(send(projects))).find((it) => it.project_id === project_id)
   expect(listed).toMatchObject({ status: 'closed' })
+  // A new one of its id would hide what it has.
+  const anew = { name: nameOf('anew'), project_id, compute_id: older.headers.get('x-patchbay-compute') ?? 'local' }
+  expect(await fault(post(projects, anew))).toEqual([409, 'project-exists'])
   expect((await post(`${projects}/${project_id}/open`)).status).toBe(201)
   await newNode(`${projects}/${project_id}`, 'PC1')
   await del(`${projects}/${project_id}`)

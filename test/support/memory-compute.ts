@@ -62,6 +62,9 @@ export class MemoryCompute {
     const client = {
       events: { open: async () => new ReadableStream() },
       openProject: async ({ project_id, name }: Members) => ({ project_id, name, path: null }),
+      project: async () => {
+        throw notFound('There is no such project')
+      },
       projects: async () => [],
       updateProject: async (_: string, { name }: Members) => ({ name }),
       closeProject: async () => {},
