@@ -82,10 +82,11 @@ interface Blame {
 function blame(error: ValueError): Blame {
   const { path, schema, value, errors } = error
   if (isUnknownProperty(error)) return { path, schema, value, unknownIn: schema }
-  const branches = errors.map((branch) => [...branch]).filter((found) => found.length > 0)
-  const meant = branches.find((found) => found.every((it) => it.path !== path || isUnknownProperty(it)))
-  const [first] = meant ?? []
-  return first === undefined ? { path, schema, value } : blame(first)
+  // The errors of a branch can be read once.
+  const branches = errors.map((branch) => [...branch].map((it) => ({ it, blamed: blame(it) })))
+  const isInside = ({ it, blamed }: (typeof branches)[number][number]) => blamed.path !== path || isUnknownProperty(it)
+  const meant = branches.find((found) => found.length > 0 && found.every(isInside))
+  return meant?.[0]?.blamed ?? { path, schema, value }
 }
 
 const isUnknownProperty = (error: ValueError): boolean => error.type === ValueErrorType.ObjectAdditionalProperties

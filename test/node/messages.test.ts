@@ -38,6 +38,12 @@ const mistakes: readonly Mistake[] = [
     400,
     'colour: unknown field, «expected one of auto_close, auto_open, auto_start, scene_width, scene_height, zoom, show_layers, snap_to_grid, show_grid, grid_size, drawing_grid_size, show_interface_labels, supplier, name, path, project_id, temporary, variables, compute_id»',
   ],
+  [
+    'POST /v2/projects',
+    { name: 'a', variables: [{ value: 'x' }] },
+    400,
+    'variables[0].name: missing, «expected a text of *»',
+  ],
   [`POST ${compute}/projects`, [], 400, 'body: «expected a JSON object such as {"name": "lab"}», got a list'],
   [`POST ${compute}/projects`, '"lab"', 400, 'body: «expected a JSON object such as {"name": "lab"}», got a text'],
   [
