@@ -299,4 +299,4 @@ export const placementOf = ({ placement }: { placement?: Placement }): { placeme
 })
 
 /** The name of a project in the form of a file name. */
-const fileName = (name: string): string => name.replaceAll(/[/\\]/g, '-')
+export const fileName = (name: string): string => name.replaceAll(/[/\\]/g, '-')

@@ -27,7 +27,7 @@ import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import type { KeptArchives } from './kept-archives.ts'
-import { archivedOf, Lab, type LabNews, placementOf } from './lab.ts'
+import { archivedOf, fileName, Lab, type LabNews, placementOf } from './lab.ts'
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
@@ -1399,7 +1399,7 @@ function shownHead(
     // What runs in an open lab is known to its own process.
     ...(sizes !== undefined && { counts: { ...sizes, ...(status === 'closed' && { running: 0 }) } }),
     status,
-    filename: `${record.name}.gns3`,
+    filename: `${fileName(record.name)}.gns3`,
   }
 }
 

@@ -14,7 +14,7 @@ async function campus() {
   const labs = await labsInMemory(compute)
   onTestFinished(() => labs.shutdown())
   const ask: AskCompute = compute.client
-  const { project_id } = await labs.create({ name: 'Campus' }, ask)
+  const { project_id } = await labs.create({ name: 'Campus 1/2' }, ask)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [
     ['PC1', 'pc'],
