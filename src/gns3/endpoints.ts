@@ -64,6 +64,15 @@ const small: readonly Endpoint[] = [
     },
   }),
   endpoint({
+    ...{ ...own, method: 'POST', path: '/v2/debug', role: 'admin', bodyKind: 'ignored', replies: {} },
+    summary: 'Refused: only a server on the computer of the client writes a file for it',
+    handle() {
+      throw forbidden(
+        'The service writes no files for clients: GET /v2/compute/doctor says what is wrong with its host',
+      )
+    },
+  }),
+  endpoint({
     ...{ ...own, method: 'POST', path: '/v2/reload', role: 'admin', bodyKind: 'ignored', replies: {} },
     summary: 'Read the configuration file again',
     handle: async (_, { agent }) => created(await agent.host.reloadConfig()),

@@ -180,6 +180,7 @@ describe('a server for clients of release 2.2', () => {
       ['POST', `${project}/drawings`, { svg: '<svg width="1" height="1"></svg>', x: 1, y: 1, z: 1 }, 201],
       ['POST', `${project}/nodes/stop`, {}, 204],
       ['POST', '/v2/shutdown', {}, 403],
+      ['POST', '/v2/debug', {}, 403],
     ]
     const answers = []
     for (const [method, at, body] of requests) {
