@@ -52,6 +52,28 @@ async function listOf(archive: Buffer): Promise<Map<string, yauzl.Entry>> {
 }
 
 describe('an archive of a lab', () => {
+  it.each([
+    ['no', true],
+    ['yes', false],
+  ])(
+    'gives its nodes their MAC addresses, and so does a copy, but for reset_mac_addresses: %s',
+    async (resets, isKept) => {
+      const { service } = await lab()
+      const mac_address = '00:50:79:66:68:42'
+      await service.call('POST', `${campus}/nodes`, { name: 'PC9', node_type: 'pc', properties: { mac_address } })
+      await imported(service, await exported(service, `?reset_mac_addresses=${resets}`), { query: '?name=Import' })
+      await service.call('POST', `${campus}/duplicate`, { name: 'Copy', reset_mac_addresses: resets === 'yes' })
+      const addresses: unknown[] = []
+      for (const name of ['import', 'copy']) {
+        await service.call('POST', `${projects}/${name}/open`)
+        const { properties }: LabNode = await service.call('GET', `${projects}/${name}/nodes/PC9`)
+        addresses.push(properties.mac_address)
+      }
+      expect(addresses.map((address) => address === mac_address)).toEqual([isKept, isKept])
+      expect(addresses).not.toContain(undefined)
+    },
+  )
+
   it('has the document and files in the form of release 2.2, with its words for kinds', async () => {
     const { service, disk } = await lab()
     const archive = await exported(service, '?compression=none')

@@ -81,6 +81,20 @@ describe('a lab', () => {
     })
   })
 
+  it('with auto_open is opened by the next start of the service, and stays closed without it', async () => {
+    const { service } = await lab()
+    await service.call('POST', projects, { name: 'Other' })
+    await service.call('PUT', path('campus'), { auto_open: true })
+    for (const name of ['campus', 'other']) await service.call('POST', `${path(name)}/close`)
+    await service.kill('SIGTERM')
+    await service.restart()
+    const states = async () => (await service.call<LabProject[]>('GET', projects)).map((it) => [it.name, it.status])
+    expect(await states()).toEqual([
+      ['Campus', 'opened'],
+      ['Other', 'closed'],
+    ])
+  })
+
   it('is deleted with its files, also when it is closed', async () => {
     const { service, project } = await lab()
     await service.call('POST', `${path('campus')}/close`)
