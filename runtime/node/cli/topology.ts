@@ -70,8 +70,7 @@ export async function diff({ args: [word], flags, signal }: CommandInput<typeof 
   return {
     exit: flags['exit-code'] && differs ? exits.differs : exits.done,
     json: planJson(plan, new Set()),
-    text: async () =>
-      differs || plan.extra.length > 0 ? planText(plan, source.name) : `${plan.lab} is as ${source.name} says`,
+    text: () => planText(plan, source.name),
   }
 }
 
@@ -135,7 +134,7 @@ async function converge(
     return {
       exit: differs && flags['exit-code'] ? exits.differs : plan.withheld.length > 0 ? exits.withheld : exits.done,
       json: planJson(plan, new Set()),
-      text: async () => (differs ? planText(plan, source.name) : `${plan.lab} is as ${source.name} says`),
+      text: async () => [await planText(plan, source.name), ...(lastLine === '' ? [] : [lastLine])].join('\n\n'),
     }
   }
   let isMade = false
@@ -317,13 +316,15 @@ export const stepText = ({ do: does, what, name, how, because }: Step): string =
 }
 
 async function planText(plan: LabPlan, file: string): Promise<string> {
+  const { steps, withheld, extra } = plan
+  if (steps.length + withheld.length + extra.length === 0) return `${plan.lab} is as ${file} says`
   const { shown } = await import('./table.ts')
   return [
     ...(plan.interrupted ? [interruptedText] : []),
-    ...(plan.steps.length > 0 ? [`${plan.lab}: ${count(plan.steps.length, 'step')} to what ${file} says`] : []),
-    ...plan.steps.map(stepText),
-    ...withheldText(plan.withheld),
-    ...extraText(plan.extra),
+    ...(steps.length > 0 ? [`${plan.lab}: ${count(steps.length, 'step')} to what ${file} says`] : []),
+    ...steps.map(stepText),
+    ...withheldText(withheld),
+    ...extraText(extra),
   ]
     .map(shown)
     .join('\n')

@@ -64,10 +64,10 @@ test('after an edit only what differs is done; what disturbs a running node need
   expect(live).toMatchObject({ code: 0, out: expect.stringContaining('created 1 segment') })
 
   await patchbay.file('lan.lab.yaml', lan('10.0.1.22/24'))
-  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({
-    code: 2,
-    out: expect.stringContaining('~ node PC2 (restart)'),
-  })
+  const withheldStep = { out: expect.stringContaining('~ node PC2 (restart)') }
+  expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 2, ...withheldStep })
+  for (const command of ['up', 'apply'])
+    expect(await patchbay.run([command, '--dry-run'])).toMatchObject({ code: 4, ...withheldStep })
   const withheld = await patchbay.run(['up'])
   expect(withheld).toMatchObject({
     code: 4,
