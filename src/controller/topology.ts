@@ -1,3 +1,4 @@
+import { onAbort } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { sha256, toHex } from '../auth/secret.ts'
@@ -499,11 +500,12 @@ class Run {
     const stop = () => {
       if (this.#labs.jobs.get(job.id).status === 'running') this.#labs.jobs.remove(job.id)
     }
-    this.#signal.addEventListener('abort', stop, { once: true })
+    // The cancel may have come since the last step was taken.
+    const forget = onAbort(this.#signal, stop)
     try {
       await job.over
     } finally {
-      this.#signal.removeEventListener('abort', stop)
+      forget()
       const undone = new Map(this.#labs.jobs.get(job.id).nodes.map((node) => [node.node_id, node]))
       for (const it of steps) {
         const node = undone.get(lab.node(it.step.name).node_id)

@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
@@ -137,22 +138,9 @@ async function converge(
       text: async () => [await planText(plan, source.name), ...(lastLine === '' ? [] : [lastLine])].join('\n\n'),
     }
   }
-  let isMade = false
-  const onMade = () => {
-    isMade = true
-  }
-  const jobs = await jobsOf(plan, asked, { ...flags, onMade }).catch((error) => {
+  const jobs = await jobsOf(plan, asked, flags).catch(async (error) => {
     if (!asked.signal.aborted) throw error
-    throw new CommandError(exits.interrupted, [
-      {
-        message: isMade
-          ? 'interrupted: the lab is made, and nodes that were started run on'
-          : 'interrupted: the steps that were taken are reverted',
-        hint: isMade
-          ? `"patchbay up ${source.name}" goes on, "patchbay down ${plan.lab}" stops them`
-          : `"patchbay up ${source.name}" begins again`,
-      },
-    ])
+    throw interruptionOf(source, plan, { starts, isMade: await wasMade(plan, asked.client) })
   })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const exit: Exit = failed !== undefined ? exits.failed : plan.withheld.length > 0 ? exits.withheld : exits.done
@@ -214,12 +202,9 @@ export async function jobsOf(
   {
     json,
     title = plan.lab,
-    onMade = () => {},
   }: {
     readonly json: boolean
     readonly title?: string
-    /** Called when all steps but the starts are done. */
-    readonly onMade?: () => void
   },
 ): Promise<LabJob[]> {
   if (plan.job_id === undefined) return []
@@ -229,10 +214,50 @@ export async function jobsOf(
   const isOver = ({ status, start_job_id }: LabJob) => status !== 'running' || start_job_id !== undefined
   const applied = await end('Making', plan.job_id, { isOver })
   if (applied.start_job_id === undefined) return [applied]
-  onMade()
   const started = await end('Starting', applied.start_job_id)
   return [await jobEnd(plan.job_id, { ...asked, progress: noProgress }), started]
 }
+
+/** Longest wait for an apply that was cancelled to take its steps back, ms. */
+const undoMs = 10_000
+const undoPollMs = 50
+
+/** Whether all steps but the starts of an apply that was cancelled are done: the cancel may have come too late. Undefined: the service does not say. */
+async function wasMade({ job_id }: LabPlan, client: Patchbay): Promise<boolean | undefined> {
+  if (job_id === undefined) return true
+  for (const limit = Date.now() + undoMs; ; await sleep(undoPollMs)) {
+    const call = client.call('GET /v2/jobs/{job_id}', { params: { job_id }, timeoutMs: undoMs })
+    const job = await call.catch((error: unknown) => (error as PatchbayError).status === 404)
+    // The job of a new lab is gone with the lab.
+    if (job === true) return false
+    if (job === false) return undefined
+    if (job.start_job_id !== undefined) return true
+    if (job.status !== 'running') return job.done === job.total
+    if (Date.now() > limit) return false
+  }
+}
+
+/** What an apply that Ctrl-C ended has come to. */
+function interruptionOf(
+  { name }: LabSource,
+  { lab }: LabPlan,
+  { starts, isMade }: { readonly starts: boolean; readonly isMade: boolean | undefined },
+): CommandError {
+  const command = starts ? 'up' : 'apply'
+  if (isMade === undefined)
+    return interrupted('the service does not say how far it came', `"patchbay diff ${name}" shows what is left to do`)
+  if (!isMade)
+    return interrupted('the steps that were taken are reverted', `"patchbay ${command} ${name}" begins again`)
+  return starts
+    ? interrupted(
+        'the lab is made, and nodes that were started run on',
+        `"patchbay up ${name}" goes on, "patchbay down ${lab}" stops them`,
+      )
+    : interrupted('all steps were taken already', `"patchbay diff ${name}" shows that nothing is left to do`)
+}
+
+const interrupted = (what: string, hint: string): CommandError =>
+  new CommandError(exits.interrupted, [{ message: `interrupted: ${what}`, hint }])
 
 /** A name for a shell: in quotes when it has characters that mean something there. */
 const shellWord = (text: string): string => (/^[\p{L}\p{N}\p{M}_.@+/-]+$/u.test(text) ? text : quoted(text))

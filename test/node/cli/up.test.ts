@@ -1,7 +1,11 @@
+import { randomUUID } from 'node:crypto'
+import { once } from 'node:events'
 import { existsSync } from 'node:fs'
 import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
 import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
@@ -269,6 +273,56 @@ test('an up that a signal ends at any moment is finished by the next one', async
     expect(nodes.map(({ status }) => status)).toEqual(Array(count).fill('started'))
     await service.call('DELETE', `/v2/projects/${lab}`)
   }
+})
+
+/**
+ * A service with one job, whose state it tells only after a cancel: `after`; without that it answers nothing any more. `asked` resolves when
+ * the state was asked for.
+ */
+async function serviceWithJob(after: object | undefined): Promise<{ url: string; asked: Promise<unknown> }> {
+  const [job_id, project_id] = [randomUUID(), randomUUID()]
+  let isCancelled = false
+  const steps = [{ do: 'create', what: 'node', name: 'PC1', how: 'live' }]
+  const server = createServer((request, response) => {
+    const answer = (status: number, body: object) =>
+      response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(body))
+    if (request.method === 'PUT')
+      answer(202, { lab: 'one', project_id, revision: 1, steps, withheld: [], extra: [], job_id })
+    else if (request.method === 'DELETE') {
+      isCancelled = true
+      if (after === undefined) server.closeAllConnections()
+      else response.writeHead(204).end()
+    } else if (!isCancelled) server.emit('asked')
+    else if (after === undefined) response.destroy()
+    else answer(200, { job_id, project_id, action: 'apply', nodes: [], done: 0, total: 1, ...after })
+  })
+  onTestFinished(() => void server.close().closeAllConnections())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const { port } = server.address() as AddressInfo
+  return { url: `http://127.0.0.1:${port}`, asked: once(server, 'asked') }
+}
+
+test.for<[command: 'up' | 'apply', after: object | undefined, said: string]>([
+  ['up', { status: 'cancelled', skipped: 1 }, 'the steps that were taken are taken back'],
+  // The cancel comes when the work is done.
+  ['up', { status: 'cancelled', done: 1, start_job_id: 'a job' }, 'the lab is made'],
+  ['apply', { status: 'done', done: 1 }, 'all steps were taken already'],
+  ['apply', undefined, 'the service does not say how far it came'],
+])('what %s has come to when it is interrupted is what the service says: %o', async ([command, after, said]) => {
+  const { url, asked } = await serviceWithJob(after)
+  const patchbay = await CommandLine.of({ server: url })
+  await patchbay.file('one.lab.yaml', 'lab: one\nnodes: { PC1: { kind: pc } }\n')
+  const running = patchbay.start([command])
+  let err = ''
+  running.stderr.on('data', (bytes) => {
+    err += String(bytes)
+  })
+  const closed = once(running, 'close')
+  await asked
+  running.kill('SIGINT')
+  expect(await closed).toEqual([130, null])
+  expect(err).toContain(`patchbay: interrupted: ${said}`)
 })
 
 test('an up that is killed while it starts its service leaves the next one a service', async () => {
