@@ -157,11 +157,10 @@ async function converge(
   const placeOf = ({ name }: LabNode) => places.get(name.toLowerCase()) ?? places.size
   const inOrder = topology.nodes.toSorted((one, other) => placeOf(one) - placeOf(other))
   const nodes = [...inOrder, ...topology.segments]
-  const undone = failed?.action === 'apply'
   return {
     exit,
     json: {
-      ...planJson(plan, new Set(undone ? plan.steps : [])),
+      ...planJson(plan, undoneOf(plan, failed)),
       revision: topology.revision,
       nodes: nodes.map((it) => nodeRow(it, failed)),
       links: topology.links.map((it) => linkJson(it, nodes)),
@@ -272,6 +271,14 @@ export function faultsOf(job: LabJob): string[] {
   ]
   const undone = job.action === 'apply' ? ['Nothing was changed: the steps that were taken have been reverted'] : []
   return [...(parts.length > 0 ? parts : [job.reason ?? `The job was ${job.status}`]), ...undone]
+}
+
+/** The steps of a plan that are not done: all of an apply that has failed, or the starts that have. */
+function undoneOf({ steps }: LabPlan, failed: LabJob | undefined): ReadonlySet<Step> {
+  if (failed === undefined) return new Set()
+  if (failed.action === 'apply') return new Set(steps)
+  const names = new Set(failed.nodes.filter(({ state }) => state !== 'done').map(({ name }) => name))
+  return new Set(steps.filter((it) => it.do === 'start' && names.has(it.name)))
 }
 
 const nodeRow = (node: LabNode, failed: LabJob | undefined) => ({

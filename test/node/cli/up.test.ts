@@ -206,6 +206,12 @@ test('why a node is not ready is reported in lines', async () => {
   )
   const { code, out } = await patchbay.run(['up'])
   expect([code, out]).toEqual([1, expect.stringMatching(/^A: The node was not ready .*:\n(.*\n)+VPCS>\n/)])
+  await patchbay.run(['down', '--delete', '--yes'])
+  const { steps } = await patchbay.json<{ steps: object[] }>(['up'])
+  expect(steps).toMatchObject([
+    { do: 'create', name: 'A', done: true },
+    { do: 'start', name: 'A', done: false },
+  ])
 })
 
 test('a lab that was made in another way is used with --take-over alone', async () => {
