@@ -158,9 +158,12 @@ async function terminalOn(stream: Duplex, { name, leaveKey, log, signal }: Termi
     stdin.setRawMode(false)
     stderr.write(`\r\nLeft ${name}.\n`)
   }
-  if (fault !== undefined) throw new CommandError(exits.noService, `the console of ${name} was lost: ${fault.message}`)
+  if (fault !== undefined) throw consoleLost(name, fault)
   return signal.aborted ? exits.interrupted : exits.done
 }
+
+export const consoleLost = (name: string, { message }: Error): CommandError =>
+  new CommandError(exits.noService, `the console of ${name} was lost: ${message}`)
 
 /** The byte of an escape character: one character, `^` and a letter for a control character, or `none`. */
 function escapeOf(text: string | undefined): number | undefined {

@@ -1,14 +1,15 @@
+import type { Duplex } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { WebSocket } from 'ws'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { executing, nodeLogging } from './command-flags.ts'
-import { consoleOf, requireConsole } from './console.ts'
+import { consoleLost, consoleOf, requireConsole } from './console.ts'
 import { countOf, secondsOf } from './counts.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
-import { nodeOf } from './targets.ts'
+import { type NodeTarget, nodeOf } from './targets.ts'
 
 /** Without `--expect`, a guest without output for this time, ms, has answered: a ping tells of an echo each second. */
 const quietMs = 1500
@@ -55,13 +56,14 @@ export async function exec({
     output += decoder.decode(bytes, { stream: true })
     quiet.refresh()
   })
-  stream.on('error', () => over.abort())
+  const loss = lossOf(stream)
   stream.on('close', () => over.abort())
   stream.write(`${line}\r`)
   await sleep(within_s * 1000, undefined, { signal: AbortSignal.any([signal, over.signal]) }).catch(() => undefined)
   clearTimeout(quiet)
   stream.destroy()
   signal.throwIfAborted()
+  loss.throwIfAny(target)
   return { json: { lab, node: node.name, output: plain(output) }, text: () => plain(output) }
 }
 
@@ -90,9 +92,24 @@ export async function logs({
   const stream = await consoleOf(target, client, { replay: false, signal })
   signal.addEventListener('abort', () => stream.destroy(), { once: true })
   stream.on('data', (bytes: Buffer) => process.stdout.write(bytes))
-  stream.on('error', () => stream.destroy())
+  const loss = lossOf(stream)
   await new Promise((resolve) => stream.once('close', resolve))
-  return signal.aborted ? exits.interrupted : exits.done
+  if (signal.aborted) return exits.interrupted
+  loss.throwIfAny(target)
+  return exits.done
+}
+
+/** Notes what ends a console, other than its node: `throwIfAny` then throws CommandError 5. */
+function lossOf(stream: Duplex): { throwIfAny(target: NodeTarget): void } {
+  let fault: Error | undefined
+  stream.on('error', (error) => {
+    fault = error
+  })
+  return {
+    throwIfAny({ lab, node }) {
+      if (fault !== undefined) throw consoleLost(`${lab}/${node.name}`, fault)
+    },
+  }
 }
 
 /** Console output as text: without escape sequences (ECMA-48) and CR. */

@@ -3,6 +3,7 @@ import { mkdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { beforeAll, expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 let service: TestService
@@ -154,6 +155,29 @@ test('a console is a terminal by websocket and by telnet, and is logged to a fil
   expect((await patchbay.run(['console', 'consoles/PC1', '--telnet'], { input: 'echo by telnet\n' })).out).toContain(
     'by telnet',
   )
+})
+
+test('a console that is lost with the service is no end of the output of its node', async () => {
+  const lone = await TestService.start({ 'pc.engine': 'embedded' })
+  const patchbay = await CommandLine.of({ server: lone.url })
+  await patchbay.file('one.lab.yaml', 'lab: one\nnodes: { PC1: { kind: pc, config: { text: "ip 10.0.0.1/24" } } }\n')
+  await patchbay.run(['up'])
+  const exec = once(patchbay.start(['exec', 'one/PC1', 'ping 10.0.0.1 -c 1000', '--within', '5m']), 'close')
+  const log = '/v2/projects/one/nodes/PC1/console/log'
+  await expect.poll(async () => (await lone.fetch(log)).text()).toContain('icmp_seq=2 ')
+  const follower = patchbay.start(['logs', 'one/PC1', '-f', '--lines', '1'])
+  const follow = once(follower, 'close')
+  let shown = ''
+  follower.stdout.on('data', (bytes) => {
+    shown += String(bytes)
+  })
+  // One was there before; the others came live.
+  await expect.poll(() => shown.match(/icmp_seq/g)?.length, { timeout: hangMs }).toBeGreaterThan(2)
+  await lone.kill('SIGKILL')
+  expect([await exec, await follow]).toEqual([
+    [5, null],
+    [5, null],
+  ])
 })
 
 test('watch prints a line for each change where there is no terminal', async () => {
