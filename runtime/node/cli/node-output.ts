@@ -14,6 +14,7 @@ import { type NodeTarget, nodeOf } from './targets.ts'
 /** Without `--expect`, a guest without output for this time, ms, has answered: a ping tells of an echo each second. */
 const quietMs = 1500
 const usualWithinS = 30
+const lineFeed = 0x0a
 
 /** `patchbay exec LAB/NODE COMMAND`: types a line on the console of a node, and shows what it answers. */
 export async function exec({
@@ -87,8 +88,16 @@ export async function logs({
     const shown = await new Response(body).text()
     return { json: { lab: target.lab, node: node.name, lines: plain(shown).split('\n') }, text: () => shown }
   }
-  for await (const bytes of body) process.stdout.write(bytes)
-  if (!flags.follow) return exits.done
+  let last: number | undefined
+  for await (const bytes of body) {
+    process.stdout.write(bytes)
+    last = bytes.at(-1) ?? last
+  }
+  if (!flags.follow) {
+    // The prompt of the node is not to be before that of the shell.
+    if (last !== undefined && last !== lineFeed) process.stdout.write('\n')
+    return exits.done
+  }
   const stream = await consoleOf(target, client, { replay: false, signal })
   signal.addEventListener('abort', () => stream.destroy(), { once: true })
   stream.on('data', (bytes: Buffer) => process.stdout.write(bytes))

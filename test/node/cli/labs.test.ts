@@ -124,7 +124,7 @@ test('a line is typed on the console of a node, and its answer shown', async () 
   const { out } = await patchbay.run(['exec', 'typed/PC1', 'ip 10.0.0.1/24', '--expect', String.raw`PC1 : (\S+)`])
   expect(out).toContain('PC1 : 10.0.0.1')
   expect((await patchbay.run(['exec', 'typed/PC1', 'show ip'])).out).toContain('10.0.0.1/24')
-  expect((await patchbay.run(['logs', 'typed/PC1'])).out).toContain('show ip')
+  expect((await patchbay.run(['logs', 'typed/PC1'])).out).toMatch(/show ip(.*\n)+(VPCS|PC1)> \n$/)
   expect(await patchbay.json(['logs', 'typed/PC1'])).toMatchObject({
     ...{ ok: true, lab: 'typed', node: 'PC1', lines: expect.arrayContaining([expect.stringContaining('show ip')]) },
   })
