@@ -10,6 +10,7 @@ import {
   linksOf,
   linkText,
   type NodeTarget,
+  nameOrder,
   nodeOf,
   nodesOf,
   runningText,
@@ -21,7 +22,8 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
   const asked = { client: await clientOf(flags), signal }
   if (word.includes('/')) return inspectNode(await nodeOf(word, asked), asked)
   const lab = await labOf(word, asked)
-  const [nodes, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+  const [all, links] = await Promise.all([nodesOf(lab, asked), linksOf(lab, asked)])
+  const nodes = all.toSorted((a, b) => nameOrder.compare(a.name, b.name))
   return {
     json: {
       lab: lab.name,

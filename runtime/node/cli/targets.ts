@@ -81,6 +81,9 @@ async function nodeIn(lab: LabProject, word: string, asked: Asked): Promise<LabN
   })
 }
 
+/** By which lists for people are sorted: `PC2` is before `PC10`. */
+export const nameOrder = new Intl.Collator('en', { numeric: true })
+
 /** The nodes of an open lab; none of a closed one. */
 export async function nodesOf({ project_id, status }: LabProject, { client, signal }: Asked): Promise<LabNode[]> {
   if (status !== 'opened') return []

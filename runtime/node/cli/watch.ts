@@ -3,12 +3,11 @@ import { clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import { exits } from './exits.ts'
 import { linkJson, nodeJson } from './inspect.ts'
-import { labOf, linksOf, linkText, nodesOf, runningText, stateOf } from './targets.ts'
+import { labOf, linksOf, linkText, nameOrder, nodesOf, runningText, stateOf } from './targets.ts'
 
 /** Least time between two pictures on a terminal, ms. */
 const pictureMs = 250
 const [enter, leave, home] = ['\u001b[?1049h\u001b[?25l', '\u001b[?25h\u001b[?1049l', '\u001b[H']
-const order = new Intl.Collator('en', { numeric: true })
 const restOfLine = '\u001b[K'
 const restOfScreen = '\u001b[J'
 
@@ -30,7 +29,7 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
   let note = ''
   const picture = () => {
     // A node that changes must not change its line.
-    const all = [...nodes.values()].sort((a, b) => order.compare(a.name, b.name))
+    const all = [...nodes.values()].sort((a, b) => nameOrder.compare(a.name, b.name))
     const hasReasons = all.some(({ status_reason }) => status_reason)
     const parts = [
       `${shown(lab.name)}: ${runningText(nodes.values())}${note}   (Ctrl-C leaves)`,
@@ -47,7 +46,7 @@ export async function watch({ args: [word = ''], flags, signal }: CommandInput<t
           rate(it.traffic_ab?.bits_per_s),
           rate(it.traffic_ba?.bits_per_s),
         ])
-        .sort(([a = ''], [b = '']) => order.compare(a, b))
+        .sort(([a = ''], [b = '']) => nameOrder.compare(a, b))
       parts.push(tableOf(['LINK', 'STATE', 'THERE', 'BACK'], rows))
     }
     const { rows = 24, columns = 80 } = process.stdout

@@ -45,6 +45,16 @@ test('start and stop count nodes as ls does: a segment is none, unless it alone 
   expect((await patchbay.run(['start', 'segmented/sw1'])).out).toBe('segmented: 1 segment started\n')
 })
 
+test('nodes are listed by their names, whatever was made first', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  await service.call('POST', '/v2/projects', { name: 'mixed' })
+  for (const pc of ['PC10', 'PC2', 'A'])
+    await service.call('POST', '/v2/projects/mixed/nodes', { name: pc, node_type: 'pc' })
+  const { nodes } = await patchbay.json<{ nodes: { name: string }[] }>(['inspect', 'mixed'])
+  expect(nodes.map(({ name }) => name)).toEqual(['A', 'PC2', 'PC10'])
+  expect((await patchbay.run(['inspect', 'mixed'])).out).toMatch(/\nA +pc .*\nPC2 +pc .*\nPC10 +pc /)
+})
+
 test('a link is shown by its name, which commands take, and its ends', async () => {
   const patchbay = await lab('titled')
   const [link] = await service.call<{ link_id: string }[]>('GET', '/v2/projects/titled/links')
