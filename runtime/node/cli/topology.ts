@@ -423,15 +423,14 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
     signal,
   })
   const end = await jobEnd(job.job_id, { client, signal, progress: await progressOf(`Stopping ${found.name}`, flags) })
-  const failed = end.nodes.filter(({ state }) => state === 'failed')
+  const faults = end.status === 'done' ? [] : faultsOf(end)
   return {
-    exit: end.status === 'done' ? exits.done : exits.failed,
-    json: { ...json, stopped: end.done, errors: failed.map(({ name, reason }) => ({ message: `${name}: ${reason}` })) },
+    exit: faults.length === 0 ? exits.done : exits.failed,
+    json: { ...json, stopped: end.done, errors: faults.map((message) => ({ message })) },
     text: () =>
-      [
-        ...failed.map(({ name, reason }) => `${name}: ${reason}`),
-        `${found.name}: stopped; disks and configurations stay ("patchbay down ${found.name} --delete" deletes them)`,
-      ].join('\n'),
+      faults.length === 0
+        ? `${found.name}: stopped; disks and configurations stay ("patchbay down ${found.name} --delete" deletes them)`
+        : [...faults.map(shownLines), `${found.name} is not stopped; "patchbay down ${found.name}" goes on`].join('\n'),
   }
 }
 

@@ -1,7 +1,9 @@
 import { once } from 'node:events'
 import { mkdir, readFile } from 'node:fs/promises'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
-import { beforeAll, expect, test } from 'vitest'
+import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
 import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
@@ -43,6 +45,27 @@ test('start and stop count nodes as ls does: a segment is none, unless it alone 
   const stopped = await patchbay.json<{ jobs: object[] }>(['stop', 'segmented/PC1', 'segmented/sw1'])
   expect(stopped.jobs).toMatchObject([{ lab: 'segmented', status: 'done', done: 1, total: 1 }])
   expect((await patchbay.run(['start', 'segmented/sw1'])).out).toBe('segmented: 1 segment started\n')
+})
+
+test('a lab that could not be stopped is not said to be', async () => {
+  const nodes = [{ name: 'PC1', state: 'failed', reason: 'Its keeper does not answer' }]
+  const answers: Readonly<Record<string, unknown>> = {
+    'GET /v2/projects/one': { project_id: '1', name: 'one', status: 'opened' },
+    'GET /v2/projects/1/nodes': [{ name: 'PC1', status: 'started' }],
+    'POST /v2/projects/1/jobs': { job_id: '2' },
+    'GET /v2/jobs/2': { ...{ action: 'stop', status: 'failed', reason: null, nodes, done: 0, failed: 1 }, skipped: 0 },
+  }
+  const server = createServer(({ method, url }, response) => {
+    response.end(JSON.stringify(answers[`${method} ${url}`]))
+  })
+  onTestFinished(() => void server.close())
+  server.listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  const patchbay = await CommandLine.of({ server: `http://127.0.0.1:${(server.address() as AddressInfo).port}` })
+  expect(await patchbay.run(['down', 'one'])).toMatchObject({
+    code: 1,
+    out: 'PC1: Its keeper does not answer\none is not stopped; "patchbay down one" goes on\n',
+  })
 })
 
 test('nodes are listed by their names, whatever was made first', async () => {
