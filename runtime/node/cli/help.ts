@@ -51,7 +51,9 @@ function overview(commands: Table): string {
     const rows = all.filter(([, it]) => it.group === group)
     return rows.length === 0
       ? []
-      : [`${titles[group]}\n${rows.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${summary}\n`).join('')}`]
+      : [
+          `${titles[group]}\n${rows.map(([name, { summary }]) => `  ${name.padEnd(width)}  ${wrapped(summary, width + 4)}\n`).join('')}`,
+        ]
   })
   return `Patchbay ${version}: runs emulated network labs
 
