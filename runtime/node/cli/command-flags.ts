@@ -148,7 +148,7 @@ export const tokenCreating = {
   lab: { value: 'LAB', about: 'only for this lab, its id, or a prefix such as "class-*"', many: true, complete: 'lab' },
   expires: { value: 'TIME', about: 'how long it is valid, such as 8h or 30d; default: without end' },
   join: { about: 'a token with which a compute joins the fleet, in place of one for a client' },
-  compute: { value: 'ID', about: 'with --join: the only compute that may use it' },
+  compute: { value: 'ID', about: 'with --join: the only compute that may use it', complete: 'compute' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 

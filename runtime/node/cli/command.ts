@@ -1,7 +1,10 @@
 import type { Outcome } from './outcome.ts'
 
 /** What a shell offers for a word: names that the service has, files, or a fixed list. */
-export type Completion = 'lab' | 'node' | 'link' | 'compute' | 'snapshot' | 'image' | 'file' | 'command'
+export type Completion =
+  | ('lab' | 'node' | 'link' | 'snapshot' | 'image')
+  | ('compute' | 'token' | 'organization')
+  | ('file' | 'command')
 
 /** An argument of a command, by its place. */
 export interface Argument {

@@ -65,6 +65,16 @@ const lists: Partial<Readonly<Record<Completion, List>>> = {
       word: compute_id,
       about: name,
     })),
+  token: async (client, _, signal) =>
+    (await client.call('GET /v2/tokens', { signal })).map(({ name, role, purpose }) => ({
+      word: name,
+      about: purpose === 'join' ? 'join token' : role,
+    })),
+  organization: async (client, _, signal) =>
+    (await client.call('GET /v2/organizations', { signal })).map(({ organization_id, name }) => ({
+      word: organization_id,
+      about: name,
+    })),
   image: async (client, _, signal) => {
     const { imageKinds } = await import('../../../src/model/image.ts')
     const listOf = async (kind: (typeof imageKinds)[number]) =>

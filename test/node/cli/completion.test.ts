@@ -10,7 +10,10 @@ async function offered(line: string): Promise<string[]> {
   const words = line.split(' ')
   const { words: found, files } = await candidatesFor(words, commands, async (what, word, server) => {
     const inLab = (...found: string[]) => (word.includes('/') ? found.map((it) => `wan/${it}`) : ['wan/'])
-    const names = { lab: ['wan'], node: inLab('R1', 'R2'), link: ['wan/'], snapshot: inLab('before', 'after') }
+    const names = {
+      ...{ lab: ['wan'], node: inLab('R1', 'R2'), link: ['wan/'], snapshot: inLab('before', 'after') },
+      ...{ token: ['ci'], organization: ['north'], compute: ['local'] },
+    }
     if (server === 'http://away') return [{ word: 'away', about: '' }]
     return (names[what as keyof typeof names] ?? []).map((it) => ({ word: it, about: '' }))
   })
@@ -43,6 +46,9 @@ test.each([
   ['capture --link-type=p', ['--link-type=ppp']],
   ['inspect --server http://away a', ['away']],
   ['inspect --json -- w', ['wan']],
+  ['tokens rm c', ['ci']],
+  ['tokens create pi --join --compute ', ['local']],
+  ['organizations set n', ['north']],
   ['help conf', ['config']],
   ['serve --conso', expect.arrayContaining(['--console-host'])],
   ['nonsense ', []],

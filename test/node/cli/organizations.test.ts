@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 test('organizations are made, acted in, changed and deleted', async () => {
@@ -10,6 +11,8 @@ test('organizations are made, acted in, changed and deleted', async () => {
   expect((await admin.run(['organizations', 'ls'])).out).toMatch(
     /^ORGANIZATION +NAME +LIMITS\ndefault +default +none\nphysics +Physics +20 projects\n$/,
   )
+  const wait = { env: { PATCHBAY_COMPLETION_WAIT: `${hangMs}ms` } }
+  expect((await admin.run(['complete', '--', 'organizations', 'rm', 'p'], wait)).out).toBe('physics\tPhysics\n')
   const within = { env: { PATCHBAY_ORGANIZATION: 'physics' } }
   const { out } = await admin.run(['tokens', 'create', 'ada', '--role', 'admin'], within)
   expect(out).toMatch(/^pb_[0-9a-f]{16}_physics_/)

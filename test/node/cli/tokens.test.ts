@@ -1,5 +1,6 @@
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
+import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
 
 test('tokens are made, used, listed and revoked', async () => {
@@ -18,6 +19,8 @@ test('tokens are made, used, listed and revoked', async () => {
   const { out } = await admin.run(['tokens', 'ls'])
   expect(out).toMatch(/^TOKEN +ID +RIGHTS +ENDS +SECRET\nci +\S+ +read of class-\* +\d{4}-.* +\.\.\.\w{4}\n/)
   expect(out).not.toContain(token)
+  const wait = { env: { PATCHBAY_COMPLETION_WAIT: `${hangMs}ms` } }
+  expect((await admin.run(['complete', '--', 'tokens', 'rm', 'c'], wait)).out).toBe('ci\tread\n')
 
   await admin.run(['tokens', 'create', 'ci'])
   expect(await admin.run(['tokens', 'rm', 'ci'])).toMatchObject({
