@@ -66,7 +66,9 @@ async function* connection(open: OpenFeed, since: number | undefined, signal: Ab
     new PatchbayError(`The feed ${what}`, { status: 0, word: 'lost', cause })
   let lines: Lines | undefined
   try {
-    const { body } = await open({ since, signal: AbortSignal.any([signal, silent.signal]) })
+    const { body } = await open({ since, signal: AbortSignal.any([signal, silent.signal]) }).catch((cause) => {
+      throw silent.signal.aborted && !signal.aborted ? lost(`did not begin within ${silentMs / 1000} s`, cause) : cause
+    })
     if (body === null) return
     lines = new Lines(body, maxLineCharacters, () => lost('has a line that is too long'))
     for (;;) {

@@ -1,0 +1,127 @@
+import { afterEach, expect, test, vi } from 'vitest'
+import { onAbort } from '../../../src/async/abort.ts'
+import { Patchbay, type PatchbayError, type PatchbayOptions } from '../../../src/client/patchbay.ts'
+import { errorHeader } from '../../../src/errors/words.ts'
+
+type Fetch = NonNullable<PatchbayOptions['fetch']>
+
+afterEach(() => {
+  vi.useRealTimers()
+})
+
+/** Answers with a feed of these lines, which then ends, breaks off, or stays as it is until the request is aborted. */
+function feedOf(lines: readonly object[], then: 'ends' | 'breaks' | 'stays'): Fetch {
+  const texts = lines.map((it) => `${JSON.stringify(it)}\n`)
+  return async (_, { signal }) =>
+    new Response(
+      new ReadableStream<Uint8Array>({
+        start(controller) {
+          onAbort(signal ?? undefined, () => controller.error(signal?.reason))
+        },
+        pull(controller) {
+          const text = texts.shift()
+          if (text !== undefined) controller.enqueue(new TextEncoder().encode(text))
+          else if (then === 'ends') controller.close()
+          else if (then === 'breaks') controller.error(new TypeError('terminated'))
+          else return new Promise(() => {})
+        },
+      }),
+    )
+}
+
+/** Never answers. */
+const silence: Fetch = (_, { signal }) =>
+  new Promise((_, reject) => signal?.addEventListener('abort', () => reject(signal.reason), { once: true }))
+
+const refusal = (status: number, word: string): Response =>
+  Response.json({ message: `${word}!`, status }, { status, headers: { [errorHeader]: word } })
+
+/** A client of a service that gives these answers, one to each request; the paths of the requests. */
+function clientOf(...answers: (Response | Fetch)[]) {
+  const paths: string[] = []
+  const client = new Patchbay({
+    server: 'http://127.0.0.1:9',
+    async fetch(url, init) {
+      paths.push(url.replace('http://127.0.0.1:9', ''))
+      const answer = answers.shift()
+      if (answer === undefined) throw new TypeError('fetch failed')
+      return typeof answer === 'function' ? answer(url, init) : answer
+    },
+  })
+  return { client, paths }
+}
+
+/** Lets time pass until the work is over. */
+async function settled(work: Promise<unknown>): Promise<void> {
+  let isOver = false
+  void work.finally(() => {
+    isOver = true
+  })
+  while (!isOver) await vi.advanceTimersByTimeAsync(1000)
+}
+
+const ping = { action: 'ping', event: {}, seq: 7 }
+const event = { action: 'node.updated', event: { name: 'PC1' }, seq: 8 }
+const later = { action: 'node.updated', event: { name: 'PC2' }, seq: 9 }
+
+test('a feed whose connection breaks goes on after the last line that came', async () => {
+  const { client, paths } = clientOf(
+    feedOf([ping, event], 'breaks'),
+    refusal(503, 'unavailable'),
+    feedOf([later], 'stays'),
+  )
+  const told: (string | undefined)[] = []
+  const over = new AbortController()
+  const lines: unknown[] = []
+  for await (const line of client.feed({ signal: over.signal, onLost: (error) => told.push(error?.word) })) {
+    lines.push(line)
+    if (lines.length === 3) over.abort()
+  }
+  expect(lines).toEqual([ping, event, later])
+  expect(paths).toEqual(['/v2/notifications', '/v2/notifications?since=8', '/v2/notifications?since=8'])
+  expect(told).toEqual(['lost', 'unavailable', undefined])
+})
+
+test('a service that takes the connection and does not answer is asked again', async () => {
+  vi.useFakeTimers()
+  const { client, paths } = clientOf(feedOf([event], 'ends'), silence, feedOf([later], 'stays'))
+  const told: (string | undefined)[] = []
+  const over = new AbortController()
+  const lines: unknown[] = []
+  const ended = (async () => {
+    for await (const line of client.feed({ signal: over.signal, onLost: (error) => told.push(error?.message) })) {
+      lines.push(line)
+      if (lines.length === 2) over.abort()
+    }
+  })()
+  await settled(ended)
+  expect(lines).toEqual([event, later])
+  expect(paths).toHaveLength(3)
+  expect(told).toEqual(['The feed did not begin within 20 s', undefined])
+})
+
+test('a feed that never began rejects with what is wrong', async () => {
+  vi.useFakeTimers()
+  const first = (client: Patchbay) => client.feed({ project: 'lab' }).next()
+  for (const [answer, expected] of [
+    [silence, { status: 0, word: 'lost', message: 'The feed did not begin within 20 s' }],
+    [refusal(404, 'no-such-project'), { status: 404, word: 'no-such-project' }],
+    [new Response('<!doctype html>', { status: 500 }), { status: 0, word: 'foreign' }],
+  ] as const) {
+    const failed = first(clientOf(answer).client).catch((error: PatchbayError) => error)
+    await settled(failed)
+    expect(await failed).toMatchObject({ name: 'PatchbayError', ...expected })
+  }
+})
+
+test('a feed ends with its signal, and rejects when its project is gone', async () => {
+  const over = new AbortController()
+  const { client } = clientOf(feedOf([ping], 'stays'))
+  const feed = client.feed({ signal: over.signal })
+  expect(await feed.next()).toEqual({ done: false, value: ping })
+  over.abort()
+  expect(await feed.next()).toEqual({ done: true, value: undefined })
+  const gone = clientOf(feedOf([ping], 'ends'), refusal(404, 'no-such-project')).client.feed({ project: 'lab' })
+  await gone.next()
+  await expect(gone.next()).rejects.toMatchObject({ word: 'no-such-project' })
+})
