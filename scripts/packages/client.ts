@@ -8,12 +8,17 @@ const entry = 'client/patchbay.ts'
 /** What package.json says of the client for programs. */
 export const clientExport = { types: './types/client/patchbay.d.ts', default: './dist/client.js' }
 
-/** Writes the client for programs into a directory: one file for all runtimes, and its types, which need no other package. */
-export async function writeClient(directory: string): Promise<void> {
+/** Bundles the client for programs: one file for all runtimes. */
+export async function bundleClient(outfile: string): Promise<void> {
   await build({
-    ...{ absWorkingDir: root, entryPoints: [`src/${entry}`], outfile: join(directory, clientExport.default) },
+    ...{ absWorkingDir: root, entryPoints: [`src/${entry}`], outfile },
     ...{ bundle: true, format: 'esm', platform: 'neutral', target: 'es2022', logLevel: 'warning' },
   })
+}
+
+/** Writes the client for programs into a directory, and its types, which need no other package. */
+export async function writeClient(directory: string): Promise<void> {
+  await bundleClient(join(directory, clientExport.default))
   await inDirectory(async (made) => {
     const config = {
       extends: join(root, 'src/tsconfig.json'),

@@ -8,6 +8,7 @@ import type { Readable } from 'node:stream'
 import { promisify } from 'node:util'
 import { beforeAll, expect, onTestFinished, type TestContext, test } from 'vitest'
 import { packNpm } from '../../scripts/packages/npm.ts'
+import { parse } from '../documents/markdown.ts'
 import { callsAt } from '../support/calls.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 import { createLab, openConsole, start } from '../support/lab.ts'
@@ -212,6 +213,9 @@ test('programs import patchbay/client with its types, and no other package', asy
   const { stdout } = await run('node', ['--input-type=module', '--eval', program], { cwd: place, env })
   expect(stdout).toContain('cannot be reached')
   await writeFile(join(place, 'consumer.ts'), consumer)
+  const { blocks } = parse(await readFile(join(root, 'docs/programs.md'), 'utf8'))
+  const shown = blocks.filter(({ language }) => language === 'ts').map(({ content }) => content)
+  await writeFile(join(place, 'document.ts'), [...shown, 'export { lab, labs, lines, status }'].join('\n'))
   for (const [module, resolution] of [
     ['nodenext', 'nodenext'],
     ['esnext', 'bundler'],
@@ -220,7 +224,10 @@ test('programs import patchbay/client with its types, and no other package', asy
       ...{ module, moduleResolution: resolution, target: 'es2023', lib: ['es2023', 'dom', 'dom.asynciterable'] },
       ...{ types: [], strict: true, exactOptionalPropertyTypes: true, skipLibCheck: false, noEmit: true },
     }
-    await writeFile(join(place, 'tsconfig.json'), JSON.stringify({ compilerOptions, files: ['consumer.ts'] }))
+    await writeFile(
+      join(place, 'tsconfig.json'),
+      JSON.stringify({ compilerOptions, files: ['consumer.ts', 'document.ts'] }),
+    )
     const compiler = run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc'), '-p', place])
     expect(await compiler.catch((error: { stdout: string }) => error.stdout)).toMatchObject({ stdout: '' })
   }
