@@ -1,9 +1,11 @@
 import { existsSync, openAsBlob, readFileSync } from 'node:fs'
-import { access, open, readFile } from 'node:fs/promises'
+import { access, open, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import type { LeftOut } from '../../../src/importers/source.ts'
+import type { LabFileFault } from '../../../src/labfile/position.ts'
 import { LabFileError } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
 import { replaceFiles } from '../storage/user-file.ts'
@@ -12,6 +14,7 @@ import { clientOf } from './client.ts'
 import type { Asking, CommandInput } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
+import { inFile } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
 
@@ -47,7 +50,10 @@ async function importLab(file: string, text: string, { flags }: Input): Promise<
     throw new CommandError(exits.wrong, [
       { message: `${to} is there already`, hint: '--force replaces it, --to FILE writes another one' },
     ])
-  if (!isPrinted) await replaceFiles([{ path: to, text: lab }])
+  if (!isPrinted)
+    await replaceFiles([{ path: to, text: lab }]).catch((cause) => {
+      throw new CommandError(exits.failed, `${to} cannot be written: ${reasonOf(cause)}`, { cause })
+    })
   const counted = [
     [Object.keys(data.nodes).length, 'node'],
     [Object.keys(data.segments ?? {}).length, 'segment'],
@@ -82,12 +88,9 @@ async function importArchive(file: string, { flags, signal }: Input): Promise<Ou
   const client = await clientOf(flags as Asking)
   const project_id = crypto.randomUUID()
   const query = flags.name === undefined ? {} : { name: flags.name }
-  const project = await client.call('POST /v2/projects/{project_id}/import', {
-    params: { project_id },
-    query,
-    body,
-    signal,
-  })
+  const project = await client
+    .call('POST /v2/projects/{project_id}/import', { params: { project_id }, query, body, signal })
+    .catch(refusedOf(file))
   return {
     json: { lab: project.name, project_id },
     text: () => `Imported ${shown(project.name)}, which is closed; "patchbay start ${shown(project.name)}" starts it`,
@@ -99,7 +102,9 @@ async function importAppliance(file: string, text: string, { flags, signal }: In
   const client = await clientOf(flags as Asking)
   const { name, version } = flags
   const body = { text, ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
-  const { template, versions, images, left_out } = await client.call('POST /v2/templates/import', { body, signal })
+  const { template, versions, images, left_out } = await client
+    .call('POST /v2/templates/import', { body, signal })
+    .catch(refusedOf(file))
   const missing = images.filter((it) => it.is_missing)
   return {
     json: { template: template.name, template_id: template.template_id, versions, images, left_out },
@@ -120,6 +125,16 @@ async function importAppliance(file: string, text: string, { flags, signal }: In
       ].join('\n'),
   }
 }
+
+/** For `catch`: what the service finds wrong in the file is said of the file. CommandError 3. */
+const refusedOf =
+  (file: string) =>
+  (error: unknown): never => {
+    if (!(error instanceof PatchbayError) || error.status !== 400) throw error
+    const { errors } = error.answer as { errors?: LabFileFault[] }
+    const faults = Array.isArray(errors) ? errors.map(inFile(file)) : [{ message: error.message, file }]
+    throw new CommandError(exits.wrong, faults, { cause: error })
+  }
 
 /** Runs a reader of the file, and adds the name of the file to its faults. */
 function placed<T>(file: string, read: () => T): T {
@@ -171,8 +186,9 @@ const unreadable = (file: string, cause: unknown): CommandError =>
 
 /** Whether a file begins as a zip archive (APPNOTE.TXT 4.3.7). */
 async function isArchive(file: string): Promise<boolean> {
-  if (file === '-') return false
   try {
+    // What is read of a pipe is gone.
+    if (file === '-' || !(await stat(file)).isFile()) return false
     await using handle = await open(file)
     const { buffer } = await handle.read(Buffer.alloc(4), 0, 4, 0)
     return buffer.toString('latin1') === 'PK\x03\x04'

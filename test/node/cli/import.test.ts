@@ -48,6 +48,18 @@ test('standard input becomes standard output, and faults have their place', asyn
   expect(await run(['none.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('none.yml cannot be read') })
 })
 
+test('a pipe is read once, and a lab file that cannot be written is told', async () => {
+  const patchbay = await CommandLine.of({ server: 'http://127.0.0.1:1' })
+  await patchbay.file('two.clab.yml', topology)
+  const { code, out } = await patchbay.inShell('bash', 'patchbay import <(cat two.clab.yml) --to -')
+  expect([code, out.split('\n')[0]]).toEqual([0, 'lab: two'])
+  // Nobody, not even root, may make a file there.
+  expect(await patchbay.run(['import', 'two.clab.yml', '--to', '/proc/two.lab.yaml'])).toMatchObject({
+    code: 1,
+    err: expect.stringMatching(/^patchbay: \/proc\/two\.lab\.yaml cannot be written: .*\n$/),
+  })
+})
+
 test('a file that is not there is reported, of whatever format', async () => {
   const patchbay = await CommandLine.of()
   for (const name of ['none.gns3project', 'none.clab.yml', 'none.gns3a'])
@@ -66,15 +78,16 @@ test('an appliance becomes a template, and an archive a lab of the service', asy
     images: [{ filename: 'r.img', md5sum: '0'.repeat(32), version: '1' }],
     versions: [{ name: '1', images: { hda_disk_image: 'r.img' } }],
   }
-  const files = { 'r.gns3a': JSON.stringify(appliance), 'x.gns3project': 'no archive' }
+  const files = { 'r.gns3a': JSON.stringify(appliance), 'x.gns3project': 'no archive', 'w.gns3a': '{ "name": "W" }' }
   const { run } = await commandsWith(files, server)
   const { code, out } = await run(['r.gns3a'])
   expect(code).toBe(0)
   expect(out).toMatch(/^Made the template Router 1\n\nImages that are missing\nIMAGE .*\nr.img /)
   expect(await run(['x.gns3project'])).toMatchObject({
-    code: 1,
-    err: expect.stringContaining('zip archive'),
+    code: 3,
+    err: expect.stringMatching(/^x\.gns3project: .*zip archive/),
   })
+  expect(await run(['w.gns3a'])).toMatchObject({ code: 3, err: expect.stringMatching(/^w\.gns3a:1:1: expected /) })
   const alone = await commandsWith(files)
   expect(await alone.run(['r.gns3a'])).toMatchObject({ code: 5 })
 })
