@@ -81,9 +81,11 @@ beforeAll(async () => {
   await bundleClient(join(directory, 'client.js'))
   await writeFile(join(directory, 'program.js'), program)
   await writeFile(join(directory, 'package.json'), '{ "type": "module" }\n')
-  const site = createServer(async ({ url = '' }, response) => {
+  const files = new Map<string, string>()
+  for (const name of ['client.js', 'program.js']) files.set(`/${name}`, await readFile(join(directory, name), 'utf8'))
+  const site = createServer(({ url = '' }, response) => {
     const isPage = url === '/'
-    const text = isPage ? '<!doctype html>' : await readFile(join(directory, url), 'utf8').catch(() => '')
+    const text = isPage ? '<!doctype html>' : (files.get(url) ?? '')
     response.writeHead(200, { 'content-type': isPage ? 'text/html' : 'text/javascript' }).end(text)
   })
   site.listen(0, '127.0.0.1')
