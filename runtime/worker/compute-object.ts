@@ -59,9 +59,9 @@ interface Opened {
 }
 
 /**
- * The object of one compute: its record, its health, the feeds of its events, and its tunnel if it has joined. Requests to a joined compute
- * come from isolates, from the objects of labs and from the directory, and are sent by the tunnel unchanged. The object reports changes to
- * the directory. It hibernates with the tunnel and the feeds open.
+ * The object of one compute: its record, its health, the feeds that are read of it, and the tunnel of one that has joined. Requests to a joined
+ * compute come from isolates, from the objects of labs and from the directory, and leave by the tunnel as they came. So do images for one
+ * with an address, whose digests are made here. The directory is told of changes. It hibernates with the tunnel and the feeds open.
  */
 export class ComputeObject extends DurableObject<Env> {
   readonly #id: string
@@ -266,12 +266,17 @@ export class ComputeObject extends DurableObject<Env> {
     return accepted as Response
   }
 
-  /** Sends a request to the compute, and its answer back, unchanged. `faultHeader` says why there is no answer. */
+  /**
+   * Sends a request to the compute, and its answer back, as they are; to one with an address only images are sent here. What has no answer is
+   * told by `faultHeader`.
+   */
   async #ask(request: Request, path: string): Promise<Response> {
     const { method, signal, body } = request
     const headers = headersIn(request)
     try {
-      if (!this.#tunnels.has(this.#id)) return faultOf({ kind: 'absent', message: notJoined })
+      const record = this.#open.fleet.find(this.#id)?.record
+      const isFetched = record !== undefined && record.protocol !== tunnelled
+      if (!isFetched && !this.#tunnels.has(this.#id)) return faultOf({ kind: 'absent', message: notJoined })
       if (isUpgrade(request)) {
         const over = new AbortController()
         const opened = await this.#tunnels.sockets({ ...anyAddress, compute_id: this.#id })({
@@ -284,7 +289,9 @@ export class ComputeObject extends DurableObject<Env> {
         }) as Response
       }
       const rests = request.headers.has(restsHeader)
-      const ask = this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
+      const ask = isFetched
+        ? reaching.transport(record)
+        : this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
       const send = (sent = body) => ask({ method, path, headers, signal, rests, body: method === 'GET' ? null : sent })
       return answerOf(await (request.headers.has(watchHeader) ? this.#watched(request, path, send) : send()))
     } catch (error) {

@@ -5,6 +5,7 @@ import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import type { Identity } from '../../src/auth/identity.ts'
 import { ListedTokens } from '../../src/auth/listed-tokens.ts'
+import { isInScope } from '../../src/auth/project-scope.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
 import type { SignedTokens } from '../../src/auth/token-text.ts'
@@ -147,8 +148,7 @@ export class EdgeRouter {
     // Requests without credentials must not reach the object: anybody may send them.
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    // A token for some projects may name labs by name, which only the object knows.
-    if (projectId !== undefined && identity.projects === undefined && (await this.#isNear(projectId)))
+    if (projectId !== undefined && this.#sees(projectId, asked) && (await this.#isNear(projectId)))
       this.#near.set(request, { projectId, identity })
     const isHere = this.#near.has(request) || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
     // Unauthenticated requests must not cause calls of the object, not even to report their counts.
@@ -157,18 +157,23 @@ export class EdgeRouter {
   }
 
   /**
-   * Whether this isolate hands a request for a compute on by itself. Uploads to a compute with an address go through the directory, which
-   * computes their digests; for a joined compute its object does that.
+   * Whether credentials are for a project by its id. Only the directory knows the names of labs. It also reads the feeds of credentials for some
+   * projects, as it knows when these end.
    */
-  async #isHandedOnHere({ request, endpoint, params, identity }: Asked): Promise<boolean> {
+  #sees(projectId: string, { endpoint, identity: { projects } }: Asked): boolean {
+    return projects === undefined || (!isFeed(endpoint) && isInScope(projects, projectId, undefined))
+  }
+
+  /** Whether this isolate hands a request for a compute on by itself. Images pass the object of the compute, which makes their digests. */
+  async #isHandedOnHere({ endpoint, params, identity }: Asked): Promise<boolean> {
     const { compute_id: id } = params
     // The directory knows the names of labs, for a token that is for some projects.
     if (endpoint.handsOn === undefined || identity.projects !== undefined) return false
     if (id === undefined || !Check(ComputeId, id) || isReserved(id)) return false
     // No object is made for an id that no compute has.
     const isKnown = this.#computes.find(id) !== undefined || (await this.#objects.directory().hasCompute(id))
-    const fleet = isKnown ? await this.#computes.with(id) : undefined
-    return this.#computes.find(id)?.isConnected === true && (isRead(request) || fleet?.isTunnelled(id) === true)
+    if (isKnown) await this.#computes.with(id)
+    return this.#computes.find(id)?.isConnected === true
   }
 
   /** The router of the organization that a request belongs to; undefined: this one. */

@@ -1,9 +1,11 @@
 import { waitUntil } from 'cloudflare:workers'
 import { ignore } from '../../src/async/ignore.ts'
+import type { Transport } from '../../src/client/transport.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { Member } from '../../src/gateway/members.ts'
+import { isImageUpload } from '../../src/routes/v2/computes.ts'
 import { ComputeAsking } from './compute-asking.ts'
 import type { Env } from './env.ts'
 import type { Objects } from './objects.ts'
@@ -12,6 +14,14 @@ import { noRegistry, reaching } from './reaching.ts'
 /** Age at which the state of a compute is read again during a request, and age at which requests wait for the new state, ms. */
 const timesOfOthers = { freshMs: 5000, staleMs: 10_000 }
 const timesOfJoined = { freshMs: 60_000, staleMs: 120_000 }
+
+/** Computes with an address are fetched, but for images that are uploaded: `asking` asks the object of the compute, which makes their digests. */
+const withImagesBy =
+  (asking: Transport): Transport =>
+  (address) => {
+    const [ask, fetch] = [asking(address), reaching.transport(address)]
+    return (request) => (isImageUpload(request) ? ask : fetch)(request)
+  }
 
 /**
  * The computes to which an isolate, or the object of a lab, has sent requests, each as its object last reported it. A compute that cannot be
@@ -30,9 +40,10 @@ export class KnownComputes {
     const isIsolate = lost !== undefined
     this.#objects = objects
     this.#lost = lost ?? (() => {})
+    const holder = new ComputeAsking(env, objects, isIsolate)
     this.fleet = Fleet.empty({
-      ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest: isIsolate },
-      holder: new ComputeAsking(env, objects, isIsolate),
+      ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest: isIsolate, holder },
+      ...(isIsolate && { transport: withImagesBy(holder.transport) }),
     })
     this.fleet.listen((event) => {
       if (this.#isReading || event.type !== 'compute.updated' || event.compute.connected) return

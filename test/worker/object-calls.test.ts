@@ -1,7 +1,11 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { isDeepStrictEqual } from 'node:util'
 import { expect, test, vi } from 'vitest'
+import { mapLimit } from '../../src/async/map-limit.ts'
+import type { Endpoint } from '../../src/http/endpoint.ts'
 import type { Compute } from '../../src/model/compute.ts'
+import { endpoints } from '../../src/routes.ts'
 import { asAdmin, CountingWorker, type Counts } from '../support/counting-worker.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { createPc } from '../support/lab.ts'
@@ -13,7 +17,9 @@ const websocket = { connection: 'Upgrade', upgrade: 'websocket', 'sec-websocket-
 const upgrade = { ...websocket, 'sec-websocket-key': 'dGhlIHNhbXBsZSBub25jZQ==' }
 
 /** What an isolate asks from time to time, whatever the requests are. */
-const regular: ReadonlySet<string> = new Set(['count', 'known', 'tokenList', 'look', 'fleet told', 'fleet count'])
+const regular: ReadonlySet<string> = new Set([
+  ...['count', 'known', 'tokenList', 'look', 'directory told', 'directory count'],
+])
 
 type Calls = Readonly<Record<string, number>>
 type Called = Partial<Record<'directory' | 'compute' | 'lab', Calls>>
@@ -37,6 +43,23 @@ function between(before: Counts, after: Counts): Called {
   }
   return called
 }
+
+type Values = Readonly<Record<string, string>>
+
+/** A request by an endpoint. */
+interface Sent {
+  readonly endpoint: Endpoint
+  readonly values: Values
+}
+
+/** The path of an endpoint; ids that are not given are those of nothing. */
+const filled = (path: string, values: Values): string =>
+  path.replace(/\{(\w+)\}/g, (_, name: string) => {
+    const known = values[name]
+    if (known !== undefined) return known
+    if (name === 'compute_id') return 'nobody'
+    return name.endsWith('_id') ? '11111111-1111-4111-8111-111111111111' : '1'
+  })
 
 /** The id of a compute that joins. */
 async function joinedCompute(worker: CountingWorker): Promise<string> {
@@ -101,18 +124,20 @@ test('each kind of request calls the objects that it is about, and no common one
   expect(await calls('GET', `${byTunnel.project}/notifications/ws`, opened, 101)).toEqual(ask)
   expect(await calls('GET', `${byAddress.project}/notifications/ws`, opened, 101)).toEqual({})
 
-  // So does what is about a compute. Who makes the digest of an image sees it: the directory, or the object of a joined compute.
-  for (const [compute, called, upload] of [
-    ['near', {}, { directory: { fetch: 1 } }],
-    [farId, ask, ask],
+  // So does what is about a compute. Its object makes the digests of images.
+  for (const [compute, called] of [
+    ['near', {}],
+    [farId, ask],
   ] as const) {
     const image = `/v2/computes/${compute}/machine-emulator/images/${compute}.img`
     const kept = { ...asAdmin, 'content-length': '5' }
-    expect([compute, await calls('POST', image, kept, 204, 'image')]).toEqual([compute, upload])
+    expect([compute, await calls('POST', image, kept, 204, 'image')]).toEqual([compute, ask])
     expect([compute, await calls('GET', image)]).toEqual([compute, called])
     expect([compute, await calls('GET', `/v2/computes/${compute}/capabilities`)]).toEqual([compute, called])
+    const note = `/v2/computes/${compute}/projects/none/files/notes.txt`
+    expect([compute, await calls('POST', note, file, 400)]).toEqual([compute, called])
   }
-  expect((await worker.counts()).ofComputes['directory imageUploaded']).toBe(1)
+  expect((await worker.counts()).ofComputes['directory imageUploaded']).toBe(2)
   expect(await calls('GET', '/v2/computes/nobody/capabilities', asAdmin, 404)).toEqual({
     directory: { hasCompute: 1, fetch: 1 },
   })
@@ -126,12 +151,116 @@ test('each kind of request calls the objects that it is about, and no common one
   const edited = await worker.counts()
   expect(between(unedited, edited)).toEqual({ lab: { fetch: 1 } })
   // The list of labs shows when a lab was edited.
-  expect([[], ['fleet putLab']]).toContainEqual(Object.keys(added(unedited.ofLabs, edited.ofLabs)))
+  expect([[], ['directory putLab']]).toContainEqual(Object.keys(added(unedited.ofLabs, edited.ofLabs)))
 
   // Only what is about all of them is the directory's.
   expect(await calls('GET', '/v2/computes')).toEqual({ directory: { fetch: 1 } })
   expect(await calls('GET', projects)).toEqual({ directory: { fetch: 1 } })
   expect(await calls('GET', '/v2/notifications/ws', opened, 101)).toEqual({ directory: { fetch: 1 } })
+})
+
+test('credentials for some projects keep the data of these from the directory, too', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  await untilConnected(worker, 2)
+  const [own, far, others] = [
+    await startedPc(worker, 'near'),
+    await startedPc(worker, farId),
+    await startedPc(worker, 'near'),
+  ]
+  const ids = [own, far].map(({ project }) => project.slice(project.lastIndexOf('/') + 1))
+  const scope = { name: 'class', role: 'operate', projects: ids }
+  const { token } = await worker.call('POST', '/v2/tokens', scope)
+  const as = { authorization: `Bearer ${token}` }
+  const calls = async (path: string, status: number, headers: object = as) => {
+    const before = await worker.counts()
+    expect([path, await worker.status('GET', path, { ...headers })]).toEqual([path, status])
+    return between(before, await worker.counts())
+  }
+  for (const { node } of [own, far]) await worker.call('GET', node)
+  expect(await calls(own.node, 200)).toEqual({})
+  expect(await calls(far.node, 200)).toEqual({ compute: { fetch: 1 } })
+  expect(await calls(`${own.node}/console/ws`, 101, { ...as, ...upgrade })).toEqual({})
+  // Whether there is another one is not told.
+  expect((await calls(others.node, 404)).directory?.fetch).toBe(1)
+  // A feed ends with them.
+  const feed = `${own.project}/notifications/ws`
+  expect((await calls(feed, 101, { ...as, ...upgrade })).directory?.fetch).toBe(1)
+})
+
+test('every endpoint calls the objects that it is about, and the directory only for what is about all', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  await untilConnected(worker, 2)
+  const projectAt = async (compute_id: string) =>
+    String((await worker.call('POST', projects, { name: `at ${compute_id}`, compute_id })).project_id)
+  const [here, there] = [await projectAt('near'), await projectAt(farId)]
+  for (const id of [here, there]) await worker.call('GET', `${projects}/${id}`)
+  for (const id of ['near', farId]) await worker.call('GET', `/v2/computes/${id}/capabilities`)
+
+  const wrong: unknown[] = []
+  const send = ({ endpoint: { method, path, bodyKind, websocket }, values }: Sent): Promise<number> => {
+    const at = filled(path, values)
+    const body = method === 'GET' || method === 'DELETE' ? '' : bodyKind === 'raw' ? 'x' : '{}'
+    const length = body === '' ? {} : { 'content-length': String(body.length) }
+    const opens = websocket === true && at.endsWith('ws') ? upgrade : {}
+    return worker.status(method, at, { ...asAdmin, ...length, ...opens }, body)
+  }
+  const ask = async (sent: Sent, expected: readonly Called[]) => {
+    const before = await worker.counts()
+    const status = await send(sent)
+    const called = between(before, await worker.counts())
+    if (expected.some((it) => isDeepStrictEqual(it, called))) return
+    wrong.push([sent.endpoint.method, filled(sent.endpoint.path, sent.values), status, called])
+  }
+  const [none, ofCompute, ofLab] = [{}, { compute: { fetch: 1 } }, { lab: { fetch: 1 } }]
+  const groups = new Map<Called, Sent[]>()
+  const note = (called: Called, endpoint: Endpoint, values: Values = {}) =>
+    groups.set(called, [...(groups.get(called) ?? []), { endpoint, values }])
+  const ofAll = { directory: { fetch: 1 } }
+  for (const endpoint of endpoints) {
+    const { owner, path } = endpoint
+    if (endpoint.joins === true || endpoint.endsProject === true) continue
+    if (owner === 'project') {
+      // The endpoints of all kinds are made alike: those of pcs, and what is no node's, are asked for at both.
+      if (path.includes('/pc/') || !path.includes('{node_id}')) note(none, endpoint, { project_id: here })
+      note(ofCompute, endpoint, { project_id: there })
+    } else if (endpoint.handsOn !== undefined) {
+      note(none, endpoint, { compute_id: 'near', emulator: 'projects', action: here })
+      note(ofCompute, endpoint, { compute_id: farId, emulator: 'projects', action: there })
+    } else if (endpoint.createsLab === true || path.startsWith('/v2/projects/{project_id}')) {
+      // Its object is asked, also for one that is not there.
+      note(ofLab, endpoint)
+    } else if (endpoint.public === true || ['/v2/compute/tickets', '/v2/session'].includes(path)) {
+      note(none, endpoint)
+    } else note(ofAll, endpoint)
+  }
+  for (const [called, all] of groups) {
+    const before = await worker.counts()
+    await mapLimit(all, send)
+    const times = (calls: Calls) => Object.fromEntries(Object.keys(calls).map((name) => [name, all.length]))
+    const wanted = Object.fromEntries(Object.entries(called).map(([kind, calls]) => [kind, times(calls)]))
+    if (isDeepStrictEqual(between(before, await worker.counts()), wanted)) continue
+    // One by one: which was it?
+    for (const sent of all) await ask(sent, [called])
+    wrong.push(['together', Object.keys(called), all.length])
+  }
+  // What ends a project forgets where it was.
+  const forgotten = (called: object) => [called, { ...called, directory: { forget: 1 } }]
+  const ends = endpoints.filter(({ endsProject }) => endsProject)
+  expect(ends.length).toBeGreaterThan(2)
+  for (const endpoint of ends)
+    for (const [compute, called] of [['near', none] as const, [farId, ofCompute] as const]) {
+      const project_id = await projectAt(compute)
+      await worker.call('GET', `${projects}/${project_id}`)
+      const asked = compute === 'near' ? [called] : [1, 2].map((fetch) => ({ compute: { fetch } }))
+      await ask({ endpoint, values: { project_id } }, asked.flatMap(forgotten))
+    }
+  expect(wrong).toEqual([])
 })
 
 test('the traffic of two computes loads their two objects, each with its own, and the directory with none of it', async () => {

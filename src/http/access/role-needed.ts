@@ -23,7 +23,8 @@ export function roleNeeded(routes: Routes, endpoint: Endpoint, method: string, p
 /** A path, and how a program reads it that decodes it first. */
 export const spellingsOf = (path: string): string[] => [...new Set([path, decoded(path)])]
 
-function decoded(path: string): string {
+/** A path without its percent-encoding; as it is where that is malformed. */
+export function decoded(path: string): string {
   try {
     return decodeURIComponent(path)
   } catch {

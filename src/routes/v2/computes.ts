@@ -5,6 +5,7 @@ import { computeKey, isReserved } from '../../fleet/computes.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
 import type { UploadWatch } from '../../gateway/image-digests.ts'
+import { decoded } from '../../http/access/role-needed.ts'
 import { maxAnswerBytes } from '../../http/answer-budget.ts'
 import { readJson } from '../../http/body.ts'
 import { type Context, created, type Endpoint, endpoint, type Method, ok } from '../../http/endpoint.ts'
@@ -276,9 +277,15 @@ async function handedOn(
 /** The image that a POST to a compute stores at this path below `/v2/compute/`, percent-encoded; undefined: none. */
 function imageIn(method: string, path: string): Image | undefined {
   const [, emulator = '', action = ''] = (method === 'POST' && /^([^/]+)\/(.+)$/s.exec(path)) || []
-  const kind = imageKinds.find((it) => it === decodeURIComponent(emulator))
-  const [, name] = /^images\/(.+)$/s.exec(decodeURIComponent(action)) ?? []
-  return kind !== undefined && name !== undefined ? { kind, name } : undefined
+  const kind = imageKinds.find((it) => it === decoded(emulator))
+  if (kind === undefined) return undefined
+  const [, name] = /^images\/(.+)$/s.exec(decoded(action)) ?? []
+  return name === undefined ? undefined : { kind, name }
+}
+
+/** Whether a request to a compute, by its path there, stores an image. */
+export function isImageUpload({ method, path }: { readonly method: string; readonly path: string }): boolean {
+  return method === 'POST' && imageIn(method, after(path.split('?', 1)[0] ?? '', 3)) !== undefined
 }
 
 interface Image {
