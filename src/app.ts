@@ -168,6 +168,10 @@ export interface Early {
   readonly body: string
 }
 
+/** The refusal of a request that the service has sent itself. */
+export const ownCompute = (): ApiError =>
+  conflict('This service is registered as a compute of itself: delete that compute')
+
 /** How an endpoint that was found is answered. */
 interface Found {
   /** Called with the endpoint before it begins; returns the identity of the client, or throws. */
@@ -373,8 +377,7 @@ export function createApp(options: AppOptions): App {
       let asks: Identity | undefined
       let calls: Caller | undefined
       try {
-        if (options.isOwn?.(request) === true)
-          throw conflict('This service is registered as a compute of itself: delete that compute')
+        if (options.isOwn?.(request) === true) throw ownCompute()
         const webSocket = webSocketOf(request, path)
         const peer = peerOf(request)
         const identity =

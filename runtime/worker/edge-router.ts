@@ -1,6 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
-import { type App, type Asked, createApp, type Trace } from '../../src/app.ts'
+import { type App, type Asked, createApp, ownCompute, type Trace } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import type { Identity } from '../../src/auth/identity.ts'
@@ -27,6 +27,7 @@ import { SignedTickets } from '../../src/http/signed-tickets.ts'
 import { isUpgrade } from '../../src/http/socket.ts'
 import { projectIdOf } from '../../src/labfile/ids.ts'
 import { ComputeId } from '../../src/model/compute.ts'
+import { capabilitiesPath } from '../../src/model/host.ts'
 import { metricsPath } from '../../src/routes/metrics.ts'
 import { ticketPath } from '../../src/routes/server.ts'
 import { noJoinToken } from '../../src/routes/v2/join.ts'
@@ -41,6 +42,7 @@ import { commonOptions, dialectOf, gatewayHost } from './host.ts'
 import { KnownComputes } from './known-computes.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { Objects } from './objects.ts'
+import { isOwnCheck } from './own-checks.ts'
 import { PlacementCache } from './placement-cache.ts'
 import { upgrade } from './sockets.ts'
 import { sendWhole } from './whole-bodies.ts'
@@ -141,6 +143,7 @@ export class EdgeRouter {
     const { request, endpoint, params, projectId, identity } = asked
     const other = await this.#otherFor(asked)
     if (other !== undefined) return other.answer(request, identity)
+    if (endpoint.path === capabilitiesPath && (await isOwnCheck(request))) throw ownCompute()
     if (endpoint.joins === true) return this.#join(request)
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
     if (endpoint.owner === 'self' && params.project_id !== undefined)

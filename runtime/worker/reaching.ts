@@ -1,6 +1,7 @@
 import { fetchTransport } from '../../src/client/transport.ts'
 import type { FleetOptions } from '../../src/fleet/options.ts'
 import type { Registry } from '../../src/fleet/registry.ts'
+import { markingFetch } from './own-checks.ts'
 import { socketTransport } from './sockets.ts'
 import { wholeFetch } from './whole-bodies.ts'
 
@@ -8,7 +9,7 @@ const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
 
 /** How the fleets of the Worker reach computes with an address. */
 export const reaching: Pick<FleetOptions, 'transport' | 'sockets' | 'version'> = {
-  transport: fetchTransport(wholeFetch(fetchOf)),
+  transport: fetchTransport(wholeFetch(markingFetch)),
   sockets: socketTransport(fetchOf),
   version: PATCHBAY_VERSION,
 }

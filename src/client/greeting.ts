@@ -2,6 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { conflict } from '../errors/api-error.ts'
 import { type ComputeCapabilities, ComputeCapabilities as Schema } from '../model/compute.ts'
+import { capabilitiesPath } from '../model/host.ts'
 import { ComputeLabel } from '../model/placement.ts'
 import { quoteText, readJson } from './answer.ts'
 import type { ComputeAnswer, Send } from './transport.ts'
@@ -17,8 +18,13 @@ export class ComputeRefused extends Error {
 
 /** The capabilities of a compute. Rejects with ComputeRefused for another program, and as `send` does without an answer. */
 export async function greetCompute(send: Send, version: string, signal: AbortSignal): Promise<ComputeCapabilities> {
-  const path = '/v2/compute/capabilities'
-  const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
+  const response = await send({
+    method: 'GET',
+    path: capabilitiesPath,
+    headers: { Accept: 'application/json' },
+    body: null,
+    signal,
+  })
   const said = await readJson(response, maxBytes)
   requireAnswer(response, said)
   const found = Check(Schema, said) ? said : undefined

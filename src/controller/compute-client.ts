@@ -11,7 +11,7 @@ import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
 import { DirectLink, DirectLinkChanges, DirectLinkJoined } from '../model/direct-link.ts'
-import { Load } from '../model/host.ts'
+import { capabilitiesPath, Load } from '../model/host.ts'
 import { Project, ProjectFile } from '../model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
 import { ConsoleClients, UdpPort } from '../routes/projects.ts'
@@ -159,7 +159,7 @@ export class ComputeClient {
 
   /** The boot id of the host, which changes at each boot; undefined where the host has none. */
   async bootId(): Promise<string | undefined> {
-    return (await this.json(BootId, { method: 'GET', path: '/v2/compute/capabilities', pace: 'work' })).boot_id
+    return (await this.json(BootId, { method: 'GET', path: capabilitiesPath, pace: 'work' })).boot_id
   }
 
   async resetConsole(node: NodePath): Promise<void> {

@@ -13,6 +13,9 @@ export const Version = objectSchema('Version', 'Version of the service', {
 /** The capabilities that kinds add. */
 export const ofKinds: TProperties = Object.assign({}, ...kinds.map((it: KindDescriptor) => it.capabilities))
 
+/** What a compute is asked first, and while it is checked. */
+export const capabilitiesPath = '/v2/compute/capabilities'
+
 export type Capabilities = Static<typeof Capabilities>
 export const Capabilities = objectSchema('Capabilities', 'Capabilities of this compute', {
   version: Type.String(),

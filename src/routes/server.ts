@@ -4,7 +4,16 @@ import type { SharedAgent } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { view } from '../http/params.ts'
 import { ticketLifeMs } from '../http/tickets.ts'
-import { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from '../model/host.ts'
+import {
+  Capabilities,
+  capabilitiesPath,
+  Diagnosis,
+  Load,
+  NetworkInterface,
+  Ports,
+  Reloaded,
+  Version,
+} from '../model/host.ts'
 import { closedSchema, objectSchema } from '../schema/fields.ts'
 import { hostFeed } from './host-feed.ts'
 
@@ -120,7 +129,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     method: 'GET',
-    path: '/v2/compute/capabilities',
+    path: capabilitiesPath,
     ...all,
     scope: 'shared',
     summary: 'What this compute can do',

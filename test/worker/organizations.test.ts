@@ -2,9 +2,11 @@ import { expect, test } from 'vitest'
 import { signingKey } from '../../src/auth/signed-text.ts'
 import { readSignedToken } from '../../src/auth/token-text.ts'
 import type { AccessToken } from '../../src/model/access-token.ts'
+import type { Compute } from '../../src/model/compute.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
 import type { Organization } from '../../src/model/organization.ts'
 import { asAdmin, CountingWorker } from '../support/counting-worker.ts'
+import { hangMs } from '../support/limits.ts'
 import { type Ask, askAs, call, joinCompute, makeOrganization, within } from '../support/organizations.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
@@ -78,6 +80,26 @@ test('a deleted organization takes nothing more, which a later one of its name w
   await call(admin, 'POST', '/v2/organizations', { organization_id: 'school' })
   for (const path of ['/v2/tokens', '/v2/computes', '/v2/projects'])
     expect(await (await admin('GET', path, undefined, within('school'))).json()).toEqual([])
+})
+
+test('an organization cannot have the Worker ask itself', async () => {
+  const { gateway, as, admin } = await deployment()
+  const token = await makeOrganization(admin, 'round')
+  const { port } = new URL(gateway.url)
+  const input = { compute_id: 'itself', protocol: 'http', host: '127.0.0.1', port: Number(port) }
+  const itself = { ...input, user: 'any', password: token }
+  const refused = await as(token)('POST', '/v2/computes', itself)
+  const { message } = (await refused.json()) as { message: string }
+  expect([refused.status, message]).toEqual([409, expect.stringContaining('a compute of itself')])
+  // Nor later, when its password is another one.
+  await call(as(token), 'POST', '/v2/computes', { ...input, port: 1, user: 'any', password: token })
+  await call(as(token), 'PUT', '/v2/computes/itself', { port: Number(port) })
+  const state = async () => {
+    const [it] = await call<Compute[]>(as(token), 'GET', '/v2/computes')
+    return [it?.connected, it?.last_error]
+  }
+  await expect.poll(state, { timeout: hangMs }).toEqual([false, expect.stringContaining('a compute of itself')])
+  expect([409, 503]).toContain((await as(token)('GET', '/v2/computes/itself/projects')).status)
 })
 
 test('default can have limits, too', async () => {
