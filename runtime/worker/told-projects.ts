@@ -2,11 +2,16 @@ import { computeKey } from '../../src/fleet/computes.ts'
 import type { ToldProjects as Told } from '../../src/gateway/members.ts'
 import type { PlacementTable } from './placement-table.ts'
 
-/** The projects that computes have reported and that the gateway did not place there, in a table of the directory. */
+/** Most projects of one compute: what more it tells is not kept, whether or not it has them. */
+const maxOfCompute = 10_000
+
+/** The projects that computes have told of and that were not placed there, in a table of the directory. */
 export class ToldProjects implements Told {
   readonly maxAsked = 20
   readonly #sql: SqlStorage
   readonly #placements: PlacementTable
+  /** How many are kept of each compute, as far as this program has counted them. */
+  readonly #counts = new Map<string, number>()
 
   constructor(sql: SqlStorage, placements: PlacementTable) {
     this.#sql = sql
@@ -18,16 +23,34 @@ export class ToldProjects implements Told {
     sql.exec('CREATE INDEX IF NOT EXISTS told_by_compute ON told_projects (compute_id)')
   }
 
-  /** Takes the list of all projects of a compute. */
+  /** A compute has told all its projects: those that it told before and does not tell now are forgotten. */
   async tell(computeId: string, projectIds: readonly string[]): Promise<void> {
-    const others: string[] = []
-    for (const id of projectIds) if ((await this.#placements.get(id)) !== computeKey(computeId)) others.push(id)
-    this.forget(computeId)
-    for (const id of others) this.add(id, computeId)
+    const id = computeKey(computeId)
+    const others = new Set<string>()
+    for (const project of projectIds) {
+      if (others.size >= maxOfCompute) break
+      if ((await this.#placements.get(project)) !== id) others.add(project)
+    }
+    for (const project of this.#of(id)) {
+      if (others.delete(project)) continue
+      this.#sql.exec('DELETE FROM told_projects WHERE project_id = ? AND compute_id = ?', project, id)
+      this.#counts.delete(id)
+    }
+    for (const project of others) this.add(project, id)
   }
 
   add(projectId: string, computeId: string): void {
-    this.#sql.exec('INSERT OR IGNORE INTO told_projects VALUES (?, ?)', projectId, computeKey(computeId))
+    const id = computeKey(computeId)
+    const count = this.#counts.get(id) ?? this.#of(id).length
+    this.#counts.set(id, count)
+    if (count >= maxOfCompute) return
+    const { rowsWritten } = this.#sql.exec('INSERT OR IGNORE INTO told_projects VALUES (?, ?)', projectId, id)
+    if (rowsWritten > 0) this.#counts.set(id, count + 1)
+  }
+
+  #of(id: string): string[] {
+    const rows = this.#sql.exec<{ project_id: string }>('SELECT project_id FROM told_projects WHERE compute_id = ?', id)
+    return rows.toArray().map(({ project_id }) => project_id)
   }
 
   /** The computes that have reported a project. */
@@ -41,6 +64,7 @@ export class ToldProjects implements Told {
 
   /** The compute was removed. */
   forget(computeId: string): void {
+    this.#counts.delete(computeKey(computeId))
     this.#sql.exec('DELETE FROM told_projects WHERE compute_id = ?', computeKey(computeId))
   }
 }
