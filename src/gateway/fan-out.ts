@@ -24,6 +24,12 @@ export interface MemberReply<T> {
   readonly value: T
 }
 
+interface FirstOptions<T> {
+  readonly lacks: (error: ApiError) => boolean
+  readonly discard: (answer: T) => void
+  readonly order?: (members: readonly Member[]) => Promise<readonly Member[]>
+}
+
 /** Questions to all computes of a gateway. */
 export class FanOut {
   readonly #members: FleetMembers
@@ -76,15 +82,17 @@ export class FanOut {
   }
 
   /**
-   * The first answer without an error. `lacks`: whether an error means that the compute does not have the resource. When all fail: the error
-   * of a compute that has the resource, else of a compute that was lost, else of one that does not have it; 503 when none is connected.
-   * `discard` gets late answers: when a compute is silent the next one is asked, too.
+   * What the first says that can. `lacks`: an error by which a compute says that it has not what is asked for. When none can it
+   * rejects as the first did that has it, else as the first that could not say, else as those that have it not; with 503 when
+   * none is there. `discard` gets answers that came too late: after a silent compute the next one is asked, too. `order`: of the computes, where
+   * that is not the order of their registration.
    */
   async first<T>(
     question: (agent: RemoteHostAgent) => Promise<T>,
-    { lacks, discard }: { lacks: (error: ApiError) => boolean; discard: (answer: T) => void },
+    { lacks, discard, order }: FirstOptions<T>,
   ): Promise<T> {
-    const members = await this.#members.all()
+    const all = await this.#members.all()
+    const members = (await order?.(all)) ?? all
     const failures: { error: ApiError; rank: number }[] = []
     const failure = () => failures.toSorted((a, b) => a.rank - b.rank)[0]?.error ?? noCompute()
     return new Promise((resolve, reject) => {
@@ -127,11 +135,14 @@ export class FanOut {
   }
 
   /**
-   * Runs work at all connected computes; the names of the others are reported. After the last has ended, rejects with the first
-   * failure, which names its compute.
+   * Runs work at all connected computes, or at those that are given; the names of the others are reported. After the last has ended, rejects
+   * with the first failure, which names its compute.
    */
-  async order<T>(work: (agent: RemoteHostAgent, member: Member) => Promise<T>): Promise<MemberReply<T>[]> {
-    const members = await this.present()
+  async order<T>(
+    work: (agent: RemoteHostAgent, member: Member) => Promise<T>,
+    given?: readonly Member[],
+  ): Promise<MemberReply<T>[]> {
+    const members = given ?? (await this.present())
     if (members.length === 0) throw noCompute()
     const replies: MemberReply<T>[] = []
     let failure: unknown

@@ -114,7 +114,7 @@ export function createGateway({
           return gatewayProjects({ members, locator, scheduler, turns, at, fanOut: fanOut(), quota: more.quota })
         },
         get images() {
-          return gatewayImages(fanOut(), { uploads, byAdmin: caller.caller.mayExecute })
+          return gatewayImages(fanOut(), { uploads, byAdmin: caller.caller.mayExecute, isKept: keeping !== undefined })
         },
         get nodes() {
           return gatewayNodes(at)

@@ -4,6 +4,7 @@ import type { Caller } from '../auth/caller.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { ImageDigest, ImageDigests, UploadedImage } from './image-digests.ts'
+import { inOrderOf } from './image-order.ts'
 import type { KeptImages } from './kept-images.ts'
 import type { FleetMembers, Member } from './members.ts'
 
@@ -75,7 +76,8 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
   if (await copyKept(wanted)) return 'brought'
   let has = 0
   let isBroken = false
-  for (const from of await members.all()) {
+  const all = await members.all()
+  for (const from of keeping === undefined ? all : await inOrderOf(kind, image, all)) {
     if (!from.isConnected || from.id === to.id) continue
     const found = await from.agent.images.read(kind, image, {}).catch(() => undefined)
     if (found === undefined) continue

@@ -1,20 +1,39 @@
 import { ignore } from '../async/ignore.ts'
+import { mapLimit } from '../async/map-limit.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
 import { byProject, type ImageKindName, type ImageUse } from '../model/image.ts'
-import { atCompute, type FanOut, longTimeouts, noCompute, presented } from './fan-out.ts'
+import { atCompute, type FanOut, longTimeouts, noCompute, presented, silentMs } from './fan-out.ts'
 import type { UploadDigests } from './image-digests.ts'
+import { inOrderOf } from './image-order.ts'
+import type { Member } from './members.ts'
 import { splitStream } from './shared-stream.ts'
 
+interface GatewayImagesOptions {
+  readonly uploads: UploadDigests | undefined
+  /** Whether the caller is an administrator. */
+  readonly byAdmin: boolean
+  /** Whether images are kept apart from the computes, too. */
+  readonly isKept: boolean
+}
+
 /**
- * A lab may be placed on any compute: an upload goes to every connected compute, a download comes from the first that has the image. A
- * compute that joins later gets an image when a node needs it; see `imageCopies`. The digests of uploads are recorded for that; `byAdmin`:
- * whether the caller is an administrator.
+ * Images are wanted wherever a lab may be placed: what is stored goes to every compute that is connected, what is read comes
+ * from the first that has it. One that joins later is brought an image when a node needs it; see `imageCopies`. The digest of what is
+ * uploaded is recorded for that. Where images are kept apart from the computes, an upload goes once: all others are brought it from there.
  */
-export function gatewayImages(
-  fanOut: FanOut,
-  { uploads, byAdmin }: { uploads: UploadDigests | undefined; byAdmin: boolean },
-): ImageAgent {
+export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: GatewayImagesOptions): ImageAgent {
+  /**
+   * The connected computes that get an image of this name: where it is kept apart, those that have one already, else one that is the same for
+   * each part of an upload.
+   */
+  const receivers = async (kind: ImageKindName, name: string): Promise<readonly Member[]> => {
+    const there = await fanOut.present()
+    if (!isKept || there.length < 2) return there
+    const isThere = await mapLimit(there, (it) => hasImage(fanOut.agentOf(it), kind, name), undefined, silentMs)
+    const having = there.filter((_, index) => isThere[index])
+    return having.length > 0 ? having : (await inOrderOf(kind, name, there)).slice(0, 1)
+  }
   return {
     list: (kind) =>
       fanOut.union(
@@ -37,9 +56,10 @@ export function gatewayImages(
       fanOut.first(({ images }) => images.read(kind, name, options), {
         lacks: ({ extra }) => extra.image !== undefined,
         discard: ({ content }) => void content.cancel().catch(ignore('nobody reads it')),
+        ...(isKept && { order: (members: readonly Member[]) => inOrderOf(kind, name, members) }),
       }),
     async write(kind, name, given, options) {
-      const members = await fanOut.present()
+      const members = await receivers(kind, name)
       const [only] = members
       if (only === undefined) throw noCompute()
       // Before anything is sent: an image that is stored without its digest cannot be copied to other computes.
@@ -82,7 +102,8 @@ export function gatewayImages(
       if (!found) throw missing
     },
     async progress(kind, name, total) {
-      const said = await fanOut.order(({ images }) => images.progress(kind, name, total))
+      const all = await receivers(kind, name)
+      const said = await fanOut.order(({ images }) => images.progress(kind, name, total), all)
       return least(said.map(({ value }) => value))
     },
     diskTools: () =>
@@ -97,12 +118,28 @@ export function gatewayImages(
     async extendDisk(kind, input) {
       // The digest is removed before: a copy of the old content must not replace the extended disk on a compute.
       await uploads?.record(kind, input.path, undefined)
-      await fanOut.order(({ images }) => images.extendDisk(kind, input))
+      await fanOut.order(({ images }) => images.extendDisk(kind, input), await receivers(kind, input.path))
     },
   }
 }
 
-/** The images of a compute. A compute of an earlier version does not tell which nodes need them. */
+/** Whether a compute says that it has an image of this name. */
+async function hasImage(
+  { images }: { readonly images: ImageAgent },
+  kind: ImageKindName,
+  name: string,
+): Promise<boolean> {
+  const found = await images.read(kind, name, { range: { first: 0, last: 0 } }).catch((error: unknown) => {
+    if (!(error instanceof ApiError)) throw error
+    // An empty one has no first byte.
+    return error.status === 416
+  })
+  if (typeof found === 'boolean') return found
+  found.content.cancel().catch(ignore('only whether it is there counts'))
+  return true
+}
+
+/** The images of a compute. One of an earlier version does not tell which nodes need them. */
 const usesAt = ({ images }: { readonly images: ImageAgent }, kind: ImageKindName): Promise<ImageUse[]> =>
   images.uses(kind).catch(async (error) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error

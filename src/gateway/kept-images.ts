@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
 import type { ImageDigests, UploadedImage } from './image-digests.ts'
+import { inOrderOf } from './image-order.ts'
 import type { FleetMembers } from './members.ts'
 
 /** Most images that wait to be kept. An image beyond it is kept when it is copied to a compute. */
@@ -52,8 +53,8 @@ export function imageKeeper({ members, digests, kept, unkept, waitUntil, warn }:
   const keep = async ({ kind, name, digest: { sha256 } }: UploadedImage): Promise<void> => {
     if (await kept.has(sha256)) return unkept.remove(sha256)
     let failure: unknown
-    for (const { isConnected, agent } of await members.all()) {
-      // The image may have been removed or replaced meanwhile.
+    for (const { isConnected, agent } of await inOrderOf(kind, name, await members.all())) {
+      // It may have been removed, or replaced by another one.
       if ((await digests.get(kind, name))?.sha256 !== sha256) return
       if (!isConnected) continue
       const found = await agent.images.read(kind, name, {}).catch(ignore('another compute may have it'))

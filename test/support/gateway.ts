@@ -6,7 +6,7 @@ import { headersFor } from '../../src/auth/caller.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 import { passOn } from '../../src/fleet/forward.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
-import { createGateway, type Gateway } from '../../src/gateway/gateway-agent.ts'
+import { createGateway, type Gateway, type GatewayOptions } from '../../src/gateway/gateway-agent.ts'
 import type { Member, PlacementStore } from '../../src/gateway/members.ts'
 import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
@@ -48,7 +48,7 @@ export async function startAgent(): Promise<HostAgent> {
 }
 
 /** A gateway in front of these agents, as `c0`, `c1` and so on. */
-export function startGateway(agents: readonly HostAgent[]): TestGateway {
+export function startGateway(agents: readonly HostAgent[], more: Pick<GatewayOptions, 'keeping'> = {}): TestGateway {
   const listeners = new Set<() => void>()
   const members = agents.map(
     (agent, index): TestMember => ({
@@ -88,6 +88,7 @@ export function startGateway(agents: readonly HostAgent[]): TestGateway {
     placements: store,
     digests: { store: digests, newHasher: testHasher },
     host: { version: '1.4.2', metrics: async () => [] },
+    ...more,
   })
   onTestFinished(() => gateway.close())
   const app = appOf(gateway)

@@ -136,6 +136,43 @@ testWith(requireProgram('qemu-system-x86_64'))(
   },
 )
 
+testWith(requireProgram('qemu-system-x86_64'))(
+  'an upload goes to one compute and to R2, and to the others when a node needs it',
+  async () => {
+    const gateway = await WorkerGateway.start({ RATE_PER_S: '0' }, [bucket])
+    const admin = askAs(() => gateway.url, adminToken)
+    const near = await TestService.start(embedded)
+    const address = { protocol: 'http', host: '127.0.0.1', port: portOf(near) }
+    await gateway.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+    const { id, service: far } = await joinCompute(gateway.url, admin, 'far')
+    const [small, other] = [randomBytes(300_000), randomBytes(200_000)]
+    const upload = async (body: Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
+      (await gateway.fetch('POST', `${images}/disk.img`, undefined, { body, headers })).status
+    const at = async ({ data }: TestService) =>
+      readFile(join(data, 'images/machine-emulator/disk.img')).then(sumOf, () => undefined)
+    // In two parts: both go to the same one.
+    const part = (first: number, end: number) =>
+      upload(new Uint8Array(small.subarray(first, end)), { 'content-range': `bytes ${first}-${end - 1}/300000` })
+    expect([await part(0, 100_000), await part(100_000, 300_000)]).toEqual([308, 204])
+    expect([await at(near), await at(far)].sort()).toEqual([sumOf(small), undefined])
+    await expect.poll(() => gateway.keysIn(bucket), { timeout: hangMs }).toEqual([`default/${sumOf(small)}`])
+
+    // Nodes of labs, and of projects on computes.
+    const { project_id } = await gateway.call('POST', '/v2/projects', { name: 'lab' })
+    for (const compute_id of ['near', id]) {
+      const { name, ...properties } = machine
+      const node = { name, node_type: 'machine-emulator', compute_id, properties }
+      await gateway.call('POST', `/v2/projects/${project_id}/nodes`, node)
+    }
+    expect([await at(near), await at(far)]).toEqual([sumOf(small), sumOf(small)])
+
+    // Both have it now: both get what takes its place.
+    expect(await upload(new Uint8Array(other))).toBe(204)
+    expect([await at(near), await at(far)]).toEqual([sumOf(other), sumOf(other)])
+    await expect.poll(() => gateway.keysIn(bucket), { timeout: hangMs }).toEqual([`default/${sumOf(other)}`])
+  },
+)
+
 /** The port of a server that hands everything on to a service, but has other bytes of the image of that name. */
 async function lyingAbout(service: TestService, name: string): Promise<number> {
   const server = createHttpServer((req, res) => {

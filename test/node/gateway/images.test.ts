@@ -8,6 +8,7 @@ import {
   notFound,
   outOfSpace,
 } from '../../../src/errors/api-error.ts'
+import type { KeptImage } from '../../../src/gateway/kept-images.ts'
 import { splitStream } from '../../../src/gateway/shared-stream.ts'
 import type { HostAgent, StoredImage, UploadOptions } from '../../../src/host-agent.ts'
 import type { NodeCreate } from '../../../src/kinds/node.ts'
@@ -74,6 +75,51 @@ async function createOn(computes: readonly ImageCompute[]) {
   const create = () => gateway.fetch('POST', `/v2/compute/projects/${id}/machine-emulator/nodes`, input)
   return { gateway, create }
 }
+
+test('where images are kept apart from the computes, an upload goes once, and to those that have one of its name', async () => {
+  const kept = new Map<string, string>()
+  const keeping = {
+    kept: {
+      has: async (sha256: string) => kept.has(sha256),
+      async write(sha256: string, { content }: KeptImage) {
+        kept.set(sha256, await new Response(content).text())
+      },
+      async read(sha256: string) {
+        const content = bytes(kept.get(sha256) ?? '')
+        return kept.has(sha256) ? { content: new Blob([content]).stream(), size: content.byteLength } : undefined
+      },
+      addressFor: async () => undefined,
+    },
+    unkept: { add() {}, remove() {} },
+    waitUntil() {},
+  }
+  const computes = Array.from({ length: 4 }, () => compute({}))
+  const gateway = startGateway(
+    computes.map(({ agent }) => agent),
+    { keeping },
+  )
+  const upload = async (name: string, body: string) =>
+    (await gateway.fetch('POST', `/v2/compute/machine-emulator/images/${name}`, undefined, { body })).status
+  const holders = (name: string) => computes.flatMap(({ images }, index) => (images.has(name) ? [index] : []))
+
+  const names = Array.from({ length: 16 }, (_, index) => `disk${index}.img`)
+  for (const name of names) expect([name, await upload(name, 'one')]).toEqual([name, 204])
+  for (const name of names) expect([name, holders(name).length]).toEqual([name, 1])
+  // They are spread over the computes.
+  expect(new Set(names.flatMap(holders)).size).toBeGreaterThan(1)
+  await vi.waitFor(() => expect(kept.get(sha256Of('one'))).toBe('one'))
+
+  // One that takes no labs gets none.
+  for (const member of gateway.members.slice(1)) member.acceptsProjects = false
+  expect(await upload('other.img', 'x')).toBe(204)
+  expect(holders('other.img')).toEqual([0])
+
+  // Nobody is left with what was there before.
+  for (const { images } of computes.slice(1)) images.set('old.img', 'before')
+  expect(await upload('old.img', 'after')).toBe(204)
+  expect(computes.map(({ images }) => images.get('old.img'))).toEqual([undefined, 'after', 'after', 'after'])
+  expect(computes.map(({ written }) => written.filter((name) => name === 'old.img').length)).toEqual([0, 1, 1, 1])
+})
 
 test('an image is deleted on every compute that has it', async () => {
   const deleted: string[] = []

@@ -1,0 +1,17 @@
+import { sha256, toHex } from '../auth/secret.ts'
+import type { ImageKindName } from '../model/image.ts'
+import type { Member } from './members.ts'
+
+/**
+ * Computes in an order that is each image's own, and the same as long as they are there: those that take labs first. Where images are kept
+ * apart from the computes, the first one gets what is uploaded, and is asked first.
+ */
+export async function inOrderOf(kind: ImageKindName, name: string, members: readonly Member[]): Promise<Member[]> {
+  const ranked = await Promise.all(
+    members.map(async (member) => {
+      const digest = toHex(await sha256(`${kind} ${name} ${member.id}`))
+      return { member, rank: `${member.acceptsProjects ? 'a' : 'b'} ${digest}` }
+    }),
+  )
+  return ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1)).map(({ member }) => member)
+}
