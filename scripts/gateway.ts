@@ -4,6 +4,7 @@ import { createRequire } from 'node:module'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { settingNames } from '../runtime/worker/env.ts'
 import { runWorker } from './run-worker.ts'
 
 const { values } = parseArgs({
@@ -20,16 +21,7 @@ const { values } = parseArgs({
 const { data, host } = values
 await mkdir(data, { recursive: true, mode: 0o700 })
 const secrets = { FLEET_KEY: await secret('FLEET_KEY', 32), ADMIN_TOKEN: await secret('ADMIN_TOKEN', 24) }
-const optional = [
-  'ACCESS_TEAM_DOMAIN',
-  'ACCESS_AUDIENCE',
-  'ACCESS_ADMINS',
-  'ACCESS_ORGANIZATIONS',
-  'ALLOWED_ORIGINS',
-  'RATE_PER_S',
-  'ALIASES',
-]
-const settings = Object.fromEntries(optional.map((name) => [name, process.env[name] ?? '']))
+const settings = Object.fromEntries(settingNames.map((name) => [name, process.env[name] ?? '']))
 if (process.platform === 'linux') process.env.MINIFLARE_WORKERD_PATH = await endingWithUs(data)
 const buckets = [...(values.archives ? ['ARCHIVES'] : []), ...(values.images ? ['IMAGES'] : [])]
 const options = { host, port: Number(values.port), data, bindings: { ...settings, ...secrets }, buckets }

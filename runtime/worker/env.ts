@@ -41,6 +41,12 @@ export interface Env {
   readonly CLIENTS_VERSION?: string
 }
 
+/** Settings that are no secrets, and may be left out. */
+export const settingNames = [
+  ...(['ACCESS_TEAM_DOMAIN', 'ACCESS_AUDIENCE', 'ACCESS_ADMINS', 'ACCESS_ORGANIZATIONS'] as const),
+  ...(['ALLOWED_ORIGINS', 'RATE_PER_S', 'ALIASES', 'CLIENTS', 'CLIENTS_VERSION'] as const),
+] satisfies (keyof Env)[]
+
 const shortestKey = 32
 const shortestToken = 16
 

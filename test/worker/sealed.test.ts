@@ -2,6 +2,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { parse } from 'smol-toml'
 import { expect, test } from 'vitest'
+import { settingNames } from '../../runtime/worker/env.ts'
 import { Sealer } from '../../runtime/worker/sealed.ts'
 
 const root = join(import.meta.dirname, '../..')
@@ -24,4 +25,11 @@ test('wrangler gives the Worker the version of the package', async () => {
   const settings = parse(await readFile(join(root, 'wrangler.toml'), 'utf8'))
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as { version: string }
   expect(settings.define).toEqual({ PATCHBAY_VERSION: `'${version}'` })
+})
+
+test('the gateway on this machine takes each setting that wrangler.toml names', async () => {
+  const [, vars = ''] = (await readFile(join(root, 'wrangler.toml'), 'utf8')).split('# [vars]\n')
+  const [named = ''] = vars.split('\n\n')
+  const names = [...named.matchAll(/^# (\w+) = /gm)].map(([, name]) => name)
+  expect(names.sort()).toEqual([...settingNames].sort())
 })
