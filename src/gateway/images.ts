@@ -86,8 +86,9 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
     async remove(kind, name) {
       let found = false
       let missing: unknown
-      const remove = (removed: () => void = () => {}) =>
-        fanOut.order(async ({ images }) => {
+      const digest = isKept ? await uploads?.get(kind, name) : undefined
+      const remove = async (removed: () => void = () => {}) => {
+        await fanOut.order(async ({ images }) => {
           try {
             await images.remove(kind, name)
             found = true
@@ -98,6 +99,11 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
             missing = error
           }
         })
+        // It is nowhere but apart from the computes. Those that lack it do not say who may remove it.
+        if (found || digest === undefined || (digest.byAdmin && !byAdmin)) return
+        found = true
+        removed()
+      }
       await (uploads === undefined ? remove() : uploads.whileRemoved(kind, name, remove))
       if (!found) throw missing
     },

@@ -53,6 +53,9 @@ function compute(images: Record<string, string>, more: Partial<HostAgent['images
         has.set(name, text)
         return { received: text.length, done: true }
       },
+      async remove(_: string, name: string) {
+        if (!has.delete(name)) throw notFound(`There is no image ${name}`)
+      },
       ...more,
     },
   } as unknown as HostAgent
@@ -119,6 +122,12 @@ test('where images are kept apart from the computes, an upload goes once, and to
   expect(await upload('old.img', 'after')).toBe(204)
   expect(computes.map(({ images }) => images.get('old.img'))).toEqual([undefined, 'after', 'after', 'after'])
   expect(computes.map(({ written }) => written.filter((name) => name === 'old.img').length)).toEqual([0, 1, 1, 1])
+
+  // One that no compute has any more can be removed from where it is kept, once.
+  const remove = async () => (await gateway.fetch('DELETE', '/v2/compute/machine-emulator/images/other.img')).status
+  computes[0]?.images.delete('other.img')
+  expect([await remove(), await gateway.digests.get('machine-emulator', 'other.img')]).toEqual([204, undefined])
+  expect(await remove()).toBe(404)
 })
 
 test('an image is deleted on every compute that has it', async () => {
