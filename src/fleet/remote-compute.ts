@@ -153,7 +153,8 @@ export class RemoteCompute {
     const load = cpu === null || memory === null ? undefined : { cpu_usage_percent: cpu, memory_usage_percent: memory }
     this.#session.recall({ ...found, load }, ageMs)
     const since = Date.parse(found.disconnected_since ?? '')
-    if (!Number.isNaN(since)) this.#lostAt = since
+    if (this.#session.isConnected) this.#lostAt = undefined
+    else if (!Number.isNaN(since)) this.#lostAt = since
   }
 
   /** Replaces the record; the connection stays. */

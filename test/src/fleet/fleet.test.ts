@@ -1,8 +1,9 @@
 import type { ServerResponse } from 'node:http'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import type { ComputeCreate } from '../../../src/model/compute.ts'
 import { textOf } from '../../support/answer.ts'
 import { faultOf, json, openFleet, StandIn, unusedPort, version } from '../../support/fleet.ts'
+import { MemoryRegistry } from '../../support/memory-registry.ts'
 
 const secret = 'geheim-ü-1'
 
@@ -34,6 +35,21 @@ test('a compute that answers is registered, connected, and shown with its load',
   expect(events[0]).toMatchObject({ type: 'compute.created' })
   expect(events.slice(1).every(({ type }) => type === 'compute.updated')).toBe(true)
   expect(JSON.stringify([shown, events])).not.toContain(secret)
+})
+
+test('a compute that was told to be connected is gone since it was lost, not since the service began', async () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const address = { protocol: 'http', host: '127.0.0.1', port: 9, user: null, password: null } as const
+  const registry = new MemoryRegistry([{ compute_id: 'one', name: null, ...address }])
+  const { fleet } = await openFleet({ registry, upkeep: 'told' })
+  const shown = fleet.find('one')?.show()
+  if (shown === undefined) throw new Error('There is no compute')
+  fleet.told({ ...shown, connected: true, last_error: null })
+  const lostAt = Date.now() + 60_000
+  vi.setSystemTime(lostAt)
+  fleet.left('one', 'its connection ended')
+  expect(fleet.find('one')?.show().disconnected_since).toBe(new Date(lostAt).toISOString())
 })
 
 test('an id is made up, and the one of a known compute gives that back as it is', async () => {
