@@ -59,9 +59,10 @@ interface Opened {
 }
 
 /**
- * The object of one compute: its record, its health, the feeds that are read of it, and the tunnel of one that has joined. Requests to a joined
- * compute come from isolates, from the objects of labs and from the directory, and leave by the tunnel as they came. So do images for one
- * with an address, whose digests are made here. The directory is told of changes. It hibernates with the tunnel and the feeds open.
+ * The object of one compute: its record, its health, the feeds of its events, and its tunnel if it has joined. Requests to a joined compute
+ * come from isolates, from the objects of labs and from the directory, and are sent by the tunnel unchanged. Uploads of images to a compute
+ * with an address are sent by this object, too, which computes their digests. The object reports changes to the directory. It hibernates
+ * with the tunnel and the feeds open.
  */
 export class ComputeObject extends DurableObject<Env> {
   readonly #id: string
@@ -267,8 +268,8 @@ export class ComputeObject extends DurableObject<Env> {
   }
 
   /**
-   * Sends a request to the compute, and its answer back, as they are; to one with an address only images are sent here. What has no answer is
-   * told by `faultHeader`.
+   * Sends a request to the compute, and its answer back, unchanged; to a compute with an address only uploads of images. `faultHeader` says
+   * why there is no answer.
    */
   async #ask(request: Request, path: string): Promise<Response> {
     const { method, signal, body } = request

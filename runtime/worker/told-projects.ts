@@ -2,10 +2,10 @@ import { computeKey } from '../../src/fleet/computes.ts'
 import type { ToldProjects as Told } from '../../src/gateway/members.ts'
 import type { PlacementTable } from './placement-table.ts'
 
-/** Most projects of one compute: what more it tells is not kept, whether or not it has them. */
+/** Most projects that are kept of one compute: it may report projects that it does not have. */
 const maxOfCompute = 10_000
 
-/** The projects that computes have told of and that were not placed there, in a table of the directory. */
+/** The projects that computes have reported and that the gateway did not place there, in a table of the directory. */
 export class ToldProjects implements Told {
   readonly maxAsked = 20
   readonly #sql: SqlStorage
@@ -23,7 +23,7 @@ export class ToldProjects implements Told {
     sql.exec('CREATE INDEX IF NOT EXISTS told_by_compute ON told_projects (compute_id)')
   }
 
-  /** A compute has told all its projects: those that it told before and does not tell now are forgotten. */
+  /** Takes the list of all projects of a compute; projects that it reported before and that are not in the list are forgotten. */
   async tell(computeId: string, projectIds: readonly string[]): Promise<void> {
     const id = computeKey(computeId)
     const others = new Set<string>()

@@ -82,10 +82,10 @@ export class FanOut {
   }
 
   /**
-   * What the first says that can. `lacks`: an error by which a compute says that it has not what is asked for. When none can it
-   * rejects as the first did that has it, else as the first that could not say, else as those that have it not; with 503 when
-   * none is there. `discard` gets answers that came too late: after a silent compute the next one is asked, too. `order`: of the computes, where
-   * that is not the order of their registration.
+   * The first answer without an error. `lacks`: whether an error means that the compute does not have the resource. When all fail: the error
+   * of a compute that has the resource, else of a compute that was lost, else of one that does not have it; 503 when none is connected.
+   * `discard` gets late answers: when a compute is silent the next one is asked, too. `order`: in which the computes are asked; default: that of
+   * their registration.
    */
   async first<T>(
     question: (agent: RemoteHostAgent) => Promise<T>,

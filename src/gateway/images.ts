@@ -18,9 +18,9 @@ interface GatewayImagesOptions {
 }
 
 /**
- * Images are wanted wherever a lab may be placed: what is stored goes to every compute that is connected, what is read comes
- * from the first that has it. One that joins later is brought an image when a node needs it; see `imageCopies`. The digest of what is
- * uploaded is recorded for that. Where images are kept apart from the computes, an upload goes once: all others are brought it from there.
+ * A lab may be placed on any compute: an upload goes to every connected compute, a download comes from the first that has the image. A
+ * compute that joins later gets an image when a node needs it; see `imageCopies`. The digests of uploads are recorded for that. Where images
+ * are kept apart from the computes, an upload goes to one compute, and the others get the image from there when a node needs it.
  */
 export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: GatewayImagesOptions): ImageAgent {
   /**
@@ -145,7 +145,7 @@ async function hasImage(
   return true
 }
 
-/** The images of a compute. One of an earlier version does not tell which nodes need them. */
+/** The images of a compute. A compute of an earlier version does not tell which nodes need them. */
 const usesAt = ({ images }: { readonly images: ImageAgent }, kind: ImageKindName): Promise<ImageUse[]> =>
   images.uses(kind).catch(async (error) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error

@@ -54,7 +54,7 @@ export function imageKeeper({ members, digests, kept, unkept, waitUntil, warn }:
     if (await kept.has(sha256)) return unkept.remove(sha256)
     let failure: unknown
     for (const { isConnected, agent } of await inOrderOf(kind, name, await members.all())) {
-      // It may have been removed, or replaced by another one.
+      // The image may have been removed or replaced meanwhile.
       if ((await digests.get(kind, name))?.sha256 !== sha256) return
       if (!isConnected) continue
       const found = await agent.images.read(kind, name, {}).catch(ignore('another compute may have it'))
