@@ -66,7 +66,7 @@ const node = (page: Page, name: string) => page.getByRole('button', { name: new 
 async function running(context: BrowserContext, service: Service): Promise<Row[]> {
   const { path } = await pcs(service, 'Idle', 100)
   const page = await open(context, service, 'Idle')
-  await page.getByText('100, 100 running').waitFor()
+  await page.getByText('100, 100 of 100 running').waitFor()
   const client = await context.newCDPSession(page)
   await client.send('Performance.enable', { timeDomain: 'threadTicks' })
   const taken = async () =>

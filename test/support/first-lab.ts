@@ -14,6 +14,9 @@ export async function firstLab(lab: LabPage): Promise<void> {
   await page.getByRole('button', { name: 'Start all nodes' }).click()
   await lab.node('PC1', ', pc, started').waitFor()
   await lab.node('PC2', ', pc, started').waitFor()
+  // Nothing is selected: the counts of the lab, as on its card.
+  await page.keyboard.press('Escape')
+  await page.getByText('3, 2 of 2 running').waitFor()
 
   const two = await lab.openConsole('PC2')
   await lab.shows('VPCS>')

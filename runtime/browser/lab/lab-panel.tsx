@@ -1,4 +1,5 @@
 import type { LabJob } from '../../../src/client/patchbay.ts'
+import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { commands } from '../editing/commands.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { Fact } from '../parts/fact.tsx'
@@ -15,13 +16,16 @@ export function LabPanel({ window: lab }: { window: LabWindow }) {
   const { editor } = lab
   const { store } = editor
   const nodes = store.nodes.values()
-  const running = nodes.filter(({ status }) => status === 'started').length
+  // As on the card of the lab: switches and the like do not count as running.
+  const machines = nodes.filter(({ node_type }) => !isSegmentKind(node_type))
+  const running = machines.filter(({ status }) => status === 'started').length
+  const state = machines.length === 0 ? '' : `, ${running} of ${machines.length} running`
   const jobs = store.jobs.values().filter(({ status }) => status === 'running' || status === 'failed')
   return (
     <aside class="inspector" aria-label="Lab">
       <h2 dir="auto">{store.project.value?.name}</h2>
       <dl class="facts">
-        <Fact name="Nodes" value={`${nodes.length}, ${running} running`} />
+        <Fact name="Nodes" value={`${nodes.length}${state}`} />
         <Fact name="Links" value={String(store.links.ids.value.length)} />
       </dl>
       {mayEdit() && (
