@@ -1,15 +1,14 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { commands, isEnabled } from '../editing/commands.ts'
+import { type Findable, foundBy } from '../editing/found-by.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { focusOnShape } from '../editing/panes.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { mayEdit } from '../state/session.ts'
 
-interface Entry {
+interface Entry extends Findable {
   readonly id: string
-  readonly title: string
-  readonly hint: string
   readonly run: () => void
 }
 
@@ -23,10 +22,7 @@ export function CommandBar({ window: lab }: { window: LabWindow }) {
   const close = () => {
     lab.dialog.value = undefined
   }
-  const wanted = words.value.toLowerCase().split(/\s+/).filter(Boolean)
-  const found = entriesOf(lab)
-    .filter(({ title, hint }) => wanted.every((word) => `${title} ${hint}`.toLowerCase().includes(word)))
-    .slice(0, maxEntries)
+  const found = foundBy(words.value, entriesOf(lab)).slice(0, maxEntries)
   const index = Math.min(at.value, found.length - 1)
   useEffect(() => {
     list.current?.children[index]?.scrollIntoView({ block: 'nearest' })
