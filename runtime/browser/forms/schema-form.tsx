@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import type { TargetedEvent } from 'preact'
-import { notifyError } from '../state/notices.ts'
+import { Fault } from '../parts/fault.tsx'
+import { messageOf } from '../state/notices.ts'
 import { type Field, fieldsOf, type Schema, textOf, valueIn } from './fields.ts'
 import { hasFewRows, TableField } from './table-field.tsx'
 
@@ -12,7 +13,7 @@ interface FormProps {
   readonly verb?: string
   /** For a form in a dialog: both buttons are always shown, and one calls this. Absent: the buttons are shown when a field was changed. */
   readonly onCancel?: () => void
-  /** Sends the members that were changed. False: it was refused, and the form keeps them. */
+  /** Sends the members that were changed. False: it was refused, and the form keeps them; a rejection is shown in the form, too. */
   readonly onSave: (changes: Record<string, unknown>) => Promise<boolean>
 }
 
@@ -21,12 +22,14 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
   /** The typed text, by field. Other fields follow the values. */
   const typed = useSignal<Readonly<Record<string, string | boolean>>>({})
   const isSaving = useSignal(false)
+  const fault = useSignal('')
   const fields = fieldsOf(schema)
   const isChanged = Object.keys(typed.value).length > 0
   const type = (name: string, value: string | boolean) => {
     typed.value = { ...typed.value, [name]: value }
   }
   const save = async () => {
+    fault.value = ''
     try {
       const changes = Object.entries(typed.value).map(([name, text]) => {
         const field = fields.find((it) => it.name === name)
@@ -35,7 +38,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
       isSaving.value = true
       if (await onSave(Object.fromEntries(changes))) typed.value = {}
     } catch (error) {
-      notifyError(error)
+      fault.value = messageOf(error)
     } finally {
       isSaving.value = false
     }
@@ -57,6 +60,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
           onType={(value) => type(field.name, value)}
         />
       ))}
+      <Fault text={fault.value} />
       {(isChanged || onCancel !== undefined) && (
         <div class="row form-actions">
           <button type="submit" class="is-main" disabled={isSaving.value || !isChanged}>
@@ -66,6 +70,7 @@ export function SchemaForm({ schema, values, isDisabled, verb = 'Save', onCancel
             type="button"
             onClick={() => {
               typed.value = {}
+              fault.value = ''
               onCancel?.()
             }}
           >

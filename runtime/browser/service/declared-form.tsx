@@ -44,14 +44,9 @@ export function DeclaredForm({ title, schema: name, members, verb, values, onSen
           verb={verb}
           onCancel={onClose}
           onSave={async (changes) => {
-            try {
-              await onSend(changes)
-              onClose()
-              return true
-            } catch (error) {
-              notifyError(error)
-              return false
-            }
+            await onSend(changes)
+            onClose()
+            return true
           }}
         />
       )}
