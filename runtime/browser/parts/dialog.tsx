@@ -8,10 +8,12 @@ interface DialogProps {
   /** Hides the title, where the content says it. */
   readonly isPlain?: boolean
   readonly isWide?: boolean
+  /** What it shows comes once: a press beside it does not close it. */
+  readonly isFirm?: boolean
 }
 
 /** A modal dialog: Escape and a click beside it close it, and the focus returns to where it was. */
-export function Dialog({ title, onClose, children, isPlain = false, isWide = false }: DialogProps) {
+export function Dialog({ title, onClose, children, isPlain = false, isWide = false, isFirm = false }: DialogProps) {
   const element = useRef<HTMLDialogElement>(null)
   useLayoutEffect(() => {
     const before = document.activeElement
@@ -33,11 +35,18 @@ export function Dialog({ title, onClose, children, isPlain = false, isWide = fal
         onClose()
       }}
       onPointerDown={(event) => {
-        if (event.target === element.current) onClose()
+        const { target } = event
+        if (target instanceof Element && target === element.current && !isFirm && isBeside(event, target)) onClose()
       }}
     >
       {!isPlain && <h2>{title}</h2>}
       {children}
     </dialog>
   )
+}
+
+/** Whether the pointer is on the backdrop: that has the same target as the margins within the dialog. */
+function isBeside({ clientX, clientY }: PointerEvent, dialog: Element): boolean {
+  const { left, right, top, bottom } = dialog.getBoundingClientRect()
+  return clientX < left || clientX > right || clientY < top || clientY > bottom
 }

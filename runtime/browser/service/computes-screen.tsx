@@ -190,7 +190,7 @@ function JoinDialog({ onClose }: { onClose: () => void }) {
     )
   const command = `patchbay serve --join ${location.origin.replace(/^http/, 'ws')} --join-token-file join-token`
   return (
-    <Dialog title="Let a compute join" onClose={onClose}>
+    <Dialog title="Let a compute join" isFirm onClose={onClose}>
       <p>On the compute, write the token into a file that only its user can read, and start the service:</p>
       <CopyText text={token.value.token} what="the token" />
       <CopyText text={command} what="the command" />

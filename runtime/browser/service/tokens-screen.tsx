@@ -106,7 +106,7 @@ export function TokensScreen() {
         />
       )}
       {made.value !== undefined && (
-        <Dialog title={`The token ${made.value.name}`} onClose={close}>
+        <Dialog title={`The token ${made.value.name}`} isFirm onClose={close}>
           <p>Copy it now: it is not shown again.</p>
           <CopyText text={made.value.token} what="the token" />
           <div class="row form-actions">
