@@ -86,7 +86,7 @@ testWith(browser)(
     for (const part of ['Configuration', 'Files', 'Log']) await page.getByText(part, { exact: true }).click()
     const config = page.getByLabel(`Configuration of ${markup}`)
     await config.fill(`${markup}\n`)
-    await page.getByText('1 lines added').waitFor()
+    await page.getByText('1 line added, 0 removed').waitFor()
     await page.getByRole('region', { name: `Log of ${markup}` }).waitFor()
     await check('configuration, files and log')
     await page.getByRole('button', { name: 'Discard' }).click()
@@ -131,6 +131,10 @@ testWith(browser)(
     await page.keyboard.press('Escape')
     await page.keyboard.press('Shift+C')
     await page.getByRole('dialog', { name: 'Link nodes by their names' }).waitFor()
+    await page.getByLabel('From').fill('PC1')
+    await page.getByLabel('To', { exact: true }).fill('x*')
+    await page.getByText('No free ports for 1 pair: ').waitFor()
+    expect(await page.getByRole('button', { name: 'Make 0 links' }).isDisabled()).toBe(true)
     await check('bulk links')
     await page.keyboard.press('Escape')
     await page.keyboard.press('Escape')
@@ -165,11 +169,27 @@ testWith(browser)(
     const parts: string[] = []
     page.on('request', (it) => parts.push(it.headers()['content-range'] ?? ''))
     await page.getByText('Add images').last().waitFor()
+    // The second part comes nowhere until the upload is paused.
+    const images = '**/images/disk*'
+    await page.route(images, (it) =>
+      it.request().headers()['content-range']?.startsWith('bytes 4194304') ? undefined : it.continue(),
+    )
     await page.locator('input[type=file]').nth(1).setInputFiles(disk)
+    await page.getByText('4.19 MB of 9.44 MB').waitFor()
+    await page.getByRole('button', { name: 'Pause' }).click()
+    await page.getByText('4.19 MB of 9.44 MB, paused').waitFor()
+    await check('a paused upload')
+    await page.unroute(images)
+    await page.getByRole('button', { name: 'Go on' }).click()
     await page.getByRole('cell', { name: 'disk with spaces.img', exact: true }).waitFor()
-    expect(parts.filter((it) => it !== '')).toEqual([
-      ...['bytes */9437184', 'bytes 0-4194303/9437184', 'bytes 4194304-8388607/9437184'],
+    const [first, second, third] = [
+      'bytes 0-4194303/9437184',
+      'bytes 4194304-8388607/9437184',
       'bytes 8388608-9437183/9437184',
+    ]
+    expect(parts.filter((it) => it !== '')).toEqual([
+      ...['bytes */9437184', first, second],
+      ...['bytes */9437184', second, third],
     ])
     await check('images')
     await page.getByRole('button', { name: 'Delete disk with spaces.img' }).click()
@@ -189,8 +209,12 @@ testWith(browser)(
     await page.getByLabel('Name').fill('class 1')
     await page.getByLabel('Role').selectOption('read')
     await page.getByLabel('Projects').fill('class-*\nexam')
+    // A click on the margin of a dialog is none beside it.
+    await page.getByRole('dialog').click({ position: { x: 4, y: 4 } })
     await check('new token')
     await page.getByRole('button', { name: 'Make', exact: true }).click()
+    // It is shown once: a click beside the dialog leaves it there.
+    await page.mouse.click(5, 600)
     const token = await page.locator('.fix code').innerText()
     await page.getByRole('button', { name: 'Done' }).click()
     await page.getByRole('row', { name: /class 1 read class-\*, exam/ }).waitFor()
@@ -210,12 +234,33 @@ testWith(browser)(
     await page.getByRole('link', { name: 'Computes' }).click()
     await page.getByRole('meter', { name: 'Memory' }).first().waitFor()
     await check('computes')
+    // A refusal is told within the dialog: what is behind it is told by no screen reader.
+    await page.getByRole('button', { name: 'Register …' }).click()
+    await page.getByLabel('Name').fill('far')
+    await page.getByLabel('Protocol').selectOption('http')
+    await page.getByLabel('Host').fill('no host')
+    await page.getByLabel('Port').fill('3080')
+    await page.getByRole('button', { name: 'Register', exact: true }).click()
+    await page.getByRole('dialog').getByRole('alert').waitFor()
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('button', { name: 'Let one join' }).click()
+    await page.getByLabel('Name of the token').fill('room 2')
+    await page.getByRole('button', { name: 'Make a token' }).click()
+    await page.getByText('The token is not shown again.').waitFor()
+    const [joinToken = '', command] = await page.locator('.fix code').allInnerTexts()
+    expect(command).toBe(`patchbay serve --join ${service.url.replace('http', 'ws')} --join-token-file join-token`)
+    await check('join')
+    await page.getByRole('button', { name: 'Done' }).click()
+    await page.getByRole('link', { name: 'Tokens' }).click()
+    await page.getByRole('row', { name: new RegExp(`room 2 join .*${joinToken.slice(-4)}`) }).waitFor()
     await page.getByRole('link', { name: 'Doctor' }).click()
     await page.locator('.check').first().waitFor()
     await check('doctor')
     await page.getByRole('link', { name: 'Settings' }).click()
     await page.getByText('Dark', { exact: true }).click()
     await check('settings')
+    // All keys are in sight one after the other: the screen scrolls, not the list.
+    expect(await page.getByLabel('Keys', { exact: true }).evaluate((it) => it.scrollHeight - it.clientHeight)).toBe(0)
     await page.getByLabel('Keys of one character are commands').uncheck()
     await page.reload()
     await page.getByRole('radio', { name: 'Dark' }).and(page.locator(':checked')).waitFor({ state: 'attached' })
@@ -227,7 +272,7 @@ testWith(browser)(
     await page.keyboard.press('Control+k')
     await page.getByRole('combobox', { name: 'Find a node or a command' }).waitFor()
     await page.getByRole('dialog', { name: 'Keys' }).waitFor({ state: 'detached' })
-    expect([...found, ...lab.faults]).toEqual([])
+    expect([...found, ...lab.faults.filter((it) => !/status of 400/.test(it))]).toEqual([])
   },
   240_000,
 )

@@ -1,4 +1,5 @@
 import { diffLines } from 'diff'
+import { counted } from '../parts/counted.ts'
 
 /** A line of a difference; `gap` stands for lines that are the same. */
 export interface DifferenceLine {
@@ -34,7 +35,7 @@ export function differenceOf(before: string, after: string): Difference | undefi
     lines.push(...(kind === 'same' ? shortened(shown, index === 0, index === parts.length - 1) : shown))
   }
   const left = lines.length - maxLines
-  if (left > 0) lines.splice(maxLines, left, { kind: 'gap', text: `${left} more lines` })
+  if (left > 0) lines.splice(maxLines, left, { kind: 'gap', text: counted(left, 'more line') })
   return { lines, added, removed }
 }
 

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { linksBetween } from '../editing/bulk-links.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
+import { counted } from '../parts/counted.ts'
 import { TextField } from '../parts/text-field.tsx'
 
 /** Links all nodes of a pattern with all of another. */
@@ -13,7 +14,8 @@ export function BulkLinkDialog({ window: lab }: { window: LabWindow }) {
   return (
     <ActionDialog
       title="Link nodes by their names"
-      verb={`Make ${ends.length} links`}
+      verb={`Make ${counted(ends.length, 'link')}`}
+      isReady={ends.length > 0}
       onSend={() => lab.editor.linkAll(ends)}
       onClose={() => lab.escape()}
     >
@@ -33,7 +35,7 @@ export function BulkLinkDialog({ window: lab }: { window: LabWindow }) {
       <p class="help">* stands for any text. Nodes that are linked already are left out.</p>
       {reasons.length > 0 && (
         <p class="reason" dir="auto">
-          {reasons.length} pairs have no free ports: {reasons[0]}
+          No free ports for {counted(reasons.length, 'pair')}: {reasons[0]}
         </p>
       )}
     </ActionDialog>

@@ -4,6 +4,7 @@ import type { LabNode } from '../../../src/client/patchbay.ts'
 import type { ConfigDraft } from '../editing/config-draft.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { differenceOf } from '../forms/difference.ts'
+import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
@@ -125,7 +126,7 @@ function ConfigDifference({ draft: { saved, text } }: { draft: ConfigDraft }) {
   return (
     <div class="difference">
       <p class="muted" role="status">
-        {difference.added} lines added, {difference.removed} removed
+        {counted(difference.added, 'line')} added, {difference.removed} removed
       </p>
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: a region that scrolls is reached by the keyboard */}
       <section tabIndex={0} aria-label="Difference">

@@ -1,4 +1,5 @@
 import type { LabWindow } from '../editing/lab-window.ts'
+import { counted } from '../parts/counted.ts'
 import { Icon } from '../parts/icon.tsx'
 import { mayEdit } from '../state/session.ts'
 import { Tool } from './toolbar.tsx'
@@ -15,8 +16,12 @@ export function ManyPanel({ window: lab }: { window: LabWindow }) {
   return (
     <aside class="inspector" aria-label="Selection">
       <h2>
-        {[count(nodes.length, 'node'), count(links.length, 'link'), count(editor.selectedDrawings.length, 'drawing')]
-          .filter((it) => it !== '')
+        {[
+          [nodes.length, 'node'] as const,
+          [links.length, 'link'] as const,
+          [editor.selectedDrawings.length, 'drawing'] as const,
+        ]
+          .flatMap(([number, noun]) => (number === 0 ? [] : counted(number, noun)))
           .join(', ')}{' '}
         selected
       </h2>
@@ -56,6 +61,3 @@ export function ManyPanel({ window: lab }: { window: LabWindow }) {
     </aside>
   )
 }
-
-const count = (number: number, noun: string): string =>
-  number === 0 ? '' : `${number} ${noun}${number === 1 ? '' : 's'}`

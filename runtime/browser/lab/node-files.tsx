@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import type { LabNode } from '../../../src/client/patchbay.ts'
 import { path as pathOf } from '../../../src/client/paths.ts'
+import { counted } from '../parts/counted.ts'
 import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
@@ -63,7 +64,7 @@ export function NodeFiles({ node: { project_id, node_id, name } }: { node: LabNo
           </li>
         ))}
       </ul>
-      {shown.length > maxFiles && <p class="muted">{shown.length - maxFiles} more files.</p>}
+      {shown.length > maxFiles && <p class="muted">{counted(shown.length - maxFiles, 'more file')}.</p>}
       <Fault text={fault.value} />
       <div class="row">
         {mayEdit() && (

@@ -2,6 +2,7 @@ import { useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
 import { verdictOf } from '../links/verdict.ts'
+import { counted } from '../parts/counted.ts'
 import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
@@ -188,7 +189,7 @@ function Counts({ lab: { status, counts } }: { lab: LabProject }) {
   return (
     <>
       {' · '}
-      {nodes} {nodes === 1 ? 'node' : 'nodes'}, {links} {links === 1 ? 'link' : 'links'}
+      {counted(nodes, 'node')}, {counted(links, 'link')}
       {status === 'opened' && machines > 0 && (
         <>
           , <span class="whole">{state}</span>

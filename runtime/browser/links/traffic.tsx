@@ -1,6 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import { counted } from '../parts/counted.ts'
 import { send } from '../state/client.ts'
 import { type Drop, type DropCounts, dropsBetween, portAddress } from './drops.ts'
 import { rateText } from './impairment.ts'
@@ -79,7 +80,7 @@ const Direction = ({ from, to, traffic, samples, drops }: DirectionProps) => (
     </span>
     {traffic !== null && (
       <span class="muted totals">
-        {traffic.frames.toLocaleString('en')} frames, {traffic.dropped.toLocaleString('en')} dropped
+        {counted(traffic.frames, 'frame')}, {traffic.dropped.toLocaleString('en')} dropped
       </span>
     )}
     {traffic !== null && traffic.dropped > 0 && drops.length > 0 && (

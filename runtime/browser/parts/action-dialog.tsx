@@ -9,6 +9,8 @@ interface ActionProps {
   /** The text of the button. */
   readonly verb: string
   readonly isDanger?: boolean
+  /** Whether there is something to do. */
+  readonly isReady?: boolean
   /** Does it. A rejection is shown, and the dialog stays. */
   readonly onSend: () => Promise<unknown>
   readonly onClose: () => void
@@ -16,7 +18,15 @@ interface ActionProps {
 }
 
 /** A dialog that does one thing, and closes when it is done. */
-export function ActionDialog({ title, verb, isDanger = false, onSend, onClose, children }: ActionProps) {
+export function ActionDialog({
+  title,
+  verb,
+  isDanger = false,
+  isReady = true,
+  onSend,
+  onClose,
+  children,
+}: ActionProps) {
   const fault = useSignal('')
   const isSending = useSignal(false)
   const send = async () => {
@@ -41,7 +51,11 @@ export function ActionDialog({ title, verb, isDanger = false, onSend, onClose, c
         {children}
         <Fault text={fault.value} />
         <div class="row form-actions">
-          <button type="submit" class={isDanger ? 'is-danger is-main' : 'is-main'} disabled={isSending.value}>
+          <button
+            type="submit"
+            class={isDanger ? 'is-danger is-main' : 'is-main'}
+            disabled={isSending.value || !isReady}
+          >
             {verb}
           </button>
           <button type="button" onClick={onClose}>
