@@ -44,11 +44,11 @@ const joined = (url: string, token: string) =>
   TestService.start({ 'pc.engine': 'embedded', 'join.url': url, 'join.token': token })
 
 testWith(browser)(
-  'a first lab at a gateway on Node, on a compute that has joined it',
+  'a first lab on a wide screen at a gateway on Node, on a compute that has joined it',
   async () => {
     const gateway = await TestService.start({ gateway: true, 'fleet.join_tokens': [joinToken] })
     await connected(gateway, await joined(gateway.url, joinToken))
-    const lab = await LabPage.open(gateway.url)
+    const lab = await LabPage.open(gateway.url, '/', { viewport: { width: 1600, height: 900 } })
     await firstLab(lab)
     expect(lab.faults).toEqual([])
   },

@@ -107,7 +107,7 @@ testWith(browser)(
     const heights = await packets
       .locator('.packet-rows .packet-row')
       .evaluateAll((rows) => [...new Set(rows.map((row) => row.getBoundingClientRect().height))])
-    expect([unseen, heights]).toEqual([false, [22]])
+    expect([unseen, heights]).toEqual([false, [24]])
     expect(await packets.locator('img, script').count()).toBe(0)
     expect(await page.title()).toBe('Hostile – Patchbay')
     expect(lab.faults).toEqual([])

@@ -8,7 +8,7 @@ const program = await readFile(createRequire(import.meta.url).resolve('axe-core/
 export async function accessibilityFaults(page: Page): Promise<string[]> {
   await page.evaluate(program)
   // The rule compares a label with the text that is seen, which ends in an ellipsis where the name is long.
-  const options = { rules: { 'label-content-name-mismatch': { enabled: false } } }
+  const options = { rules: { 'label-content-name-mismatch': { enabled: false }, 'target-size': { enabled: true } } }
   const { violations } = (await page.evaluate(`axe.run(${JSON.stringify(options)})`)) as {
     violations: { id: string; impact: string; nodes: { html: string }[] }[]
   }

@@ -1,4 +1,4 @@
-import type { Locator, Page } from 'playwright-core'
+import type { BrowserContextOptions, Locator, Page } from 'playwright-core'
 import { expect } from 'vitest'
 import { startChromium } from './chromium.ts'
 import { hangMs } from './limits.ts'
@@ -16,9 +16,9 @@ export class LabPage {
     this.page = page
   }
 
-  static async open(url: string, path = '/'): Promise<LabPage> {
+  static async open(url: string, path = '/', options: BrowserContextOptions = {}): Promise<LabPage> {
     const browser = await startChromium()
-    const page = await browser.newPage({ viewport: { width: 1280, height: 900 } })
+    const page = await browser.newPage({ viewport: { width: 1280, height: 900 }, ...options })
     page.setDefaultTimeout(hangMs)
     const lab = new LabPage(page)
     page.on('request', (request) => {

@@ -5,6 +5,7 @@ import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import { pcapngOf } from '../../../src/packets/pcapng.ts'
 import type { Dock } from '../console/dock.ts'
+import { counted } from '../parts/counted.ts'
 import { saveFile } from '../parts/downloads.ts'
 import { Icon } from '../parts/icon.tsx'
 import { client } from '../state/client.ts'
@@ -14,7 +15,7 @@ import { PacketLog, timeOf } from './packet-log.ts'
 /** Time between two tries to capture, ms. */
 const retryMs = 1000
 /** Height of a row, pixels, and rows beyond the visible ones that are drawn. */
-const [rowHeight, spare] = [22, 8]
+const [rowHeight, spare] = [24, 8]
 
 interface PacketProps {
   readonly link: LabLink
@@ -139,7 +140,7 @@ export function PacketView({ link, title, dock, isShown }: PacketProps) {
 function countsOf({ total, shown, lost }: PacketLog['counts']): string {
   if (total === 0 && lost === 0) return 'No frames yet'
   const number = (value: number) => value.toLocaleString('en')
-  const words = [`${number(total)} frames`]
+  const words = [counted(total, 'frame')]
   if (shown !== total) words.push(`${number(shown)} shown`)
   if (lost > 0) words.push(`${number(lost)} lost on the way`)
   return words.join(', ')
