@@ -29,7 +29,10 @@ const shownKind = (kind: KindDescriptor): LabKind => ({
 
 function settingsOf({ update, configs = {} }: KindDescriptor): Record<string, unknown> {
   const texts = new Set(Object.values(configs).map(({ field }) => field))
-  const own = Object.entries(update.properties).filter(([key]) => !ofNode.has(key) && !texts.has(key))
+  const own = Object.entries(update.properties).filter(
+    // Sums of images are computed: one that is sent is ignored.
+    ([key]) => !ofNode.has(key) && !texts.has(key) && !key.endsWith('md5sum'),
+  )
   return { type: 'object', properties: Object.fromEntries(own) }
 }
 

@@ -35,21 +35,24 @@ export type Field = {
   | { readonly kind: 'json' }
 )
 
-/** A text of this length or more is edited in several lines. */
-const longText = 2000
+/** A text of this length or more is edited in several lines: a path is shorter. */
+const longText = 5000
 
 /** The fields of a form for an object, in the order of its members. */
 export const fieldsOf = ({ properties = {}, required = [] }: Schema): Field[] =>
   Object.entries(properties).map(([name, schema]) => fieldOf(name, schema, required.includes(name)))
 
 function fieldOf(name: string, given: Schema, isRequired: boolean): Field {
-  const members = (given.anyOf ?? [given]).filter(({ type }) => type !== 'null').flatMap((it) => it.anyOf ?? [it])
+  const members = membersOf(given)
   const [first = {}] = members
   const description = given.description ?? first.description ?? given.anyOf?.find((it) => it.description)?.description
   const common = { name, title: titleOf(name), description, isRequired }
   const options = members.flatMap((it) => it.enum ?? [it.const])
   if (options.every((it) => typeof it === 'string' || typeof it === 'number'))
     return { ...common, kind: 'choice', options }
+  // Such as a MAC address, or nothing: the service says what of a text is wrong.
+  if (members.length > 1 && members.every((it) => it.type === 'string'))
+    return { ...common, kind: 'text', maxLength: undefined, pattern: undefined }
   if (members.length > 1) return { ...common, kind: 'json' }
   const { type, maxLength, pattern, minimum, maximum } = first
   if (type === 'boolean') return { ...common, kind: 'flag' }
@@ -62,9 +65,16 @@ function fieldOf(name: string, given: Schema, isRequired: boolean): Field {
   return { ...common, kind: 'json' }
 }
 
-/** `mac_address` -> `Mac address`. */
+/** The schemas of which a value fits one, without null. */
+const membersOf = (schema: Schema): readonly Schema[] =>
+  schema.anyOf?.flatMap(membersOf) ?? (schema.type === 'null' ? [] : [schema])
+
+/** Words of the names of settings that are no words. */
+const abbreviations = /\b(acpi|bios|cpus?|id|mac|npe|nvram|qemu|ram|vlan)\b/g
+
+/** `mac_address` -> `MAC address`. */
 const titleOf = (name: string): string => {
-  const words = name.replaceAll('_', ' ')
+  const words = name.replaceAll('_', ' ').replace(abbreviations, (it) => it.toUpperCase().replace('CPUS', 'CPUs'))
   return words.charAt(0).toUpperCase() + words.slice(1)
 }
 

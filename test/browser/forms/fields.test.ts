@@ -22,6 +22,17 @@ test('each type has a field of its own', () => {
   expect(fieldOf(maybe(Type.Array(Type.Integer())))).toMatchObject({ kind: 'json' })
 })
 
+test('no setting of a machine but its lists is edited as JSON, and its paths are lines', () => {
+  const fields = fieldsOf(JSON.parse(JSON.stringify(kindOf('machine-emulator').update)) as Schema)
+  expect(fields.filter(({ kind }) => kind === 'json')).toEqual([])
+  const [mac, path] = ['mac_address', 'qemu_path'].map((name) => fields.find((it) => it.name === name))
+  expect([mac, path]).toMatchObject([
+    { kind: 'text', title: 'MAC address' },
+    { kind: 'text', title: 'QEMU path' },
+  ])
+  if (mac !== undefined) expect(valueIn(mac, '0c:12:34:56:78:00')).toBe('0c:12:34:56:78:00')
+})
+
 test('a text becomes a value of the type, and says what is wrong', () => {
   const number = fieldOf(Type.Integer())
   expect([valueIn(number, '12'), valueIn(number, ' ')]).toEqual([12, null])
