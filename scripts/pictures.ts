@@ -6,7 +6,8 @@ import sharp from 'sharp'
 import { startService, startServiceWith } from '../test/bench/service.ts'
 import { launchChromium } from '../test/support/launch-chromium.ts'
 
-// Makes docs/pictures: each screen of the page in both themes and three widths, with a lab that runs. `npm run pictures`.
+// Makes docs/pictures: each screen of the page in both themes and three widths, with a lab that runs. `npm run pictures`. Needs Chromium and
+// qemu-system-x86_64.
 
 const directory = join(import.meta.dirname, '../docs/pictures')
 const sizes = [
@@ -15,8 +16,8 @@ const sizes = [
   { width: 1440, height: 900 },
 ] as const
 const themes = ['light', 'dark'] as const
-/** Time for animations and consoles to end, ms. */
-const settleMs = 600
+/** Time for animations and consoles to end, and for the firmware of a machine to show its words, ms. */
+const [settleMs, firmwareMs] = [600, 3000]
 
 /** The lab of the pictures: name, kind, place and number of its address; and ends with their ports, and impairment. */
 const campus = {
@@ -66,8 +67,14 @@ try {
   await page.goto(guarded.url)
   await page.getByRole('button', { name: 'Sign in' }).waitFor()
   await pictures(page, 'sign-in')
+  await page.goto(`${guarded.url}/?organization=net-course`)
+  await page.getByText('Organization net-course').waitFor()
+  await pictures(page, 'sign-in-organization')
+  await page.goto(guarded.url)
   await tokens(page)
   await labs(page)
+  await machine(page)
+  await hall(page)
   await about(page)
 } finally {
   await chromium.close()
@@ -93,12 +100,18 @@ async function tokens(page: Page): Promise<void> {
     await page.getByRole('button', { name: 'Done' }).click()
   }
   await pictures(page, 'tokens')
+  await page.getByRole('link', { name: 'Computes' }).click()
+  await page.getByRole('button', { name: 'Let one join' }).click()
+  await page.getByLabel('Name of the token').fill('lab room 2')
+  await page.getByRole('button', { name: 'Make a token' }).click()
+  await page.getByText('The token is not shown again.').waitFor()
+  await pictures(page, 'join')
 }
 
 /** The screens of labs. */
 async function labs(page: Page): Promise<void> {
   await makeCampus()
-  for (const name of ['OSPF exercise', 'Two sites', 'Scratch']) await service.call('POST', '/v2/projects', { name })
+  for (const name of ['OSPF exercise', 'Scratch']) await service.call('POST', '/v2/projects', { name })
   await service.call('POST', '/v2/projects/Scratch/close')
   await page.goto(service.url)
   await page.getByText('9 nodes').waitFor()
@@ -163,9 +176,60 @@ async function labs(page: Page): Promise<void> {
   await page.getByLabel('To', { exact: true }).fill('Floor2')
   await pictures(page, 'bulk-links')
   await page.keyboard.press('Escape')
+  await page.keyboard.press('Escape')
+  await page.locator('summary', { hasText: 'Events' }).click()
+  await pictures(page, 'events')
+  await page.getByRole('button', { name: 'Export the lab' }).click()
+  await page.getByRole('dialog', { name: 'Export the lab' }).waitFor()
+  await pictures(page, 'export')
   await page.goto(`${service.url}/#/labs/Campus/nodes/Anna/console`)
   await page.locator('.xterm-rows', { hasText: 'icmp_seq=5' }).waitFor()
   await pictures(page, 'console-window')
+}
+
+/** The screen of a machine: the menu of its firmware. */
+async function machine(page: Page): Promise<void> {
+  const { project_id } = (await service.call('POST', '/v2/projects', { name: 'Two sites' })) as { project_id: string }
+  const properties = { platform: 'x86_64', ram: 64, options: '-accel tcg -boot menu=on,splash-time=60000' }
+  const body = { name: 'Server', node_type: 'machine-emulator', compute_id: 'local', console_type: 'vnc', properties }
+  await service.call('POST', `/v2/projects/${project_id}/nodes`, { ...body, x: 0, y: 0 })
+  await service.call('POST', `/v2/projects/${project_id}/nodes/start`)
+  await page.goto(`${service.url}/#/labs/Two sites`)
+  await page.getByRole('button', { name: /^Server, / }).dblclick()
+  await page.getByRole('region', { name: 'Screen of Server' }).locator('canvas').waitFor()
+  await pause(firmwareMs)
+  await page.keyboard.press('Escape')
+  await pause(firmwareMs)
+  await pictures(page, 'screen')
+  await service.call('POST', `/v2/projects/${project_id}/nodes/stop`)
+}
+
+/** A lab that is large enough for the small map. */
+async function hall(page: Page): Promise<void> {
+  const { project_id } = (await service.call('POST', '/v2/projects', { name: 'Hall' })) as { project_id: string }
+  const add = async (name: string, node_type: string, x: number, y: number) => {
+    const body = { name, node_type, compute_id: 'local', x, y, properties: {} }
+    return (await service.call('POST', `/v2/projects/${project_id}/nodes`, body)) as { node_id: string }
+  }
+  type Node = { readonly node_id: string }
+  const link = (a: Node, portOfA: number, b: Node, portOfB: number) => {
+    const end = ({ node_id }: Node, port_number: number) => ({ node_id, adapter_number: 0, port_number })
+    return service.call('POST', `/v2/projects/${project_id}/links`, { nodes: [end(a, portOfA), end(b, portOfB)] })
+  }
+  const spines = [await add('Spine1', 'switch', 900, -300), await add('Spine2', 'switch', 1700, -300)]
+  for (let leaf = 0; leaf < 8; leaf++) {
+    const at = await add(`Leaf${leaf + 1}`, 'switch', leaf * 370, 0)
+    for (const [number, spine] of spines.entries()) await link(at, 6 + number, spine, leaf)
+    for (let pc = 0; pc < 6; pc++) {
+      const place = [leaf * 370 - 110 + (pc % 3) * 110, 220 + Math.floor(pc / 3) * 130] as const
+      await link(await add(`PC${leaf * 6 + pc + 1}`, 'pc', ...place), 0, at, pc)
+    }
+  }
+  await service.call('POST', `/v2/projects/${project_id}/nodes/start`)
+  await page.goto(`${service.url}/#/labs/Hall`)
+  await page.getByRole('button', { name: /^PC48, pc, started/ }).waitFor({ state: 'attached' })
+  for (let presses = 0; presses < 4; presses++) await page.keyboard.press('+')
+  await pictures(page, 'large-lab')
 }
 
 /** The screens about the service, but the doctor: that tells of the machine. */
@@ -212,10 +276,10 @@ async function pictures(page: Page, screen: string): Promise<void> {
     for (const colorScheme of themes) {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await pause(settleMs)
-      const picture = await sharp(await page.screenshot())
-        .png({ palette: true, dither: 0, effort: 10, compressionLevel: 9 })
-        .toBuffer()
-      await writeFile(join(directory, `${screen}-${size.width}-${colorScheme}.png`), picture)
+      // Few colours, so that all pictures together are small: they are in the repository.
+      const plain = await sharp(await page.screenshot()).png({ palette: true, dither: 0 }).toBuffer()
+      const picture = await sharp(plain).webp({ lossless: true, effort: 6 }).toBuffer()
+      await writeFile(join(directory, `${screen}-${size.width}-${colorScheme}.webp`), picture)
     }
   }
   console.log(screen)
