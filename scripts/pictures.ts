@@ -277,7 +277,9 @@ async function pictures(page: Page, screen: string): Promise<void> {
       await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' })
       await pause(settleMs)
       // Few colours, so that all pictures together are small: they are in the repository.
-      const plain = await sharp(await page.screenshot()).png({ palette: true, dither: 0 }).toBuffer()
+      const plain = await sharp(await page.screenshot())
+        .png({ palette: true, dither: 0 })
+        .toBuffer()
       const picture = await sharp(plain).webp({ lossless: true, effort: 6 }).toBuffer()
       await writeFile(join(directory, `${screen}-${size.width}-${colorScheme}.webp`), picture)
     }
