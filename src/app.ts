@@ -12,7 +12,7 @@ import { errorHeader, wordOfStatus } from './errors/words.ts'
 import { type FeedSource, feedsOf, type ServiceEvents } from './events/fleet-feed.ts'
 import type { ApplianceVmService } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
-import type { RequestingCaller } from './gateway/asker.ts'
+import type { RequestingCaller, RequestNotes } from './gateway/asker.ts'
 import type { GatewayAgent } from './gateway/gateway-agent.ts'
 import type { ProjectRequest } from './gateway/hand-on.ts'
 import { peersOnOneHost } from './gateway/peer-address.ts'
@@ -120,6 +120,7 @@ export interface Asked {
   readonly projectId: string | undefined
   /** The identity of the client; anonymous at an endpoint by which computes join, as its token was not checked. */
   readonly identity: Identity
+  readonly notes: RequestNotes
 }
 
 export interface Trace {
@@ -142,8 +143,11 @@ export interface Trace {
 }
 
 export interface App {
-  /** `admitted`: the identity of the client, when another process of this service has authenticated the request. Never rejects. */
-  fetch(request: Request, admitted?: Identity): Promise<Response>
+  /**
+   * `admitted`: the identity of the client, when another process of this service has authenticated the request. `notes`: where `elsewhere` and the
+   * agent note what they know of it. Never rejects.
+   */
+  fetch(request: Request, admitted?: Identity, notes?: RequestNotes): Promise<Response>
   /**
    * For a runtime that has the head of a request and has not made it one yet: what it is answered when too many log-ins of its
    * sender were wrong. Undefined: it is to be fetched.
@@ -180,6 +184,7 @@ interface Found {
   readonly caller?: Caller | ((identity: Identity) => Caller)
   readonly peer: Peer
   readonly upgrade?: Upgrade
+  readonly notes?: RequestNotes
   /** Absent: the request is in our words. */
   readonly dialect?: Dialect | undefined
 }
@@ -284,7 +289,7 @@ export function createApp(options: AppOptions): App {
     sent: Request,
     path: string,
     headers: Record<string, string>,
-    { found, caller, peer, dialect, upgrade: upgraded = options.upgrade }: Found,
+    { found, caller, peer, dialect, upgrade: upgraded = options.upgrade, notes = {} }: Found,
   ): Promise<Unfinished | Elsewhere> => {
     const ours = ourPath(path, dialect)
     const match = routes.find(sent.method, ours)
@@ -298,7 +303,7 @@ export function createApp(options: AppOptions): App {
       const { endpoint, params } = match
       const id = params.project_id?.toLowerCase()
       const projectId = endpoint.owner === 'project' && id !== undefined && isUuid(id) ? id : undefined
-      const there = await options.elsewhere({ request: sent, endpoint, params, projectId, identity })
+      const there = await options.elsewhere({ request: sent, endpoint, params, projectId, identity, notes })
       if (there !== undefined) return new Elsewhere(there)
     }
     const projects = new ProjectAccess(identity, labs)
@@ -326,7 +331,7 @@ export function createApp(options: AppOptions): App {
       return response instanceof Elsewhere ? response.response : finish(response, headers, options)
     }
     const itself = isGateway && options.fleet?.hasLocal === false ? at : undefined
-    const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered }
+    const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered, notes }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
       const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
@@ -365,7 +370,7 @@ export function createApp(options: AppOptions): App {
   }
 
   return {
-    async fetch(request, admitted) {
+    async fetch(request, admitted, notes = {}) {
       const began = performance.now()
       requests.begin()
       const id = requestIdOf(request) ?? nextId()
@@ -405,7 +410,8 @@ export function createApp(options: AppOptions): App {
           calls = callerOf(it, request, id)
           return calls
         }
-        const respondToIt = () => respond(request, path, headers, { found, caller, peer, dialect: dialectOf(request) })
+        const respondToIt = () =>
+          respond(request, path, headers, { found, caller, peer, notes, dialect: dialectOf(request) })
         const answered =
           webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
         if (answered instanceof Elsewhere) {

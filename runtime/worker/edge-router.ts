@@ -14,6 +14,7 @@ import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
 import { isReserved } from '../../src/fleet/computes.ts'
+import type { RequestNotes } from '../../src/gateway/asker.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
@@ -79,8 +80,6 @@ export class EdgeRouter {
   readonly #answered = new RequestMetrics()
   /** Reads that were answered with "no such project", by the ids of the requests, until it is known whether the object answers them. */
   readonly #unsettled = new Map<string, Trace>()
-  /** The requests that this isolate hands on to a compute itself. */
-  readonly #near = new WeakMap<Request, Near>()
   /** Limits the requests of the organization. */
   readonly #rate: RateLimit
 
@@ -105,10 +104,11 @@ export class EdgeRouter {
   /** `admitted`: the identity, when the router of `default` has authenticated the request. */
   async answer(asked: Request, admitted?: Identity): Promise<Response> {
     const request = withPings(asked)
-    const response = await this.#app.fetch(request, admitted)
+    const notes: RequestNotes = {}
+    const response = await this.#app.fetch(request, admitted, notes)
     if (this.#lost.size > 0) waitUntil(this.#tell())
     if (response.status < 400 || !isNoSuchProject(response.headers.get(errorHeader))) return response
-    const near = this.#near.get(request)
+    const { near } = notes
     this.#settle(response, near === undefined)
     if (near === undefined) return response
     // The project may be on another compute: the object searches for it.
@@ -140,7 +140,7 @@ export class EdgeRouter {
 
   /** The answer of an object to the request; undefined when this isolate answers it. */
   async #elsewhere(asked: Asked): Promise<Response | undefined> {
-    const { request, endpoint, params, projectId, identity } = asked
+    const { request, endpoint, params, projectId, identity, notes } = asked
     const other = await this.#otherFor(asked)
     if (other !== undefined) return other.answer(request, identity)
     if (endpoint.path === capabilitiesPath && (await isOwnCheck(request))) throw ownCompute()
@@ -152,8 +152,8 @@ export class EdgeRouter {
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
     if (projectId !== undefined && this.#sees(projectId, asked) && (await this.#isNear(projectId)))
-      this.#near.set(request, { projectId, identity })
-    const isHere = this.#near.has(request) || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
+      notes.near = { request, projectId, identity }
+    const isHere = notes.near !== undefined || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
     // Unauthenticated requests must not cause calls of the object, not even to report their counts.
     if (Date.now() - this.#countedAt > countMs) waitUntil(this.#count())
     return isHere ? undefined : this.#hand(request, identity)
@@ -268,7 +268,7 @@ export class EdgeRouter {
         const { handOn } = agent
         // Other feeds come from the object.
         return Object.assign(agent, {
-          handOn: (it: ProjectRequest) => (this.#near.has(it.request) ? handOn(it) : undefined),
+          handOn: (it: ProjectRequest) => (asker.notes.near?.request === it.request ? handOn(it) : undefined),
         })
       },
       fleet: this.#computes.fleet,
@@ -339,12 +339,6 @@ export class EdgeRouter {
     await this.#computes.with(compute)
     return this.#computes.find(compute)?.isConnected === true
   }
-}
-
-interface Near {
-  readonly projectId: string
-  /** Of the client. */
-  readonly identity: Identity
 }
 
 /** The `project_id` in the body of a creation; undefined without a valid one. */

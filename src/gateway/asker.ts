@@ -1,4 +1,5 @@
 import type { Caller } from '../auth/caller.ts'
+import type { Identity } from '../auth/identity.ts'
 
 /** The caller of a request at a gateway, and what its answer says about computes. */
 export interface RequestingCaller {
@@ -7,4 +8,19 @@ export interface RequestingCaller {
   absent(name: string): void
   /** Called with the id of the compute before its answer (`X-Patchbay-Compute`). */
   answered(computeId: string): void
+  readonly notes: RequestNotes
+}
+
+/**
+ * What a program notes of one request while it answers it. It is not kept in a map by the request: workerd frees a request that is a key of a
+ * map only in a collection of all garbage, and its memory is reused only then.
+ */
+export interface RequestNotes {
+  /** Set when this program hands the request on to the compute of the project itself. */
+  near?: {
+    readonly request: Request
+    readonly projectId: string
+    /** Of the client. */
+    readonly identity: Identity
+  }
 }

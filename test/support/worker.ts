@@ -52,8 +52,12 @@ async function open(env: Env): Promise<App> {
       name: 'this',
       address: () => ({ protocol: 'http', host: '127.0.0.1', port: 3080 }),
       user: null,
-      host: gatewayOf(behind).agent({ caller: { isDirect: false, mayExecute: false }, absent() {}, answered() {} })
-        .host,
+      host: gatewayOf(behind).agent({
+        caller: { isDirect: false, mayExecute: false },
+        absent() {},
+        answered() {},
+        notes: {},
+      }).host,
       fetch: (request) => opened.inside(request),
     },
   })
