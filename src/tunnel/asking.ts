@@ -115,7 +115,7 @@ export class AskingEnd extends TunnelLink {
       }
       stay()
       stream.end()
-      return await responseOf(stream, answer)
+      return responseOf(stream, answer)
     } catch (error) {
       stay()
       throw error
@@ -168,21 +168,21 @@ export class AskingEnd extends TunnelLink {
 
 /** The answer to an OPEN, with the stream as its body. An answer that opens a websocket is an error for `send`. */
 async function answerOf(stream: Stream): Promise<TunnelAnswer> {
-  const answer = await understood(stream, (payload) => decodeJson(payload, TunnelAnswer), await stream.head)
+  const head = await stream.head
+  const answer = understood(stream, () => decodeJson(head, TunnelAnswer))
   if (!answer.body && answer.status !== 101) stream.takeEnd()
   return answer
 }
 
-function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): Promise<ComputeAnswer> {
+function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): ComputeAnswer {
   const { whole } = stream
   const content = whole === undefined && body && !bodiless.has(status) ? bodyOfStream(stream) : null
-  const answer = (): ComputeAnswer => ({
+  return understood(stream, () => ({
     ...{ status, headers: headersOf(headers), whole },
     get body() {
       return whole === undefined ? content : new Blob([whole]).stream()
     },
-  })
-  return understood(stream, answer, undefined)
+  }))
 }
 
 /** Headers that are only looked up. Throws for a value that HTTP has not. */
@@ -205,9 +205,9 @@ function headersOf(entries: TunnelAnswer['headers']): ComputeAnswer['headers'] {
 const isHeaderValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** Reads the HEAD; an answer that is not of the protocol ends the stream. */
-async function understood<I, O>(stream: Stream, understand: (said: I) => O, said: I): Promise<O> {
+function understood<T>(stream: Stream, understand: () => T): T {
   try {
-    return understand(said)
+    return understand()
   } catch (cause) {
     const lost = new ConnectionLost((cause as Error).message, { cause })
     stream.reset(lost)
