@@ -311,7 +311,7 @@ export function createApp(options: AppOptions): App {
     // An answer that is handed on is that of the endpoint there.
     const there = match.endpoint.handsOn?.(ours)
     const shown = (there === undefined ? undefined : routes.match(sent.method, there)?.endpoint) ?? match.endpoint
-    const request = (await dialect?.asked(sent, shown, options.jsonBytes)) ?? sent
+    const request = dialect === undefined ? sent : await dialect.asked(sent, shown, options.jsonBytes)
     const upgrade = dialect?.upgrade((_, on) => upgraded(sent, on), shown, sent) ?? upgraded
     const inTheirWords = async (answer: Unfinished) => dialect?.answered(answer, shown, sent) ?? answer
     const absent = new Set<string>()
@@ -334,8 +334,12 @@ export function createApp(options: AppOptions): App {
     const asker: RequestingCaller = { caller: who ?? ourOwn, absent: tellAbsent, answered, notes }
     const ourAgent = typeof agent === 'function' ? agent(asker) : agent
     if ('handOn' in ourAgent && match.endpoint.owner === 'project') {
-      const handed = ourAgent.handOn(await projectRequestOf(match, ours, request, upgrade, options.jsonBytes))
-      if (handed !== undefined) return inTheirWords(await handed)
+      const handing = projectRequestOf(match, ours, request, upgrade)
+      const { body, bodyKind } = match.endpoint
+      const takesJson = body !== undefined || bodyKind === 'ignored'
+      const whole = takesJson ? await readBytes(request, options.jsonBytes) : undefined
+      const handed = ourAgent.handOn({ ...handing, body: whole })
+      if (handed !== undefined) return dialect === undefined ? await handed : await inTheirWords(await handed)
     }
     const feeds = options.feeds ?? feedsOf(ourAgent.events, serviceEvents)
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
@@ -396,7 +400,8 @@ export function createApp(options: AppOptions): App {
         allowOrigin(request, path, headers)
         if (identity !== undefined) {
           options.rateLimit?.take(identity.key)
-          await options.organizationLimit?.(identity)
+          const limited = options.organizationLimit?.(identity)
+          if (limited !== undefined) await limited
         }
         const found = (it: Endpoint, ours: string) => {
           endpoint = it
@@ -522,22 +527,19 @@ class Elsewhere {
  * What a gateway hands on. It looks at the parameters of the path and at the size of a JSON body. All else the compute looks at,
  * which may be of a newer version.
  */
-async function projectRequestOf(
+function projectRequestOf(
   { endpoint, params }: Match,
   path: string,
   request: Request,
   upgrade: Upgrade,
-  jsonBytes: number,
-): Promise<ProjectRequest> {
+): Omit<ProjectRequest, 'body'> {
   const { project_id, ...ids } = validParams(endpoint, params)
   const part = ids.node_id ?? ids.vm_id ?? ids.link_id ?? partIn(params.action)
-  const isJson = endpoint.body !== undefined || endpoint.bodyKind === 'ignored'
   return {
     projectId: String(project_id),
     part: part === undefined ? undefined : String(part).toLowerCase(),
     request,
     path,
-    body: isJson ? await readBytes(request, jsonBytes) : undefined,
     upgrade: endpoint.websocket === true ? upgrade : undefined,
     endsProject: endpoint.endsProject === true,
   }

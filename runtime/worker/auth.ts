@@ -37,7 +37,7 @@ function keyFor({ FLEET_KEY = '' }: Env, use: string): () => Promise<CryptoKey> 
 
 /** Authentication and rate limit of the Worker. `identify` checks tokens. */
 export function openAuth(env: Env, identify: (token: string) => Promise<Identity | undefined>): Auth {
-  const verifiers: Verifier[] = [async (_, token) => (token === undefined ? undefined : identify(token))]
+  const verifiers: Verifier[] = [(_, token) => (token === undefined ? Promise.resolve(undefined) : identify(token))]
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env
   if (teamDomain !== '') {
     const admins = listSetting(env.ACCESS_ADMINS)

@@ -90,14 +90,17 @@ export class ComputeAsking implements TunnelHolder {
   }
 
   async #ask(computeId: string, path: string, { headers, ...init }: Omit<RequestInit, 'headers'> & Headed) {
-    const proof = { [isolateHeader]: await this.#proof() }
+    const proof = { [isolateHeader]: this.#key ?? (await this.#proof()) }
     const object = this.#objects.compute(computeId)
     const ask = wholeFetch((url, sent) => object.fetch(url, sent))
     return ask(askOrigin + path, { ...init, headers: { ...headers, ...proof }, redirect: 'manual' })
   }
 
-  async #checked(answer: Response): Promise<Response> {
-    if (!answer.headers.has(faultHeader)) return answer
+  #checked(answer: Response): Response | Promise<Response> {
+    return answer.headers.has(faultHeader) ? this.#failed(answer) : answer
+  }
+
+  async #failed(answer: Response): Promise<never> {
     const fault: TunnelFault = await answer.json()
     if (fault.kind === 'refused') {
       const { status, message, word, headers } = fault

@@ -131,17 +131,18 @@ export class EdgeRouter {
   }
 
   /** Counts a request of this organization. The administrator of the deployment is not limited. */
-  async #limit({ key, isOfDeployment, organization }: Identity): Promise<void> {
+  #limit({ key, isOfDeployment, organization }: Identity): void | Promise<void> {
     if (key === '' || isOfDeployment === true || organization !== this.#objects.named) return
+    const take = () => this.#rate.take(this.#objects.organization)
     // The check of a token has read the list.
-    if (tokenOfKey(key) === undefined) await this.tokens.refresh()
-    this.#rate.take(this.#objects.organization)
+    return tokenOfKey(key) === undefined ? this.tokens.refresh().then(take) : take()
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it. */
   async #elsewhere(asked: Asked): Promise<Response | undefined> {
     const { request, endpoint, params, projectId, identity, notes } = asked
-    const other = await this.#otherFor(asked)
+    const found = this.#otherFor(asked)
+    const other = found instanceof Promise ? await found : found
     if (other !== undefined) return other.answer(request, identity)
     if (endpoint.path === capabilitiesPath && (await isOwnCheck(request))) throw ownCompute()
     if (endpoint.joins === true) return this.#join(request)
@@ -180,11 +181,12 @@ export class EdgeRouter {
   }
 
   /** The router of the organization that a request belongs to; undefined: this one. */
-  async #otherFor({ request, endpoint, identity }: Asked): Promise<EdgeRouter | undefined> {
-    if (this.#all === undefined || endpoint.ofDeployment === true) return undefined
-    const organization =
-      endpoint.joins === true ? await this.#all.organizationIn(bearerOf(request) ?? '') : identity.organization
-    return organization === undefined ? undefined : this.#all.of(organization)
+  #otherFor({ request, endpoint, identity }: Asked): EdgeRouter | undefined | Promise<EdgeRouter | undefined> {
+    const all = this.#all
+    if (all === undefined || endpoint.ofDeployment === true) return undefined
+    const routerOf = (id: string | undefined) => (id === undefined ? undefined : all.of(id))
+    if (endpoint.joins === true) return all.organizationIn(bearerOf(request) ?? '').then(routerOf)
+    return routerOf(identity.organization)
   }
 
   /** Opens the tunnel of a compute at its object, which asks the directory whether the token is for this compute. */
@@ -252,7 +254,7 @@ export class EdgeRouter {
       find: (id) => this.#computes.find(id),
       watch: () => () => {},
     }
-    const { access, rateLimit } = openAuth(env, async (token) => all?.identify(token))
+    const { access, rateLimit } = openAuth(env, (token) => all?.identify(token) ?? Promise.resolve(undefined))
     const all = this.#all
     const { named } = this.#objects
     const placements = this.#placementCache

@@ -1,6 +1,6 @@
 import { setNewest } from '../../src/async/newest.ts'
 import type { Identity } from '../../src/auth/identity.ts'
-import { SignedTokens } from '../../src/auth/token-text.ts'
+import { type SignedMeaning, SignedTokens } from '../../src/auth/token-text.ts'
 import { defaultOrganization } from '../../src/model/organization.ts'
 import { tokenKey } from './auth.ts'
 import { EdgeRouter } from './edge-router.ts'
@@ -43,8 +43,16 @@ export class EdgeRouters {
   }
 
   /** The identity of a token of any organization. */
-  async identify(text: string): Promise<Identity | undefined> {
-    const signed = await this.#signed.read(text)
+  identify(text: string): Promise<Identity | undefined> {
+    const signed = this.#signed.remembered(text)
+    return signed === undefined ? this.#identifyNew(text) : this.#identifySigned(text, signed)
+  }
+
+  async #identifyNew(text: string): Promise<Identity | undefined> {
+    return await this.#identifySigned(text, await this.#signed.read(text))
+  }
+
+  #identifySigned(text: string, signed: SignedMeaning | undefined): Promise<Identity | undefined> {
     return this.of(signed?.organization).tokens.identify(text, signed)
   }
 

@@ -60,14 +60,14 @@ export class KnownComputes {
   }
 
   /** The fleet with this compute, as it is now; without it when there is none of that id. */
-  async with(computeId: string): Promise<Fleet> {
+  with(computeId: string): Fleet | Promise<Fleet> {
     const { fleet } = this
     const id = computeKey(computeId)
     const ageMs = Date.now() - (this.#readAt.get(id) ?? 0)
     // Only its object knows whether a joined compute has a tunnel, and answers requests accordingly.
     const times = fleet.isTunnelled(id) && fleet.find(id)?.state === 'connected' ? timesOfJoined : timesOfOthers
-    if (ageMs > times.staleMs) await this.#read(id)
-    else if (ageMs > times.freshMs)
+    if (ageMs > times.staleMs) return this.#read(id).then(() => fleet)
+    if (ageMs > times.freshMs)
       waitUntil(this.#read(id).catch(ignore('a request that needs it reads it again, and gets the error')))
     return fleet
   }

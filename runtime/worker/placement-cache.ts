@@ -23,13 +23,17 @@ export class PlacementCache implements PlacementStore {
   }
 
   /** The compute of a project; undefined: hand the request on to the object, which searches. */
-  async lookUp(project: string): Promise<string | undefined> {
+  lookUp(project: string): string | undefined | Promise<string | undefined> {
     const known = this.#known.get(project)
     if (known !== undefined && known.avoidedUntil > Date.now()) return undefined
     if (known?.compute !== undefined && known.avoidedUntil === 0) {
       this.#keep(project, known)
       return known.compute
     }
+    return this.#read(project)
+  }
+
+  async #read(project: string): Promise<string | undefined> {
     const compute = await this.#object().placeOf(project)
     if (compute !== undefined) this.#keep(project, { compute, avoidedUntil: 0 })
     return compute
@@ -41,7 +45,7 @@ export class PlacementCache implements PlacementStore {
   }
 
   /** As `lookUp`, but also from an entry that is marked as wrong: for a request that this isolate has begun to answer. */
-  async get(project: string): Promise<string | undefined> {
+  get(project: string): string | undefined | Promise<string | undefined> {
     return this.#known.get(project)?.compute ?? this.lookUp(project)
   }
 

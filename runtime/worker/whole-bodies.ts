@@ -11,7 +11,7 @@ type Fetch = (url: string, init: RequestInit) => Promise<Response>
  */
 export const wholeFetch =
   (fetch: Fetch): Fetch =>
-  async (url, init) => {
+  (url, init) => {
     const body = init.body
     if (!(body instanceof ReadableStream)) return fetch(url, init)
     const length = lengthIn(new Headers(init.headers))

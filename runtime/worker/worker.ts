@@ -28,9 +28,9 @@ export default {
 
 /** Disables compression for a live stream: the compressor would hold data back until it has enough of it. */
 function flowing(response: Response): Response {
-  const { status, headers, body } = response
+  const { status, headers } = response
   if (status === 101 || headers.get('x-accel-buffering') !== 'no' || headers.has('content-encoding')) return response
   const uncompressed = new Headers(headers)
   uncompressed.set('Content-Encoding', 'identity')
-  return new Response(body, { status, headers: uncompressed })
+  return new Response(response.body, { status, headers: uncompressed })
 }

@@ -131,8 +131,9 @@ export class ListedTokens {
     if ((signed ?? parts)?.organization !== organization) return undefined
     const token = signed ?? (parts && (await this.#unsigned(parts)))
     if (token === undefined || isExpired(token, this.#now())) return undefined
-    const list = await this.#current(signed === undefined ? undefined : token)
-    return list.ids.has(token.token_id) ? token : undefined
+    const list = this.#current(signed === undefined ? undefined : token)
+    const { ids } = list instanceof Promise ? await list : list
+    return ids.has(token.token_id) ? token : undefined
   }
 
   /** The token without a signature from a list of any age: a later list has fewer of them. */
@@ -141,8 +142,8 @@ export class ListedTokens {
     return record !== undefined && (await isSecretOf(record.hash, secret)) ? record : undefined
   }
 
-  /** A list that is fresh, and new enough to contain this token. */
-  async #current(signed: Pick<TokenMeaning, 'token_id' | 'created_at'> | undefined): Promise<StoredList> {
+  /** A list that is fresh, and new enough to contain this token; at once unless it is read. */
+  #current(signed: Pick<TokenMeaning, 'token_id' | 'created_at'> | undefined): StoredList | Promise<StoredList> {
     const list = this.#list
     const ageMs = this.#now() - (list?.readAt ?? 0)
     if (list === undefined || ageMs > staleMs) return this.#read('signed')

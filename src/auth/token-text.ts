@@ -122,7 +122,16 @@ export class SignedTokens {
 
   /** See `readSignedToken`. */
   async read(text: string): Promise<SignedMeaning | undefined> {
-    const meaning = this.#known.get(text) ?? (await readSignedToken([await this.#key()], text))
+    const known = this.remembered(text)
+    if (known !== undefined) return known
+    const meaning = await readSignedToken([await this.#key()], text)
+    if (meaning !== undefined) setNewest(this.#known, text, meaning, maxRemembered)
+    return meaning
+  }
+
+  /** What `read` gave for this text, at once; undefined for a text that was not read, or is forgotten. */
+  remembered(text: string): SignedMeaning | undefined {
+    const meaning = this.#known.get(text)
     if (meaning !== undefined) setNewest(this.#known, text, meaning, maxRemembered)
     return meaning
   }

@@ -92,7 +92,7 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
     body: bodyOf(request, body),
     signal: request.signal,
   })
-  return passOn(response, name)
+  return await passOn(response, name)
 }
 
 /** Not every transport can send the body of a GET, and no endpoint needs one. */
@@ -110,7 +110,7 @@ export async function ask(
   const name = fleet.nameOf(id)
   const { headers, body: bytes } = jsonBody(body)
   const outgoing = { method: 'POST', path, headers: { ...headers, ...headersFor(caller) }, body: bytes, signal }
-  return passOn(await fleet.send(id, outgoing), name)
+  return await passOn(await fleet.send(id, outgoing), name)
 }
 
 /** The JSON of an answer; undefined for other content, or above `maxBytes`. 504 when the connection is lost. */
@@ -124,7 +124,7 @@ export async function readAnswer(answer: ComputeAnswer, maxBytes: number, name: 
 }
 
 /** Turns the answer of a compute into an answer of this service. Keeps the status, except 401, 407 and redirects. */
-export async function passOn(answer: ComputeAnswer, name: string): Promise<RelayedAnswer> {
+export function passOn(answer: ComputeAnswer, name: string): RelayedAnswer | Promise<RelayedAnswer> {
   const { status } = answer
   requireAboutRequest(answer, name)
   if (status >= 400) return failed(answer, name)

@@ -68,11 +68,18 @@ function abortableFlight(signal: AbortSignal): Flight {
  * small request in workerd.
  */
 function waitingFlight(signal: AbortSignal): Flight {
-  let abort: (reason: ApiError) => void = () => {}
-  const aborted = new Promise<never>((_, reject) => {
-    abort = reject
-  })
-  return { signal, abort, until: (work) => Promise.race([work, aborted]), land() {} }
+  let given: ApiError | undefined
+  let abort = (reason: ApiError) => {
+    given = reason
+  }
+  // A race of two promises would make four more.
+  const until = <T>(work: Promise<T>) =>
+    new Promise<T>((resolve, reject) => {
+      abort = reject
+      work.then(resolve, reject)
+      if (given !== undefined) reject(given)
+    })
+  return { signal, abort: (reason) => abort(reason), until, land() {} }
 }
 
 /** A compute on another machine: its record, its session, and its pending requests. */

@@ -125,7 +125,7 @@ export class ProjectLocator {
 
   /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
   async find(projectId: string, part?: string): Promise<Member | undefined> {
-    const ofLab = await this.#ofLab(projectId, part)
+    const ofLab = this.#labs() === undefined ? undefined : await this.#ofLab(projectId, part)
     if (ofLab !== undefined) return ofLab
     const id = (await this.#store.get(projectId)) ?? this.#unsavedPlaceOf(projectId)
     const member = id === undefined ? undefined : await this.#members.find(id)

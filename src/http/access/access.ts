@@ -66,10 +66,11 @@ export class Admission {
    */
   async admit(request: Request, peer: Peer, takesTicket: boolean, isStream = false): Promise<Identity | undefined> {
     const identity = await this.#admitted(request, peer, takesTicket, isStream)
-    return identity && this.#in(identity, request)
+    const acting = identity && this.#in(identity, request)
+    return acting instanceof Promise ? await acting : acting
   }
 
-  #in(identity: Identity, request: Request): Promise<Identity> {
+  #in(identity: Identity, request: Request): Identity | Promise<Identity> {
     return inOrganization(identity, request, this.#options.hasOrganization ?? (() => false))
   }
 
@@ -267,7 +268,13 @@ type Guess = Extract<Credentials, { kind: 'bearer' | 'basic' }>
 function loginOf(credentials: Guess, address: string, way?: LoginKind): Login {
   if (credentials.kind === 'bearer') {
     const { token } = credentials
-    return { kind: way ?? 'bearer', address, name: nameOfToken(token), secret: token }
+    return {
+      ...{ kind: way ?? 'bearer', address, secret: token },
+      // Only wrong and limited log-ins are counted by it.
+      get name() {
+        return nameOfToken(token)
+      },
+    }
   }
   const { user, password } = credentials
   const name = madeToken.test(password) ? nameOfToken(password) : user

@@ -9,15 +9,24 @@ import { noSuchOrganization } from '../../organizations/organizations.ts'
  * The identity in the organization for which the request is: its own, or for the administrator of the deployment the one that the
  * header names. 403 for a header that names another's, 404 for an organization that is not there.
  */
-export async function inOrganization(
+export function inOrganization(
   identity: Identity,
   { headers }: Request,
   exists: (organization: string) => boolean | Promise<boolean>,
-): Promise<Identity> {
+): Identity | Promise<Identity> {
   const named = headers.get(organizationHeader)?.toLowerCase()
+  const wanted = named ?? identity.organization ?? defaultOrganization
+  return wanted === defaultOrganization && identity.organization === undefined
+    ? identity
+    : inAnother(identity, wanted, exists)
+}
+
+async function inAnother(
+  identity: Identity,
+  wanted: string,
+  exists: (organization: string) => boolean | Promise<boolean>,
+): Promise<Identity> {
   const own = identity.organization ?? defaultOrganization
-  const wanted = named ?? own
-  if (wanted === defaultOrganization && identity.organization === undefined) return identity
   if (!organizationIdForm.test(wanted))
     throw badRequest(
       `${organizationHeader}: expected the id of an organization, got ${JSON.stringify(wanted.slice(0, 80))}`,
