@@ -81,7 +81,7 @@ test('a project that was made by hand is shown as a lab file, with what that lac
     post(`${at}/links`, { nodes: [end(a.node_id), 'B:e0'], filters: { rate: [10_000, 64] }, suspend: true }),
   )
   const file = await fileOf(lab)
-  expect(file).toContain('# * The node A:1 is A-1 here')
+  expect(file).toContain('# * The node A:1 is named A-1 here')
   expect(file).toContain('- { ends: [ A-1, B ], down: true, rate: 10mbit, burst: 64kb }')
   const copy = newName()
   await applied(copy, file.replace(`lab: ${lab}`, `lab: ${copy}`))

@@ -310,7 +310,7 @@ async function serviceWithJob(after: object | undefined): Promise<{ url: string;
 }
 
 test.for<[command: 'up' | 'apply', after: object | undefined, said: string]>([
-  ['up', { status: 'cancelled', skipped: 1 }, 'the steps that were taken are taken back'],
+  ['up', { status: 'cancelled', skipped: 1 }, 'the steps that were taken are reverted'],
   // The cancel comes when the work is done.
   ['up', { status: 'cancelled', done: 1, start_job_id: 'a job' }, 'the lab is made'],
   ['apply', { status: 'done', done: 1 }, 'all steps were taken already'],
