@@ -517,13 +517,13 @@ describe('an archive that was not made by a lab', () => {
         documentOf({ nodes: [{ node_id: id, name: 'PC1', node_type: 'vpcs' }] }),
         { name: `project-files/vpcs/${id}`, data: 'x' },
       ]),
-      ...([400, 'that of a directory'] as const),
+      ...([400, 'the name of a directory'] as const),
     ],
     [
       'has a file where the directory of nodes is',
       zipOf([documentOf(), { name: 'project-files', data: 'x' }]),
       400,
-      'that of a directory',
+      'the name of a directory',
     ],
     [
       'has a member that is longer than it says, and hides what follows',
@@ -567,7 +567,7 @@ describe('an archive that was not made by a lab', () => {
     [
       'has a link to a node that is not there',
       zipOf([documentOf({ links: [{ link_id: id, nodes: [1, 2].map(() => ({ node_id: id, ...end })) }] })]),
-      ...([400, 'no node of it'] as const),
+      ...([400, 'is not among its nodes'] as const),
     ],
     [
       'is of another program',
