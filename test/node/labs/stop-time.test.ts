@@ -23,10 +23,10 @@ const states = async (service: TestService): Promise<string[]> =>
 
 test('the service stops a lab after its time', async () => {
   const { service, patchbay, project } = await lent()
+  expect((await patchbay.run(['up', '--ttl', '25s'])).out).toContain('lent stops within a minute (--ttl)')
   const began = Date.now()
-  const { out } = await patchbay.run(['up', '--ttl', '1500ms'])
-  expect(out).toContain('lent stops within a minute (--ttl)')
-  expect(Date.parse((await project()).stop_at ?? '')).toBeGreaterThan(began + 1500)
+  const { stop_at } = await patchbay.json<Project>(['up', '--ttl', '1500ms'])
+  expect(Date.parse(stop_at ?? '')).toBeGreaterThan(began + 1500)
   await expect.poll(() => states(service)).toEqual(['stopped', 'stopped'])
   expect(Date.now() - began).toBeGreaterThan(1500)
   // It stays, open, and is started again without a time.
@@ -37,8 +37,7 @@ test('the service stops a lab after its time', async () => {
 
 test('a service that was killed meanwhile stops the lab when it is back', async () => {
   const { service, patchbay, project } = await lent()
-  await patchbay.run(['up', '--ttl', '1s'])
-  const { stop_at = '' } = await project()
+  const { stop_at = '' } = await patchbay.json<Project>(['up', '--ttl', '1s'])
   await service.kill('SIGKILL')
   await expect.poll(() => Date.now()).toBeGreaterThan(Date.parse(stop_at))
   await service.restart()
