@@ -232,7 +232,7 @@ async function wasMade({ job_id }: LabPlan, client: Patchbay): Promise<boolean |
     if (job === false) return undefined
     if (job.start_job_id !== undefined) return true
     if (job.status !== 'running') return job.done === job.total
-    if (Date.now() > limit) return false
+    if (Date.now() > limit) return undefined
   }
 }
 

@@ -315,6 +315,8 @@ test.for<[command: 'up' | 'apply', after: object | undefined, said: string]>([
   ['up', { status: 'cancelled', done: 1, start_job_id: 'a job' }, 'the lab is made'],
   ['apply', { status: 'done', done: 1 }, 'all steps were taken already'],
   ['apply', undefined, 'the service does not say how far it came'],
+  // For ten seconds: then nobody knows.
+  ['apply', { status: 'running' }, 'the service does not say how far it came'],
 ])('what %s has come to when it is interrupted is what the service says: %o', async ([command, after, said]) => {
   const { url, asked } = await serviceWithJob(after)
   const patchbay = await CommandLine.of({ server: url })
