@@ -60,11 +60,18 @@ export function numbered(index: number, length: number): Buffer {
   return frame
 }
 
-/** Sends numbered frames; none is lost, because only a few are under way. */
-export async function sendAll(from: Peer, to: Peer, count: number, length: number): Promise<void> {
+/** Sends numbered frames; none is lost, because only a few are under way. `keptUp` resolves when whoever else shall miss none has them. */
+export async function sendAll(
+  from: Peer,
+  to: Peer,
+  count: number,
+  length: number,
+  keptUp?: (sent: number) => Promise<unknown>,
+): Promise<void> {
   const before = to.got.length
   for (let index = 0; index < count; index++) {
     await from.send(numbered(index, length))
     if (index % 10 === 9 || index === count - 1) await to.holds(before + index + 1)
+    if (index % 100 === 99) await keptUp?.(index + 1)
   }
 }

@@ -76,7 +76,7 @@ describeWith(needsQemu)('the record of a machine', () => {
 })
 
 describeWith(needsQemu)('the record of a machine with large images', () => {
-  const newLab = sharedAgent({ sums: 0, end: 400, command: 200 })
+  const newLab = sharedAgent({ sums: 0, end: 400, command: 3000 })
 
   test('has the sum of a large image later, and that is reported', async () => {
     const lab = await newLab()
