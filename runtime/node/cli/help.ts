@@ -1,17 +1,21 @@
 import { version } from '../system/version.ts'
 import { type Command, groups } from './command.ts'
 import type { Outcome } from './outcome.ts'
-import { found } from './run.ts'
+import { found, isGroup } from './run.ts'
 
 type Table = Readonly<Record<string, Command>>
 
-/** The help of the command that the words name, or the list of all commands. CommandError 64. */
+/** The help of the command that the words name, or the list of the commands that begin with the word, or of all. CommandError 64. */
 export async function help(words: readonly string[], commands: Table): Promise<Outcome> {
-  if (words.length === 0)
+  const [first = ''] = words
+  const isOfGroup = words.length === 1 && isGroup(first, commands)
+  if (words.length === 0 || isOfGroup) {
+    const shown = listed(commands).filter(([name]) => !isOfGroup || name.startsWith(`${first} `))
     return {
-      json: { version, commands: listed(commands).map(([name, { group, summary }]) => ({ name, group, summary })) },
-      text: () => overview(commands),
+      json: { version, commands: shown.map(([name, { group, summary }]) => ({ name, group, summary })) },
+      text: () => overview(shown, isOfGroup ? `patchbay ${first} ` : 'patchbay '),
     }
+  }
   const { name, command } = found(
     words.flatMap((it) => it.split(' ')),
     commands,
@@ -43,9 +47,8 @@ export const titles: Readonly<Record<(typeof groups)[number], string>> = {
   program: 'Program',
 }
 
-/** The output of `patchbay` without a command: all commands. */
-function overview(commands: Table): string {
-  const all = listed(commands)
+/** A list of commands, such as the output of `patchbay` without a command. */
+function overview(all: readonly (readonly [string, Command])[], words: string): string {
   const width = Math.max(...all.map(([name]) => name.length))
   const sections = groups.flatMap((group) => {
     const rows = all.filter(([, it]) => it.group === group)
@@ -57,7 +60,7 @@ function overview(commands: Table): string {
   })
   return `Patchbay ${version}: runs emulated network labs
 
-Usage: patchbay COMMAND [ARGUMENTS] [FLAGS]
+Usage: ${words}COMMAND [ARGUMENTS] [FLAGS]
 
 ${sections.join('\n')}
 "patchbay help COMMAND" says more.`

@@ -21,6 +21,9 @@ export async function runCommand(argv: readonly string[], commands: Table): Prom
       return await show(await help(others.filter((it) => it !== '--json').slice(0, 1), commands), isJson)
     // Flags without a command are flags of `serve`.
     const words = first.startsWith('-') ? ['serve', ...argv] : argv
+    const asked = beforeEnd(words.slice(1)).filter((it) => it !== '--json')
+    if (isGroup(first, commands) && asked.every((it) => it === '--help' || it === '-h') && asked.length > 0)
+      return await show(await help([first], commands), isJson)
     const { name, command, rest: given } = found(words, commands)
     const rest = withWordsOfNode(command, given)
     const flags = beforeEnd(rest)
@@ -43,6 +46,10 @@ function beforeEnd(words: readonly string[]): readonly string[] {
   const end = words.indexOf('--')
   return end === -1 ? words : words.slice(0, end)
 }
+
+/** Whether that is the first word of commands of two words, and no command itself. */
+export const isGroup = (word: string, commands: Table): boolean =>
+  !Object.hasOwn(commands, word) && Object.keys(commands).some((it) => it.startsWith(`${word} `))
 
 /** The command that the words begin with: its name may have two words. */
 export function found(

@@ -2,6 +2,14 @@ import { expect, onTestFinished, test } from 'vitest'
 import { help } from '../../../runtime/node/cli/help.ts'
 import { commands } from '../../../runtime/node/commands.ts'
 
+test('the first word of several commands has a help that lists them', async () => {
+  const text = await (await help(['tokens'], commands)).text()
+  expect(text).toContain('Usage: patchbay tokens COMMAND')
+  expect([...text.matchAll(/^ {2}(\w+ \w+) /gm)].map(([, name]) => name)).toEqual([
+    ...['tokens ls', 'tokens create', 'tokens rm'],
+  ])
+})
+
 test('help fits a terminal of 80 columns', async () => {
   const { columns } = process.stdout
   onTestFinished(() => {
