@@ -142,7 +142,8 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
     if (!isFree(name, entry, targets, faults)) continue
     const map = mapIn(entry, 'a node is a map, such as { kind: pc }', faults)
     const merged = map && templates.merged(map)
-    const found = merged && readNode(name, merged, entry.key, reading)
+    const isKindUnknown = merged && at(merged, 'kind') === undefined && templates.isPartial(merged)
+    const found = merged && !isKindUnknown ? readNode(name, merged, entry.key, reading) : undefined
     if (found !== undefined) {
       checkConsole(found.node, nodes, at(merged, 'console')?.at ?? entry.key, faults)
       nodes.push(found.node)

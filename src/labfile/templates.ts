@@ -1,4 +1,5 @@
 import { didYouMean, type Faults, quoted } from './faults.ts'
+import { kindOfWord } from './schema.ts'
 import { at, type Entry, type MapValue, type Value } from './tree.ts'
 
 /** Longest chain of templates behind a node. */
@@ -10,6 +11,7 @@ export class Templates {
   readonly #faults: Faults
   /** Templates that some node takes over. */
   readonly used = new Set<string>()
+  readonly #partial = new WeakSet<MapValue>()
 
   constructor(section: Value | undefined, faults: Faults) {
     this.#faults = faults
@@ -31,11 +33,15 @@ export class Templates {
   merged(node: MapValue): MapValue {
     const entries = new Map(node.entries)
     const seen: string[] = []
+    let isWhole = true
     let next = entries.get('is')
     entries.delete('is')
     while (next !== undefined) {
       const name = this.#nameIn(next, seen)
-      if (name === undefined) break
+      if (name === undefined) {
+        isWhole = false
+        break
+      }
       seen.push(name)
       this.used.add(name)
       const template = this.template(name)
@@ -43,7 +49,19 @@ export class Templates {
       for (const [key, entry] of template.entries) if (key !== 'is') takeOver(entries, key, entry)
       next = template.entries.get('is')
     }
-    return { ...node, entries }
+    const merged = { ...node, entries }
+    if (!isWhole) this.#partial.add(merged)
+    return merged
+  }
+
+  /** Whether a template of that node has a fault: what the node lacks may be in it. */
+  isPartial(merged: MapValue): boolean {
+    return this.#partial.has(merged)
+  }
+
+  #hintFor(name: string): string | undefined {
+    if (kindOfWord(name) !== undefined) return `it is a kind: write kind: ${name}`
+    return didYouMean(name, this.names)
   }
 
   #nameIn({ value }: Entry, seen: readonly string[]): string | undefined {
@@ -53,7 +71,7 @@ export class Templates {
     }
     const name = value.source
     if (this.#section?.entries.has(name) !== true)
-      this.#faults.add(value.at, `there is no template ${quoted(name)}`, didYouMean(name, this.names))
+      this.#faults.add(value.at, `there is no template ${quoted(name)}`, this.#hintFor(name))
     else if (seen.includes(name))
       this.#faults.add(value.at, `the template ${quoted(name)} takes over itself: ${[...seen, name].join(', ')}`)
     else if (seen.length === maxTemplates)

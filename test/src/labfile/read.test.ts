@@ -114,6 +114,8 @@ R2: { is: base }`,
       '6:28: templates.r.ram: expected an integer from 1 to 16777216, got "lots"',
     ])
     expect(await faultsIn('A: { kind: pc }', templates)).toHaveLength(1)
+    // The kind may be in the template that is not there.
+    expect(await faultsIn('A: { is: q }', 'templates:\n  r: { kind: pc }')).toHaveLength(1)
   })
 
   test('image is the setting of its kind; its digest is apart', async () => {
@@ -163,6 +165,7 @@ B: { kind: machine, adapters: 3, ports: [mgmt, "xe-0/0/0:1"], custom_adapters: [
     ['A: { kind: qemu }', 'A.kind: unknown kind "qemu"; did you mean "machine-emulator"?'],
     ['A: { kind: nat }', 'A.kind: a nat is a segment; write it under `segments`'],
     ['A: {}', 'A: the kind is missing'],
+    ['A: { is: pc }', 'A.is: there is no template "pc"; it is a kind: write kind: pc'],
     ['A: { kind: pc, imgae: x }', 'A: unknown key "imgae"'],
     ['A: { kind: pc, image: x }', 'a node of kind pc has no "image"'],
     ['A: { kind: iou }', 'A: "image" is missing'],
