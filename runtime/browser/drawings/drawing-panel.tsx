@@ -2,7 +2,7 @@ import { useEffect, useRef } from 'preact/hooks'
 import type { LabDrawing } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { Icon } from '../parts/icon.tsx'
-import { Segments } from '../parts/segments.tsx'
+import { RadioGroup } from '../parts/radio-group.tsx'
 import { mayEdit } from '../state/session.ts'
 import { nameOfDrawing } from './drawing-shape.tsx'
 import {
@@ -152,7 +152,7 @@ function Colours({ shape, isDisabled, onChange }: ColoursProps) {
       {!isDisabled && (shape.kind === 'rect' || shape.kind === 'ellipse') && (
         <div class="row">
           <span>Area</span>
-          <Segments
+          <RadioGroup
             label="Area"
             value={shown}
             options={fills}

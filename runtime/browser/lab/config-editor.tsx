@@ -8,7 +8,7 @@ import { counted } from '../parts/counted.ts'
 import { Dialog } from '../parts/dialog.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
-import { Segments } from '../parts/segments.tsx'
+import { RadioGroup } from '../parts/radio-group.tsx'
 import { mayEdit } from '../state/session.ts'
 
 interface ConfigEditorProps {
@@ -39,7 +39,7 @@ export function ConfigEditor({ node, names, window: lab }: ConfigEditorProps) {
   return (
     <div class="config">
       {names.length > 1 && (
-        <Segments
+        <RadioGroup
           label="Which configuration"
           value={name.value}
           options={names.map((it) => [it, it])}

@@ -22,7 +22,7 @@ import { portName } from '../map/ports.ts'
 import { CopyText } from '../parts/copy-text.tsx'
 import { Draft } from '../parts/draft.ts'
 import { Icon } from '../parts/icon.tsx'
-import { Segments } from '../parts/segments.tsx'
+import { RadioGroup } from '../parts/radio-group.tsx'
 import { mayEdit, session } from '../state/session.ts'
 
 /** A link: whether frames pass, how many, and its impairment. */
@@ -103,7 +103,7 @@ function Impairment({ link, names: [a, b], onChange, onCheck, onFilter }: Impair
   return (
     <section class="impairment">
       <h3>Impairment</h3>
-      <Segments
+      <RadioGroup
         label="Direction"
         value={way.value}
         options={ways.map(([name, title]) => [

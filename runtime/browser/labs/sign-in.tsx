@@ -1,7 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
 import { Fault } from '../parts/fault.tsx'
-import { Segments } from '../parts/segments.tsx'
+import { RadioGroup } from '../parts/radio-group.tsx'
 import { logIn, namedOrganization } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 
@@ -36,7 +36,7 @@ export function SignIn() {
       >
         <h1>Patchbay</h1>
         {namedOrganization !== undefined && <p>Organization {namedOrganization}</p>}
-        <Segments
+        <RadioGroup
           label="Sign in by"
           value={way.value}
           options={[

@@ -1,5 +1,5 @@
 import { KeyList } from '../lab/key-list.tsx'
-import { Segments } from '../parts/segments.tsx'
+import { RadioGroup } from '../parts/radio-group.tsx'
 import { characterKeys } from '../state/character-keys.ts'
 import { theme, themes } from '../state/theme.ts'
 
@@ -14,7 +14,7 @@ export const SettingsScreen = () => (
     <p class="muted">They are kept in this browser.</p>
     <section class="setting">
       <h3>Colours</h3>
-      <Segments
+      <RadioGroup
         label="Colours"
         value={theme.value}
         options={themes.map((it) => [it, themeNames[it]])}

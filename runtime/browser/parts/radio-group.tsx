@@ -1,6 +1,6 @@
 import type { ComponentChildren } from 'preact'
 
-interface SegmentsProps<T extends string> {
+interface RadioGroupProps<T extends string> {
   /** What is chosen. */
   readonly label: string
   readonly value: T
@@ -9,8 +9,8 @@ interface SegmentsProps<T extends string> {
 }
 
 /** A choice of one among a few, side by side. */
-export const Segments = <T extends string>({ label, value, options, onChange }: SegmentsProps<T>) => (
-  <div class="segments" role="radiogroup" aria-label={label}>
+export const RadioGroup = <T extends string>({ label, value, options, onChange }: RadioGroupProps<T>) => (
+  <div class="radio-group" role="radiogroup" aria-label={label}>
     {options.map(([it, shown]) => (
       <label key={it} class={it === value ? 'is-active' : ''}>
         <input type="radio" name={label} checked={it === value} onChange={() => onChange(it)} />
