@@ -3,7 +3,7 @@ import { Flows } from './flows.ts'
 import type { Policy } from './policy.ts'
 
 /** What happens to a frame of a guest. `refuse`: drop it, and answer the guest with an ICMP error. */
-export type Verdict = 'drop' | 'pass' | 'dhcp' | 'dns' | 'refuse'
+export type Decision = 'drop' | 'pass' | 'dhcp' | 'dns' | 'refuse'
 
 export const etherType = { ip4: 0x0800, arp: 0x0806, ip6: 0x86dd } as const
 export const protocol = { icmp: 1, tcp: 6, udp: 17, icmp6: 58 } as const
@@ -56,7 +56,7 @@ export class Gate {
     this.#opensLoopback6 = options.policy.names(bytesOf('::1'))
   }
 
-  judge(offset: number, length: number): Verdict {
+  judge(offset: number, length: number): Decision {
     if (length < ethernetBytes + 20) return 'drop'
     switch (this.#view.getUint16(offset + 12, false)) {
       case etherType.arp:
@@ -88,7 +88,7 @@ export class Gate {
     )
   }
 
-  #judge4(ip: number, end: number): Verdict {
+  #judge4(ip: number, end: number): Decision {
     const [bytes, view] = [this.#bytes, this.#view]
     const first = bytes[ip] as number
     const headerBytes = (first & 15) * 4
@@ -117,7 +117,7 @@ export class Gate {
     return this.#opensLoopback4 || this.#isAnswer(kind, ip + 12, 4, isFragment) ? 'pass' : 'refuse'
   }
 
-  #judge6(ip: number, end: number): Verdict {
+  #judge6(ip: number, end: number): Decision {
     const { six, policy } = this.#options
     const [bytes, view] = [this.#bytes, this.#view]
     if (six === undefined || ip + ip6Bytes + 8 > end || (bytes[ip] as number) >> 4 !== 6) return 'drop'
@@ -149,7 +149,7 @@ export class Gate {
   }
 
   /** The resolver (port 53): libslirp hands TCP to it on to that of the host. Fragments could hide the port. */
-  #toGateway(kind: number, isFragment: boolean): Verdict {
+  #toGateway(kind: number, isFragment: boolean): Decision {
     if (isFragment || (kind !== protocol.udp && kind !== protocol.tcp)) return 'drop'
     if (this.#view.getUint16(this.transport + 2, false) !== port.dns) return 'refuse'
     return kind === protocol.udp ? 'dns' : 'pass'
