@@ -1319,7 +1319,7 @@ function absenceReason(absent: readonly AbsentCompute[]): string | undefined {
   if (others.length === 0)
     return one?.since === undefined
       ? `Its compute ${one?.name} was removed from this service`
-      : `Its compute ${one.name} is not connected since ${one.since}`
+      : `Its compute ${one.name} has not been connected since ${one.since}`
   const each = absent.map(({ name, since }) => `${name} (${since === undefined ? 'removed' : `since ${since}`})`)
   return `Its computes ${each.join(' and ')} are not connected`
 }

@@ -156,7 +156,7 @@ it('shows a lab whose compute has died as such, until the compute is back', asyn
   const before = Date.now()
   const port = portOf(b)
   await b.kill('SIGKILL')
-  const said = /^Its compute compute b is not connected since (\S+)$/
+  const said = /^Its compute compute b has not been connected since (\S+)$/
   await expect.poll(reasons).toEqual([expect.stringMatching(said), expect.stringMatching(said)])
   expect(Date.parse(said.exec((await reasons())[0] ?? '')?.[1] ?? '')).toBeGreaterThanOrEqual(before)
   for (const path of [open, closed])
