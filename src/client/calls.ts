@@ -1295,7 +1295,7 @@ export type FrequencyDrop = number[]
 /** latency in ms, jitter in ms */
 export type Delay = number[]
 
-/** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+/** [expressions, one per line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
 export type Bpf = string[]
 
 /** kbit/s, burst in KB (16), longest wait in ms (100) */
@@ -1457,7 +1457,7 @@ export type LabJobStep = {
   how: How
   /** What differs, or why the step is needed */
   because?: string
-  /** undone: it was done, and taken back as another step has failed */
+  /** undone: it was done, and reverted as another step has failed */
   state: 'waiting' | 'running' | 'done' | 'failed' | 'undone' | 'cancelled'
   reason: string | null
 }
@@ -1642,7 +1642,7 @@ export type LabLinkCreate = {
     delay?: number[]
     /** percent */
     corrupt?: number[]
-    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    /** [expressions, one per line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
     bpf?: string[]
     /** kbit/s, burst in KB (16), longest wait in ms (100) */
     rate?: number[]
@@ -1660,7 +1660,7 @@ export type LabLinkCreate = {
     delay?: number[]
     /** percent */
     corrupt?: number[]
-    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    /** [expressions, one per line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
     bpf?: string[]
     /** kbit/s, burst in KB (16), longest wait in ms (100) */
     rate?: number[]
@@ -1707,7 +1707,7 @@ export type LabLinkUpdate = {
     delay?: number[]
     /** percent */
     corrupt?: number[]
-    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    /** [expressions, one per line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
     bpf?: string[]
     /** kbit/s, burst in KB (16), longest wait in ms (100) */
     rate?: number[]
@@ -1725,7 +1725,7 @@ export type LabLinkUpdate = {
     delay?: number[]
     /** percent */
     corrupt?: number[]
-    /** [expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
+    /** [expressions, one per line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given */
     bpf?: string[]
     /** kbit/s, burst in KB (16), longest wait in ms (100) */
     rate?: number[]
@@ -2147,7 +2147,7 @@ export type Image = {
 export type ImageUse = {
   /** Path relative to its directory of images: the name for nodes */
   path: string
-  /** Its nodes in open projects that the client sees; absent: a compute of an earlier version does not tell them */
+  /** Its nodes in open projects that the client sees; absent: a compute of an earlier version does not report them */
   used_by?: ImageUsers[]
   /** Only at a gateway: ids of the connected computes that have an image of this name */
   compute_ids?: string[]

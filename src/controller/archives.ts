@@ -12,7 +12,7 @@ export interface ArchiveMember {
 export interface OpenArchive extends AsyncDisposable {
   /** Regular files by their names, with their sizes in bytes. */
   readonly members: ReadonlyMap<string, number>
-  /** Content of a member, once: its space may be freed as it is read. The stream fails at its end when its size or CRC-32 differs from that in the archive. */
+  /** Content of a member, which can be read once: its space may be freed as it is read. The stream fails at its end when its size or CRC-32 differs from that in the archive. */
   read(name: string): Promise<ReadableStream<Uint8Array>>
 }
 

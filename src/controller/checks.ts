@@ -9,7 +9,7 @@ import { freshLinks } from './link-states.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
 
-/** Time after which a line is typed again, s, and between two looks at a link, ms. */
+/** Time after which a line is typed again, s, and between two reads of a link, ms. */
 const againS = 5
 /** A line is not typed for less than this, s. */
 const leastS = 0.05
@@ -18,7 +18,7 @@ const lookMs = 500
 const maxSaw = 1000
 const maxOutput = 500
 
-/** A check that did not come true. */
+/** A check that has failed. */
 class NotTrue extends Error {}
 
 /** Runs the checks of a lab file, one after the other, as a job. All run, also after one has failed. */
@@ -72,7 +72,7 @@ function stateOf(results: readonly LabCheckResult[]): JobState {
   }
 }
 
-/** Resolves when a check has come true; rejects with what was there instead. */
+/** Resolves when a check has passed; rejects with what was there instead. */
 async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, ask: AskCompute): Promise<void> {
   if (check.check === 'not') return runNot(lab, check, signal, ask)
   const until = Date.now() + check.within_s * 1000
@@ -93,7 +93,7 @@ async function run(lab: Lab, check: DesiredCheck, signal: AbortSignal, ask: AskC
 /** The command of a pc that sends one echo. */
 const pingOf = (address: string): string => `ping ${address} -c 1`
 
-/** True when the inner check has not come true for the whole of its time. */
+/** Resolves when the inner check has not passed during the whole of its time. */
 async function runNot(
   lab: Lab,
   { of, within_s }: Extract<DesiredCheck, { check: 'not' }>,
@@ -106,7 +106,7 @@ async function runNot(
     if (error instanceof NotTrue) return
     throw error
   }
-  throw new NotTrue(`It came true: ${of.name}`)
+  throw new NotTrue(`The inner check has passed: ${of.name}`)
 }
 
 interface Deadline {

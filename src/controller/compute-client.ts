@@ -238,7 +238,7 @@ export class ComputeClient {
     await this.done({ method: 'DELETE', path: path`/v2/compute/projects/${projectId}/ports/udp/${port}` })
   }
 
-  /** Resolves when a NIO of the port could have these filters; 400 says what is wrong. */
+  /** Resolves when a NIO of the port could have these filters; 400 when not. */
   async checkFilters(port: PortPath, input: Filters): Promise<void> {
     await this.done({ method: 'POST', path: `${portPath(port)}/check_filters`, input })
   }

@@ -61,7 +61,7 @@ export type ProjectRecord = Omit<
   readonly moving?: { readonly from: string; readonly to: string }
   /** Ids of computes from which the lab was moved, and which still have its files. */
   readonly left?: readonly string[]
-  /** Ids of links whose one end was moved, and which are to be joined again. */
+  /** Ids of links that are to be attached again, as one of their nodes was moved. */
   readonly unjoined?: readonly string[]
 }
 

@@ -27,7 +27,7 @@ export async function removeDrawing(lab: Lab, id: string): Promise<void> {
   })
 }
 
-/** Writes what a drawing becomes, which `change` tells from the present document. */
+/** Writes the drawing that `change` returns; it may read the present document. */
 const put = (lab: Lab, action: string, change: () => DrawingRecord): Promise<LabDrawing> =>
   lab.edit(() => {
     const record = change()

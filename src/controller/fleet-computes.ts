@@ -46,7 +46,7 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
     async candidates(own, { policy, labels, kinds }) {
       const all = await everyone(labels)
       const fitting = all.filter((it) => hasLabels(it.labels, labels))
-      // A compute tells its kinds when it connects. When none has them, the first compute refuses the node and says why.
+      // A compute reports its kinds when it connects. When no compute has them, the first compute refuses the node and says why.
       const kindLabels = kinds.map((kind) => `kind=${kind}`)
       const having = fitting.filter(({ id, labels }) => id === localId || hasLabels(labels, kindLabels))
       const able = having.length > 0 ? having : fitting

@@ -6,9 +6,9 @@ const maxEdits = 100
 /** Characters of JSON of all edits together. */
 const maxSize = 16 << 20
 
-/** Groups the edits that one undo takes back together. Steps are compared by identity. */
+/** Groups the edits that one undo reverts together. Steps are compared by identity. */
 export interface EditStep {
-  /** `rollback`: takes back what has failed, and is not recorded. */
+  /** `rollback`: reverts what has failed, and is not recorded. */
   readonly by: 'edit' | 'undo' | 'redo' | 'rollback'
   /** Keys of the nodes whose console ports this step has set. All other changes of console ports are made by the service itself. */
   readonly consoles?: Set<string>

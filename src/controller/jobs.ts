@@ -54,7 +54,7 @@ export type JobState = Pick<LabJob, 'total' | 'done' | 'failed' | 'skipped' | 'n
 /** A job and its state. */
 interface Job {
   readonly id: string
-  /** Absent: it is of many labs. */
+  /** Absent: the job works on many labs. */
   readonly lab: Lab | undefined
   readonly action: LabJob['action']
   readonly startedAt: Date
@@ -104,7 +104,7 @@ interface JobsOptions {
   readonly report: (error: unknown, what: string) => void
   /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
   readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
-  /** Emits the events of jobs that are of many labs. */
+  /** Emits the events of jobs that work on many labs. */
   readonly tell?: (news: LabNews) => void
 }
 
@@ -361,7 +361,7 @@ export class Jobs implements JobList {
   }
 
   async #note(id: string, projectId: string | undefined): Promise<void> {
-    await this.#options.noted?.(id, projectId).catch(ignore('the job runs, and its lab tells it'))
+    await this.#options.noted?.(id, projectId).catch(ignore('the job runs, and its lab shows it'))
   }
 
   #job(id: string): Job {

@@ -1,6 +1,6 @@
 import { pause, pauseUntil } from '../async/pause.ts'
 
-/** Time between two attempts when a compute of the lab is away, ms. */
+/** Time between two attempts when a compute of the lab is not connected, ms. */
 const againMs = 60_000
 
 interface LabTimesOptions {
@@ -50,7 +50,7 @@ export class LabTimes {
     return times.length === 0 ? undefined : Math.min(...times)
   }
 
-  /** Resolves after an attempt for each lab whose time has come. For a process that sleeps otherwise. */
+  /** Resolves after an attempt for each lab that is due. For a process that sleeps otherwise. */
   async due(): Promise<void> {
     const due = [...this.#waiting.values()].filter(({ time }) => Date.parse(time) <= Date.now())
     await Promise.all(due.map(({ tried }) => tried))

@@ -31,7 +31,7 @@ export interface LabNews {
   readonly event: unknown
 }
 
-/** Changes of the document, with the events that tell them. */
+/** Changes of the document, with the events that report them. */
 interface Edit {
   readonly changes: Changes
   readonly news: () => readonly LabNews[]
@@ -62,13 +62,13 @@ export class Lab {
   readonly placing = new Map<string, string>()
   /** The last states of links. */
   readonly linkStates = new Map<string, LabLinkState>()
-  /** Open feeds whose clients are told the states of links. */
+  /** Open feeds that have the states of links. */
   linkReaders = 0
   /** When the states of links were read, ms since 1970; 0: something has changed them since. */
   linksReadAt = 0
   /** The last read of them. */
   linksRead: Promise<void> = Promise.resolve()
-  /** Up to where the link states of each compute were read. */
+  /** For each compute, the position up to which its link states were read. */
   readonly linkCursors = new Map<string, string>()
   /** Nodes that run or ended by themselves: `auto_start` starts them after a reboot of their compute. */
   readonly ran: Set<string>

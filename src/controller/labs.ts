@@ -131,7 +131,7 @@ export class Labs {
   readonly #creations = new KeyedMutex()
   readonly #watch: ComputeWatch
   readonly #stopTimes: LabTimes
-  /** When it is tried again to keep the archive of a closed lab. */
+  /** Times of the next attempts to keep archives of closed labs. */
   readonly #archiveTimes: LabTimes
   readonly #wakeAt: (time: number) => void
   /** Cancels the pending save of `ran` of a lab. */
@@ -565,7 +565,7 @@ export class Labs {
     return this.#moveElsewhere(id, from, options)
   }
 
-  /** Saves what a move has changed of a lab. */
+  /** Saves what a move has changed in a lab. */
   async moved(lab: Lab, changes: (project: ProjectRecord) => Changes): Promise<void> {
     await lab.edit(({ project }) => {
       const { archived, revision } = project
@@ -588,8 +588,8 @@ export class Labs {
   }
 
   /**
-   * Runs an operation on a lab as it is then, while no other opens, closes, deletes or restores it: a closed lab that was found before may
-   * be open by then, as another object. 404, 409 while it is moved.
+   * Runs an operation on a lab while no other opens, closes, deletes or restores it. The operation must use the `lab` that it gets: a lab
+   * that was found before may be another object by then. 404, 409 while it is moved.
    */
   async exclusively<T>(id: string, run: (lab: Lab) => Promise<T>): Promise<T> {
     this.requireStaying(id)
@@ -678,7 +678,7 @@ export class Labs {
     this.#tellAll(lab, 'project.updated')
   }
 
-  /** Starts a job on nodes. The stop of all of them ends jobs that start nodes, and the time to stop the lab is over. 400, 404, 429. */
+  /** Starts a job on nodes. One that stops all nodes ends the jobs that start nodes, and removes `stop_at`. 400, 404, 429. */
   act(lab: Lab, input: LabJobCreate, ask: AskCompute): StartedJob {
     const job = this.jobs.start(lab, input, ask)
     if (input.action !== 'stop' || input.nodes !== undefined) return job
@@ -694,7 +694,7 @@ export class Labs {
     return { ...job, over }
   }
 
-  /** The time of a lab has come. */
+  /** Stops or deletes a lab that is due. */
   async #stopNow(id: string, stopAt: string): Promise<void> {
     await this.#restored
     const head = this.#heads.get(id)
@@ -776,7 +776,7 @@ export class Labs {
       // An export that ends just now must not close it again.
       this.#opening.add(id)
       try {
-        await this.#leaving.get(id)?.catch(ignore('the export tells that it could not close the project'))
+        await this.#leaving.get(id)?.catch(ignore('the export reports that it could not close the project'))
         await mapLimit(computes, async (computeId) => {
           await ask(computeId)
             .openProject({ project_id: id, name })
@@ -819,7 +819,7 @@ export class Labs {
     }
   }
 
-  /** Starts the nodes that an apply of a lab file had stopped when the service ended, and tells that there is more to do. */
+  /** Starts the nodes that an apply of a lab file had stopped when the service ended, and reports that there is more to do. */
   #startStopped(lab: Lab, ask: AskCompute): void {
     const { name, file } = lab.document.project
     if (file?.begun === undefined) return
@@ -852,7 +852,7 @@ export class Labs {
     const rebooted = new Set<string>()
     await mapLimit(computes, async (id) => {
       const note = async (boot: string | undefined) => boot !== undefined && lab.noteBoot(id, boot)
-      const isOther = await ask(id).bootId().then(note).catch(ignore('a compute that is away is asked when it is back'))
+      const isOther = await ask(id).bootId().then(note).catch(ignore('an absent compute is asked when it is back'))
       if (isOther === true) rebooted.add(id)
     })
     const ran = [...lab.document.nodes.values()].filter(
@@ -1076,7 +1076,7 @@ export class Labs {
     return lab
   }
 
-  /** Opens a feed of an open lab. `showsLinks`: whether its client is told the states of links, which are only then read. */
+  /** Opens a feed of an open lab. `showsLinks`: whether it has the states of links, which are read only then. */
   feed(lab: Lab, request: FeedRequest, showsLinks: boolean): ReadableStream<FeedItem> {
     const items = this.events.open(request)
     if (showsLinks) {
@@ -1202,11 +1202,11 @@ export class Labs {
     }
   }
 
-  /** Emits an event when something else is wrong with a lab than before. */
+  /** Emits an event when `status_reason` of a lab has changed. */
   #tellReason(lab: Lab): void {
     this.#noteReason(lab).then((isOther) => {
       if (isOther && lab.isOpen) this.#tellAll(lab, 'project.updated')
-    }, ignore('the next reading of the project tells it'))
+    }, ignore('the next reading of the project shows it'))
   }
 
   #openOn(computeId: string): Lab[] {
@@ -1263,7 +1263,7 @@ export class Labs {
     }
   }
 
-  /** Looks for captures that have ended by themselves: a compute tells this by an error event, which may have been missed. */
+  /** Looks for captures that have ended by themselves: a compute reports this by an error event, which may have been missed. */
   #noteCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): void {
     noteEndedCaptures(lab, computes, ask).catch(ignore('the next reading of the computes takes note of it'))
   }

@@ -77,10 +77,10 @@ async function readDirect(lab: Lab, computeId: string, ask: AskCompute): Promise
   }
 }
 
-/** Keeps the state that a compute told of a link of its own. */
+/** Keeps the state that a compute reported of a link of its own. */
 export const keepState = (lab: Lab, state: DirectLinkState): void => keep(lab, stateOf(state))
 
-/** Keeps the state of a link, and tells a change to those who listen. */
+/** Keeps the state of a link, and emits a change to the feeds that have it. */
 function keep(lab: Lab, state: LabLinkState): void {
   const { linkStates } = lab
   const before = linkStates.get(state.link_id)

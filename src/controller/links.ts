@@ -133,7 +133,7 @@ async function saveLinks(
         result: undefined,
       }
     }, step)
-    // A compute has told the state of a link of its own already.
+    // A compute has reported the state of a link of its own already.
     if (records.some(({ wiring }) => wiring.type === 'udp')) lab.linksReadAt = 0
   } catch (error) {
     await mapLimit(records, (record) => unwire(lab, record, ask).catch(ignore('the client gets the first error')))
@@ -180,7 +180,7 @@ interface UpdateOptions {
   readonly more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null }
 }
 
-/** One change of a link at a time: each sends the whole link to its compute, which would make a link anew that was just deleted there. */
+/** One change of a link at a time: each sends the whole link to its compute, which would create again one that was just deleted. */
 const linkChanges = new WeakMap<Lab, KeyedMutex>()
 
 function alone<T>(lab: Lab, linkId: string, change: () => Promise<T>): Promise<T> {

@@ -391,7 +391,7 @@ function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }
 }
 
 /**
- * Settles a move that broke off: removes an incomplete copy; or joins the links to the nodes that were moved, and removes the files that are
+ * Settles a move that broke off: removes an incomplete copy; or attaches the links to the nodes that were moved, and removes the files that are
  * left on the old compute. What needs a compute that is not connected is left for the next call.
  */
 export async function settleMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
@@ -416,7 +416,7 @@ async function undoMove(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {
   await setProject(labs, lab, ({ moving: _, ...project }) => project)
 }
 
-/** Joins links again whose one end was moved. One that cannot be joined stays without wiring. */
+/** Attaches links again of which one node was moved. A link that cannot be attached stays without wiring. */
 async function rejoin(labs: Labs, lab: Lab, ids: readonly string[], ask: AskCompute): Promise<void> {
   const links = ids.flatMap((id) => lab.document.links.get(id) ?? []).filter(({ wiring }) => wiring.type === 'none')
   for (const link of links)

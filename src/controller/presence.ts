@@ -4,7 +4,7 @@ import { tooMany } from '../errors/api-error.ts'
 import type { LabPresence } from '../model/lab/presence.ts'
 import type { Lab } from './lab.ts'
 
-/** How long a selection is shown, ms. A client repeats it before. */
+/** How long a selection is shown, ms. A client repeats it within that time. */
 const lifeMs = 15_000
 const maxPresent = 64
 

@@ -51,6 +51,6 @@ async function pressing(
     if (signal.aborted) return
     // Only the keys are sent here: the wait for the node searches the output.
     const input = { send: press, expect: console, within_s: pressEveryMs / 1000 }
-    await client.expect(node, input, signal).catch(ignore('the wait for the node tells what is wrong'))
+    await client.expect(node, input, signal).catch(ignore('the wait for the node reports what is wrong'))
   }
 }

@@ -320,7 +320,7 @@ class Run {
   readonly #isNew: boolean
   readonly #ask: AskCompute
   readonly #edit: EditStep = { by: 'edit', consoles: new Set() }
-  /** What takes back changes that are not in the document, in the order of the changes. */
+  /** Functions that revert changes which are not in the document, in the order of the changes. */
   readonly #undo: (() => Promise<unknown>)[] = []
   /** Ids of nodes that steps have stopped. */
   readonly #stopped = new Set<string>()
@@ -395,7 +395,7 @@ class Run {
     }
   }
 
-  /** Notes that the apply is done, or was taken back. */
+  /** Notes that the apply is done, or was reverted. */
   async end(): Promise<void> {
     const { closing, document } = this.#lab
     if (closing.signal.aborted || document.project.file?.begun?.job_id !== this.#jobId) return
@@ -684,7 +684,7 @@ class Run {
     if (isKnownKind(before.node_type) && before.unmade === undefined)
       await ask(before.compute_id)
         .removeNode(nodePathOf(lab, before))
-        .catch(ignore('what is left of it is told by the creation'))
+        .catch(ignore('the creation reports what is left of it'))
     lab.shown.delete(id)
     await requireMade(labs, lab, record, ask, this.#edit)
     const made = lab.node(id)
@@ -767,7 +767,7 @@ class Run {
     await this.#write([{ file }, ...nodes, ...links], this.#edit, false)
   }
 
-  /** Writes records, and tells of them unless only their marks have changed. */
+  /** Writes records, and emits their events unless only their marks have changed. */
   async #write(
     records: readonly ({ node: NodeRecord } | { link: LinkRecord } | { file: ProjectMark })[],
     step: EditStep = { by: 'rollback' },

@@ -13,7 +13,7 @@ export interface ApiErrorOptions extends ErrorOptions {
 export class ApiError extends Error {
   override readonly name = 'ApiError'
   readonly status: number
-  /** The error for programs. An error of a newer compute may have a word that is unknown here. */
+  /** The error word, for programs. An error of a newer compute may have a word that is unknown here. */
   readonly word: ErrorWord
   /** Members of the error body besides `message` and `status`: of a missing image, and of a wrong lab file. */
   readonly extra: { readonly image?: string; readonly exception?: string; readonly errors?: readonly object[] }
@@ -46,7 +46,7 @@ export const retryLater = (status: 429 | 503, message: string, seconds: number, 
   new ApiError(status, message, { cause, headers: { 'Retry-After': String(seconds) } })
 export const outOfSpace = (message: string, options?: ApiErrorOptions) => new ApiError(507, message, options)
 
-/** For `catch`: what is not there any more needs not be removed. Throws every error but 404. */
+/** For `catch` of a removal: ignores 404, as the thing is gone already, and throws every other error. */
 export function unlessGone(error: unknown): void {
   if (!(error instanceof ApiError) || error.status !== 404) throw error
 }

@@ -41,7 +41,7 @@ export const errorWords = {
   'label-missing': [[409], 'No compute has the labels that the project or the node asks for'],
   'limit-reached': [
     [409],
-    'The organization has as many as it may: projects, computes; or the deployment organizations',
+    'The organization has reached its limit of projects or computes, or the deployment its limit of organizations',
   ],
   'compute-refuses': [[409], 'A compute has an incompatible version, or refuses the credentials'],
   'changed-meanwhile': [[412], 'If-Match names another version than the present one: read it again'],

@@ -24,7 +24,7 @@ const route = /^ip (?:-[46] )?r(?:oute)? (?:a(?:dd)?|replace|change) (\S+) via (
 const oldRoute = /^route add default gw (\S+)(?: dev)?(?: \S+)?$/
 const dhcp = /^(?:udhcpc|dhclient|dhcpcd)\b.*?\b([a-z]+\d+)\b.*$/
 
-/** Reads commands as people write them into containerlab and startup scripts: one a line, or joined by `&&` and `;`. */
+/** Reads commands as people write them into containerlab and startup scripts: one per line, or joined by `&&` and `;`. */
 export function linuxSetup(commands: readonly string[]): LinuxSetup {
   const setup = { addresses: [], routes: [], dhcp: [], others: [] } as {
     addresses: { device: string; address: string }[]
@@ -73,7 +73,7 @@ function lengthOf(mask: string): number | undefined {
 
 const isV6 = (text: string): boolean => text.includes(':')
 
-/** The startup script of a pc with one interface. `note` is told what a pc cannot have. */
+/** The startup script of a pc with one interface. `note` gets what a pc cannot have. */
 export function pcScript(
   { addresses, routes, dhcp: asking, others }: LinuxSetup,
   note: (message: string) => void,

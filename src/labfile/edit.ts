@@ -291,7 +291,7 @@ class Editor {
     const before = isEmpty && !/\s/.test(this.#text[start - 1] ?? ' ') ? ' ' : ''
     const isAlone = this.#text[end - 1] === '\n' || /^[ \t]*(?:\r?\n|$)/.test(this.#text.slice(end, end + 1000))
     const canBeBlock = typeof next === 'string' && next.includes('\n') && fitsBlock(next)
-    // A text with several line ends at its end is not written as a block: they could not be told from empty lines of the file.
+    // A text with several line ends at its end is not written as a block: they could not be distinguished from empty lines of the file.
     const isBlock = canBeBlock && !next.endsWith('\n\n') && !isInFlow && isAlone
     const text = isBlock ? this.#literal(next, start) : flowText(next)
     this.#replacements.push({ start, end, text: `${before}${text}${this.#tail(value)}` })

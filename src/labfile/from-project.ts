@@ -41,7 +41,7 @@ export interface ProjectState {
 /** A project as a lab file would have it. */
 export interface ProjectAsDesired {
   readonly desired: Desired
-  /** What a lab file cannot have, a sentence each. */
+  /** What a lab file cannot have, as one sentence each. */
   readonly leftOut: readonly string[]
 }
 

@@ -160,7 +160,7 @@ export class Places {
   }
 }
 
-/** Reads the keys of a node; keys that only other kinds have are told as such. */
+/** Reads the keys of a node; the fault of a key that only other kinds have says so. */
 function readKeys(
   kind: NodeKindName,
   schema: TObject,
@@ -478,7 +478,7 @@ const notInRe2 =
 /** Most repetitions that RE2 takes. */
 const maxRepeats = 1000
 
-/** Tells what the service cannot search a console for: it matches in linear time, as RE2 does. */
+/** Adds a fault for an expression that the service cannot search a console for: it matches in linear time, as RE2 does. */
 export function requireExpression(source: string, where: Position, faults: Faults): void {
   try {
     new RegExp(source, 'mu')

@@ -220,7 +220,7 @@ function isFree(name: string, { key }: Entry, targets: ReadonlyMap<string, Targe
   return isRight && !isUuid(name) && other === undefined
 }
 
-/** Tells what is wrong in templates that no node takes over. */
+/** Adds the faults of templates that no node takes over. */
 function checkTemplates(templates: Templates, reading: Reading): void {
   const { faults, reader } = reading
   for (const name of templates.names) {

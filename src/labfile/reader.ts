@@ -97,7 +97,7 @@ export class Reader {
     return read.includes(wrong) ? wrong : read
   }
 
-  /** Reads by the branch that has the form of the value, so that faults are told where they are. */
+  /** Reads by the branch that has the form of the value, so that faults are reported where they are. */
   #union(schema: TSchema, value: Value): unknown {
     const branches = branchesOf(schema)
     const fitting = branches.filter((it) =>

@@ -214,7 +214,7 @@ const impairment = {
       expects: 'a number of at least 1, or -1 for all',
     }),
   ),
-  bpf: Type.Optional(text('Drops frames that match one of these tcpdump expressions, one a line')),
+  bpf: Type.Optional(text('Drops frames that match one of these tcpdump expressions, one per line')),
   bpf_link_type: Type.Optional(text('Link type for bpf, such as DLT_PPP_SERIAL', 50)),
 }
 /** The impairment of one direction. */
@@ -320,7 +320,7 @@ const checkKeys = {
 export type Check = Static<typeof Check>
 export const Check = closedSchema('LabFileCheck', 'A check of the lab', {
   ...checkKeys,
-  not: Type.Optional(closedSchema('LabFileInnerCheck', 'A check that must not come true', checkKeys)),
+  not: Type.Optional(closedSchema('LabFileInnerCheck', 'A check that must not pass', checkKeys)),
 })
 
 export const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {

@@ -150,7 +150,7 @@ function tokensOf(text: string, lines: LineCounter): CST.Token[] | number {
   return tokens
 }
 
-/** `${` without quotes begins a map inside of `{ }` and `[ ]`: the message of the library does not tell. */
+/** `${` without quotes begins a map inside of `{ }` and `[ ]`: the message of the library does not say so. */
 function hintAt(text: string, offset: number): string | undefined {
   const from = text.lastIndexOf('\n', offset - 1) + 1
   const end = text.indexOf('\n', offset)

@@ -46,7 +46,7 @@ export const ImageUse = objectSchema('ImageUse', 'Where an image is, and which n
   used_by: Type.Optional(
     Type.Array(ImageUsers, {
       description:
-        'Its nodes in open projects that the client sees; absent: a compute of an earlier version does not tell them',
+        'Its nodes in open projects that the client sees; absent: a compute of an earlier version does not report them',
     }),
   ),
   compute_ids: Type.Optional(

@@ -40,7 +40,7 @@ export const filterRows = {
       minItems: 1,
       maxItems: 2,
       description:
-        '[expressions, one a line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given',
+        '[expressions, one per line; link type]: drops frames that match one of the tcpdump expressions. The link type is DLT_EN10MB, on a serial port DLT_C_HDLC unless it is given',
       expects: 'a list: [expressions] or [expressions, link type]',
     }),
     drops: 'By this filter',

@@ -74,7 +74,7 @@ function suiteOf(document: Document, { lab, file, began, seconds, parts, errors 
     const child = add(element, 'testcase', { name, classname: lab, time: seconds, file })
     if (state === 'not run') add(child, 'skipped', {})
     if (state !== 'failed') continue
-    const message = saw?.split('\n')[0] ?? 'The check did not come true'
+    const message = saw?.split('\n')[0] ?? 'The check has failed'
     add(child, 'failure', { message, type: 'check' }).textContent = legal(saw ?? message)
   }
   if (hasErrors) {

@@ -38,7 +38,7 @@ export const LabPlanStep = objectSchema(
 export const LabJobStep = objectSchema('LabJobStep', 'A step of a job that applies a lab file', {
   ...step,
   state: oneOf(['waiting', 'running', 'done', 'failed', 'undone', 'cancelled'], {
-    description: 'undone: it was done, and taken back as another step has failed',
+    description: 'undone: it was done, and reverted as another step has failed',
   }),
   reason: nullable(Type.String({ description: 'Why it has failed' })),
 })

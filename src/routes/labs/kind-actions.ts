@@ -73,7 +73,7 @@ const filters: Readonly<Record<FilterName, readonly [string, string, readonly ob
   corrupt: ['Corrupt', 'Changes bytes of frames by chance', [chance]],
   bpf: [
     'Berkeley Packet Filter (BPF)',
-    'Drops frames that match an expression of tcpdump, one a line',
+    'Drops frames that match an expression of tcpdump, one per line',
     [{ name: 'Filters', type: 'text' }],
   ],
   rate: [

@@ -42,7 +42,7 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/{snapshot_id}/restore`, tag, params },
-    summary: 'One step of a restore: prepare, commit while the project is closed, then finish; undo takes it back',
+    summary: 'One step of a restore: prepare, commit while the project is closed, then finish; undo reverts it',
     body: closedSchema('RestoreSnapshot', 'The step', { step: RestoreStep }),
     replies: { 204: { description: 'Done' } },
     errors: {
