@@ -164,7 +164,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     // A ping does not wait: it has the figures of the ping before.
     load?.().then((it) => {
       now = it
-    }, ignore('the ping has the figures of before'))
+    }, ignore('the ping has the earlier figures'))
     return now
   }
   const events = new EventLog(

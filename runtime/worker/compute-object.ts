@@ -157,7 +157,7 @@ export class ComputeObject extends DurableObject<Env> {
     if (told !== undefined) fleet.recall([told.shown], Date.now() - told.at)
     fleet.listen((event) => {
       if ('message' in event) warn(event.message)
-      else this.ctx.waitUntil(checks.report().catch(ignore('the next check tells it')))
+      else this.ctx.waitUntil(checks.report().catch(ignore('the next check reports it')))
     })
     if (told?.shown.connected === true && record?.protocol === tunnelled && !this.#tunnels.has(this.#id)) {
       this.#kept.forgetTold()
@@ -201,7 +201,7 @@ export class ComputeObject extends DurableObject<Env> {
     return found && { record: found.record, shown: found.show() }
   }
 
-  /** Checks the compute now; its state. */
+  /** Checks the compute now. The result: its state. */
   async look(): Promise<Compute | undefined> {
     const { fleet, checks } = this.#open
     await checks.run()

@@ -84,7 +84,7 @@ export class KnownComputes {
     this.#isReading = true
     if (JSON.stringify(fleet.find(id)?.record) !== JSON.stringify(record)) fleet.enrol(record)
     this.#isReading = false
-    // The state of the object replaces failures of requests here: it was told of these (`lost`).
+    // The state of the object replaces failures of requests here: it was informed of these (`lost`).
     fleet.recall([shown], 0)
     this.#readAt.set(id, Date.now())
   }

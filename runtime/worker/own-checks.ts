@@ -4,7 +4,7 @@ import { capabilitiesPath } from '../../src/model/host.ts'
 import type { Env } from './env.ts'
 
 /**
- * The header by which the gateway knows its own checks: one that is registered as a compute of itself, in whichever organization, would ask
+ * The header by which the gateway knows its own checks: a gateway that is registered as a compute of itself, in any organization, would ask
  * itself again and again.
  */
 const header = 'x-patchbay-gateway'

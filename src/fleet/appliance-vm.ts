@@ -155,7 +155,7 @@ export class ApplianceVmService {
   /** Brings the VM to the state in the settings; 409 when newer settings arrived. */
   async #converge(settings: ApplianceVmRecord): Promise<void> {
     this.#requireCurrent(settings)
-    // Retries to end the same VM; another VM does not depend on it.
+    // Tries again to end the same VM; another VM does not depend on it.
     if (this.#unended !== undefined && isSameVm(this.#unended, settings)) this.#held ??= this.#unended
     this.#unended = undefined
     const isWanted = settings.enable && settings.vmname !== null

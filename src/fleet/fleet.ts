@@ -150,7 +150,7 @@ export class Fleet {
     }
   }
 
-  /** Changes the record, and begins a new session unless only the share of the labs changes. 404; 409 for a reserved compute. */
+  /** Changes the record, and begins a new session unless only its share of new projects changes. 404; 409 for a reserved compute. */
   update(id: string, changes: ComputeUpdate): Promise<Compute> {
     return this.#writing.run(async () => {
       const compute = this.#computes.find(id)

@@ -91,7 +91,7 @@ export class RemoteCompute {
   #send: Send
   #open: OpenSocket | undefined
   #session: ComputeSession
-  /** When the connection was lost, or the service began to look for the compute, ms since 1970; undefined while connected. */
+  /** When the connection was lost, or the service first tried to connect, ms since 1970; undefined while connected. */
   #lostAt: number | undefined = Date.now()
 
   /** `waiting`: why the service cannot connect yet. */

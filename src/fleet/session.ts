@@ -110,7 +110,7 @@ export class ComputeSession {
     }
   }
 
-  /** Resolves when connected; rejects with Refusal when another program answers, and with another error without an answer. */
+  /** Resolves when connected; rejects with ComputeRefused when another program answers, and with another error without an answer. */
   connect(): Promise<void> {
     if (this.#isConnected) return Promise.resolve()
     const { waiting, upkeep } = this.#options

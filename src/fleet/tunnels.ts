@@ -39,7 +39,7 @@ interface Joined {
   readonly end: AskingEnd
   /** Undefined: an earlier version did not store it. */
   readonly token: string | undefined
-  /** From where the tunnel was opened; undefined where the runtime does not tell. */
+  /** From where the tunnel was opened; undefined where the runtime does not report it. */
   readonly address: string | undefined
 }
 

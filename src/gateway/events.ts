@@ -139,7 +139,7 @@ export class GatewayEvents implements EventAgent {
     this.#log.gap()
   }
 
-  /** Opens the feeds of computes that were connected, and closes those of computes that are gone. */
+  /** Opens the feeds of computes that were connected, and closes those of computes that are not. */
   async #follow(): Promise<void> {
     const members = await this.#members.all().catch((): Member[] => [])
     if (this.#readers.size === 0) return
@@ -179,7 +179,7 @@ export class GatewayEvents implements EventAgent {
           if (signal.aborted) return
         }
       } catch {
-        // The feed is opened again. The fleet reports that the compute is gone.
+        // The feed is opened again. The fleet reports that the compute is not connected.
       } finally {
         forget()
         items.end()

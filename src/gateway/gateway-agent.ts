@@ -86,7 +86,7 @@ export function createGateway({
     // A ping must not wait for the load: it has the load at the ping before.
     loadOf(members).then((now) => {
       load = now
-    }, ignore('the ping has the figures of before'))
+    }, ignore('the ping has the earlier figures'))
     return load
   }
   // A program may make a gateway for each request: parts that most requests do not need are made at their first use.

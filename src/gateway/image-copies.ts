@@ -149,5 +149,5 @@ interface Copy {
   readonly keeping: Keeping | undefined
 }
 
-/** The gateway copies on behalf of who uploaded the image. */
+/** The gateway copies on behalf of the client that uploaded the image. */
 const onBehalfOf = ({ byAdmin }: ImageDigest): Caller => ({ isDirect: false, mayExecute: byAdmin })

@@ -157,7 +157,7 @@ export class UploadDigests {
         isRemoved = true
       })
     } finally {
-      if (isRemoved) await this.#store.remove(kind, name).catch(ignore('the store tells that it cannot save'))
+      if (isRemoved) await this.#store.remove(kind, name).catch(ignore('the store reports that it cannot save'))
       const left = (this.#removals.get(key) ?? 1) - 1
       if (left > 0) this.#removals.set(key, left)
       else this.#removals.delete(key)

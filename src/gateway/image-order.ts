@@ -3,7 +3,7 @@ import type { ImageKindName } from '../model/image.ts'
 import type { Member } from './members.ts'
 
 /**
- * Computes in an order that is each image's own, and the same as long as they are there: those that take labs first. Where images are kept
+ * Computes in an order that depends on the image, and is the same for each request: those that take labs first. Where images are kept
  * apart from the computes, the first one gets what is uploaded, and is asked first.
  */
 export async function inOrderOf(kind: ImageKindName, name: string, members: readonly Member[]): Promise<Member[]> {

@@ -145,14 +145,14 @@ async function hasImage(
   return true
 }
 
-/** The images of a compute. A compute of an earlier version does not tell which nodes need them. */
+/** The images of a compute. A compute of an earlier version does not report which nodes need them. */
 const usesAt = ({ images }: { readonly images: ImageAgent }, kind: ImageKindName): Promise<ImageUse[]> =>
   images.uses(kind).catch(async (error) => {
     if (!(error instanceof ApiError) || error.status !== 404) throw error
     return (await images.list(kind)).map(({ path }) => ({ path }))
   })
 
-/** Joins two entries of the same image. The nodes that use it are known only when both computes tell them. */
+/** Joins two entries of the same image. The nodes that use it are known only when both computes report them. */
 function also({ used_by, ...first }: ImageUse, { used_by: more }: ImageUse): ImageUse {
   if (used_by === undefined || more === undefined) return first
   return { ...first, used_by: byProject([...used_by, ...more]) }

@@ -173,7 +173,7 @@ export class ProjectLocator {
     // The event of its end may come later than the answer.
     if (id !== undefined) setNewest(this.#left, projectId, { id, until: Date.now() + leftMs }, maxLeft)
     this.#unsaved.delete(projectId)
-    await this.#store.remove(projectId).catch(ignore('the store tells that it cannot save'))
+    await this.#store.remove(projectId).catch(ignore('the store reports that it cannot save'))
   }
 
   /** Forgets projects that became labs, when these are deleted: the labs end them at their computes themselves. */
@@ -195,7 +195,7 @@ export class ProjectLocator {
   /** Notes where a project was found. A failure to save that must not fail the request. */
   async #found(projectId: string, member: Member): Promise<void> {
     await this.put(projectId, member).catch(() => {
-      // The store tells that it cannot save.
+      // The store reports that it cannot save.
       setNewest(this.#unsaved, projectId, { id: member.id, until: Date.now() + unsavedMs }, maxUnsaved)
     })
   }

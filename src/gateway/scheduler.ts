@@ -58,5 +58,5 @@ export class Scheduler {
   }
 }
 
-/** Whether a compute has memory for more nodes, as far as it has told. */
+/** Whether a compute has memory for more nodes, as far as it has reported. */
 export const hasRoom = ({ load }: Pick<Candidate, 'load'>): boolean => (load?.memory_usage_percent ?? 0) < fullPercent

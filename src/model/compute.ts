@@ -52,7 +52,7 @@ const Weight = Type.Number({
   description: 'Share of the new projects; the usual weight is 1: the scheduler multiplies the free capacity by it',
 })
 
-/** What a compute tells of itself for placement. */
+/** What a compute reports about itself for placement. */
 export const FoundLabels = Type.Array(Type.String(), {
   description: 'Labels that it found itself: `kvm` where machines run fast, `arch=x86_64`, `platform=linux`',
 })

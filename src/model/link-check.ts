@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, maybe, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 
-/** Most candidates of one compute, and most addresses that it tells. */
+/** Most candidates of one compute, and most addresses that it reports. */
 export const maxCandidates = 12
 export const maxToldAddresses = 8
 /** Ports below it are not probed: they belong to services of the host. */

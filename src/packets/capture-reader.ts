@@ -29,7 +29,7 @@ interface Interface {
 export class CaptureReader {
   /** The link type, once the header of the capture has come; of the first interface in pcapng. */
   linkType: number | undefined
-  /** Frames that were lost on the way here: a stream of classic pcap tells them by records without bytes (`losses` of a capture). */
+  /** Frames that were lost on the way here: a stream of classic pcap reports them by records without bytes (`losses` of a capture). */
   lost = 0
   /** The bytes that the last `push` has read: the header and whole records, with those that were kept before. */
   whole: Uint8Array = new Uint8Array(0)
@@ -71,7 +71,7 @@ export class CaptureReader {
     if (found === undefined) throw new TypeError('this is neither pcap nor pcapng')
     if (bytes.length < fileHeader) return at
     ;[this.#isLittle, this.#nanosPerUnit] = found
-    // The upper bits of the word tell of frame check sequences.
+    // The upper bits are about frame check sequences.
     this.linkType = view.getUint32(20, this.#isLittle) & 0xffff
     this.#read = this.#record
     return fileHeader

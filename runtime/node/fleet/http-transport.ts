@@ -39,7 +39,7 @@ export function httpTransport(): { readonly transport: Transport; close(): void 
 /** The options of node:http for the address of a compute. */
 export const targetOf = ({ host, port }: ComputeAddress) => ({ host: connectHost(host), port, lookup: guarded(lookup) })
 
-/** As usual, without the addresses that no compute can have: a name may lead to any. */
+/** A lookup without the addresses that no compute can have: a name may lead to any. */
 export const guarded =
   (lookUp: typeof lookup): LookupFunction =>
   (hostname, options, callback) => {

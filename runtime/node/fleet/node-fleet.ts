@@ -63,7 +63,7 @@ export async function createNodeFleet({
     ...(local !== undefined && {
       local: {
         name: hostname(),
-        // Everybody on this machine reaches it so; others have to know better.
+        // This address is right for clients on this machine only.
         address: () => ({
           protocol: tls.cert === '' ? 'http' : 'https',
           host: loopback[ownHost] ?? ownHost,

@@ -17,9 +17,9 @@ interface Change {
 }
 
 /**
- * Which compute has which project, in `{data}/placements.log`: a line a change, `{project_id} {compute_id}` or `{project_id}`
- * alone for one that is gone. A change costs the same however many projects there are, and a line that a crash tore is of a
- * change that was not answered.
+ * Which compute has which project, in `{data}/placements.log`: one line for each change, `{project_id} {compute_id}` or `{project_id}`
+ * alone for one that is gone. A change costs the same however many projects there are, and an incomplete line after a crash is a
+ * change that no client got an answer to.
  */
 export class PlacementLog implements PlacementStore {
   readonly #records: ServiceRecords

@@ -8,7 +8,7 @@ const sealed = /^\w[\w.%-]*$/
 
 /**
  * Gives an upload from the gateway its content, when the request says at which path of the gateway that is. The result is the whole request, or
- * the answer that there is no content. Nothing is asked but the gateway that this compute joins, `url`, and without credentials.
+ * the answer that there is no content. Only the gateway that this compute joins, `url`, is asked, and without credentials.
  */
 export function contentAtGateway(url: string): (request: Request) => Promise<Request | Response> {
   const base = joinUrl(url).replace(/^ws/, 'http').slice(0, -joinPath.length)
