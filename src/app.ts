@@ -40,9 +40,9 @@ import { endpoints } from './routes.ts'
 import { isUuid } from './schema/fields.ts'
 
 export interface AppOptions {
-  /** That of a gateway is asked for every request, and told on whose behalf computes are asked. */
+  /** A gateway makes one for each request, which asks computes on behalf of its caller. */
   readonly agent: HostAgent | ((asker: RequestingCaller) => GatewayAgent)
-  /** Runs the handler of a request, so that the host knows whom it works for. Without it the host is not told. */
+  /** Runs the handler of a request, so that the host knows whom it works for. */
   readonly within?: <T>(caller: Caller, answer: () => Promise<T>) => Promise<T>
   /** The computes it knows beside its own; without it, their endpoints answer 404. */
   readonly fleet?: Fleet
@@ -247,7 +247,7 @@ export function createApp(options: AppOptions): App {
     },
   }
   const { fleet, labs } = options
-  /** What the feed of the service tells beside the events of projects on computes. */
+  /** What the feed of the service has beside the events of projects on computes. */
   const serviceEvents: ServiceEvents | undefined = fleet && {
     listen(listener) {
       const ends = [

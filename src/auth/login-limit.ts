@@ -184,7 +184,7 @@ export class LoginLimit {
     if (isNew) this.#options.limited?.({ kind, address: whole })
   }
 
-  /** Seeded in each process: a collision of two texts tells a client nothing. */
+  /** Seeded in each process: a collision of two texts reveals nothing to a client. */
   #digest(text: string): string {
     this.#seed ??= crypto.getRandomValues(new Uint32Array(1))[0] ?? 0
     let [a, b] = [0xdeadbeef ^ this.#seed, 0x41c6ce57 ^ this.#seed]

@@ -46,7 +46,7 @@ export async function verifySigned(
 }
 
 /**
- * A key for `sign` and `verify`, derived (HKDF-SHA-256) from a secret text or from random bytes. `use` tells keys of the same
+ * A key for `sign` and `verify`, derived (HKDF-SHA-256) from a secret text or from random bytes. `use` distinguishes keys of the same
  * secret apart. Throws RangeError for a secret of less than 16 bytes.
  */
 export async function signingKey(secret: string | Uint8Array<ArrayBuffer>, use: string): Promise<CryptoKey> {

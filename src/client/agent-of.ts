@@ -4,7 +4,7 @@ import { type RemoteHostAgent, remoteHostAgent } from './remote-host-agent.ts'
 
 /**
  * The host agent of a compute of a fleet. It sends with the credentials and over the session of the compute, and has no state: an
- * agent may be made for each request. 404 for an unknown id. `caller`: the caller that the compute is told; absent: a user.
+ * agent may be made for each request. 404 for an unknown id. `caller`: the caller that is named to the compute; absent: a user.
  */
 export function agentOf(fleet: Fleet, id: string, caller?: Caller): RemoteHostAgent {
   const ofCaller = caller && headersFor(caller)

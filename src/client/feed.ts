@@ -12,7 +12,7 @@ export interface FeedOptions {
   /** `seq` of the last event that was seen. */
   readonly since?: number
   readonly signal?: AbortSignal
-  /** Told when the connection is lost, and when it is there again (undefined). */
+  /** Called when the connection is lost, and when it is there again (undefined). */
   readonly onLost?: (error: PatchbayError | undefined) => void
 }
 

@@ -123,6 +123,6 @@ function progressOf(connection: Connection, response: ComputeAnswer, total: numb
   const header = response.headers.get('range')
   if (header === null) return { received: 0, done: false }
   const last = /^bytes=0-(\d{1,15})$/.exec(header)?.[1]
-  if (last === undefined) throw connection.wrong('a Range that does not tell how much was received')
+  if (last === undefined) throw connection.wrong('a Range that does not say how much was received')
   return { received: Number(last) + 1, done: false }
 }

@@ -61,7 +61,7 @@ export interface Context<Agent = SharedAgent> {
   readonly identity: Identity
   /** Which projects the client may see. */
   readonly projects: ProjectAccess
-  /** The client as computes are told of it. */
+  /** The client, in the form in which computes get it. */
   readonly caller: Caller
   /** Called with the id of the compute that gives this answer, before the request to it (`X-Patchbay-Compute`). */
   readonly answered: (computeId: string) => void
@@ -135,7 +135,7 @@ export interface Endpoint<
   /** Schema of the JSON body. */
   readonly body?: B
   /**
-   * What the resource is shown as: its members that `body` has not are taken back, as `http/taken-back.ts` says. The handler does
+   * What the resource is shown as: its members that `body` lacks are accepted as `http/taken-back.ts` says. The handler does
    * not get them.
    */
   readonly takesBack?: TObject
@@ -144,7 +144,7 @@ export interface Endpoint<
     input: Pick<EndpointInput<Static<P>, Static<Q>, never>, 'params' | 'query'>,
     context: Context<Agent>,
   ) => Promise<unknown>
-  /** What the document shows, where the handler looks closer than `body`. */
+  /** The schema in the OpenAPI document, where the handler validates more than `body` says. */
   readonly bodyShown?: TSchema
   /** `raw`: the body is a stream of bytes for the handler; `ignored`: any JSON object or nothing. */
   readonly bodyKind?: 'raw' | 'ignored'
@@ -163,7 +163,7 @@ export interface Endpoint<
   /** May be opened as a websocket, on which a ticket is accepted. */
   readonly websocket?: boolean
   /**
-   * Credentials are not asked for; which page asks is looked at all the same. The path has no parameters, but for its last
+   * It needs no credentials; the page that sends the request is checked all the same. The path has no parameters, but for its last
    * segment.
    */
   readonly public?: boolean
@@ -171,7 +171,7 @@ export interface Endpoint<
   readonly page?: boolean
   /** It is about the deployment, whose administrator alone may ask it, in whichever organization. */
   readonly ofDeployment?: boolean
-  /** A compute opens it to join: its handler looks at the token, and the service's own credentials are not asked for. */
+  /** A compute opens it to join: its handler checks the token, in place of the credentials of the service. */
   readonly joins?: boolean
   readonly handle: (
     input: EndpointInput<Static<P>, Static<Q>, Static<B>>,
@@ -189,7 +189,7 @@ export interface Answer {
   readonly body?: unknown
 }
 
-/** An endpoint that is not of one project gets by with what a gateway has, too. */
+/** An endpoint that is not about one project needs only what a gateway has, too. */
 type Shared<P extends TObject, Q extends TObject, B extends TSchema> = Endpoint<P, Q, B, SharedAgent> & {
   readonly owner: 'all' | 'self'
 }

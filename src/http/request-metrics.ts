@@ -51,7 +51,7 @@ export class RequestMetrics {
     this.count(route, method, status, seconds, name)
   }
 
-  /** Takes back the beginning of a request that another program counts. */
+  /** Reverts `begin` for a request that another program counts. */
   cancel(): void {
     this.#inFlight -= 1
   }

@@ -17,7 +17,7 @@ export interface TicketOffice {
   void(key: string): void
 }
 
-/** The tickets of each organization apart: those of one are no fewer because another has many. */
+/** Separate tickets for each organization: many tickets of one do not void those of another. */
 export class OrganizationTickets implements TicketOffice {
   readonly #offices = new Map<string, Tickets>()
 

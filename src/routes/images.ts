@@ -109,14 +109,14 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
       description:
         'The image replaces one of the same name when it is complete, and not before. With `Content-Range: bytes ' +
         'FIRST-LAST/TOTAL` the body is a part, which may continue an interrupted upload of the whole image. Each part but ' +
-        'the last is answered with 308, whose `Range` header tells the bytes that are stored (absent: none), also when the ' +
+        'the last is answered with 308, whose `Range` header has the bytes that are stored (absent: none), also when the ' +
         'part was interrupted. `Content-Range: bytes */TOTAL` without a body asks for that answer. `Repr-Digest` (sha-256, ' +
         'sha-512, md5), `?md5sum=` or, for a whole image, `Content-MD5` is checked before the image is stored.',
       query: md5sum,
       bodyKind: 'raw',
       replies: { 204: { description: 'Stored' }, 308: { description: 'The part is kept; more is wanted' } },
       errors: {
-        400: 'The request is not valid, or the image has not the digest that was given; nothing was stored',
+        400: 'The request is not valid, or the image does not have the given digest; nothing was stored',
         403: 'The name leaves the images',
         408: 'The body stopped coming',
         409: 'The part does not follow the stored bytes (see Range), or a directory is in the way',

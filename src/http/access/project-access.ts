@@ -56,14 +56,14 @@ export class ProjectAccess {
     if (!this.sees(id, name)) this.requireNew({ name })
   }
 
-  /** 403 for what credentials for some projects cannot ask, 404 for projects of others. */
+  /** 403 for requests that credentials for some projects may not make, 404 for projects of others. */
   requireEndpoint({ endpoint, params }: Match, path: string, method: string, routes: Routes): void {
     if (this.isWhole) return
     const { project_id: word } = params
     if (word !== undefined) {
-      // The id of a project that is named is not told to those who do not see it.
+      // The id of a project that the path names is not revealed to clients that do not see it.
       if (this.sees(isUuid(word) ? word : (this.#labs?.idOf(word) ?? word))) return
-      // One that it makes is looked at when its name is known.
+      // A lab that the request makes is checked when its name is known.
       if (endpoint.scope === 'own' && this.#labs?.nameOf(word) === undefined) return
       throw noSuchProject(word)
     }

@@ -67,7 +67,7 @@ export const organizationEndpoints: readonly Endpoint[] = [
     params,
     query: Type.Object({
       force: yesOrNo(
-        'Also one with projects and computes: both are forgotten here, and what runs on the computes goes on',
+        'Also one with projects and computes: both are forgotten here, and nodes on the computes keep running',
       ),
     }),
     replies: { 204: { description: 'The organization is gone' } },
