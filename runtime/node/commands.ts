@@ -44,7 +44,7 @@ export const commands: Readonly<Record<string, Command>> = {
     summary: 'make a lab of its file, start it, and wait until it is ready',
     text: `Makes a lab what its file says, starts its nodes in order, and waits until they are ready. When the lab is there
 already, only what differs is done; what would disturb a running node needs a flag. Without a service of this user the
-command starts one, which runs on. "patchbay down" takes the lab back; with --ttl the service does so by itself.`,
+command starts one, which keeps running. "patchbay down" stops the lab; with --ttl the service does so by itself.`,
     args: [labFile],
     flags: upping,
     run: async (input) => (await import('./cli/topology.ts')).up(input),
@@ -52,7 +52,7 @@ command starts one, which runs on. "patchbay down" takes the lab back; with --tt
   down: command({
     group: 'labs',
     summary: 'stop a lab, or delete it',
-    text: `Stops the nodes of a lab; disks and configurations stay. With --delete the lab is deleted. The service runs on.`,
+    text: `Stops the nodes of a lab; disks and configurations stay. With --delete the lab is deleted. The service keeps running.`,
     args: [{ name: 'FILE|LAB', about: 'a lab, or its file', optional: true, complete: 'lab' }],
     flags: downing,
     run: async (input) => (await import('./cli/topology.ts')).down(input),
@@ -98,7 +98,7 @@ A service that --server names, or that runs here, is asked whether its computes 
     group: 'labs',
     summary: 'make labs, run the checks of their files, and delete the labs',
     text: `Makes the lab of each file under a name of its own, starts it, waits until it is ready, runs the checks of the file,
-and takes the lab away again, also after Ctrl-C. A lab of the same name that runs is left alone; --running checks it as
+and deletes the lab, also after Ctrl-C. A lab of the same name that runs is left alone; --running checks it as
 it is instead. The exit code is 1 when a lab does not start or a check fails: patchbay test labs/*.lab.yaml --junit out.xml`,
     args: [{ ...labFile, many: true }],
     flags: testing,
@@ -152,8 +152,8 @@ must be stopped. What a lab file does not have is listed.`,
   'snapshot create': command({
     group: 'labs',
     summary: 'take a snapshot of a lab',
-    text: `Takes a snapshot of a lab: nodes, links, disks, configurations, and the memory of running machines. Nodes that run
-go on. Without NAME the time is its name. LAB/NAME is the same as LAB NAME.`,
+    text: `Takes a snapshot of a lab: nodes, links, disks, configurations, and the memory of running machines. Running nodes
+keep running. Without NAME the time is its name. LAB/NAME is the same as LAB NAME.`,
     args: [
       { name: 'LAB', about: 'a lab', complete: 'lab' },
       { name: 'NAME', about: 'name of the snapshot', optional: true },
@@ -190,7 +190,7 @@ Changes since then are lost, so the command asks; --yes answers the question. LA
     group: 'labs',
     summary: 'a table of the nodes and links of a lab that stays current',
     text: `Shows states and traffic of a lab until Ctrl-C. Without a terminal it prints a line for each change, with --json
-an object a line.`,
+one object per line.`,
     args: [{ name: 'LAB', about: 'a lab', complete: 'lab' }],
     flags: asking,
     run: async (input) => (await import('./cli/watch.ts')).watch(input),
@@ -274,8 +274,8 @@ Captures by others go on beside it, and nothing is left on the service. The exit
   'images push': command({
     group: 'files',
     summary: 'copy images to the service; an interrupted push is continued',
-    text: `Sends images to the service, which checks their digests. A push that was interrupted goes on where it ended when it
-is given again. An image that the service has already is not sent.`,
+    text: `Sends images to the service, which checks their digests. The same command continues
+an interrupted push. An image that the service has already is not sent.`,
     args: [{ name: 'FILE', about: 'an image', many: true, complete: 'file' }],
     flags: imagePushing,
     run: async (input) => (await import('./cli/images.ts')).imagesPush(input),
@@ -310,7 +310,7 @@ prints its address on standard output. The log goes to standard error: as JSON, 
     group: 'service',
     summary: 'start the service of this user in the background',
     text: `Starts the service of this user, as "patchbay up" does when none runs: detached from the terminal, on
-http://127.0.0.1:3080 or a free port, with the settings of "patchbay config". Its nodes go on when it ends.`,
+http://127.0.0.1:3080 or a free port, with the settings of "patchbay config". Its nodes keep running when it ends.`,
     flags: showing,
     run: async (input) => (await import('./cli/service.ts')).serviceStart(input),
   }),
@@ -411,8 +411,8 @@ only those that it finds itself (kvm, arch, platform). A lab asks for them by "p
   }),
   'computes rm': command({
     group: 'fleet',
-    summary: 'remove machines from the fleet; their nodes run on',
-    text: 'Removes computes from the fleet. Their nodes run on, and are there again when the compute is added again.',
+    summary: 'remove machines from the fleet; their nodes keep running',
+    text: 'Removes computes from the fleet. Their nodes keep running, and are there again when the compute is added again.',
     args: [{ name: 'COMPUTE', about: 'the name or id of a compute', many: true, complete: 'compute' }],
     flags: asking,
     run: async (input) => (await import('./cli/computes.ts')).computesRm(input),
@@ -495,7 +495,7 @@ A service that has not answered within 1 s offers no names; the variable PATCHBA
     group: 'program',
     hidden: true,
     summary: 'what may stand in the place of the last word',
-    text: 'Prints what a shell may offer for the last word, one a line. The scripts of "patchbay completion" ask it.',
+    text: 'Prints what a shell may offer for the last word, one per line. The scripts of "patchbay completion" ask it.',
     args: [{ name: 'WORD', about: 'the words after patchbay', optional: true, many: true }],
     run: async ({ args }) => (await import('./cli/completion.ts')).complete(args, commands),
   }),

@@ -161,7 +161,7 @@ export const organizationCreating = {
 } as const satisfies Readonly<Record<string, Flag>>
 
 export const organizationRemoving = {
-  force: { about: 'also one that has projects and computes: both are forgotten, and their nodes run on' },
+  force: { about: 'also one that has projects and computes: both are forgotten, and their nodes keep running' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 

@@ -81,7 +81,7 @@ export async function computesRm({ args, flags, signal }: CommandInput<typeof as
     json: { removed: found.map(({ compute_id, name }) => ({ compute_id, name })) },
     async text() {
       const { shown } = await import('./table.ts')
-      return shown(`Removed ${found.map(({ name }) => name).join(', ')}; the nodes there run on`)
+      return shown(`Removed ${found.map(({ name }) => name).join(', ')}; the nodes there keep running`)
     },
   }
 }
@@ -109,7 +109,7 @@ export async function computesDrain({
   const job = await jobEnd(begun.job_id, { ...asked, progress }).catch((error) => {
     if (!signal.aborted) throw error
     const message = `interrupted while ${name} was drained; what was moved stays there`
-    throw new CommandError(exits.interrupted, [{ message, hint: `"patchbay computes drain ${name}" goes on` }])
+    throw new CommandError(exits.interrupted, [{ message, hint: `"patchbay computes drain ${name}" continues it` }])
   })
   const { projects = [], total, done, skipped, failed } = job
   return {

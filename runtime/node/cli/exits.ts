@@ -5,7 +5,7 @@ export const exits = {
   done: 0,
   /** Tried, and failed. */
   failed: 1,
-  /** There is a difference, and the command was asked to tell by its exit code. */
+  /** There is a difference, and the command was asked to report it by its exit code. */
   differs: 2,
   /** The file, or a file that it names, is wrong, or the lab is another user's: nothing was tried. */
   wrong: 3,

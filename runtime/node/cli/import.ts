@@ -126,7 +126,7 @@ async function importAppliance(file: string, text: string, { flags, signal }: In
   }
 }
 
-/** For `catch`: what the service finds wrong in the file is said of the file. CommandError 3. */
+/** For `catch`: adds the name of the file to the faults that the service finds in it. CommandError 3. */
 const refusedOf =
   (file: string) =>
   (error: unknown): never => {

@@ -215,7 +215,7 @@ const renew = (name: string, { client, signal }: Asked): Promise<unknown> =>
       ...{ params: { project_id: name }, body: { ttl_s: leftS } },
       ...{ signal, timeoutMs: renewMs },
     })
-    .catch(ignore('the next renewal is in time, too; and the test tells what is wrong with the service'))
+    .catch(ignore('the next renewal is in time, too; and the test reports what is wrong with the service'))
 
 /** Deletes a lab with its disks; there may be none. CommandError 1. */
 async function takeAway(name: string, { client, signal }: Asked): Promise<void> {

@@ -11,7 +11,7 @@ import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { type NodeTarget, nodeOf } from './targets.ts'
 
-/** Without `--expect`, a guest without output for this time, ms, has answered: a ping tells of an echo each second. */
+/** Without `--expect`, a guest without output for this time, ms, has answered: a ping prints a line each second. */
 const quietMs = 1500
 const usualWithinS = 30
 const lineFeed = 0x0a

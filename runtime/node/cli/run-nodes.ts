@@ -112,7 +112,7 @@ export async function runNodes(
       throw new CommandError(exits.interrupted, [
         {
           message: `interrupted while ${doing.toLowerCase()} ${lab}; nodes that are ${done} stay so`,
-          hint: `"patchbay ${action} ${lab}" goes on`,
+          hint: `"patchbay ${action} ${lab}" continues it`,
         },
       ])
     })

@@ -7,7 +7,7 @@ import { shown } from './table.ts'
 /** Shows the test of one lab as it goes. */
 export interface TestLines {
   part(part: TestPart): void
-  /** `kept`: the name of the lab that runs on. */
+  /** `kept`: the name of the lab that keeps running. */
   end(errors: readonly CommandFault[], kept: string | undefined): void
 }
 

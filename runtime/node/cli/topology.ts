@@ -91,7 +91,7 @@ export async function up({ args: [word], flags, signal }: CommandInput<typeof up
   return converge(source, { client, signal }, { flags, starts: true, lastLine, ttl_s })
 }
 
-/** The service that a command names, or that of this user, which is started when it does not run; a line then says that it runs on. */
+/** The service that a command names, or that of this user, which is started when it does not run; a line then says that it keeps running. */
 export async function serviceOrOwn(flags: {
   readonly server: string | undefined
 }): Promise<{ client: Patchbay; lastLine: string }> {
@@ -99,7 +99,7 @@ export async function serviceOrOwn(flags: {
   const service = named ?? (await ownService()).service
   const client = clientAt({ url: service.url, token: service.token ?? (process.env.PATCHBAY_TOKEN || undefined) })
   const isOwn = named === undefined || named.isOwn === true
-  const lastLine = isOwn ? `The service on ${client.server} runs on; "patchbay service stop" ends it` : ''
+  const lastLine = isOwn ? `The service on ${client.server} keeps running; "patchbay service stop" ends it` : ''
   return { client, lastLine }
 }
 
@@ -217,7 +217,7 @@ export async function jobsOf(
   return [await jobEnd(plan.job_id, { ...asked, progress: noProgress }), started]
 }
 
-/** Longest wait for an apply that was cancelled to take its steps back, ms. */
+/** Longest wait for an apply that was cancelled to revert its steps, ms. */
 const undoMs = 10_000
 const undoPollMs = 50
 
@@ -249,8 +249,8 @@ function interruptionOf(
     return interrupted('the steps that were taken are reverted', `"patchbay ${command} ${name}" begins again`)
   return starts
     ? interrupted(
-        'the lab is made, and nodes that were started run on',
-        `"patchbay up ${name}" goes on, "patchbay down ${lab}" stops them`,
+        'the lab is made, and nodes that were started keep running',
+        `"patchbay up ${name}" continues it, "patchbay down ${lab}" stops them`,
       )
     : interrupted('all steps were taken already', `"patchbay diff ${name}" shows that nothing is left to do`)
 }
@@ -430,7 +430,7 @@ export async function down({ args: [word], flags, signal }: CommandInput<typeof 
     text: () =>
       faults.length === 0
         ? `${found.name}: stopped; disks and configurations stay ("patchbay down ${found.name} --delete" deletes them)`
-        : [...faults.map(shownLines), `${found.name} is not stopped; "patchbay down ${found.name}" goes on`].join('\n'),
+        : [...faults.map(shownLines), `${found.name} is not stopped; "patchbay down ${found.name}" retries`].join('\n'),
   }
 }
 

@@ -28,7 +28,7 @@ test('computes are added, listed and removed by their names', async () => {
     code: 1,
     err: expect.stringContaining('did you mean rack?'),
   })
-  expect((await patchbay.run(['computes', 'rm', 'rack'])).out).toBe('Removed rack; the nodes there run on\n')
+  expect((await patchbay.run(['computes', 'rm', 'rack'])).out).toBe('Removed rack; the nodes there keep running\n')
   expect((await patchbay.run(['computes', 'ls'])).out).not.toContain('rack')
 })
 

@@ -27,7 +27,7 @@ test('up makes and starts a lab without a service, does nothing when nothing dif
   const first = await patchbay.run(['up'])
   expect(first).toMatchObject({ code: 0, out: expect.stringContaining('created 3 nodes, 1 segment and 3 links') })
   expect(first.out).toContain('PC1   pc    running  patchbay console small-lan/PC1\nPC2 ')
-  expect(first.out).toMatch(/\nThe service on \S+ runs on; "patchbay service stop" ends it\n$/)
+  expect(first.out).toMatch(/\nThe service on \S+ keeps running; "patchbay service stop" ends it\n$/)
   const ping = ['exec', 'small-lan/PC1', 'ping 10.0.1.3 -c 1', '--expect', 'bytes from 10.0.1.3']
   expect(await patchbay.run(ping)).toMatchObject({ code: 0 })
 
