@@ -1,4 +1,4 @@
-/** The configuration is not valid; the message tells its author what is wrong. */
+/** The configuration is not valid; the message says what is wrong. */
 export class ConfigError extends Error {
   override readonly name = 'ConfigError'
 }

@@ -71,7 +71,7 @@ export class WebSockets {
     if (token === null || on === undefined) return refuse(connection, response)
     this.#handlers.delete(token)
     const abandon = () => on.abandon()
-    // It may have gone while the answer was made: then no close will be told any more.
+    // It may have gone while the answer was made: then no close will be reported any more.
     if (connection.destroyed) return abandon()
     connection.once('close', abandon)
     this.#server.handleUpgrade(req, connection, head, (socket) => {

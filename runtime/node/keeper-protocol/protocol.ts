@@ -369,7 +369,7 @@ export const operationInputs = {
       key: Key,
       from: Type.Literal('now'),
       link_type: Type.Integer({ minimum: 0, maximum: 0xffff_ffff }),
-      /** Records without bytes tell how many frames the reader lost; an older keeper, without this member, tells nothing. */
+      /** Records without bytes say how many frames the reader lost; an older keeper, without this member, sends none. */
       losses: Type.Optional(Type.Boolean()),
     }),
   ]),

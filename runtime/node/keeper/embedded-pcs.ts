@@ -15,7 +15,7 @@ import type { Runner, UnitEnd } from './runner.ts'
 const idleMs = 60_000
 /** Timeout of a start, ms. A start takes less than 1 ms, but the host may be very busy. */
 const startMs = 10_000
-/** The watchdog of the process ends a turn that hangs. A process that says nothing for so long although it is asked is beyond that, ms. */
+/** Silence after a request at which the process is ended, ms. Its watchdog ends a turn that hangs much earlier. */
 const hungMs = 20_000
 /** Packets are short-lived: without a limit V8 lets their memory grow to 16 MB and more, without a gain. */
 const nursery = '--max-semi-space-size=2'

@@ -18,7 +18,7 @@ export class ServedConsole {
   #isAfterCr = false
 
   constructor(place: { readonly host: string; readonly port: number }, output: (bytes: Uint8Array) => void) {
-    void this.#hold(place, output).catch(ignore('the program runs on without a console'))
+    void this.#hold(place, output).catch(ignore('the program keeps running without a console'))
   }
 
   /** Sends CR for CR LF and for LF, as the Enter key of a serial terminal does. */

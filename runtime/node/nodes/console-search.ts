@@ -89,7 +89,7 @@ export class ConsoleSearch {
   next(): ConsoleMatch | undefined {
     const begin = Math.max(0, this.#searched - pieceSize)
     const end = Math.min(this.#text.length, this.#searched + pieceSize)
-    // The character before it tells `^` and `\b` where they are.
+    // `^` and `\b` need the character before it.
     const offset = Math.max(0, begin - 1)
     const piece = this.#text.slice(offset, end)
     const found = this.#expression.matcher(piece)

@@ -140,7 +140,7 @@ export class KeeperLink {
     return hold === this.#holdOf(other) && hasOperation(hold.live?.protocol ?? protocolVersion, 'link.join')
   }
 
-  /** The keeper of a node, to tell nodes of different ones apart. */
+  /** The keeper of a node, to distinguish nodes of different keepers. */
   holderOf(key: string): object {
     return this.#holdOf(key)
   }

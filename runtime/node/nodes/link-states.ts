@@ -4,7 +4,7 @@ import { isSameTraffic } from '../../../src/model/direct-link.ts'
 import type { OpenProject } from '../projects/open-project.ts'
 import type { StoredLink } from '../projects/project-record.ts'
 
-/** Links that are read, or told, in one piece. Other requests are answered between two pieces. */
+/** Links that are read, or reported, in one piece. Other requests are answered between two pieces. */
 const atOnce = 250
 /** Age at which states are read again, ms, unless something has changed them before. */
 const staleMs = 500

@@ -11,7 +11,7 @@ import type { LabNode } from './lab-node.ts'
 
 /** Most waits at once. */
 const maxWaits = 200
-/** After a search the other requests get so many times its duration. */
+/** After a search, other requests get this many times its duration. */
 const restShare = 4
 /** Between two tries to connect, and timeout of one, ms. */
 const retryMs = 250
@@ -67,7 +67,7 @@ export class NodeWaits {
     const echo = echoes && send !== undefined ? new EchoFilter(send) : undefined
     const search = new ConsoleSearch(await compiled(field, expect), echo)
     const { readable, writable } = await this.#consoles.open(node, over, false)
-    // Read apart, so that a wait of no time sees it. What comes meanwhile is seen twice.
+    // Read separately, so that also a wait of 0 s sees it. What comes meanwhile is seen twice.
     if (send === undefined) search.push(await this.#consoles.log(node))
     const until = performance.now() + within_s * 1000
     let isEnded = false
@@ -79,15 +79,15 @@ export class NodeWaits {
       }
     }
     read()
-      .catch(ignore('the search tells how it ended'))
+      .catch(ignore('the search says how it ended'))
       .finally(() => {
         isEnded = true
         wake()
       })
     const writer = writable.getWriter()
-    writer.closed.catch(ignore('the search tells how it ended'))
+    writer.closed.catch(ignore('the search says how it ended'))
     // A guest that does not read must not hold up the wait.
-    if (send !== undefined) writer.write(new TextEncoder().encode(send)).catch(ignore('the search tells how it ended'))
+    if (send !== undefined) writer.write(new TextEncoder().encode(send)).catch(ignore('the search says how it ended'))
     for (;;) {
       const began = performance.now()
       const match = search.isSearched ? undefined : search.next()

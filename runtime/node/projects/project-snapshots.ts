@@ -103,7 +103,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     }
   }
 
-  /** Takes back a snapshot that a killed service began: nodes that it paused run on. */
+  /** Reverts a snapshot that a killed service began: nodes that it paused are resumed. */
   async settle({ path, nodes }: OpenProject): Promise<void> {
     const directory = join(path, markerDirectory, 'snapshots')
     for (const name of await readdir(directory).catch(() => [])) {

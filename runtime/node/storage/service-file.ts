@@ -2,7 +2,7 @@ import { mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node
 import { dirname, join } from 'node:path'
 import { identify, isSame, type ProcessIdentity } from '../system/process-identity.ts'
 
-/** What a running service tells the commands of its user, in `{data}/run/service.json` (mode 0600). */
+/** Where commands find the running service of their user, in `{data}/run/service.json` (mode 0600). */
 export interface ServiceFile {
   readonly process: ProcessIdentity
   /** Origin at which commands on this machine reach it. */

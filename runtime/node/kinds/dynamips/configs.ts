@@ -10,7 +10,7 @@ export type StoredConfigs = { readonly startup: string; readonly private: string
 /** Limit of an imported file. */
 const maxBytes = 1 << 18
 
-/** Dynamips leaves a configuration as it is that is pushed as this word. */
+/** A configuration that is pushed as this word stays as it is in dynamips. */
 const keep = '(keep)'
 
 /** Parses the answer to `vm extract_config`: `conf 'name' 'base64' 'base64'`. */

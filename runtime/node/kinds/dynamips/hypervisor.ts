@@ -90,7 +90,7 @@ export class Hypervisor {
     }
   }
 
-  /** Closes the connection; dynamips runs on. */
+  /** Closes the connection; dynamips keeps running. */
   close(): void {
     this.#fail(new HypervisorError('closed', 'The connection to dynamips was closed'))
   }

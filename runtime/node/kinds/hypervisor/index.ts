@@ -6,7 +6,7 @@ import type { HypervisorProperties } from './properties.ts'
 const settings = {
   driver: Type.Union([Type.Literal('auto'), Type.Literal('libvirt'), Type.Literal('virtualbox')], {
     default: 'auto',
-    description: 'What new hypervisor nodes are VMs of; auto takes libvirt where it answers, else VirtualBox',
+    description: 'The hypervisor of new hypervisor nodes; auto takes libvirt where it answers, else VirtualBox',
     reload: true,
   }),
   libvirt_uri: Type.String({

@@ -10,7 +10,7 @@ import { FileProbes } from '../../storage/file-probes.ts'
 import { findProgram } from '../../system/find-program.ts'
 import { type ElfHeader, elfHeader, elfHeaderBytes } from './elf.ts'
 
-/** The facts that an image tells in its help. */
+/** The facts that an image shows in its help. */
 export interface IouImageFacts {
   readonly path: string
   readonly bits: 32 | 64

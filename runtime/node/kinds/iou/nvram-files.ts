@@ -77,7 +77,7 @@ export async function storedConfigs(
     return { configs: readConfigs(bytes), isSure: true, writtenAt }
   } catch (error) {
     // Some images compute another checksum, so a wrong one is accepted when the router does not write the file now. While the router
-    // runs, only the checksum tells a whole file from a half one.
+    // runs, only the checksum shows that a file is whole.
     if (!(error instanceof ApiError) || (isRunning && why !== 'asked')) throw error
     const configs = readConfigs(bytes, { anySum: true })
     // NULs mark parts that are not yet written.

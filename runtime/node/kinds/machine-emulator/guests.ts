@@ -175,7 +175,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     }
   }
 
-  /** A machine is kept with its memory, so all that it writes to has to be in its directory, and all of its devices have to tell their state. */
+  /** A machine is kept with its memory, so all that it writes to has to be in its directory, and QEMU has to be able to save the state of all of its devices. */
   async requireKeepable(node: MachineKindNode): Promise<void> {
     await orConflict(async () => {
       const qmp = await this.#monitors.of(node)

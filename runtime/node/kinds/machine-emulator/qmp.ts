@@ -155,7 +155,7 @@ export class Qmp {
     }
   }
 
-  /** Closes the connection; the emulator runs on. */
+  /** Closes the connection; the emulator keeps running. */
   close(): void {
     this.#fail(new QmpError('closed', 'The monitor connection was closed'))
   }

@@ -116,7 +116,7 @@ function isOfOneFlow(view: DataView, offset: number, other: DataView, otherOffse
 const saysMore = (view: DataView, offset: number, earlier: number): boolean =>
   isOfOneFlow(view, offset, view, earlier) &&
   view.getUint32(offset + tcpAt + 4, false) === view.getUint32(earlier + tcpAt + 4, false) &&
-  // A repeated number must be passed: it tells of a loss, or of a new window.
+  // A repeated number must be passed: it reports a loss, or a new window.
   ((view.getUint32(offset + tcpAt + 8, false) - view.getUint32(earlier + tcpAt + 8, false)) | 0) > 0 &&
   foldSum(sumWords(view, offset + ipAt, 20)) === 0 &&
   foldSum(headerSum(view, offset, 0)) === 0

@@ -199,7 +199,7 @@ function external(node: PcKindNode, { guest_port, switch_port }: PortWire, { pat
       // On a terminal VPCS stays in the foreground and has its console there, instead of on a TCP port without access control.
       stdio: 'pty',
       ready: 'Virtual PC Simulator',
-      // VPCS runs on when it cannot bind its port, but receives no frames.
+      // VPCS keeps running when it cannot bind its port, but receives no frames.
       failure: '[Address already in use]',
       // Only Ctrl-C ends a ping.
       interrupts: true,

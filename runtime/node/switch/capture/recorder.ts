@@ -97,7 +97,7 @@ export class Recorder {
   }
 
   /**
-   * Writes frames from now on to a socket. A slow reader loses frames and delays nothing; `tellsLosses`: records without bytes tell it
+   * Writes frames from now on to a socket. A slow reader loses frames and delays nothing; `tellsLosses`: records without bytes say
    * how many.
    */
   async stream(socket: Socket, linkType: number, begin: () => void, tellsLosses = false): Promise<void> {

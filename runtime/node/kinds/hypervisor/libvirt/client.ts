@@ -138,7 +138,7 @@ export class LibvirtClient {
         const ms = this.#options.connectMs ?? 10_000
         return await LibvirtConnection.open({ socket, uri, ms }, (uuid) => this.#report(uuid))
       } catch (error) {
-        // A refusal tells more than a missing socket.
+        // A refusal says more than a missing socket.
         if (reason === undefined || isAbsence(reason)) reason = error
       }
     }
