@@ -5,7 +5,7 @@ import { Toasts } from './parts/toasts.tsx'
 import { route, type ServiceScreenName } from './state/route.ts'
 import { session } from './state/session.ts'
 
-/** The page: the screen of its address, or the question who the user is. */
+/** The page: the screen of its address, or the sign-in. */
 export const App = () => (
   <>
     <Screen />

@@ -75,7 +75,7 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
       const streams = await client.console({ project: project_id, node: node_id }, { signal: over.signal })
       const writer = streams.writable.getWriter()
       const send = (text: string) =>
-        void writer.write(text).catch(ignore('the reader tells that the connection is lost'))
+        void writer.write(text).catch(ignore('the reader reports that the connection is lost'))
       input.current = send
       if (early.current !== '') send(early.current)
       early.current = ''

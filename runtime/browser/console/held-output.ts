@@ -8,7 +8,7 @@ const maxWaiting = 256 * 1024
  */
 const hiddenMs = 250
 
-/** Takes a piece of output, and tells when it has. */
+/** Takes a piece of output, and calls `taken` when it has. */
 export type OutputSink = (data: Uint8Array, taken: () => void) => void
 
 /** The output of a node on its way into a terminal. */

@@ -10,7 +10,7 @@ import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, sha
 /** The drawings of a lab, behind its links and nodes. */
 export function Drawings({ window: lab }: { window: LabWindow }) {
   const { drawings } = lab.editor.store
-  // Another layer of one moves the others, and nothing else does.
+  // Only a change of a layer changes their order.
   const ids = useComputed(() => stacked(drawings.values()).map((it) => it.drawing_id))
   return (
     <>

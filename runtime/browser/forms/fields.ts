@@ -27,9 +27,9 @@ export type Field = {
   | { readonly kind: 'number'; readonly minimum: number | undefined; readonly maximum: number | undefined }
   | { readonly kind: 'flag' }
   | { readonly kind: 'choice'; readonly options: readonly (string | number)[] }
-  /** Texts, one a line. */
+  /** Texts, one per line. */
   | { readonly kind: 'list' }
-  /** Objects with the same members, one a row. */
+  /** Objects with the same members, one per row. */
   | { readonly kind: 'table'; readonly columns: readonly Field[] }
   /** Other lists, and objects, are edited as JSON. */
   | { readonly kind: 'json' }

@@ -20,7 +20,7 @@ interface TableProps {
   readonly onType: (text: string) => void
 }
 
-/** A list of objects, one a row. */
+/** A list of objects, one per row. */
 export function TableField({ field: { name, title, description, columns }, text, isDisabled, onType }: TableProps) {
   const rows = rowsIn(text)
   const give = (next: readonly TableRow[]) => onType(JSON.stringify(next))

@@ -2,7 +2,7 @@ import { onAbort } from '../../../src/async/abort.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
-/** Sends requests, and says how many bytes of the body were sent: `fetch` of browsers does not tell that. */
+/** Sends requests, and says how many bytes of the body were sent: `fetch` of browsers does not report that. */
 export const fetchWithProgress =
   (onSent: (bytes: number) => void): Fetch =>
   (url, { method = 'GET', headers, body, signal }) =>

@@ -47,7 +47,7 @@ export class LabList {
     if (this.#round === undefined) await this.#readEach(({ status }) => status === 'opened')
   }
 
-  /** Reads what the list does not tell of some labs, one after the other. */
+  /** Reads what the list lacks of some labs, one after the other. */
   async #readEach(isWanted: (lab: LabProject) => boolean): Promise<void> {
     const round = {}
     this.#round = round

@@ -8,7 +8,7 @@ interface DialogProps {
   /** Hides the title, where the content says it. */
   readonly isPlain?: boolean
   readonly isWide?: boolean
-  /** What it shows comes once: a press beside it does not close it. */
+  /** It shows something that is not shown again: a press beside it does not close it. */
   readonly isFirm?: boolean
 }
 
