@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto'
+import { setImmediate } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import { version } from '../../../runtime/node/system/version.ts'
 import { agentOf } from '../../../src/client/agent-of.ts'
@@ -22,7 +23,13 @@ test('a compute of a fleet is asked like our own agent, until it is taken away',
   const feed = (await agent.events.open({ projectId: project_id, signal: over.signal })).getReader()
   expect(await feed.read()).toMatchObject({ value: { kind: 'ping' } })
 
-  const endless = new ReadableStream<Uint8Array>({ pull: (it) => it.enqueue(new Uint8Array(64 << 10)) })
+  const endless = new ReadableStream<Uint8Array>({
+    pull: async (it) => {
+      // As a body from elsewhere: meanwhile the answer can be read.
+      await setImmediate()
+      it.enqueue(new Uint8Array(64 << 10))
+    },
+  })
   expect(await faultOf(agent.images.write('iou', '../x', endless, { digests: [] }))).toMatchObject({ status: 403 })
   // The feed is open.
   await fleet.remove('one')

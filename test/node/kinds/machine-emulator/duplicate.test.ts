@@ -56,7 +56,8 @@ describeWith(requireProgram(qemuName))('a copy of a machine', () => {
     const copy = await lab.machine({ name: 'R2' })
     expect((await source.duplicate(copy)).status).toBe(201)
     await (await source.boot()).expect('w')
-    await copy.update({ boot_priority: 'n' })
+    // It must not run its disk, however long it takes to stop it.
+    await copy.update({ boot_priority: 'n', options: '-boot strict=on' })
     await copy.must('start', 'stop')
     expect((await written(copy)).every((byte) => byte === 0)).toBe(true)
     await source.remove()

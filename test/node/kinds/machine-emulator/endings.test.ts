@@ -75,7 +75,8 @@ describeWith(requireProgram(qemuName))('a machine that ends without our doing', 
       terminal.type('x')
       await feed.becomes('stopped')
       expect(feed.messages('log.error')).toEqual([])
-      expect(feed.states).toEqual(['stopped'])
+      // An event of the start, such as that of the digest of an image, may come late.
+      expect(feed.states.filter((it) => it !== 'started')).toEqual(['stopped'])
       expect(pidsOf(machine.id)).toEqual([])
       // It begins anew.
       await machine.boot()

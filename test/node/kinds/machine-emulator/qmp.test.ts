@@ -144,5 +144,5 @@ test.for([
     socket.end(text)
   }).listen(path)
   onTestFinished(() => void server.close())
-  await expect(Qmp.connect({ path, ms: 5000 })).rejects.toMatchObject({ code: 'protocol' })
+  await expect(Qmp.connect({ path, ms: hangMs })).rejects.toMatchObject({ code: 'protocol' })
 })
