@@ -1,4 +1,4 @@
-import { isApart, type LabEntries, type LabStore } from '../../src/controller/store.ts'
+import { isApart, type LabEntries, type LabStore, storedValue } from '../../src/controller/store.ts'
 
 /** Characters of a row, of three bytes at most: a row has no more than 2 MB. Documents of snapshots may be longer. */
 const rowCharacters = 600_000
@@ -18,14 +18,14 @@ export class LabTable implements LabStore {
   }
 
   async heads(): Promise<LabEntries> {
-    return new Map(this.#rows("WHERE key = 'project'").map(({ lab, value }) => [lab, JSON.parse(value)]))
+    return new Map(this.#rows("WHERE key = 'project'").map(({ lab, value }) => [lab, storedValue(value)]))
   }
 
   async load(id: string): Promise<LabEntries | undefined> {
     const rows = this.#rows('WHERE lab = ?', id)
     if (isApart(id) && rows.length > 0)
-      return new Map([['document', JSON.parse(rows.map(({ value }) => value).join(''))]])
-    return rows.length === 0 ? undefined : new Map(rows.map(({ key, value }) => [key, JSON.parse(value)]))
+      return new Map([['document', storedValue(rows.map(({ value }) => value).join(''))]])
+    return rows.length === 0 ? undefined : new Map(rows.map(({ key, value }) => [key, storedValue(value)]))
   }
 
   async save(id: string, changes: LabEntries): Promise<void> {

@@ -27,6 +27,7 @@ import { freeName, nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 import { contentOf, documentOf, keptOf, maxSnapshots } from './snapshots.ts'
+import { storedValue } from './store.ts'
 
 /** Largest document of an archive, bytes: it is read as a whole. */
 const maxDocumentBytes = 64 << 20
@@ -472,7 +473,7 @@ async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
     throw badRequest(`${name}: longer than ${maxDocumentBytes} bytes`)
   const text = await new Response(await archive.read(name)).text()
   try {
-    return JSON.parse(text)
+    return storedValue(text)
   } catch (cause) {
     throw badRequest(`${name}: not JSON`, { cause })
   }

@@ -1,9 +1,20 @@
+import { wellFormed } from '../errors/shown.ts'
+
 /** A document on disk: JSON values by key: `project` (settings), `node/{id}`, `link/{id}`, `drawing/{id}`, `snapshot/{id}`, `order/{table}`. */
 export type LabEntries = ReadonlyMap<string, unknown>
 
 /** The id of a document apart from labs, such as that of a snapshot: written as a whole, and not kept in memory. */
 export const apart = (word: string): string => `apart-${word}`
 export const isApart = (id: string): boolean => id.startsWith('apart-')
+
+/**
+ * The value of a JSON text that was stored or is in an archive. Earlier versions took half surrogate pairs, which have no UTF-8: each is
+ * U+FFFD, as files and URLs have it already, and so that a compute takes the name.
+ */
+export const storedValue = (text: string): unknown =>
+  /\\u[dD][89a-fA-F]/.test(text)
+    ? JSON.parse(text, (_, value) => (typeof value === 'string' ? wellFormed(value) : value))
+    : JSON.parse(text)
 
 /** The names of all labs, where each lab has a process of its own (a Worker). */
 export interface LabDirectory {

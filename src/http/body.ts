@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
-import { badRequest, tooLarge } from '../errors/api-error.ts'
+import { ApiError, badRequest, tooLarge } from '../errors/api-error.ts'
 import { jsonFault } from './json-fault.ts'
+import { parseJson } from './whole-pairs.ts'
 
 const decoder = () => new TextDecoder('utf-8', { fatal: true, ignoreBOM: false })
 
@@ -23,8 +24,9 @@ export async function readAnyJson(request: Request, limit: number): Promise<unkn
   const text = await readText(request, limit)
   if (text === '') return {}
   try {
-    return JSON.parse(text)
+    return parseJson(text)
   } catch (cause) {
+    if (cause instanceof ApiError) throw cause
     // The parser's message may quote the text, and differs between runtimes.
     throw badRequest(`body: not JSON: ${jsonFault(text)}`, mayBeSecret.test(text) ? {} : { cause })
   }

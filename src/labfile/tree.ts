@@ -11,6 +11,7 @@ import {
   type ParsedNode,
   Parser,
 } from 'yaml'
+import { halfPairIn } from '../http/whole-pairs.ts'
 import type { Faults } from './faults.ts'
 import { quoted } from './faults.ts'
 import type { Position } from './position.ts'
@@ -199,6 +200,8 @@ class Builder {
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
     if (isScalar(node)) {
       const { value, source } = node
+      const half = typeof value === 'string' ? halfPairIn(value) : undefined
+      if (half !== undefined) this.#faults.add(at, half)
       const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
       return { ...located, type: 'scalar', value: isPlain ? value : null, source: source ?? String(value ?? '') }
     }
@@ -237,6 +240,11 @@ class Builder {
         continue
       }
       const name = node.source
+      const half = halfPairIn(name)
+      if (half !== undefined) {
+        this.#faults.add(here, half)
+        continue
+      }
       if (name === '<<' && this.#merges) {
         merged.push(this.#value(pair.value as ParsedNode | null, path, through))
         continue

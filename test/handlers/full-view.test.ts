@@ -94,12 +94,12 @@ test('the load and the figures are there as JSON', async () => {
 })
 
 test('a capture says of what it is', async () => {
-  const { path } = await newPc(await newProject(), { name: 'Pö \ud800' })
+  const { path } = await newPc(await newProject(), { name: 'Pö €' })
   const port = `${path}/adapters/0/ports/0`
   const { udp_port } = await body<{ udp_port: number }>(post(`${path.replace(/\/pc\/.*/, '')}/ports/udp`))
   await post(`${port}/nio`, { type: 'nio_udp', lport: udp_port, rhost: '127.0.0.1', rport: 9 })
   const answer = await post(`${port}/capture/stream`)
-  expect(decodeURIComponent(answer.headers.get('x-interface-name') ?? '')).toBe('Pö \ufffd 0/0')
+  expect(decodeURIComponent(answer.headers.get('x-interface-name') ?? '')).toBe('Pö € 0/0')
   expect(decodeURIComponent(answer.headers.get('x-comment') ?? '')).toContain('Adapter 0, port 0 of the pc Pö')
   await answer.body?.cancel()
 })

@@ -54,6 +54,42 @@ test('a lab is created with the id that is given, once', async () => {
   await del(`${projects}/${project_id}`)
 })
 
+test('half a surrogate pair is refused in every name and text, and changes nothing', async () => {
+  const { at } = await newLab()
+  const [pc, other] = [await newNode(at, 'PC1'), await newNode(at, 'PC2')]
+  const bad = 'x\ud800y'
+  const link = await body<LabLink>(post(`${at}/links`, { nodes: ['PC1:eth0', 'PC2:eth0'] }))
+  const drawing = await body<LabDrawing>(post(`${at}/drawings`, { svg: '<svg/>' }))
+  const linkAt = `${at}/links/${link.link_id}`
+  const refused: readonly (readonly [string, Promise<Response>])[] = [
+    ['name', post(projects, { name: bad })],
+    ['name', put(at, { name: bad })],
+    ['variables[0].value', put(at, { variables: [{ name: 'a', value: bad }] })],
+    ['name', post(`${at}/nodes`, { name: bad, node_type: 'pc' })],
+    ['name', put(`${at}/nodes/${pc.node_id}`, { name: bad })],
+    ['labels.site', put(`${at}/nodes/${pc.node_id}`, { labels: { site: bad } })],
+    ['properties.startup_script', put(`${at}/nodes/${pc.node_id}`, { properties: { startup_script: bad } })],
+    ['name', put(linkAt, { name: bad })],
+    ['nodes[1].label.text', put(linkAt, { nodes: [link.nodes[0], { ...link.nodes[1], label: { text: bad } }] })],
+    ['svg', post(`${at}/drawings`, { svg: bad })],
+    ['svg', put(`${at}/drawings/${drawing.drawing_id}`, { svg: bad })],
+    ['name', post(`${at}/snapshots`, { name: bad })],
+    ['name', post('/v2/templates', { name: bad, template_type: 'pc' })],
+    ['anything', post('/v2/templates', { name: nameOf('template'), template_type: 'pc', anything: bad })],
+    ['name', post('/v2/compute/projects', { name: bad })],
+    ['document', put(`${at}/topology`, { document: `lab: ${bad}` })],
+  ]
+  for (const [field, answer] of refused) {
+    const { message } = await body<{ message: string }>(answer)
+    expect([(await answer).status, message]).toEqual([
+      400,
+      `${field}: \\ud800 is half of a surrogate pair, which UTF-8 does not have: leave it out, or write both halves`,
+    ])
+  }
+  const names = (await body<LabNode[]>(send(`${at}/nodes`))).map(({ name }) => name)
+  expect(names).toEqual([pc.name, other.name])
+})
+
 test('nodes have names and ports, and are linked, moved, copied and deleted by them', async () => {
   const { at } = await newLab()
   const pcs = [await newNode(at, 'PC1'), await newNode(at, 'PC1')]

@@ -1,7 +1,7 @@
 import { type FileHandle, open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
-import { isApart, type LabEntries, type LabStore } from '../../../src/controller/store.ts'
+import { isApart, type LabEntries, type LabStore, storedValue } from '../../../src/controller/store.ts'
 import { makeDirectory, readDurable, removeDurable, removeTemporaries, writeDurable } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 
@@ -117,7 +117,7 @@ export class LabFiles implements LabStore {
     journal.isTorn = lines.pop() !== ''
     journal.lines = lines.length
     for (const line of lines)
-      for (const [key, value] of Object.entries(JSON.parse(line))) put(journal.entries, key, value)
+      for (const [key, value] of Object.entries(storedValue(line) as object)) put(journal.entries, key, value)
     return journal
   }
 

@@ -22,6 +22,7 @@ import { readText } from '../../http/body.ts'
 import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { jsonFault } from '../../http/json-fault.ts'
 import { validate } from '../../http/validate.ts'
+import { parseJson } from '../../http/whole-pairs.ts'
 import type { Desired } from '../../labfile/desired.ts'
 import { projectIdOf } from '../../labfile/ids.ts'
 import { schemaPath } from '../../labfile/json-schema.ts'
@@ -65,7 +66,7 @@ async function readBody<T extends typeof LabApply | typeof LabCheckRun>(
     return { document: text }
   }
   try {
-    return validate(schema, JSON.parse(text))
+    return validate(schema, parseJson(text))
   } catch (cause) {
     if (cause instanceof ApiError) throw cause
     const hint = 'a lab file alone needs the header Content-Type: application/yaml'

@@ -30,6 +30,15 @@ const faultsIn = (nodes: string, rest = '') => faultsOf(`lab: x\nnodes:\n${nodes
 const endsOf = ({ ends }: DesiredLink) =>
   ends.map(({ node, adapter_number, port_number = '*' }) => `${node}:${adapter_number}/${port_number}`).join(' ')
 
+test('half a surrogate pair is told where it is', async () => {
+  const why = '\\ud800 is half of a surrogate pair, which UTF-8 does not have: leave it out, or write both halves'
+  expect(await faultsIn('"P\\ud800": { kind: pc }')).toEqual([expect.stringContaining(why)])
+  const [fault] = await faultsIn('PC1: { kind: pc, config: { text: "\\ud800" } }')
+  expect(fault).toContain(`3:36: nodes.PC1.config.text: ${why}`)
+  const { PC1 } = await nodesIn('PC1: { kind: pc, config: { text: "\\ud83d\\ude00" } }')
+  expect(Object.values(PC1?.configs ?? {})).toMatchObject([{ text: '😀' }])
+})
+
 describe('the example', () => {
   test('is that of the document', async () => {
     const page = await readFile(join(import.meta.dirname, '../../../docs/lab-file.md'), 'utf8')
