@@ -12,6 +12,12 @@ export class KeyedMutex {
     return result
   }
 
+  /** The same on several keys together. All callers take them in one order, so that none waits for another that waits for it. */
+  runAll<T>(keys: Iterable<string>, operation: () => Promise<T>): Promise<T> {
+    const sorted = [...new Set(keys)].sort()
+    return sorted.reduceRight((inner, key) => () => this.run(key, inner), operation)()
+  }
+
   /** Whether an operation runs or waits on the key. */
   isBusy(key: string): boolean {
     return this.#tails.has(key)

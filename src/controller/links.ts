@@ -180,13 +180,16 @@ interface UpdateOptions {
   readonly more?: Pick<LinkRecord, 'file'> & { readonly name?: string | null }
 }
 
-/** One change of a link at a time: each sends the whole link to its compute, which would create again one that was just deleted. */
 const linkChanges = new WeakMap<Lab, KeyedMutex>()
 
-function alone<T>(lab: Lab, linkId: string, change: () => Promise<T>): Promise<T> {
+/**
+ * Runs a change of links, also on their computes, while no other change of them runs: each sends the whole link to its compute, which would make
+ * a link again that was just deleted there. The change reads the records itself, and begins no other one: that would wait for it for ever.
+ */
+export function alone<T>(lab: Lab, linkIds: Iterable<string>, change: () => Promise<T>): Promise<T> {
   const mutex = linkChanges.get(lab) ?? new KeyedMutex()
   linkChanges.set(lab, mutex)
-  return mutex.run(linkId, change)
+  return mutex.runAll(linkIds, change)
 }
 
 /**
@@ -201,7 +204,7 @@ export async function updateLink(
   options: UpdateOptions = {},
 ): Promise<LabLink> {
   const { link_id } = lab.link(id)
-  return alone(lab, link_id, () => update(lab, link_id, input, ask, options))
+  return alone(lab, [link_id], () => update(lab, link_id, input, ask, options))
 }
 
 async function update(
@@ -261,7 +264,7 @@ export async function removeLink(lab: Lab, id: string, ask: AskCompute, step?: E
 
 /** Removes a link, unless another request has done so meanwhile. */
 const remove = (lab: Lab, id: string, ask: AskCompute, step: EditStep | undefined): Promise<void> =>
-  alone(lab, id, async () => {
+  alone(lab, [id], async () => {
     const record = lab.document.links.get(id)
     if (record === undefined) return
     await unwire(lab, record, ask)

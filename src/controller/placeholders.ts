@@ -8,7 +8,7 @@ import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { type Ends, findEnd, wire, wiringOf } from './links.ts'
+import { alone, type Ends, findEnd, wire, wiringOf } from './links.ts'
 import { shownIn } from './nodes.ts'
 
 /**
@@ -84,6 +84,29 @@ export async function joinLinks(
   return joined
 }
 
+/** The same for links of the document, while no other request changes them; saves what was attached. */
+export function joinAgain(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  ids: readonly string[],
+  ask: AskCompute,
+  step?: EditStep,
+): Promise<void> {
+  return alone(lab, ids, async () => {
+    const links = ids.flatMap((id) => lab.document.links.get(id) ?? [])
+    const joined = await joinLinks(labs, lab, links, ask)
+    if (joined.length === 0) return
+    await lab.edit(
+      () => ({
+        changes: joined.reduce((changes, link) => changes.put('link', link.link_id, link), new Changes()),
+        news: () => joined.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
+        result: undefined,
+      }),
+      step,
+    )
+  })
+}
+
 /** Tries a placeholder again: creates the node on its compute, and attaches its links. 409 with the reason. */
 export async function requireMade(
   labs: Pick<Labs, 'computes'>,
@@ -105,14 +128,6 @@ export async function requireMade(
     step,
   )
   lab.troubles.delete(record.node_id)
-  const links = await joinLinks(labs, lab, lab.document.linksOf(record.node_id), ask)
-  if (links.length === 0) return
-  await lab.edit(
-    () => ({
-      changes: links.reduce((changes, link) => changes.put('link', link.link_id, link), new Changes()),
-      news: () => links.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
-      result: undefined,
-    }),
-    step,
-  )
+  const ids = lab.document.linksOf(record.node_id).map(({ link_id }) => link_id)
+  await joinAgain(labs, lab, ids, ask, step)
 }

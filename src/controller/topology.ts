@@ -27,10 +27,10 @@ import type { JobState, StartedJob } from './jobs.ts'
 import type { Lab, LabNews } from './lab.ts'
 import { requireImages } from './lab-images.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { createLinks, removeLink, unwire, updateLink } from './links.ts'
+import { alone, createLinks, removeLink, unwire, updateLink } from './links.ts'
 import { nameKey } from './names.ts'
 import { actOn, createNode, nodePathOf, removeNode, updateNode } from './nodes.ts'
-import { joinLinks, requireMade } from './placeholders.ts'
+import { joinAgain, requireMade } from './placeholders.ts'
 import {
   type Actual,
   completeSettings,
@@ -407,7 +407,7 @@ class Run {
     const renamed = steps.flatMap(({ step: { task } }) => {
       if (task.type !== 'change-link' || !task.parts.includes('name')) return []
       const link = this.#lab.link(task.link_id)
-      return link.name == null ? [] : [{ link: { ...link, name: null } }]
+      return link.name == null ? [] : [{ link: link.link_id, set: { name: null } }]
     })
     await this.#write(renamed, this.#edit, false)
   }
@@ -465,11 +465,8 @@ class Run {
     left.push(...(await rollBack(labs, lab, this.#edit, ask)))
     for (const undo of this.#undo.reverse()) await undo().catch(note)
     const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
-    const joined = await joinLinks(labs, lab, unwired, ask).catch((error: unknown) => {
-      note(error)
-      return []
-    })
-    await this.#write(joined.map((link) => ({ link })))
+    const ids = unwired.map(({ link_id }) => link_id)
+    await joinAgain(labs, lab, ids, ask, { by: 'rollback' }).catch(note)
     for (const id of this.#stopped) {
       const record = lab.document.nodes.get(id)
       if (record !== undefined) await actOn(labs, lab, record, 'start', ask).catch(note)
@@ -665,11 +662,9 @@ class Run {
   async #recreateNode(want: DesiredNode, id: string, { settings, properties, configs }: NodeChange): Promise<void> {
     const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
     const before = lab.node(id)
-    const links = lab.document.linksOf(id)
     await this.#stop(id)
     const to = wantedCompute(want, this.#prepared.options) ?? before.compute_id
     await labs.enlist(lab, to, ask)
-    for (const link of links) await unwire(lab, link, ask)
     const record: NodeRecord = {
       ...before,
       ...{ name: want.name, node_type: want.kind, compute_id: to, console: null },
@@ -677,10 +672,13 @@ class Run {
       properties: { ...properties, ...this.#configInputs(want, configs) },
       unmade: 'it is being recreated',
     }
-    await this.#write(
-      [{ node: record }, ...links.map((link) => ({ link: { ...link, wiring: { type: 'none' } as const } }))],
-      this.#edit,
-    )
+    const ids = lab.document.linksOf(id).map(({ link_id }) => link_id)
+    await alone(lab, ids, async () => {
+      const links = ids.flatMap((it) => lab.document.links.get(it) ?? [])
+      for (const link of links) await unwire(lab, link, ask)
+      const unwired = links.map(({ link_id }) => ({ link: link_id, set: { wiring: { type: 'none' as const } } }))
+      await this.#write([{ node: id, set: record }, ...unwired], this.#edit)
+    })
     if (isKnownKind(before.node_type) && before.unmade === undefined)
       await ask(before.compute_id)
         .removeNode(nodePathOf(lab, before))
@@ -690,7 +688,7 @@ class Run {
     const made = lab.node(id)
     lab.show(await ask(made.compute_id).node(nodePathOf(lab, made)))
     const file = await this.#markOf(want, made, true, configs)
-    await this.#write([{ node: { ...lab.node(id), file } }], this.#edit)
+    await this.#write([{ node: id, set: { file } }], this.#edit)
     await this.#giveConsole(id, settings)
     if (want.day0 !== undefined) await this.#insertCd(id, want.day0)
   }
@@ -758,42 +756,45 @@ class Run {
   async #mark(): Promise<void> {
     const { plan } = this.#prepared
     const lab = this.#lab
-    const nodes = marksOf(lab, this.#prepared).map(({ record, file }) => ({ node: { ...record, file } }))
-    const links = plan.linkMarks.flatMap((id) => {
-      const link = lab.document.links.get(id)
-      return link === undefined ? [] : [{ link: { ...link, file: { made: true as const } } }]
-    })
+    const nodes = marksOf(lab, this.#prepared).map(({ record, file }) => ({ node: record.node_id, set: { file } }))
+    const links = plan.linkMarks.map((id) => ({ link: id, set: { file: { made: true as const } } }))
     const file = { by: this.#by, begun: { job_id: this.#jobId, stopped: [] } }
     await this.#write([{ file }, ...nodes, ...links], this.#edit, false)
   }
 
-  /** Writes records, and emits their events unless only their marks have changed. */
-  async #write(
-    records: readonly ({ node: NodeRecord } | { link: LinkRecord } | { file: ProjectMark })[],
-    step: EditStep = { by: 'rollback' },
-    isTold = true,
-  ): Promise<void> {
-    if (records.length === 0) return
+  /** Changes members of records that still exist, and emits their events unless only their marks have changed. */
+  async #write(changed: readonly Changed[], step: EditStep = { by: 'rollback' }, isTold = true): Promise<void> {
+    if (changed.length === 0) return
     const lab = this.#lab
-    await lab.edit(({ project }) => {
+    await lab.edit(({ project, nodes, links }) => {
       const changes = new Changes()
-      for (const it of records) {
-        if ('node' in it) changes.put('node', it.node.node_id, it.node)
-        else if ('link' in it) changes.put('link', it.link.link_id, it.link)
-        else changes.project({ ...project, file: it.file })
+      const news: (() => LabNews)[] = []
+      for (const it of changed) {
+        if ('file' in it) changes.project({ ...project, file: it.file })
+        else if ('node' in it) {
+          const now = nodes.get(it.node)
+          if (now === undefined) continue
+          const next = { ...now, ...it.set }
+          changes.put('node', it.node, next)
+          news.push(() => ({ action: 'node.updated', event: lab.nodeView(next) }))
+        } else {
+          const now = links.get(it.link)
+          if (now === undefined) continue
+          const next = { ...now, ...it.set }
+          changes.put('link', it.link, next)
+          news.push(() => ({ action: 'link.updated', event: lab.linkView(next) }))
+        }
       }
-      const news = () =>
-        records.flatMap((it): LabNews[] =>
-          'node' in it
-            ? [{ action: 'node.updated', event: lab.nodeView(it.node) }]
-            : 'link' in it
-              ? [{ action: 'link.updated', event: lab.linkView(it.link) }]
-              : [],
-        )
-      return { changes, news: isTold ? news : () => [], result: undefined }
+      return { changes, news: () => (isTold ? news.map((it) => it()) : []), result: undefined }
     }, step)
   }
 }
+
+/** Members of a record that get other values. */
+type Changed =
+  | { readonly node: string; readonly set: Partial<NodeRecord> }
+  | { readonly link: string; readonly set: Partial<LinkRecord> }
+  | { readonly file: ProjectMark }
 
 const isEmpty = ({ document: { nodes, links, drawings } }: Lab): boolean =>
   nodes.size + links.size + drawings.size === 0

@@ -7,7 +7,7 @@ import { given } from './fields.ts'
 import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
 import type { Lab, LabNews } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { impair, sameEnd, unwire } from './links.ts'
+import { alone, impair, sameEnd, unwire } from './links.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
@@ -97,11 +97,25 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     for (const [key, record] of records) changes.entries.set(key, record)
     await lab.edit(() => ({ changes, news: () => news.map((it) => it()), result: undefined }), step)
   }
+  /** Changes a link while no other request does, unless one has deleted it meanwhile. 409 when one has changed it. */
+  const changeLink = (key: string, change: (present: LinkRecord) => Promise<void>): Promise<void> => {
+    const id = key.slice('link/'.length)
+    return alone(lab, [id], async () => {
+      const present = lab.document.links.get(id)
+      if (present === undefined) return
+      // What has failed is taken back all the same: it would be left half done.
+      if (step.by !== 'rollback' && !isSame(key, present, edit.after.get(key)))
+        throw conflict(`The edit cannot be reverted any more: the link ${id} was changed meanwhile`)
+      await change(present)
+    })
+  }
   // All links that have to go are removed before one is added: two links that exchanged their ends occupy each other's ports.
   for (const { key, then, now } of of('link')) {
     if (then !== undefined && !isMoved(now, then)) continue
-    await unwire(lab, now as LinkRecord, ask)
-    await write([[key, undefined]])
+    await changeLink(key, async (present) => {
+      await unwire(lab, present, ask)
+      await write([[key, undefined]])
+    })
   }
   for (const { key, then, now } of of('node')) {
     const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
@@ -118,14 +132,18 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
   const unwired = created.map(
     ({ then }): LinkRecord => ({ ...(then as LinkRecord), wiring: { type: 'none' }, capture: null }),
   )
-  const joined = new Map((await joinLinks(labs, lab, unwired, ask)).map((link) => [link.link_id, link]))
-  await write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const))
+  const ids = unwired.map(({ link_id }) => link_id)
+  await alone(lab, ids, async () => {
+    const joined = new Map((await joinLinks(labs, lab, unwired, ask)).map((link) => [link.link_id, link]))
+    await write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const))
+  })
   for (const { key, then, now } of made) {
     if (now === undefined || isMoved(now, then)) continue
-    const { wiring, capture } = now as LinkRecord
-    const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
-    await impair(lab, next, ask)
-    await write([[key, next]])
+    await changeLink(key, async ({ wiring, capture }) => {
+      const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
+      await impair(lab, next, ask)
+      await write([[key, next]])
+    })
   }
   await write(of('drawing').map(({ key, then }) => [key, then] as const))
   const project = entries.find(({ key }) => key === 'project')

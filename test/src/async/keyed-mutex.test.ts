@@ -28,3 +28,23 @@ test('keys do not wait for each other, and a key is busy until its last operatio
   await turn()
   expect(serial.isBusy('a')).toBe(false)
 })
+
+test('an operation on several keys has all of them, and two of these do not wait for each other for ever', async () => {
+  const mutex = new KeyedMutex()
+  const did: string[] = []
+  const slowly = (word: string) => async () => {
+    did.push(`${word} begins`)
+    await turn()
+    did.push(`${word} ends`)
+  }
+  await Promise.all([
+    mutex.runAll(['a', 'b', 'a'], slowly('first')),
+    mutex.runAll(['b', 'a'], slowly('second')),
+    mutex.run('b', slowly('third')),
+    mutex.runAll([], slowly('free')),
+  ])
+  const order = did.filter((it) => !it.startsWith('free'))
+  expect(order).toEqual(order.filter((_, at) => at % 2 === 0).flatMap((it) => [it, it.replace('begins', 'ends')]))
+  expect(order).toHaveLength(6)
+  expect([mutex.isBusy('a'), mutex.isBusy('b')]).toEqual([false, false])
+})

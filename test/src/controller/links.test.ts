@@ -2,6 +2,7 @@ import { expect, test } from 'vitest'
 import type { ComputeClient } from '../../../src/controller/compute-client.ts'
 import { createLink, findEnd, removeLink, updateLink } from '../../../src/controller/links.ts'
 import { createNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
+import { undoEdit } from '../../../src/controller/undo.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
 /** A lab with a pc and a switch, and an operation of its compute that takes until `end` is called. */
@@ -147,4 +148,56 @@ test('of two nodes with one id at once one is refused', async () => {
   expect(compute.nodes.has(node.node_id)).toBe(false)
   end()
   expect(await first).toMatchObject({ name: 'PC2' })
+})
+
+const undo = { way: 'undo', check: () => {} } as const
+
+test('a change of a link that comes during an undo is made after it', async () => {
+  const { labs, lab, compute, client, ask, link, begun, end } = await withSlow('putLink')
+  const { link_id } = await link()
+  await updateLink(lab, link_id, { suspend: true }, client)
+  const undoing = undoEdit(labs, lab, undo, ask)
+  await begun
+  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, client)
+  // What it can do without the undo is done by then.
+  await new Promise(setImmediate)
+  end()
+  await Promise.all([undoing, losing])
+  expect(compute.links.get(link_id)).toMatchObject({ suspend: false, filters_ab: { packet_loss: [10] } })
+  expect(lab.linkView(lab.link(link_id))).toMatchObject({ suspend: false, filters: { packet_loss: [10] } })
+})
+
+test('an undo that comes during a change of the link is refused, and changes nothing', async () => {
+  const { labs, lab, compute, client, ask, link, begun, end } = await withSlow('putLink')
+  const { link_id } = await link()
+  await updateLink(lab, link_id, { suspend: true }, client)
+  const losing = updateLink(lab, link_id, { filters: { packet_loss: [10] } }, ask)
+  await begun
+  const undoing = undoEdit(labs, lab, undo, client).catch((error: unknown) => error)
+  await new Promise(setImmediate)
+  end()
+  await losing
+  expect(await undoing).toMatchObject({ status: 409, message: expect.stringContaining('was changed meanwhile') })
+  expect(compute.links.get(link_id)).toMatchObject({ suspend: true, filters_ab: { packet_loss: [10] } })
+  expect(lab.linkView(lab.link(link_id))).toMatchObject({ suspend: true, filters: { packet_loss: [10] } })
+})
+
+test('a link that is changed while an undo removes it is not made anew on its compute', async () => {
+  const { labs, lab, client, link, isFree } = await withSlow('removeNode')
+  const { link_id } = await link()
+  let changing: Promise<unknown> = Promise.resolve()
+  const removing = (): ComputeClient => {
+    const its = client('local')
+    const removeLinkThere = its.removeLink.bind(its)
+    return Object.assign(its, {
+      async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
+        await removeLinkThere(...given)
+        changing = updateLink(lab, link_id, { suspend: true }, client).catch((error: unknown) => error)
+        await new Promise(setImmediate)
+      },
+    })
+  }
+  await undoEdit(labs, lab, undo, removing)
+  expect(await changing).toMatchObject({ status: 404, word: 'no-such-link' })
+  expect(isFree()).toBeTruthy()
 })

@@ -1,7 +1,9 @@
 import fc from 'fast-check'
 import { afterEach, expect, test } from 'vitest'
+import type { ComputeClient } from '../../../src/controller/compute-client.ts'
 import type { Lab } from '../../../src/controller/lab.ts'
 import type { AskCompute, Labs } from '../../../src/controller/labs.ts'
+import { removeLink, updateLink } from '../../../src/controller/links.ts'
 import { actOn } from '../../../src/controller/nodes.ts'
 import type { PlanOptions } from '../../../src/controller/plan.ts'
 import { applyPlan, changesAnything, prepare, shownPlan } from '../../../src/controller/topology.ts'
@@ -168,6 +170,38 @@ test('what only a new node takes is withheld with all its keys, and holds back n
     { labels: { role: 'edge' }, properties: { mac_address: '00:50:79:66:68:0a' } },
   ])
   expect((await plan(moved, {})).plan).toMatchObject({ withheld, steps: [] })
+})
+
+test('changes of links come before or after a recreation of their node, and not in between', async () => {
+  const { compute, labs, lab, ask, plan, apply } = await newLab()
+  const file = (mac: string): Desired =>
+    desiredOf({
+      nodes: [{ kind: 'pc', mac }, { kind: 'pc' }],
+      ...{ switches: [{}], offset: 0 },
+      links: [{ from: 0, to: 2 }],
+    })
+  await apply(file('00:50:79:66:68:0a'), { ...all, start: false })
+  const [link] = [...lab.document.links.values()]
+  const link_id = link?.link_id as string
+  const prepared = await plan(file('00:50:79:66:68:0b'), { ...all, start: false })
+  expect(prepared.plan.steps).toMatchObject([{ how: 'recreate' }])
+  const others: Promise<unknown>[] = []
+  const unwiring: AskCompute = (id) => {
+    const its = ask(id)
+    const removeLinkThere = its.removeLink.bind(its)
+    return Object.assign(its, {
+      async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
+        await removeLinkThere(...given)
+        others.push(updateLink(lab, link_id, { suspend: true }, ask), removeLink(lab, link_id, ask))
+        // What they can do without the apply is done by then.
+        await new Promise(setImmediate)
+      },
+    })
+  }
+  await applyPlan(labs, lab, { prepared, by: 'me' }, unwiring).over
+  await Promise.all(others)
+  expect(others).toHaveLength(2)
+  expect([...lab.document.links.values(), ...compute.links.values()]).toEqual([])
 })
 
 /** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
