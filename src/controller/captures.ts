@@ -10,6 +10,7 @@ import { given } from './fields.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
 import { nodePathOf } from './nodes.ts'
+import { saved } from './saved.ts'
 
 /** The port at which a link is captured, and its node. */
 interface CapturePlace {
@@ -31,7 +32,11 @@ export async function startCapture(
   const file = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? undefined
   await ask(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
-  return save(lab, link.link_id, { end, file, ...given({ made, data_link_type }) })
+  return saved(
+    lab,
+    () => save(lab, link.link_id, { end, file, ...given({ made, data_link_type }) }),
+    () => ask(node.compute_id).stopCapture(port),
+  )
 }
 
 const inputOf = (
@@ -80,7 +85,10 @@ export async function noteEndedCaptures(lab: Lab, computes: readonly string[], a
   })
 }
 
-/** Stops the capture of a link. Does nothing without one. */
+/**
+ * Stops the capture of a link. Does nothing without one. When that cannot be saved, the next call or reading of the compute does it: a capture
+ * that was started again would overwrite its file.
+ */
 export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture === null) return lab.linkView(link)

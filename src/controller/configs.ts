@@ -8,6 +8,7 @@ import { Changes, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
 import { nodeOnCompute, nodePathOf, propertiesOf } from './nodes.ts'
+import { saved } from './saved.ts'
 
 /** The text of a configuration, and its digest as an entity tag. */
 export interface NodeConfig {
@@ -49,23 +50,29 @@ export async function writeConfig(
   const mutex = mutexes.get(lab) ?? new KeyedMutex()
   mutexes.set(lab, mutex)
   return mutex.run(`${record.node_id}/${field}`, async () => {
+    const { etag, text: before } = await readConfig(lab, word, name, ask)
     if (ifMatch !== null) {
-      const { etag } = await readConfig(lab, word, name, ask)
       const wanted = ifMatch.split(',').map((tag) => tag.trim())
       if (!wanted.includes(etag) && !wanted.includes('*'))
         throw new ApiError(412, `If-Match: the configuration was changed meanwhile; its ETag is ${etag} now`)
     }
-    const shown = await ask(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: text })
-    lab.show(shown)
-    await lab.edit(() => {
-      // 404 for a node that was deleted meanwhile.
-      const next = { ...lab.node(record.node_id), properties: propertiesOf(shown) }
-      return {
-        changes: new Changes().put('node', record.node_id, next),
-        news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],
-        result: undefined,
-      }
-    })
+    const put = async (value: string) => {
+      const shown = await ask(record.compute_id).updateNode(nodePathOf(lab, record), { [field]: value })
+      lab.show(shown)
+      return shown
+    }
+    const shown = await put(text)
+    const write = () =>
+      lab.edit(() => {
+        // 404 for a node that was deleted meanwhile.
+        const next = { ...lab.node(record.node_id), properties: propertiesOf(shown) }
+        return {
+          changes: new Changes().put('node', record.node_id, next),
+          news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],
+          result: undefined,
+        }
+      })
+    await saved(lab, write, () => put(before))
     return readConfig(lab, record.node_id, name, ask)
   })
 }

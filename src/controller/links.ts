@@ -16,6 +16,7 @@ import type { AskCompute, Labs } from './labs.ts'
 import { keepState } from './link-states.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
+import { saved } from './saved.ts'
 
 /** An endpoint of a link, with its node and port. */
 interface Found {
@@ -124,8 +125,8 @@ async function saveLinks(
   { step }: LinkOptions,
 ): Promise<void> {
   if (records.length === 0) return
-  try {
-    await lab.edit(() => {
+  const write = () =>
+    lab.edit(() => {
       for (const { nodes } of records) for (const { node_id } of nodes) lab.node(node_id)
       return {
         changes: records.reduce((all, record) => all.put('link', record.link_id, record), new Changes()),
@@ -133,12 +134,9 @@ async function saveLinks(
         result: undefined,
       }
     }, step)
-    // A compute has reported the state of a link of its own already.
-    if (records.some(({ wiring }) => wiring.type === 'udp')) lab.linksReadAt = 0
-  } catch (error) {
-    await mapLimit(records, (record) => unwire(lab, record, ask).catch(ignore('the client gets the first error')))
-    throw error
-  }
+  await saved(lab, write, () => unwireAll(lab, records, ask))
+  // A compute has reported the state of a link of its own already.
+  if (records.some(({ wiring }) => wiring.type === 'udp')) lab.linksReadAt = 0
 }
 
 /** Wires links, those of one compute by one request. The result: why links could not be wired. */
@@ -236,14 +234,16 @@ async function update(
     (name) => JSON.stringify(changed[name]) !== JSON.stringify(before[name]),
   )
   if (isImpaired) await impair(lab, changed, ask)
-  return lab.edit(() => {
-    const record = next(lab.link(id))
-    return {
-      changes: new Changes().put('link', record.link_id, record),
-      news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
-      result: lab.linkView(record),
-    }
-  }, step)
+  const write = () =>
+    lab.edit(() => {
+      const record = next(lab.link(id))
+      return {
+        changes: new Changes().put('link', record.link_id, record),
+        news: () => [{ action: 'link.updated', event: lab.linkView(record) }],
+        result: lab.linkView(record),
+      }
+    }, step)
+  return saved(lab, write, async () => isImpaired && impair(lab, before, ask))
 }
 
 /** Has the computes of a link check filters for it, without effect. 400 says what is wrong, 409 where a compute has no libpcap. */
@@ -257,30 +257,50 @@ export async function checkFilters(lab: Lab, id: string, filters: Filters, ask: 
   }
 }
 
-export async function removeLink(lab: Lab, id: string, ask: AskCompute, step?: EditStep): Promise<void> {
+export async function removeLink(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  id: string,
+  ask: AskCompute,
+  step?: EditStep,
+): Promise<void> {
   const { link_id } = lab.link(id)
-  await remove(lab, link_id, ask, step)
+  await remove(labs, lab, link_id, ask, step)
 }
 
 /** Removes a link, unless another request has done so meanwhile. */
-const remove = (lab: Lab, id: string, ask: AskCompute, step: EditStep | undefined): Promise<void> =>
+const remove = (
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  id: string,
+  ask: AskCompute,
+  step: EditStep | undefined,
+): Promise<void> =>
   alone(lab, [id], async () => {
     const record = lab.document.links.get(id)
     if (record === undefined) return
     await unwire(lab, record, ask)
-    await lab.edit(
-      () => ({
-        changes: new Changes().remove('link', id),
-        news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
-        result: undefined,
-      }),
-      step,
-    )
+    const write = () =>
+      lab.edit(
+        () => ({
+          changes: new Changes().remove('link', id),
+          news: () => [{ action: 'link.deleted', event: lab.linkView(record) }],
+          result: undefined,
+        }),
+        step,
+      )
+    await saved(lab, write, () => wireAgain(labs, lab, record, ask))
   })
 
 /** Removes all links of a node. */
-export async function unlinkNode(lab: Lab, nodeId: string, ask: AskCompute, step: EditStep): Promise<void> {
-  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(lab, link_id, ask, step)
+export async function unlinkNode(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  nodeId: string,
+  ask: AskCompute,
+  step: EditStep,
+): Promise<void> {
+  for (const { link_id } of lab.document.linksOf(nodeId)) await remove(labs, lab, link_id, ask, step)
 }
 
 /** The node and port of an endpoint, also from a text such as `R1:eth0`. 404. */
@@ -451,6 +471,25 @@ export async function detachEnds(lab: Lab, ends: readonly Found[], ask: AskCompu
     await ask(node.compute_id)
       .detach(portPathOf(lab, node, end))
       .catch(unlessGone)
+}
+
+/** Attaches a link as it was before `unwire`. A capture of it has ended: the next reading of its compute takes note of that. */
+export async function wireAgain(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  record: LinkRecord,
+  ask: AskCompute,
+): Promise<void> {
+  if (record.wiring.type === 'none') return
+  const ends = record.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
+  await wire(labs, lab, ends, record, ask)
+}
+
+/** Detaches links that were attached in vain. */
+export async function unwireAll(lab: Lab, records: readonly LinkRecord[], ask: AskCompute): Promise<void> {
+  const failures: unknown[] = []
+  await mapLimit(records, (record) => unwire(lab, record, ask).catch((error: unknown) => failures.push(error)))
+  if (failures.length > 0) throw failures[0]
 }
 
 /** Detaches both endpoints; a missing one is skipped. */

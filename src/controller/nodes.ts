@@ -19,7 +19,8 @@ import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { unlinkNode } from './links.ts'
 import { freeName, nameKey } from './names.ts'
-import { placeholderReason, requireMade } from './placeholders.ts'
+import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
+import { saved } from './saved.ts'
 
 export const nodePathOf = (lab: Lab, { node_type, node_id }: NodeRecord): NodePath => ({
   project_id: lab.id,
@@ -107,18 +108,16 @@ export async function createNode(
       ...keptWith(undefined, kept),
     }
     lab.show(shown)
-    try {
+    const write = async () => {
       const record = { ...known, ...(await more?.(known)) }
       const news = () => [{ action: 'node.created', event: lab.nodeView(record) }]
       await lab.add(new Changes().put('node', node_id, record), news, step)
       return lab.nodeView(record)
-    } catch (error) {
-      lab.shown.delete(node_id)
-      await ask(compute_id)
-        .removeNode({ ...at, node_id })
-        .catch(ignore('the client gets the first error'))
-      throw error
     }
+    return await saved(lab, write, () => {
+      lab.shown.delete(node_id)
+      return ask(compute_id).removeNode({ ...at, node_id })
+    })
   } finally {
     lab.placing.delete(node_id)
     for (const claim of [idClaim, nameClaim(name)]) lab.claimed.delete(claim)
@@ -164,36 +163,54 @@ export async function updateNode(
     const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.show(shown)
     if ('console' in asked) step.consoles?.add(`node/${record.node_id}`)
-    const added = await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })
-    return await lab.edit(({ nodes }) => {
-      // 404 for a node that was deleted meanwhile.
-      const now = lab.node(record.node_id)
-      const label =
-        isRenamed && map.label === undefined && now.label?.text === now.name ? { ...now.label, text: name } : now.label
-      const next: NodeRecord = {
-        ...now,
-        label,
-        ...given(map),
-        ...(shown !== undefined && shownIn(shown)),
-        ...keptWith(now.kept, kept),
-        ...(isPlaceholder && { ...given({ name, console_type }), properties: { ...now.properties, ...changed } }),
-        ...added,
-      }
-      const changes = new Changes().put('node', record.node_id, next)
-      const later = next.name === now.name ? [] : afterRename(nodes.values(), now, next.name)
-      for (const it of later) changes.put('node', it.node_id, it)
-      return {
-        changes,
-        news: () => [next, ...later].map((it) => ({ action: 'node.updated', event: lab.nodeView(it) })),
-        get result() {
-          return lab.nodeView(next)
-        },
-      }
-    }, step)
+    const write = (added: Partial<NodeRecord> | undefined) =>
+      lab.edit(({ nodes }) => {
+        // 404 for a node that was deleted meanwhile.
+        const now = lab.node(record.node_id)
+        const label =
+          isRenamed && map.label === undefined && now.label?.text === now.name
+            ? { ...now.label, text: name }
+            : now.label
+        const next: NodeRecord = {
+          ...now,
+          label,
+          ...given(map),
+          ...(shown !== undefined && shownIn(shown)),
+          ...keptWith(now.kept, kept),
+          ...(isPlaceholder && { ...given({ name, console_type }), properties: { ...now.properties, ...changed } }),
+          ...added,
+        }
+        const changes = new Changes().put('node', record.node_id, next)
+        const later = next.name === now.name ? [] : afterRename(nodes.values(), now, next.name)
+        for (const it of later) changes.put('node', it.node_id, it)
+        return {
+          changes,
+          news: () => [next, ...later].map((it) => ({ action: 'node.updated', event: lab.nodeView(it) })),
+          get result() {
+            return lab.nodeView(next)
+          },
+        }
+      }, step)
+    return await saved(
+      lab,
+      async () => write(await more?.({ ...record, ...(shown !== undefined && shownIn(shown)) })),
+      async () => {
+        if (isAsked) lab.show(await ask(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, asked)))
+      },
+    )
   } finally {
     if (isRenamed) lab.claimed.delete(nameClaim(name))
   }
 }
+
+/** The former values of settings that were changed on a compute. A text that there was not becomes empty: null would leave it as it is. */
+const formerOf = (record: NodeRecord, asked: Readonly<Record<string, unknown>>): Record<string, unknown> =>
+  Object.fromEntries(
+    Object.entries(asked).flatMap(([key, now]) => {
+      const before = record.properties[key] ?? record[key as keyof NodeRecord] ?? (typeof now === 'string' ? '' : null)
+      return before === null ? [] : [[key, before]]
+    }),
+  )
 
 /** The other nodes that start after a node, with its new name. */
 function afterRename(nodes: Iterable<NodeRecord>, { node_id, name: old }: NodeRecord, name: string): NodeRecord[] {
@@ -238,28 +255,39 @@ export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console'
 
 /** Deletes a node with its links. Its directory stays until the project is closed, for an undo. */
 export async function removeNode(
+  labs: Pick<Labs, 'computes'>,
   lab: Lab,
   word: string,
   ask: AskCompute,
   step: EditStep = { by: 'edit' },
 ): Promise<void> {
   const record = lab.node(word)
-  await unlinkNode(lab, record.node_id, ask, step)
+  await unlinkNode(labs, lab, record.node_id, ask, step)
   if (isKnownKind(record.node_type))
     await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)
   const last = lab.nodeView(record)
-  await lab.edit(
-    () => ({
-      changes: new Changes().remove('node', record.node_id),
-      news: () => [{ action: 'node.deleted', event: last }],
-      result: undefined,
-    }),
-    step,
-  )
+  const write = () =>
+    lab.edit(
+      () => ({
+        changes: new Changes().remove('node', record.node_id),
+        news: () => [{ action: 'node.deleted', event: last }],
+        result: undefined,
+      }),
+      step,
+    )
+  await saved(lab, write, () => remake(lab, record, ask))
   lab.shown.delete(record.node_id)
   lab.troubles.delete(record.node_id)
   // A link that was being made may have been written before the node was gone.
-  await unlinkNode(lab, record.node_id, ask, step)
+  await unlinkNode(labs, lab, record.node_id, ask, step)
+}
+
+/** Makes a node again that was removed from its compute in vain, in its directory. It is stopped. */
+export async function remake(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<void> {
+  if (!isKnownKind(record.node_type) || record.unmade !== undefined) return
+  const { unmade } = await makeNode(lab, record, ask)
+  if (unmade !== undefined) throw conflict(`${record.name}: ${unmade}`)
+  lab.show(await ask(record.compute_id).node(nodePathOf(lab, record)))
 }
 
 export async function actOn(
@@ -296,7 +324,7 @@ export async function duplicateNode(
   try {
     await ask(source.compute_id).duplicate(nodePathOf(lab, source), copy.node_id)
   } catch (error) {
-    await removeNode(lab, copy.node_id, ask).catch(ignore('the client gets the first error'))
+    await removeNode(labs, lab, copy.node_id, ask).catch(ignore('the client gets the first error'))
     throw error
   }
   return copy

@@ -1,3 +1,4 @@
+import { ignore } from '../async/ignore.ts'
 import { ApiError, conflict } from '../errors/api-error.ts'
 import { kindOf, nodeKinds } from '../kinds/node.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
@@ -8,8 +9,9 @@ import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { alone, type Ends, findEnd, wire, wiringOf } from './links.ts'
-import { shownIn } from './nodes.ts'
+import { alone, type Ends, findEnd, unwireAll, wire, wiringOf } from './links.ts'
+import { nodePathOf, shownIn } from './nodes.ts'
+import { saved } from './saved.ts'
 
 /**
  * Placeholders are nodes of a lab that no compute has. Their kind is unknown to this service, or their compute could not make them
@@ -58,7 +60,10 @@ export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): P
   }
 }
 
-/** Attaches the links that have no wiring and whose nodes are both on computes, and continues their captures. The result: the attached links. */
+/**
+ * Attaches the links that have no wiring and whose nodes are both on computes, and continues their captures. The result: the attached links.
+ * A failure of a compute leaves none attached.
+ */
 export async function joinLinks(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -78,7 +83,9 @@ export async function joinLinks(
       await wire(labs, lab, ends, record, ask)
       joined.push({ ...record, capture: await resumeCapture(lab, record, ask) })
     } catch (error) {
-      if (!(error instanceof ApiError) || error.status >= 500) throw error
+      if (error instanceof ApiError && error.status < 500) continue
+      await unwireAll(lab, joined, ask).catch(ignore('the client gets the first error'))
+      throw error
     }
   }
   return joined
@@ -96,14 +103,16 @@ export function joinAgain(
     const links = ids.flatMap((id) => lab.document.links.get(id) ?? [])
     const joined = await joinLinks(labs, lab, links, ask)
     if (joined.length === 0) return
-    await lab.edit(
-      () => ({
-        changes: joined.reduce((changes, link) => changes.put('link', link.link_id, link), new Changes()),
-        news: () => joined.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
-        result: undefined,
-      }),
-      step,
-    )
+    const write = () =>
+      lab.edit(
+        () => ({
+          changes: joined.reduce((changes, link) => changes.put('link', link.link_id, link), new Changes()),
+          news: () => joined.map((link) => ({ action: 'link.updated', event: lab.linkView(link) })),
+          result: undefined,
+        }),
+        step,
+      )
+    await saved(lab, write, () => unwireAll(lab, joined, ask))
   })
 }
 
@@ -119,14 +128,16 @@ export async function requireMade(
   if (record.unmade === undefined) return
   const made = await makeNode(lab, record, ask)
   if (made.unmade !== undefined) throw conflict(`${record.name}: ${made.unmade}`)
-  await lab.edit(
-    () => ({
-      changes: new Changes().put('node', record.node_id, made),
-      news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
-      result: undefined,
-    }),
-    step,
-  )
+  const write = () =>
+    lab.edit(
+      () => ({
+        changes: new Changes().put('node', record.node_id, made),
+        news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
+        result: undefined,
+      }),
+      step,
+    )
+  await saved(lab, write, () => ask(made.compute_id).removeNode(nodePathOf(lab, made), { files: 'later' }))
   lab.troubles.delete(record.node_id)
   const ids = lab.document.linksOf(record.node_id).map(({ link_id }) => link_id)
   await joinAgain(labs, lab, ids, ask, step)

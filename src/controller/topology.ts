@@ -27,7 +27,7 @@ import type { JobState, StartedJob } from './jobs.ts'
 import type { Lab, LabNews } from './lab.ts'
 import { requireImages } from './lab-images.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { alone, createLinks, removeLink, unwire, updateLink } from './links.ts'
+import { alone, createLinks, removeLink, unwire, updateLink, wireAgain } from './links.ts'
 import { nameKey } from './names.ts'
 import { actOn, createNode, nodePathOf, removeNode, updateNode } from './nodes.ts'
 import { joinAgain, requireMade } from './placeholders.ts'
@@ -46,6 +46,7 @@ import {
   type WantedLink,
   wantedCompute,
 } from './plan.ts'
+import { saved } from './saved.ts'
 import { rollBack } from './undo.ts'
 
 /** Steps of one phase that are taken concurrently, and links that are made together. */
@@ -531,11 +532,11 @@ class Run {
         return this.#recreateNode(task.want, task.node_id, task.change)
       case 'delete-node':
         if (this.#runs(task.node_id)) this.#stopped.add(task.node_id)
-        return removeNode(lab, task.node_id, ask, this.#edit)
+        return removeNode(labs, lab, task.node_id, ask, this.#edit)
       case 'change-link':
         return this.#changeLink(task)
       case 'delete-link':
-        return removeLink(lab, task.link_id, ask, this.#edit)
+        return removeLink(labs, lab, task.link_id, ask, this.#edit)
       case 'end-capture':
         await stopCapture(lab, task.link_id, ask)
         if (task.next !== undefined) await this.#startCapture(task.link_id, task.next)
@@ -677,7 +678,8 @@ class Run {
       const links = ids.flatMap((it) => lab.document.links.get(it) ?? [])
       for (const link of links) await unwire(lab, link, ask)
       const unwired = links.map(({ link_id }) => ({ link: link_id, set: { wiring: { type: 'none' as const } } }))
-      await this.#write([{ node: id, set: record }, ...unwired], this.#edit)
+      const write = () => this.#write([{ node: id, set: record }, ...unwired], this.#edit)
+      await saved(lab, write, () => mapLimit(links, (link) => wireAgain(labs, lab, link, ask)))
     })
     if (isKnownKind(before.node_type) && before.unmade === undefined)
       await ask(before.compute_id)

@@ -7,10 +7,11 @@ import { given } from './fields.ts'
 import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
 import type { Lab, LabNews } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { alone, impair, sameEnd, unwire } from './links.ts'
+import { alone, impair, sameEnd, unwire, unwireAll, wireAgain } from './links.ts'
 import { nameKey } from './names.ts'
-import { nodePathOf, shownIn } from './nodes.ts'
+import { nodePathOf, remake, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
+import { saved } from './saved.ts'
 
 /** Reverts or repeats the last edit of a lab. `check` throws for a project name that the caller may not give. 409 with the reason. */
 export function undoEdit(
@@ -114,17 +115,34 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     if (then !== undefined && !isMoved(now, then)) continue
     await changeLink(key, async (present) => {
       await unwire(lab, present, ask)
-      await write([[key, undefined]])
+      await saved(
+        lab,
+        () => write([[key, undefined]]),
+        () => wireAgain(labs, lab, present, ask),
+      )
     })
   }
   for (const { key, then, now } of of('node')) {
     const [record, current] = [then as NodeRecord | undefined, now as NodeRecord | undefined]
     if (record === undefined) await removeFromCompute(lab, current as NodeRecord, ask)
+    const isMade = current === undefined || (current.unmade !== undefined && record?.unmade === undefined)
     const next =
-      record === undefined || current === undefined || (current.unmade !== undefined && record.unmade === undefined)
-        ? record && (await remade(lab, record, ask))
-        : await changed(lab, current, record, { ask, console: isConsoleSet(edit, key, current) })
-    await write([[key, next]])
+      record === undefined
+        ? undefined
+        : isMade
+          ? await remade(lab, record, ask)
+          : await changed(lab, current, record, { ask, console: isConsoleSet(edit, key, current) })
+    await saved(
+      lab,
+      () => write([[key, next]]),
+      async () => {
+        if (next === undefined) await remake(lab, current as NodeRecord, ask)
+        else if (isMade) {
+          await removeFromCompute(lab, next, ask)
+          lab.shown.delete(next.node_id)
+        } else await changed(lab, next, current, { ask, console: isConsoleSet(edit, key, current) })
+      },
+    )
     if (record === undefined) lab.shown.delete((current as NodeRecord).node_id)
   }
   const made = of('link').filter(({ then }) => then !== undefined)
@@ -135,14 +153,23 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
   const ids = unwired.map(({ link_id }) => link_id)
   await alone(lab, ids, async () => {
     const joined = new Map((await joinLinks(labs, lab, unwired, ask)).map((link) => [link.link_id, link]))
-    await write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const))
+    await saved(
+      lab,
+      () => write(unwired.map((link) => [`link/${link.link_id}`, joined.get(link.link_id) ?? link] as const)),
+      () => unwireAll(lab, [...joined.values()], ask),
+    )
   })
   for (const { key, then, now } of made) {
     if (now === undefined || isMoved(now, then)) continue
-    await changeLink(key, async ({ wiring, capture }) => {
+    await changeLink(key, async (present) => {
+      const { wiring, capture } = present
       const next: LinkRecord = { ...(then as LinkRecord), wiring, capture }
       await impair(lab, next, ask)
-      await write([[key, next]])
+      await saved(
+        lab,
+        () => write([[key, next]]),
+        () => impair(lab, present, ask),
+      )
     })
   }
   await write(of('drawing').map(({ key, then }) => [key, then] as const))

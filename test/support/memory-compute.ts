@@ -15,6 +15,11 @@ interface Place {
   readonly node_type: string
   readonly node_id: string
 }
+interface Port extends Place {
+  readonly adapter_number: number
+  readonly port_number: number
+}
+const portKey = ({ node_id, adapter_number, port_number }: Port) => `${node_id}/${adapter_number}/${port_number}`
 interface Direct {
   readonly nodes: readonly { node_id: string; adapter_number: number; port_number: number }[]
 }
@@ -46,6 +51,8 @@ export class MemoryCompute {
   readonly nodes = new Map<string, ComputeNode>()
   readonly #kinds = new Map<string, NodeKindName>()
   readonly links = new Map<string, Direct>()
+  /** Files of captures, by node and port. */
+  readonly captures = new Map<string, string>()
   /** Directories that a removal has left for an undo. */
   readonly left = new Set<string>()
   /** Called before each change; it may throw. */
@@ -94,6 +101,13 @@ export class MemoryCompute {
       joinLinks: change('link', (_: string, links: readonly (Direct & { link_id: string })[]) =>
         links.map((link) => this.#joined(link)),
       ),
+      startCapture: change('capture', (port: Port, { capture_file_name }: Members) => {
+        this.captures.set(portKey(port), String(capture_file_name))
+      }),
+      stopCapture: change('capture', (port: Port) => {
+        if (!this.captures.delete(portKey(port))) throw conflict('Nothing is captured there')
+      }),
+      nio: async (port: Port) => ({ capture: this.captures.get(portKey(port)) ?? null }),
       removeLink: change('unlink', (_: string, id: string) => void this.links.delete(id)),
     }
     return client as unknown as ComputeClient

@@ -90,7 +90,7 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     errors: { 404: `${noSuchProject}, or no such link` },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
-      await removeLink(await labs.lab(params.project_id), params.link_id, ask)
+      await removeLink(labs, await labs.lab(params.project_id), params.link_id, ask)
       return noContent
     },
   }),

@@ -106,7 +106,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     errors: { 404: noSuchNode },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
-      await removeNode(await labs.lab(params.project_id), params.node_id, ask)
+      await removeNode(labs, await labs.lab(params.project_id), params.node_id, ask)
       return noContent
     },
   }),

@@ -38,7 +38,7 @@ test('the list tells how many nodes an open lab has, and how many of those that 
 
 test('it tells the same of a closed lab, whose document is not in memory', async () => {
   const { labs, lab, ask, listed } = await campus()
-  await removeNode(lab, 'PC1', ask)
+  await removeNode(labs, lab, 'PC1', ask)
   await labs.close(lab.id, ask)
   const closed = { status: 'closed', counts: { nodes: 2, segments: 1, links: 0, running: 0 }, compute_ids: ['local'] }
   expect(await listed()).toMatchObject(closed)
@@ -47,7 +47,7 @@ test('it tells the same of a closed lab, whose document is not in memory', async
 
 test('an undo counts back', async () => {
   const { labs, lab, ask, listed } = await campus()
-  await removeNode(lab, 'S1', ask)
+  await removeNode(labs, lab, 'S1', ask)
   expect(await listed()).toMatchObject({ counts: { nodes: 2, segments: 0, links: 0 } })
   await undoEdit(labs, lab, { way: 'undo', check: () => {} }, ask)
   expect(await listed()).toMatchObject({ counts: { nodes: 3, segments: 1, links: 1 } })

@@ -37,18 +37,18 @@ async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 're
 }
 
 test('a link to a node that is deleted while it is made is 404, and leaves the other port free', async () => {
-  const { lab, client, ask, link, isFree, begun, end } = await withSlow('putLink')
+  const { labs, lab, client, ask, link, isFree, begun, end } = await withSlow('putLink')
   const linking = link(ask)
   await begun
-  await removeNode(lab, 'PC1', client)
+  await removeNode(labs, lab, 'PC1', client)
   end()
   await expect(linking).rejects.toMatchObject({ status: 404 })
   expect(isFree()).toBeTruthy()
 })
 
 test('a link that is made while its node is being deleted goes with the node', async () => {
-  const { lab, ask, link, isFree, begun, end } = await withSlow('removeNode')
-  const removing = removeNode(lab, 'PC1', ask)
+  const { labs, lab, ask, link, isFree, begun, end } = await withSlow('removeNode')
+  const removing = removeNode(labs, lab, 'PC1', ask)
   await begun
   await link()
   end()
@@ -61,7 +61,7 @@ test('a link or a node that is deleted while it is changed does not come back', 
   const { link_id } = await links.link()
   const suspending = updateLink(links.lab, link_id, { suspend: true }, links.ask)
   await links.begun
-  const removing = removeLink(links.lab, link_id, links.client)
+  const removing = removeLink(links.labs, links.lab, link_id, links.client)
   links.end()
   await Promise.all([suspending, removing])
   expect(links.isFree()).toBeTruthy()
@@ -70,7 +70,7 @@ test('a link or a node that is deleted while it is changed does not come back', 
   const { node_id } = nodes.lab.node('PC1')
   // Its compute has answered when the node is deleted.
   const more = async () => {
-    await removeNode(nodes.lab, node_id, nodes.client)
+    await removeNode(nodes.labs, nodes.lab, node_id, nodes.client)
     return {}
   }
   await expect(updateNode(nodes.lab, node_id, { x: 1 }, nodes.client, { more })).rejects.toMatchObject({ status: 404 })
@@ -78,7 +78,7 @@ test('a link or a node that is deleted while it is changed does not come back', 
 })
 
 test('a link that is changed while it is deleted is not made anew on its compute', async () => {
-  const { lab, client, link, isFree } = await withSlow('removeNode')
+  const { labs, lab, client, link, isFree } = await withSlow('removeNode')
   const { link_id } = await link()
   let changing: Promise<unknown> = Promise.resolve()
   const removing = (): ComputeClient => {
@@ -93,7 +93,7 @@ test('a link that is changed while it is deleted is not made anew on its compute
       },
     })
   }
-  await removeLink(lab, link_id, removing)
+  await removeLink(labs, lab, link_id, removing)
   expect(await changing).toMatchObject({ status: 404, word: 'no-such-link' })
   expect(isFree()).toBeTruthy()
 })
@@ -103,9 +103,9 @@ test('a node is deleted while another request deletes one of its links', async (
   await createNode(labs, lab, { name: 'PC2', node_type: 'pc', compute_id: 'local' }, { ask: client })
   await link()
   const { link_id } = await createLink(labs, lab, { nodes: ['PC2:eth0', 'SW:Ethernet1'] as never }, client)
-  const node = removeNode(lab, 'SW', ask)
+  const node = removeNode(labs, lab, 'SW', ask)
   await begun
-  await removeLink(lab, link_id, client)
+  await removeLink(labs, lab, link_id, client)
   end()
   await node
   expect([...lab.document.nodes.values()].map(({ name }) => name)).toEqual(['PC1', 'PC2'])

@@ -192,7 +192,7 @@ test('changes of links come before or after a recreation of their node, and not 
     return Object.assign(its, {
       async removeLink(...given: Parameters<ComputeClient['removeLink']>) {
         await removeLinkThere(...given)
-        others.push(updateLink(lab, link_id, { suspend: true }, ask), removeLink(lab, link_id, ask))
+        others.push(updateLink(lab, link_id, { suspend: true }, ask), removeLink(labs, lab, link_id, ask))
         // What they can do without the apply is done by then.
         await new Promise(setImmediate)
       },

@@ -1,0 +1,21 @@
+import { unlessGone } from '../errors/api-error.ts'
+import type { Lab } from './lab.ts'
+
+/**
+ * Saves in the document what computes have done already. When the save fails, as on a full disk, `undo` takes that back on the computes, and
+ * the result rejects with the failure of the save. What cannot be taken back is told in the feed of the lab.
+ */
+export async function saved<T>(lab: Lab, save: () => Promise<T>, undo: () => Promise<unknown>): Promise<T> {
+  try {
+    return await save()
+  } catch (error) {
+    await undo()
+      // What is gone meanwhile needs no undo.
+      .catch(unlessGone)
+      .catch(({ message }: Error) => {
+        const what = 'A change was not saved, and could not be taken back on its compute'
+        lab.tell({ action: 'log.warning', event: { message: `${what}: ${message}` } })
+      })
+    throw error
+  }
+}

@@ -1,0 +1,150 @@
+import { expect, test } from 'vitest'
+import { noteEndedCaptures, startCapture, stopCapture } from '../../../src/controller/captures.ts'
+import { writeConfig } from '../../../src/controller/configs.ts'
+import type { Lab } from '../../../src/controller/lab.ts'
+import type { AskCompute, Labs } from '../../../src/controller/labs.ts'
+import { createLink, createLinks, removeLink, updateLink } from '../../../src/controller/links.ts'
+import { actOn, createNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
+import type { LabEntries } from '../../../src/controller/store.ts'
+import { undoEdit } from '../../../src/controller/undo.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
+import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+import { MemoryLabs } from '../../support/memory-labs.ts'
+
+/** A store that can be full. */
+class FullStore extends MemoryLabs {
+  isFull = false
+
+  override async save(id: string, changes: LabEntries): Promise<void> {
+    if (this.isFull) throw new ApiError(507, 'The disk is nearly full')
+    await super.save(id, changes)
+  }
+}
+
+interface Setting {
+  readonly labs: Labs
+  readonly lab: Lab
+  readonly ask: AskCompute
+  readonly compute: MemoryCompute
+  /** The link of PC1 and SW. */
+  readonly link_id: string
+}
+
+const node = { node_type: 'pc', compute_id: 'local' }
+
+/** A lab with the nodes PC1, PC2 and SW, of which PC1 and SW are linked. */
+async function newLab() {
+  const [store, compute] = [new FullStore(), new MemoryCompute()]
+  const labs = await labsInMemory(compute, store)
+  const ask = labs.computes.client
+  const { project_id } = await labs.create({ name: 'full', compute_id: 'local' }, ask)
+  const lab = await labs.lab(project_id)
+  for (const name of ['PC1', 'PC2'])
+    await createNode(labs, lab, { ...node, name, properties: { startup_script: 'ip dhcp' } }, { ask })
+  await createNode(labs, lab, { ...node, node_type: 'switch', name: 'SW' }, { ask })
+  const { link_id } = await createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] }, ask)
+  return { store, labs, lab, ask, compute, link_id }
+}
+
+/** What the document and the compute have. */
+const wholeOf = ({ lab, compute }: Pick<Setting, 'lab' | 'compute'>): unknown =>
+  structuredClone({
+    document: lab.document.entries(),
+    nodes: new Map([...compute.nodes].sort()),
+    links: compute.links,
+    captures: compute.captures,
+    shown: new Map([...lab.shown].sort()),
+  })
+
+const undo = { way: 'undo', check: () => {} } as const
+const free = { nodes: ['PC2:eth0', 'SW:Ethernet1'] as [string, string] }
+
+type Change = (it: Setting) => Promise<unknown>
+/** Changes, and what comes before them. */
+const changes: readonly (readonly [what: string, change: Change, first?: Change])[] = [
+  ['a new node', ({ labs, lab, ask }) => createNode(labs, lab, { ...node, name: 'PC3' }, { ask })],
+  [
+    'other settings of a node',
+    ({ lab, ask }) => updateNode(lab, 'PC1', { name: 'R', properties: { startup_script: 'ip 10.0.0.1/24' } }, ask),
+  ],
+  [
+    'another configuration of a node',
+    ({ lab, ask }) => writeConfig(lab, 'PC1', { name: 'startup', text: 'ip 10.0.0.1/24', ifMatch: null, ask }),
+  ],
+  ['the deletion of a node', ({ labs, lab, ask }) => removeNode(labs, lab, 'PC2', ask)],
+  ['the deletion of a linked node', ({ labs, lab, ask }) => removeNode(labs, lab, 'SW', ask)],
+  ['a new link', ({ labs, lab, ask }) => createLink(labs, lab, free, ask)],
+  ['new links', ({ labs, lab, ask }) => createLinks(labs, lab, [free], ask)],
+  ['another state of a link', ({ lab, link_id, ask }) => updateLink(lab, link_id, { suspend: true }, ask)],
+  ['the deletion of a link', ({ labs, lab, link_id, ask }) => removeLink(labs, lab, link_id, ask)],
+  ['a capture', ({ lab, link_id, ask }) => startCapture(lab, link_id, {}, ask)],
+  [
+    'the undo of a new node',
+    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
+    ({ labs, lab, ask }) => createNode(labs, lab, { ...node, name: 'PC3' }, { ask }),
+  ],
+  [
+    'the undo of other settings of a node',
+    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
+    ({ lab, ask }) => updateNode(lab, 'PC1', { properties: { startup_script: 'ip 10.0.0.1/24' } }, ask),
+  ],
+  [
+    'the undo of the deletion of a node',
+    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
+    ({ labs, lab, ask }) => removeNode(labs, lab, 'PC2', ask),
+  ],
+  [
+    'the undo of a new link',
+    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
+    ({ labs, lab, ask }) => createLink(labs, lab, free, ask),
+  ],
+  [
+    'the undo of another state of a link',
+    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
+    ({ lab, link_id, ask }) => updateLink(lab, link_id, { suspend: true }, ask),
+  ],
+  [
+    'the undo of the deletion of a link',
+    ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
+    ({ labs, lab, link_id, ask }) => removeLink(labs, lab, link_id, ask),
+  ],
+  [
+    'the start of a placeholder',
+    ({ labs, lab, ask }) => actOn(labs, lab, lab.node('PC2'), 'start', ask),
+    async ({ labs, lab, ask }) => {
+      await removeNode(labs, lab, 'PC2', ask)
+      const made = await createNode(labs, lab, { ...node, name: 'PC2' }, { ask })
+      const record = { ...lab.node(made.node_id), unmade: 'There is no room' }
+      await ask('local').removeNode({ project_id: lab.id, node_type: 'pc', node_id: made.node_id })
+      lab.document.apply(new Map([[`node/${made.node_id}`, record]]))
+      lab.shown.delete(made.node_id)
+    },
+  ],
+]
+
+const rows = changes.map(([what, change, first]) => ({ what, change, first }))
+test.each(rows)(
+  '$what that cannot be saved is taken back on the compute, and made later',
+  async ({ change, first }) => {
+    const { store, ...setting } = await newLab()
+    await first?.(setting)
+    const before = wholeOf(setting)
+    store.isFull = true
+    await expect(change(setting)).rejects.toMatchObject({ status: 507 })
+    expect(wholeOf(setting)).toEqual(before)
+    store.isFull = false
+    await change(setting)
+    expect(wholeOf(setting)).not.toEqual(before)
+  },
+)
+
+test('the end of a capture that cannot be saved is noted by the next reading of the compute', async () => {
+  const { store, lab, ask, link_id, compute } = await newLab()
+  await startCapture(lab, link_id, {}, ask)
+  store.isFull = true
+  await expect(stopCapture(lab, link_id, ask)).rejects.toMatchObject({ status: 507 })
+  store.isFull = false
+  expect(compute.captures.size).toBe(0)
+  await noteEndedCaptures(lab, ['local'], ask)
+  expect(lab.linkView(lab.link(link_id)).capturing).toBe(false)
+})
