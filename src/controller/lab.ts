@@ -1,4 +1,5 @@
 import { SerialQueue } from '../async/serial-queue.ts'
+import { SharedLock } from '../async/shared-lock.ts'
 import { notFound } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
@@ -60,6 +61,10 @@ export class Lab {
   readonly claimedMacs = new Map<string, string>()
   /** Nodes that are being created -> the computes that were chosen for them. */
   readonly placing = new Map<string, string>()
+  /**
+   * Deletions of nodes and links and new links share it, a snapshot has it alone: in between, computes and the document have different ones.
+   */
+  readonly parts = new SharedLock()
   /** The last states of links. */
   readonly linkStates = new Map<string, LabLinkState>()
   /** Open feeds that have the states of links. */

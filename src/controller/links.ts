@@ -53,8 +53,10 @@ export async function createLink(
 ): Promise<LabLink> {
   const link = begin(lab, input, options)
   try {
-    await wire(labs, lab, link.ends, link.record, ask)
-    await saveLinks(lab, [link.record], ask, options)
+    await lab.parts.shared(async () => {
+      await wire(labs, lab, link.ends, link.record, ask)
+      await saveLinks(lab, [link.record], ask, options)
+    })
     return lab.linkView(link.record)
   } finally {
     link.release()
@@ -83,9 +85,12 @@ export async function createLinks(
         return error as Error
       }
     })
-    const failures = await wireAll(labs, lab, begun, ask)
-    const records = begun.filter((link) => !failures.has(link)).map(({ record }) => record)
-    await saveLinks(lab, records, ask, options)
+    const failures = await lab.parts.shared(async () => {
+      const failures = await wireAll(labs, lab, begun, ask)
+      const records = begun.filter((link) => !failures.has(link)).map(({ record }) => record)
+      await saveLinks(lab, records, ask, options)
+      return failures
+    })
     return links.map((link) => (link instanceof Error ? link : (failures.get(link) ?? link.record.link_id)))
   } finally {
     for (const { release } of begun) release()
@@ -265,7 +270,7 @@ export async function removeLink(
   step?: EditStep,
 ): Promise<void> {
   const { link_id } = lab.link(id)
-  await remove(labs, lab, link_id, ask, step)
+  await lab.parts.shared(() => remove(labs, lab, link_id, ask, step))
 }
 
 /** Removes a link, unless another request has done so meanwhile. */

@@ -262,6 +262,16 @@ export async function removeNode(
   step: EditStep = { by: 'edit' },
 ): Promise<void> {
   const record = lab.node(word)
+  await lab.parts.shared(() => remove(labs, lab, record, ask, step))
+}
+
+async function remove(
+  labs: Pick<Labs, 'computes'>,
+  lab: Lab,
+  record: NodeRecord,
+  ask: AskCompute,
+  step: EditStep,
+): Promise<void> {
   await unlinkNode(labs, lab, record.node_id, ask, step)
   if (isKnownKind(record.node_type))
     await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)

@@ -55,11 +55,14 @@ export const snapshotView = (
   running: Object.keys(ran).length,
 })
 
-/** Takes a snapshot of a lab, on all its computes at the same time. A failure leaves nothing. */
+/**
+ * Takes a snapshot of a lab, on all its computes at the same time, when deletions under way have ended; those that come meanwhile wait. A
+ * failure leaves nothing.
+ */
 export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskCompute): Promise<LabSnapshot> {
   return labs.exclusively(id, async (lab) => {
     await settleTaking(lab, ask)
-    const { snapshots, project } = lab.document
+    const { snapshots } = lab.document
     if (snapshots.size >= maxSnapshots)
       throw conflict(`The project has ${maxSnapshots} snapshots already, which is the limit: delete one first`)
     const taken = [...snapshots.values()].find((it) => nameKey(it.name) === nameKey(name))
@@ -67,18 +70,21 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskComp
       throw conflict(`name: there is a snapshot ${taken.name} already; choose another name`, { word: 'name-taken' })
     const snapshot_id = crypto.randomUUID()
     try {
-      const kept = contentOf(lab.document)
-      const taken = await labs.whileOpen(lab, ask, async () => {
+      const take = async () => {
+        const kept = contentOf(lab.document)
         await setProject(lab, ({ taking: _, ...it }) => ({ ...it, taking: snapshot_id }))
-        const all = await Promise.allSettled(project.computes.map((id) => ask(id).takeSnapshot(lab.id, snapshot_id)))
-        return all.map((it) => {
+        const { computes } = kept.project
+        const all = await Promise.allSettled(computes.map((id) => ask(id).takeSnapshot(lab.id, snapshot_id)))
+        const taken = all.map((it) => {
           if (it.status === 'rejected') throw it.reason
           return it.value
         })
-      })
+        return { kept, taken, computes }
+      }
+      const { kept, taken, computes } = await labs.whileOpen(lab, ask, () => lab.parts.exclusive(take))
       await labs.keepApart(snapshot_id, kept)
       const record: SnapshotRecord = {
-        ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes: project.computes },
+        ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
         size: taken.reduce((sum, { size }) => sum + size, 0),
         ran: Object.assign({}, ...taken.map(({ ran }) => ran)),
       }
