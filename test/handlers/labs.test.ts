@@ -54,6 +54,26 @@ test('a lab is created with the id that is given, once', async () => {
   await del(`${projects}/${project_id}`)
 })
 
+test('a node that cannot be suspended is left alone, and shown with its true status', async () => {
+  const { at } = await newLab()
+  const [pc, lan] = [await newNode(at, 'PC1'), await newNode(at, 'SW', { node_type: 'switch' })]
+  const statusAfter = async (node: LabNode, action: string) =>
+    (await body<LabNode>(post(`${at}/nodes/${node.node_id}/${action}`))).status
+  expect(await statusAfter(pc, 'suspend')).toBe('stopped')
+  expect(await statusAfter(pc, 'start')).toBe('started')
+  expect([await statusAfter(pc, 'suspend'), await statusAfter(lan, 'suspend')]).toEqual(['suspended', 'started'])
+  const kinds = await body<{ name: string; can_be_suspended: boolean }[]>(send('/v2/kinds'))
+  const able = kinds.filter((it) => it.can_be_suspended).map(({ name }) => name)
+  expect(able).toContain('pc')
+  expect(able).not.toContain('switch')
+  expect((await post(`${at}/nodes/suspend`)).status).toBe(204)
+  const shown = await body<LabNode[]>(send(`${at}/nodes`))
+  expect(shown.map(({ name, status }) => [name, status])).toEqual([
+    ['PC1', 'suspended'],
+    ['SW', 'started'],
+  ])
+})
+
 test('half a surrogate pair is refused in every name and text, and changes nothing', async () => {
   const { at } = await newLab()
   const [pc, other] = [await newNode(at, 'PC1'), await newNode(at, 'PC2')]

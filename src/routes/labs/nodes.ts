@@ -178,6 +178,10 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
     endpoint({
       ...{ method: 'POST', path: `${path}/${action}`, owner, tag, params },
       summary: `${does} a node`,
+      ...(action === 'suspend' && {
+        description:
+          'A node that is stopped, or whose kind cannot be suspended (`can_be_suspended` of GET /v2/kinds), is left alone: the answer shows its status.',
+      }),
       bodyKind: 'ignored',
       replies: { 200: { description: 'The node', schema: LabNode } },
       errors: { 404: noSuchNode, 409: 'Not possible in the present status; the message says why' },
