@@ -6,6 +6,8 @@ export interface ApiErrorOptions extends ErrorOptions {
   readonly image?: string
   /** All that is wrong with a lab file. */
   readonly errors?: readonly object[]
+  /** How much more is wrong with it. */
+  readonly more_errors?: number
   readonly headers?: Readonly<Record<string, string>>
 }
 
@@ -16,7 +18,12 @@ export class ApiError extends Error {
   /** The error word, for programs. An error of a newer compute may have a word that is unknown here. */
   readonly word: ErrorWord
   /** Members of the error body besides `message` and `status`: of a missing image, and of a wrong lab file. */
-  readonly extra: { readonly image?: string; readonly exception?: string; readonly errors?: readonly object[] }
+  readonly extra: {
+    readonly image?: string
+    readonly exception?: string
+    readonly errors?: readonly object[]
+    readonly more_errors?: number
+  }
   /** Headers of the answer, such as `Allow` or `WWW-Authenticate`. */
   readonly headers: Readonly<Record<string, string>>
 
@@ -27,6 +34,7 @@ export class ApiError extends Error {
     this.extra = {
       ...(options.image !== undefined && { image: options.image, exception: 'ImageMissingError' }),
       ...(options.errors !== undefined && { errors: options.errors }),
+      ...(options.more_errors !== undefined && { more_errors: options.more_errors }),
     }
     this.headers = options.headers ?? {}
   }

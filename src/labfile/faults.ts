@@ -3,7 +3,7 @@ import { nearest } from '../http/nearest-word.ts'
 import type { LabFileFault, Position } from './position.ts'
 
 /** Most faults that are reported for one file. */
-const maxFaults = 20
+export const maxFaults = 20
 /** Faults after which the reading ends: a hostile file has half a million. */
 const maxCollected = 200
 /** Thrown when a file has that many. */
@@ -22,15 +22,19 @@ export class Faults {
     const key = `${line}:${column}:${message}`
     if (this.#found.has(key)) return
     const said = hint === undefined ? {} : { hint: shown(hint) }
-    if (this.#found.size === maxCollected) throw enough
     this.#found.set(key, { line, column, path: shown(path), message: shown(message), ...said })
+    if (this.#found.size > maxCollected) throw enough
   }
 
-  /** The first ones, in the order of the file. */
+  /** All that were found, in the order of the file. */
   list(): LabFileFault[] {
-    return [...this.#found.values()].sort((a, b) => a.line - b.line || a.column - b.column).slice(0, maxFaults)
+    return [...this.#found.values()].sort((a, b) => a.line - b.line || a.column - b.column)
   }
 }
+
+/** `and 13 more`: the faults that are not reported. */
+export const moreFaults = (count: number): string =>
+  count > maxCollected - maxFaults ? `and at least ${count} more` : `and ${count} more`
 
 /** `did you mean "image"?`, or the right words when none is near. */
 export function didYouMean(word: string, known: readonly string[]): string | undefined {

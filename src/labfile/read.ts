@@ -3,7 +3,7 @@ import type { ErrorWord } from '../errors/words.ts'
 import { isUuid } from '../schema/fields.ts'
 import { readCheck } from './checks.ts'
 import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desired.ts'
-import { didYouMean, enough, Faults, quoted } from './faults.ts'
+import { didYouMean, enough, Faults, maxFaults, moreFaults, quoted } from './faults.ts'
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
 import { Links, type Target } from './links.ts'
@@ -25,14 +25,20 @@ export interface LabFileOptions {
   readonly vars?: Readonly<Record<string, string>>
 }
 
-/** A lab file that is wrong; a 400 of the interface. */
+/** A lab file that is wrong; a 400 of the interface. Of many faults it has the first 20. */
 export class LabFileError extends ApiError {
   readonly faults: readonly LabFileFault[]
+  /** Faults that it does not have. */
+  readonly more: number
 
-  constructor(faults: readonly LabFileFault[], word?: ErrorWord) {
-    const message = faults.map((fault) => faultLine(fault)).join('\n')
-    super(400, message, { errors: faults, ...(word !== undefined && { word }) })
+  constructor(all: readonly LabFileFault[], word?: ErrorWord) {
+    const faults = all.slice(0, maxFaults)
+    const more = all.length - faults.length
+    const lines = [...faults.map((fault) => faultLine(fault)), ...(more > 0 ? [moreFaults(more)] : [])]
+    const cut = more > 0 ? { more_errors: more } : {}
+    super(400, lines.join('\n'), { errors: faults, ...cut, ...(word !== undefined && { word }) })
     this.faults = faults
+    this.more = more
   }
 }
 
@@ -52,7 +58,7 @@ export function valuesOf(text: string): Value {
 
 /**
  * Reads a lab file: YAML 1.2, or JSON. `files` has the contents of the files that it names, by their paths as they are written there.
- * Rejects with a `LabFileError` that has all faults, at most 20.
+ * Rejects with a `LabFileError` that has all faults, at most 20, and the number of the others.
  */
 export async function readLabFile(
   file: string | Value,

@@ -78,4 +78,10 @@ export const Fault = objectSchema('Fault', 'Body of every error', {
       { description: 'Only for a lab file: all that is wrong with it, at most 20' },
     ),
   ),
+  more_errors: Type.Optional(
+    Type.Integer({
+      description:
+        'Only when there are more than 20 `errors`: the number of the others; above 180, there may be further ones',
+    }),
+  ),
 })

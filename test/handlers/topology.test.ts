@@ -150,6 +150,12 @@ test('all faults of a file are reported, and nothing is changed', async () => {
   expect(answer.status).toBe(400)
   const { errors } = await body<{ errors: { line: number; message: string }[] }>(answer)
   expect(errors.map(({ line }) => line)).toEqual([3, 4])
+  const many = Array.from({ length: 33 }, (_, index) => `  PC${index}: { kind: pcc }\n`)
+  const first = await body<{ errors: object[]; message: string }>(
+    await apply(`lab: ${lab}\nnodes:\n${many.join('')}`, lab),
+  )
+  expect(first).toMatchObject({ more_errors: 13, message: expect.stringMatching(/\nand 13 more$/) })
+  expect(first.errors).toHaveLength(20)
   expect((await send(`${projects}/${lab}`)).status).toBe(404)
   expect((await apply('{', lab, '', { 'content-type': 'application/json' })).status).toBe(400)
   expect((await put(at(lab), { document: file, bogus: 1 })).status).toBe(400)

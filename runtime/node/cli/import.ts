@@ -5,7 +5,6 @@ import { text as textOf } from 'node:stream/consumers'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import type { LeftOut } from '../../../src/importers/source.ts'
-import type { LabFileFault } from '../../../src/labfile/position.ts'
 import { LabFileError } from '../../../src/labfile/read.ts'
 import { labFileText } from '../../../src/labfile/text.ts'
 import { replaceFiles } from '../storage/user-file.ts'
@@ -14,7 +13,7 @@ import { clientOf } from './client.ts'
 import type { Asking, CommandInput } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
-import { inFile } from './lab-file.ts'
+import { faultsIn, type WrongLabFile } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
 
@@ -131,8 +130,8 @@ const refusedOf =
   (file: string) =>
   (error: unknown): never => {
     if (!(error instanceof PatchbayError) || error.status !== 400) throw error
-    const { errors } = error.answer as { errors?: LabFileFault[] }
-    const faults = Array.isArray(errors) ? errors.map(inFile(file)) : [{ message: error.message, file }]
+    const { errors, more_errors } = error.answer as WrongLabFile
+    const faults = Array.isArray(errors) ? faultsIn(file, errors, more_errors) : [{ message: error.message, file }]
     throw new CommandError(exits.wrong, faults, { cause: error })
   }
 
@@ -142,12 +141,7 @@ function placed<T>(file: string, read: () => T): T {
     return read()
   } catch (error) {
     if (!(error instanceof LabFileError)) throw error
-    const faults = error.faults.map(({ path, message, ...place }) => ({
-      file,
-      ...place,
-      message: path === '' ? message : `${path}: ${message}`,
-    }))
-    throw new CommandError(exits.wrong, faults)
+    throw new CommandError(exits.wrong, faultsIn(file, error.faults, error.more))
   }
 }
 

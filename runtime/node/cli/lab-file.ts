@@ -3,6 +3,7 @@ import { open, realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { Check } from '@sinclair/typebox/value'
 import type { Desired } from '../../../src/labfile/desired.ts'
+import { moreFaults } from '../../../src/labfile/faults.ts'
 import type { LabFileFault } from '../../../src/labfile/position.ts'
 import { filesOf, LabFileError, readLabFile, valuesOf } from '../../../src/labfile/read.ts'
 import { LabName } from '../../../src/labfile/schema.ts'
@@ -41,13 +42,24 @@ export async function readLab(word: string | undefined, flags: FlagValues<typeof
     const files = await readNamed(named, { base, allowOutside: flags['allow-outside'] })
     return { name, document, files, vars, desired: await readLabFile(values, { ...options, files }) }
   } catch (error) {
-    if (error instanceof LabFileError) throw new CommandError(exits.wrong, error.faults.map(inFile(name)))
+    if (error instanceof LabFileError) throw new CommandError(exits.wrong, faultsIn(name, error.faults, error.more))
     throw error
   }
 }
 
-/** A fault of a lab file as one of the command. */
-export const inFile =
+/** Members of the answer of a service to a lab file that is wrong. */
+export interface WrongLabFile {
+  readonly errors?: readonly LabFileFault[]
+  readonly more_errors?: number
+}
+
+/** The faults of a lab file as those of the command; the last one says that there are `more`. */
+export const faultsIn = (file: string, faults: readonly LabFileFault[], more = 0): CommandFault[] => [
+  ...faults.map(inFile(file)),
+  ...(more > 0 ? [{ message: moreFaults(more), file }] : []),
+]
+
+const inFile =
   (file: string) =>
   ({ message, line, column, path, hint }: LabFileFault): CommandFault => ({
     ...{ message: path === '' ? message : `${path}: ${message}`, file, line, column, path },
@@ -116,7 +128,7 @@ async function readNamed(
       faults.push({ ...at, message: `${JSON.stringify(path)}: ${reasonOf(error)}` })
     }
   }
-  if (faults.length > 0) throw new LabFileError(faults.slice(0, 20))
+  if (faults.length > 0) throw new LabFileError(faults)
   return files
 }
 

@@ -11,7 +11,7 @@ import { requireYes } from './confirm.ts'
 import { count, secondsOf, stopText } from './counts.ts'
 import { CommandError, type Exit, exits } from './exits.ts'
 import { linkJson } from './inspect.ts'
-import { inFile, isLabFile, type LabSource, onlyLabFile, readLab, readText } from './lab-file.ts'
+import { faultsIn, isLabFile, type LabSource, onlyLabFile, readLab, readText, type WrongLabFile } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { ownService } from './own-service.ts'
 import { noProgress, progressOf } from './progress.ts'
@@ -307,9 +307,9 @@ export async function put(
     })
     .catch((error) => {
       if (!(error instanceof PatchbayError)) throw error
-      const { errors } = error.answer as { errors?: Parameters<ReturnType<typeof inFile>>[0][] }
+      const { errors, more_errors } = error.answer as WrongLabFile
       if (error.status === 400 && Array.isArray(errors))
-        throw new CommandError(exits.wrong, errors.map(inFile(source.name)))
+        throw new CommandError(exits.wrong, faultsIn(source.name, errors, more_errors))
       if (error.word === 'made-otherwise' || error.status === 400) {
         const hint =
           error.status === 400 ? {} : { hint: '--name makes another lab of the file, --take-over uses this one' }

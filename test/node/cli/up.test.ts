@@ -63,6 +63,11 @@ test('after an edit only what differs is done; what disturbs a running node need
     ...{ code: 3, out: '', err: expect.stringContaining('router.yaml:5:12: ') },
   })
 
+  // With 21 such nodes.
+  const routers = Array.from({ length: 21 }, (_, index) => router.replace(/^.*\nnodes:\n {2}R1/, `  R${index}`))
+  await patchbay.file('router.yaml', `lab: small-lan\nnodes:\n${routers.join('')}`)
+  expect((await patchbay.run(['validate', 'router.yaml'])).err).toMatch(/\nrouter\.yaml: and 1 more\n$/)
+
   await patchbay.file('lan.lab.yaml', lan('10.0.1.2/24', '  lan2: { kind: switch }\n'))
   const live = await patchbay.run(['up'])
   expect(live).toMatchObject({ code: 0, out: expect.stringContaining('created 1 segment') })
@@ -124,6 +129,12 @@ test('what is wrong in a file is reported with line and column, before anything 
       ]),
     })
   }
+  const many = Array.from({ length: 33 }, (_, index) => `  PC${index}: { kind: pc, config: ./pc${index}.cfg }\n`)
+  await patchbay.file('labs/lab.yaml', `lab: wrong\nnodes:\n${many.join('')}`)
+  expect((await patchbay.run(['validate', 'labs/lab.yaml'])).err.trimEnd().split('\n').slice(19)).toEqual([
+    expect.stringContaining('labs/lab.yaml:22:'),
+    'labs/lab.yaml: and 13 more',
+  ])
   await patchbay.file('labs/lab.yaml', 'lab: right\nnodes:\n  R1:\n    kind: machine-emulator\n    image: none.qcow2\n')
   expect(await patchbay.run(['validate', 'labs/lab.yaml'])).toMatchObject({
     code: 0,

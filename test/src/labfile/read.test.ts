@@ -440,11 +440,17 @@ describe('YAML', () => {
     expect(nodes).toMatchObject([{ name: 'A', settings: { x: 1, y: 2 } }])
   })
 
-  test('all faults are reported at once, at most 20, in the order of the file', async () => {
-    const many = Array.from({ length: 30 }, (_, index) => `N${index}: { kind: pcc }`).join('\n')
-    const faults = await faultsIn(many)
-    expect(faults).toHaveLength(20)
+  test('all faults are reported at once, at most 20, in the order of the file, and how many are left', async () => {
+    const many = (length: number) =>
+      faultsIn(Array.from({ length }, (_, index) => `N${index}: { kind: pcc }`).join('\n'))
+    const faults = await many(33)
+    expect(faults).toHaveLength(21)
     expect(faults[0]).toMatch(/^3:15: nodes\.N0\.kind: unknown kind "pcc"; did you mean "pc"\?$/)
+    expect(faults[20]).toBe('and 13 more')
+    expect(await many(20)).toHaveLength(20)
+    expect((await many(200)).at(-1)).toBe('and 180 more')
+    // The reading has ended there.
+    expect((await many(300)).at(-1)).toBe('and at least 181 more')
   })
 })
 
