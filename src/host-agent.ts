@@ -263,8 +263,8 @@ export interface NodeAgent {
   streamCapture(ref: NodeRef, port: PortRef, wanted: CaptureStream, signal: AbortSignal): Promise<CaptureSource>
   /** Ends the clients of the console of a node that runs, and listens for new ones; its guest does not notice. 409. */
   resetConsole(ref: NodeRef): Promise<void>
-  /** The console as a pair of streams: the scroll-back first unless `replay` is false, then live; 409 when the node does not run. */
-  console(ref: NodeRef, signal: AbortSignal, options?: { replay: boolean }): Promise<ConsoleStream>
+  /** The console as a pair of streams: the scroll-back first, then live; 409 when the node does not run. */
+  console(ref: NodeRef, signal: AbortSignal, shown?: ConsoleReplay): Promise<ConsoleStream>
   /** Telnet clients of the consoles of a project. */
   telnetClients(projectId: string): Promise<number>
   /** The scroll-back; empty for a node whose run left none. 409 when the console has no text. */
@@ -333,6 +333,14 @@ export interface CaptureSource {
   /** Of the port, as an analyser shows it. */
   readonly interface_name: string
   readonly comment: string
+}
+
+/** What a console begins with. */
+export interface ConsoleReplay {
+  /** false: without the scroll-back. */
+  readonly replay: boolean
+  /** Only its last lines. */
+  readonly lines?: number
 }
 
 export interface ConsoleStream {

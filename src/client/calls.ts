@@ -350,7 +350,7 @@ export interface Calls {
   /** The console as a websocket: the scroll-back, then live */
   'GET /v2/projects/{project_id}/nodes/{node_id}/console/ws': {
     params: { project_id: string; node_id: string }
-    query?: { ticket?: string; replay?: '0' | '1' }
+    query?: { ticket?: string; replay?: '0' | '1'; lines?: string }
     reply: never
   }
   /** The screen as a websocket that carries RFB (VNC) in binary frames */

@@ -102,16 +102,21 @@ export class Patchbay {
     return feedLines((input) => this.#feed(options.project, input), options)
   }
 
-  /** The console of a node as streams of bytes: the scroll-back (unless `replay` is false), then live. */
+  /** The console of a node as streams of bytes: the scroll-back (its last `lines`; none when `replay` is false), then live. */
   async console(
     { project, node }: { readonly project: string; readonly node: string },
-    { replay = true, signal }: { readonly replay?: boolean; readonly signal?: AbortSignal } = {},
+    {
+      replay = true,
+      lines,
+      signal,
+    }: { readonly replay?: boolean; readonly lines?: number; readonly signal?: AbortSignal } = {},
   ): Promise<ByteStreams> {
     const path = pathOf`/v2/projects/${project}/nodes/${node}/console/ws`
     // A browser's websocket cannot send headers: a ticket stands for them.
     const { token } = this.#options
     const ticket = token === undefined ? undefined : (await this.call('POST /v2/compute/tickets')).ticket
-    const url = `${this.server.replace(/^http/, 'ws')}${path}${search({ ticket, replay: replay ? undefined : '0' })}`
+    const query = search({ ticket, replay: replay ? undefined : '0', lines })
+    const url = `${this.server.replace(/^http/, 'ws')}${path}${query}`
     const { WebSocket: Maker = WebSocket } = this.#options
     const lost = (what: string) => this.#lost('lost', what)
     return openByteStreams(new Maker(url), { lost, signal })

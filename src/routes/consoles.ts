@@ -10,19 +10,17 @@ import { oneOf } from '../schema/fields.ts'
 import { noContentAfter } from './no-content.ts'
 import type { NodePlace } from './node-place.ts'
 
+const lineCount = (description: string) =>
+  Type.String({ pattern: '^[1-9][0-9]{0,4}$', expects: 'a number from 1 to 99999', description })
+
 /** Of the websocket of a text console. */
 export const consoleQuery = Type.Object({
   ticket: sinceQuery.properties.ticket,
   replay: Type.Optional(oneOf(['0', '1'], { description: '0: without the scroll-back; default 1' })),
+  lines: Type.Optional(lineCount('Only the last lines of the scroll-back; default: all')),
 })
 export const logQuery = Type.Object({
-  lines: Type.Optional(
-    Type.String({
-      pattern: '^[1-9][0-9]{0,4}$',
-      expects: 'a number from 1 to 99999',
-      description: 'How many lines; default 200. A console keeps 64 KiB',
-    }),
-  ),
+  lines: Type.Optional(lineCount('How many lines; default 200. A console keeps 64 KiB')),
 })
 
 /** The consoles of a node as websockets and as text, as its kind has them. */
@@ -60,7 +58,11 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     'The node does not run, or its console has no text',
     {
       query: consoleQuery,
-      open: (agent, ref, signal, { replay }) => agent.nodes.console(ref, signal, { replay: replay !== '0' }),
+      open: (agent, ref, signal, { replay, lines }) =>
+        agent.nodes.console(ref, signal, {
+          replay: replay !== '0',
+          ...(lines !== undefined && { lines: Number(lines) }),
+        }),
       bridge: bridgeConsole,
     },
   )

@@ -72,6 +72,28 @@ test('the console is read as text, as many lines as are asked for', async () => 
   expect(await log(path)).toBe('')
 })
 
+test('a websocket begins with as many lines of the scroll-back as are asked for', async () => {
+  const path = await startedPc()
+  await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
+  await ask(`${path}/console/expect`, { send: 'echo earlier\r', expect: '^earlier\\s+PC> $' })
+  const url = `${base.replace('http', 'ws')}${path}/console/ws`
+  for (const lines of [1, 2, 99_999]) {
+    const socket = new WebSocket(`${url}?lines=${lines}`)
+    onTestFinished(() => socket.terminate())
+    let shown = ''
+    const seen = new Promise<void>((resolve) =>
+      socket.on('message', (data: Buffer) => {
+        shown += data.toString()
+        if (shown.endsWith('PC> ')) resolve()
+      }),
+    )
+    await seen
+    expect(shown.replaceAll('\r', '')).toBe(await log(path, lines))
+    socket.terminate()
+  }
+  expect((await fetch(`${base}${path}/console/ws?lines=0`)).status).toBe(400)
+})
+
 test('a websocket without the scroll-back shows only what comes', async () => {
   const path = await startedPc()
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })

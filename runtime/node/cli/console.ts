@@ -44,11 +44,11 @@ export async function consoleCommand({
 export async function consoleOf(
   target: NodeTarget,
   client: Patchbay,
-  { replay = true, signal }: { replay?: boolean; signal: AbortSignal },
+  { signal, ...shown }: { replay?: boolean; lines?: number; signal: AbortSignal },
 ): Promise<Duplex> {
   const { lab, node } = requireConsole(target)
   const streams = await client
-    .console({ project: node.project_id, node: node.node_id }, { replay, signal })
+    .console({ project: node.project_id, node: node.node_id }, { ...shown, signal })
     .catch((error) => {
       throw new CommandError(
         exits.failed,

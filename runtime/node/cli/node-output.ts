@@ -79,6 +79,11 @@ export async function logs({
   const target = await nodeOf(word, { client, signal })
   const { node } = target
   const params = { project_id: node.project_id, node_id: node.node_id }
+  // The log and what comes after it by one connection: between two, output would be lost.
+  if (flags.follow && node.status === 'started') {
+    const stream = await consoleOf(target, client, { lines: Number(lines), signal })
+    return followed(stream, target, signal)
+  }
   const body = await client.stream('GET /v2/projects/{project_id}/nodes/{node_id}/console/log', {
     params,
     query: { lines },
@@ -93,12 +98,14 @@ export async function logs({
     process.stdout.write(bytes)
     last = bytes.at(-1) ?? last
   }
-  if (!flags.follow) {
-    // The prompt of the node is not to be before that of the shell.
-    if (last !== undefined && last !== lineFeed) process.stdout.write('\n')
-    return exits.done
-  }
-  const stream = await consoleOf(target, client, { replay: false, signal })
+  // The prompt of the node is not to be before that of the shell.
+  if (last !== undefined && last !== lineFeed) process.stdout.write('\n')
+  if (flags.follow) requireConsole(target)
+  return exits.done
+}
+
+/** Shows a console until it ends, or Ctrl-C. */
+async function followed(stream: Duplex, target: NodeTarget, signal: AbortSignal): Promise<number> {
   signal.addEventListener('abort', () => stream.destroy(), { once: true })
   stream.on('data', (bytes: Buffer) => process.stdout.write(bytes))
   const loss = lossOf(stream)

@@ -334,8 +334,12 @@ export const operationInputs = {
   'unit.hold': Type.Object({ key: Key, is_held: Type.Boolean() }),
   'unit.forget': Type.Object({ key: Key }),
   'console.listen': Type.Object({ key: Key, listen: Type.Union([Listen, Type.Null()]) }),
-  /** `replay` false: the connection begins without the scroll-back. Since protocol 7. */
-  'console.attach': Type.Object({ key: Key, replay: Type.Optional(Type.Boolean()) }),
+  /** `replay` false: the connection begins without the scroll-back; `lines`: with its last lines. Since protocol 7. */
+  'console.attach': Type.Object({
+    key: Key,
+    replay: Type.Optional(Type.Boolean()),
+    lines: Type.Optional(Type.Integer({ minimum: 1 })),
+  }),
   'console.log': Type.Object({ key: Key }),
   'unit.configure': Type.Object({ key: Key, run: BridgeSpec }),
   'bridge.table': Type.Object({ key: Key }),

@@ -135,7 +135,7 @@ export class KeeperClient {
   }
 
   /**
-   * The console of a running unit: the scroll-back unless `replay` is false, then live output. Or a capture in classic pcap, which
+   * The console of a running unit: the scroll-back, or its last `lines`, unless `replay` is false, then live output. Or a capture in classic pcap, which
    * ends with the capture. `not_linked`, `not_running`.
    */
   async attach<Op extends 'console.attach' | 'capture.attach'>(op: Op, input: Operations[Op]['in']): Promise<Socket> {

@@ -82,9 +82,13 @@ export class ConsoleHub {
     this.#listen = listen
   }
 
-  /** Makes a socket a raw client: it gets the scroll-back first, unless `replay` is false. */
-  attach(socket: Socket, replay = true): void {
-    this.#join(socket, 'raw', replay ? this.#scrollback.read() : new Uint8Array())
+  /** Makes a socket a raw client: it gets the scroll-back first, or its last `lines`, unless `replay` is false. */
+  attach(
+    socket: Socket,
+    { replay = true, lines }: { replay?: boolean | undefined; lines?: number | undefined } = {},
+  ): void {
+    const shown = lines === undefined ? this.#scrollback.read() : this.#scrollback.lines(lines)
+    this.#join(socket, 'raw', replay ? shown : new Uint8Array())
     socket.on('data', (bytes: Buffer) => this.#typed(socket, bytes))
   }
 

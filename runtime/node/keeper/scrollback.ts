@@ -1,3 +1,5 @@
+const lineFeed = 0x0a
+
 /** The last bytes of a console, in a ring. */
 export class Scrollback {
   readonly #ring: Buffer
@@ -23,5 +25,18 @@ export class Scrollback {
     const start = this.#end - this.#size
     if (start >= 0) return Buffer.from(this.#ring.subarray(start, this.#end))
     return Buffer.concat([this.#ring.subarray(start + this.#ring.length), this.#ring.subarray(0, this.#end)])
+  }
+
+  /** The last lines. A line end at the end begins no line. */
+  lines(count: number): Buffer {
+    const bytes = this.read()
+    let from = bytes.length
+    if (bytes.at(-1) === lineFeed) from -= 1
+    for (let left = count; left > 0; left -= 1) {
+      const before = from === 0 ? -1 : bytes.lastIndexOf(lineFeed, from - 1)
+      if (before === -1) return bytes
+      from = before
+    }
+    return bytes.subarray(from + 1)
   }
 }

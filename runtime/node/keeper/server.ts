@@ -161,10 +161,10 @@ export class KeeperServer {
     const begin = () => socket.write(`${JSON.stringify({ id, result: {} })}\n`)
     try {
       if (op === 'console.attach') {
-        const { key, replay } = checked('console.attach', input)
+        const { key, replay, lines: shown } = checked('console.attach', input)
         const hub = units.hub(key)
         begin()
-        hub.attach(socket, replay)
+        hub.attach(socket, { replay, lines: shown })
         if (lines.rest.length > 0) socket.emit('data', lines.rest)
         return
       }

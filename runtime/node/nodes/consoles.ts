@@ -3,7 +3,7 @@ import { connect, type Socket } from 'node:net'
 import { Writable } from 'node:stream'
 import { onAbort } from '../../../src/async/abort.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
-import type { ConsoleStream } from '../../../src/host-agent.ts'
+import type { ConsoleReplay, ConsoleStream } from '../../../src/host-agent.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { webStream } from '../system/web-stream.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
@@ -32,11 +32,11 @@ export class Consoles {
     this.#options = options
   }
 
-  /** The scroll-back unless `replay` is false, then live output; 409. */
-  async open(node: LabNode, signal: AbortSignal, replay: boolean): Promise<ConsoleStream> {
+  /** The scroll-back, or its last lines, unless `replay` is false, then live output; 409. */
+  async open(node: LabNode, signal: AbortSignal, shown: ConsoleReplay): Promise<ConsoleStream> {
     requireText(node)
     try {
-      const socket = await this.#options.keeper.attach('console.attach', { key: node.key, replay })
+      const socket = await this.#options.keeper.attach('console.attach', { key: node.key, ...shown })
       return this.#streams(node, socket, signal)
     } catch (error) {
       if (keeperErrorCode(error) === 'not_running') throw stopped(error)

@@ -1,7 +1,7 @@
 import { v4 as uuid } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
-import type { CaptureSource, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
+import type { CaptureSource, ConsoleReplay, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
 import { namedAction } from '../../../src/kinds/kind.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
@@ -215,8 +215,8 @@ export class Nodes implements NodeAgent {
     return this.with(ref, (node) => this.#options.consoles.reset(node))
   }
 
-  async console(ref: NodeRef, signal: AbortSignal, { replay } = { replay: true }): Promise<ConsoleStream> {
-    return this.#options.consoles.open(await this.#find(ref), signal, replay)
+  async console(ref: NodeRef, signal: AbortSignal, shown: ConsoleReplay = { replay: true }): Promise<ConsoleStream> {
+    return this.#options.consoles.open(await this.#find(ref), signal, shown)
   }
 
   async telnetClients(projectId: string): Promise<number> {

@@ -66,7 +66,7 @@ export class NodeWaits {
   ): Promise<ConsoleMatch> {
     const echo = echoes && send !== undefined ? new EchoFilter(send) : undefined
     const search = new ConsoleSearch(await compiled(field, expect), echo)
-    const { readable, writable } = await this.#consoles.open(node, over, false)
+    const { readable, writable } = await this.#consoles.open(node, over, { replay: false })
     // Read separately, so that also a wait of 0 s sees it. What comes meanwhile is seen twice.
     if (send === undefined) search.push(await this.#consoles.log(node))
     const until = performance.now() + within_s * 1000

@@ -1,7 +1,7 @@
 import { once } from 'node:events'
 import { mkdir, readFile } from 'node:fs/promises'
 import { createServer } from 'node:http'
-import type { AddressInfo } from 'node:net'
+import { type AddressInfo, connect, createServer as createTcpServer } from 'node:net'
 import { join } from 'node:path'
 import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
@@ -211,6 +211,45 @@ test('a console that is lost with the service is no end of the output of its nod
     [5, null],
     [5, null],
   ])
+})
+
+test('logs -f shows what comes while it connects, once', async () => {
+  const patchbay = await lab('followed')
+  await patchbay.run(['start', 'followed/PC1'])
+  const console = '/v2/projects/followed/nodes/PC1/console'
+  const type = async (send: string) =>
+    service.fetch(`${console}/expect`, {
+      method: 'POST',
+      body: JSON.stringify({ send: `${send}\r`, expect: `^${send.slice(5)}$` }),
+    })
+  await type('echo before')
+  // The websocket waits until there is output after all that the command has read.
+  const way = createTcpServer((client) => {
+    const { hostname, port } = new URL(service.url)
+    const server = connect(Number(port), hostname)
+    client.on('data', (bytes) => {
+      const isConsole = bytes.includes('/console/ws')
+      void (isConsole ? type('echo between') : Promise.resolve()).then(() => server.write(bytes))
+    })
+    server.pipe(client)
+    for (const [one, other] of [
+      [client, server],
+      [server, client],
+    ] as const)
+      one.on('error', () => other.destroy()).on('close', () => other.destroy())
+  }).listen(0, '127.0.0.1')
+  await once(way, 'listening')
+  onTestFinished(() => void way.close())
+  const server = `http://127.0.0.1:${(way.address() as AddressInfo).port}`
+  const follower = patchbay.start(['logs', 'followed/PC1', '-f', '--server', server])
+  let shown = ''
+  follower.stdout.on('data', (bytes) => {
+    shown += String(bytes)
+  })
+  await expect.poll(() => shown, { timeout: hangMs }).toContain('echo between')
+  await type('echo after')
+  await expect.poll(() => shown, { timeout: hangMs }).toMatch(/^after\r?$/m)
+  expect(shown.match(/^(?:before|between|after)\r?$/gm)?.map((it) => it.trim())).toEqual(['before', 'between', 'after'])
 })
 
 test('watch prints a line for each change where there is no terminal', async () => {
