@@ -71,7 +71,7 @@ export const applying = {
   ...labFiling,
   ...options,
   'dry-run': { about: 'show what would be done, and do nothing' },
-  'exit-code': { about: 'with --dry-run: exit code 2 when there is something to do' },
+  'exit-code': { about: 'with --dry-run: exit code 2 when the lab differs, also when all steps need a flag' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 

@@ -131,7 +131,7 @@ async function converge(
     ttl_s === undefined ? {} : { ttl_s },
   )
   if (isDry) {
-    const differs = plan.steps.length > 0
+    const differs = plan.steps.length + plan.withheld.length > 0
     return {
       exit: differs && flags['exit-code'] ? exits.differs : plan.withheld.length > 0 ? exits.withheld : exits.done,
       json: planJson(plan, new Set()),

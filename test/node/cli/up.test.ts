@@ -77,6 +77,8 @@ test('after an edit only what differs is done; what disturbs a running node need
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 2, ...withheldStep })
   for (const command of ['up', 'apply'])
     expect(await patchbay.run([command, '--dry-run'])).toMatchObject({ code: 4, ...withheldStep })
+  for (const command of ['up', 'apply'])
+    expect(await patchbay.run([command, '--dry-run', '--exit-code'])).toMatchObject({ code: 2, ...withheldStep })
   const withheld = await patchbay.run(['up'])
   expect(withheld).toMatchObject({
     code: 4,
