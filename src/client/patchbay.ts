@@ -64,7 +64,10 @@ interface AnyInput {
   readonly accepts?: readonly number[]
 }
 
-/** A client of a service. Every method rejects with PatchbayError, or with the reason of the caller's signal. */
+/**
+ * A client of a service. Every method rejects with PatchbayError, or with the reason of the caller's signal. What the caller must correct,
+ * such as an option that is missing, is a TypeError.
+ */
 export class Patchbay {
   /** Origin of the service. */
   readonly server: string
@@ -111,13 +114,18 @@ export class Patchbay {
       signal,
     }: { readonly replay?: boolean; readonly lines?: number; readonly signal?: AbortSignal } = {},
   ): Promise<ByteStreams> {
+    // As a property: it is not defined where there is none.
+    const { WebSocket: Maker = globalThis.WebSocket as WebSocketMaker | undefined } = this.#options
+    if (Maker === undefined)
+      throw new TypeError(
+        'WebSocket: this runtime has none, as Node before version 22: give the client the option WebSocket, such as that of the package ws',
+      )
     const path = pathOf`/v2/projects/${project}/nodes/${node}/console/ws`
     // A browser's websocket cannot send headers: a ticket stands for them.
     const { token } = this.#options
     const ticket = token === undefined ? undefined : (await this.call('POST /v2/compute/tickets')).ticket
     const query = search({ ticket, replay: replay ? undefined : '0', lines })
     const url = `${this.server.replace(/^http/, 'ws')}${path}${query}`
-    const { WebSocket: Maker = WebSocket } = this.#options
     const lost = (what: string) => this.#lost('lost', what)
     return openByteStreams(new Maker(url), { lost, signal })
   }
