@@ -96,13 +96,14 @@ async function archive(body: ReadableStream<Uint8Array>, to: string, signal: Abo
     if (to !== '-') await rm(temporary, { force: true })
     signal.throwIfAborted()
     if ((error as NodeJS.ErrnoException).syscall !== undefined) return fail(to, error)
-    throw new CommandError(exits.noService, `the archive broke off: ${causeOf(error)}; nothing was kept`, {
-      cause: error,
-    })
+    const kept =
+      to !== '-' ? 'nothing was kept' : `${bytesText(bytes)} of it are on standard output, and are no archive`
+    throw new CommandError(exits.noService, `the archive broke off: ${causeOf(error)}; ${kept}`, { cause: error })
   }
   return bytes
 }
 
 function fail(to: string, error: unknown): never {
-  throw new CommandError(exits.failed, `${to} cannot be written: ${reasonOf(error)}`, { cause: error })
+  const place = to === '-' ? 'standard output' : to
+  throw new CommandError(exits.failed, `${place} cannot be written: ${reasonOf(error)}`, { cause: error })
 }

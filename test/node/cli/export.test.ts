@@ -78,6 +78,11 @@ test('an archive without its end is reported, and no file is left', async () => 
     code: expect.any(Number),
     err: expect.stringContaining('the archive broke off: its end is missing; nothing was kept'),
   })
+  expect(await patchbay.run(['export', 'cut', '-', '--format', 'gns3project'])).toMatchObject({
+    code: 5,
+    out: expect.stringMatching(/^PK/),
+    err: expect.stringContaining('its end is missing; 20 B of it are on standard output, and are no archive'),
+  })
   expect((await readdir(home)).concat(await readdir(patchbay.home)).filter((it) => it.includes('gns3project'))).toEqual(
     [],
   )
