@@ -28,6 +28,9 @@ export function killWithGroup(child: ChildProcess): void {
   if (child.pid !== undefined && child.exitCode === null && child.signalCode === null) signalGroup(child.pid, 'SIGKILL')
 }
 
+/** What a program has started and left may write for this time after its end, ms. */
+const graceMs = 1000
+
 export interface RunOptions {
   readonly variables?: readonly string[]
   readonly set?: Readonly<Record<string, string>>
@@ -42,7 +45,10 @@ export interface RunOptions {
 /** The result and the output of a program. `error.code` is the exit code when the program exited by itself. */
 export type ProgramEnd = { readonly error: ExecFileException | null; readonly stdout: string; readonly stderr: string }
 
-/** Runs a program to its end, without a shell and without input, in a process group of its own. Never rejects. */
+/**
+ * Runs a program to its end, without a shell and without input, in a process group of its own. What it has left running, and still holds
+ * its output a second later, is killed. Never rejects.
+ */
 export function runProgram(command: string, args: readonly string[], options: RunOptions): Promise<ProgramEnd> {
   const { ms, maxBytes = 1 << 20, signal, ...inherited } = options
   return new Promise((resolve) => {
@@ -58,16 +64,29 @@ export function runProgram(command: string, args: readonly string[], options: Ru
     }
     const end = (error: ExecFileException | null) => {
       clearTimeout(timer)
+      clearTimeout(grace)
       signal?.removeEventListener('abort', onAbort)
       resolve({ error, ...said })
     }
     const kill = (message: string, more: Partial<ExecFileException>) => {
       obstacle ??= Object.assign(new Error(message), more)
-      killWithGroup(child)
+      cut()
+    }
+    const cut = () => {
+      // The group has the number of its leader as long as it has a process.
+      if (isOver && child.pid !== undefined) signalGroup(child.pid, 'SIGKILL')
+      else killWithGroup(child)
       // A process that left the group may hold them open.
       child.stdout?.destroy()
       child.stderr?.destroy()
     }
+    let isOver = false
+    let grace: NodeJS.Timeout | undefined
+    child.once('exit', () => {
+      isOver = true
+      // After what is in the pipes was read, also where this process was held up.
+      grace = setTimeout(() => setImmediate(cut), graceMs)
+    })
     const onAbort = () => kill('it was aborted', { code: 'ABORT_ERR' })
     const timer = ms > 0 ? setTimeout(() => kill(`it took longer than ${ms} ms`, { killed: true }), ms) : undefined
     for (const name of ['stdout', 'stderr'] as const) {

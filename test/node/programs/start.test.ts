@@ -22,6 +22,19 @@ test('reports a program that is not there', async () => {
   expect(error).toMatchObject({ code: 'ENOENT' })
 })
 
+test('a program whose child holds its output ends soon after it, and the child with it', async () => {
+  const seconds = `${process.pid}30`
+  expect(await sh(`sleep ${seconds} & echo done; exit 3`)).toMatchObject({ error: { code: 3 }, stdout: 'done\n' })
+  await expect.poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)
+  // What it writes soon is waited for.
+  expect(await sh('(sleep 0.1; echo late) & echo soon')).toEqual({ error: null, stdout: 'soon\nlate\n', stderr: '' })
+})
+
+test('a child that does not hold the output of its program runs on', async () => {
+  const { stdout } = await sh('sleep 60 > /dev/null 2>&1 & echo $!')
+  expect(() => process.kill(Number(stdout), 'SIGKILL')).not.toThrow()
+})
+
 test.each([
   ['takes too long', '', () => ({ ms: 200 }), { killed: true, message: 'it took longer than 200 ms' }],
   [
