@@ -28,9 +28,13 @@ export class Faults {
 
   /** All that were found, in the order of the file. */
   list(): LabFileFault[] {
-    return [...this.#found.values()].sort((a, b) => a.line - b.line || a.column - b.column)
+    return inOrder([...this.#found.values()])
   }
 }
+
+/** Faults in the order of the file. */
+export const inOrder = (faults: readonly LabFileFault[]): LabFileFault[] =>
+  faults.toSorted((a, b) => a.line - b.line || a.column - b.column)
 
 /** `and 13 more`: the faults that are not reported. */
 export const moreFaults = (count: number): string =>

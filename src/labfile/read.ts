@@ -69,21 +69,35 @@ export async function readLabFile(
   return desired
 }
 
+/** The files whose contents `readLabFile` needs. Throws a `LabFileError` for all that `namedFiles` finds wrong. */
+export function filesOf(file: string | Value, options: NamingOptions = {}): readonly NamedFile[] {
+  const { files, faults } = namedFiles(file, options)
+  if (faults.length > 0) throw new LabFileError(faults)
+  return files
+}
+
+interface NamingOptions extends LabFileOptions {
+  readonly allowOutside?: boolean
+}
+
 /**
- * The files whose contents `readLabFile` needs. Throws a `LabFileError`; unless `allowOutside`, also for a path that leaves the directory
- * of the lab file. The caller must refuse links that leave it.
+ * The files that a lab file names, and what is wrong in it, so that a file that is missing is told with it. Unless `allowOutside`, a path that
+ * leaves the directory of the lab file is a fault, and not among the files. The caller must refuse links that leave it.
  */
-export function filesOf(
+export function namedFiles(
   file: string | Value,
-  { allowOutside = false, ...options }: LabFileOptions & { readonly allowOutside?: boolean } = {},
-): readonly NamedFile[] {
-  const { contents } = read(file, undefined, options)
-  const outside = contents.named.filter(({ path }) => !allowOutside && isOutside(path))
-  if (outside.length === 0) return contents.named
+  { allowOutside = false, ...options }: NamingOptions = {},
+): { readonly files: readonly NamedFile[]; readonly faults: readonly LabFileFault[] } {
   const faults = new Faults()
-  for (const { path, at } of outside)
-    faults.add(at, `the file ${quoted(path)} is not in the directory of the lab file`, '--allow-outside permits it')
-  throw new LabFileError(faults.list())
+  const contents = new Contents(faults, undefined)
+  const root = typeof file === 'string' ? valuesOf(file) : file
+  untilEnough(() => {
+    desiredIn(root, { faults, contents, options })
+    for (const { path, at } of contents.named)
+      if (!allowOutside && isOutside(path))
+        faults.add(at, `the file ${quoted(path)} is not in the directory of the lab file`, '--allow-outside permits it')
+  })
+  return { files: contents.named.filter(({ path }) => allowOutside || !isOutside(path)), faults: faults.list() }
 }
 
 /** Undefined when there were so many faults that the reading ended. */
@@ -96,7 +110,7 @@ function untilEnough<T>(run: () => T): T | undefined {
   }
 }
 
-function read(file: string | Value, files: Readonly<Record<string, string>> | undefined, options: LabFileOptions) {
+function read(file: string | Value, files: Readonly<Record<string, string>>, options: LabFileOptions) {
   const root = typeof file === 'string' ? valuesOf(file) : file
   const faults = new Faults()
   const contents = new Contents(faults, files)

@@ -3,9 +3,9 @@ import { open, realpath } from 'node:fs/promises'
 import { dirname, resolve, sep } from 'node:path'
 import { Check } from '@sinclair/typebox/value'
 import type { Desired } from '../../../src/labfile/desired.ts'
-import { moreFaults } from '../../../src/labfile/faults.ts'
+import { inOrder, moreFaults } from '../../../src/labfile/faults.ts'
 import type { LabFileFault } from '../../../src/labfile/position.ts'
-import { filesOf, LabFileError, readLabFile, valuesOf } from '../../../src/labfile/read.ts'
+import { LabFileError, namedFiles, readLabFile, valuesOf } from '../../../src/labfile/read.ts'
 import { LabName } from '../../../src/labfile/schema.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { FlagValues } from './command.ts'
@@ -37,9 +37,12 @@ export async function readLab(word: string | undefined, flags: FlagValues<typeof
   const options = { vars, ...(flags.name !== undefined && { name: flags.name }) }
   try {
     const values = valuesOf(document)
-    const named = filesOf(values, { ...options, allowOutside: flags['allow-outside'] })
+    const allowOutside = flags['allow-outside']
+    const named = namedFiles(values, { ...options, allowOutside })
     const base = path === '-' ? process.cwd() : dirname(resolve(path))
-    const files = await readNamed(named, { base, allowOutside: flags['allow-outside'] })
+    const { files, faults } = await readNamed(named.files, { base, allowOutside })
+    const all = inOrder([...named.faults, ...faults])
+    if (all.length > 0) throw new LabFileError(all)
     return { name, document, files, vars, desired: await readLabFile(values, { ...options, files }) }
   } catch (error) {
     if (error instanceof LabFileError) throw new CommandError(exits.wrong, faultsIn(name, error.faults, error.more))
@@ -109,16 +112,20 @@ export async function readText(path: string): Promise<string> {
   }
 }
 
-/** The contents of the files that a lab file names, by their paths as it writes them. */
+/** The contents of the files that a lab file names, by their paths as it writes them, and what is wrong with them. */
 async function readNamed(
-  named: ReturnType<typeof filesOf>,
+  named: ReturnType<typeof namedFiles>['files'],
   { base, allowOutside }: { base: string; allowOutside: boolean },
-): Promise<Record<string, string>> {
+): Promise<{ files: Record<string, string>; faults: readonly LabFileFault[] }> {
   const files: Record<string, string> = {}
   const faults: LabFileFault[] = []
+  const seen = new Set<string>()
   const root = await realpath(base)
   for (const { path, at } of named) {
-    if (Object.hasOwn(files, path)) continue
+    // That of a template is named at one place by many nodes.
+    const place = `${at.line}:${at.column}`
+    if (Object.hasOwn(files, path) || seen.has(place)) continue
+    seen.add(place)
     try {
       const real = await realpath(resolve(base, path))
       if (!allowOutside && real !== root && !real.startsWith(root.endsWith(sep) ? root : root + sep))
@@ -128,8 +135,7 @@ async function readNamed(
       faults.push({ ...at, message: `${JSON.stringify(path)}: ${reasonOf(error)}` })
     }
   }
-  if (faults.length > 0) throw new LabFileError(faults)
-  return files
+  return { files, faults }
 }
 
 /** The text of a regular file of at most 1 MiB. */

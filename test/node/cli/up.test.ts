@@ -131,6 +131,22 @@ test('what is wrong in a file is reported with line and column, before anything 
       ]),
     })
   }
+  // All at once: a fault of the file, a file outside, and one that is missing.
+  const nodes = [
+    '{ kind: pc, strat: true }',
+    '{ kind: pc, config: ../secret.cfg }',
+    '{ kind: pc, config: ./missing.cfg }',
+  ]
+  await patchbay.file(
+    'labs/lab.yaml',
+    `lab: wrong\nnodes:\n${nodes.map((it, index) => `  PC${index}: ${it}\n`).join('')}`,
+  )
+  expect((await patchbay.run(['validate', 'labs/lab.yaml'])).err.split('\n')).toEqual([
+    expect.stringContaining('labs/lab.yaml:3:20: '),
+    expect.stringMatching(/^labs\/lab\.yaml:4:28: .*--allow-outside permits it$/),
+    expect.stringMatching(/^labs\/lab\.yaml:5:28: .*there is no such file/),
+    '',
+  ])
   const many = Array.from({ length: 33 }, (_, index) => `  PC${index}: { kind: pc, config: ./pc${index}.cfg }\n`)
   await patchbay.file('labs/lab.yaml', `lab: wrong\nnodes:\n${many.join('')}`)
   expect((await patchbay.run(['validate', 'labs/lab.yaml'])).err.trimEnd().split('\n').slice(19)).toEqual([
