@@ -38,6 +38,9 @@ export async function exportCommand(input: Input): Promise<Outcome> {
         hint: '--force replaces it; "patchbay save" brings changes into a lab file',
       },
     ])
+  // One that is not there is a slip more often than a wish.
+  if (!existsSync(dirname(to)))
+    throw new CommandError(exits.failed, `${to} cannot be written: there is no directory ${dirname(to)}`)
   const params = { project_id: lab.project_id }
   if (!isArchive) {
     const name = 'GET /v2/projects/{project_id}/topology'

@@ -98,18 +98,27 @@ export async function logs({
     process.stdout.write(bytes)
     last = bytes.at(-1) ?? last
   }
-  // The prompt of the node is not to be before that of the shell.
-  if (last !== undefined && last !== lineFeed) process.stdout.write('\n')
+  endLine(last)
   if (flags.follow) requireConsole(target)
   return exits.done
+}
+
+/** The prompt of the node is not to be before that of the shell. */
+function endLine(last: number | undefined): void {
+  if (last !== undefined && last !== lineFeed) process.stdout.write('\n')
 }
 
 /** Shows a console until it ends, or Ctrl-C. */
 async function followed(stream: Duplex, target: NodeTarget, signal: AbortSignal): Promise<number> {
   signal.addEventListener('abort', () => stream.destroy(), { once: true })
-  stream.on('data', (bytes: Buffer) => process.stdout.write(bytes))
+  let last: number | undefined
+  stream.on('data', (bytes: Buffer) => {
+    process.stdout.write(bytes)
+    last = bytes.at(-1)
+  })
   const loss = lossOf(stream)
   await new Promise((resolve) => stream.once('close', resolve))
+  endLine(last)
   if (signal.aborted) return exits.interrupted
   loss.throwIfAny(target)
   return exits.done

@@ -99,10 +99,11 @@ test('what cannot be exported is reported, and no file is left', async () => {
   for (const [argv, code, message] of wrong)
     expect(await patchbay.run(argv)).toMatchObject({ code, err: expect.stringContaining(message) })
   await patchbay.run(['stop', 'refused'])
-  expect(await patchbay.run(['export', 'refused', 'nowhere/x.gns3project'])).toMatchObject({
-    code: 1,
-    err: expect.stringContaining('nowhere/x.gns3project cannot be written'),
-  })
+  for (const file of ['nowhere/x.gns3project', 'nowhere/x.lab.yaml'])
+    expect(await patchbay.run(['export', 'refused', file])).toMatchObject({
+      code: 1,
+      err: expect.stringContaining(`${file} cannot be written: there is no directory nowhere`),
+    })
   await expect(access(join(patchbay.home, 'nowhere'))).rejects.toThrow('ENOENT')
 })
 

@@ -250,6 +250,9 @@ test('logs -f shows what comes while it connects, once', async () => {
   await type('echo after')
   await expect.poll(() => shown, { timeout: hangMs }).toMatch(/^after\r?$/m)
   expect(shown.match(/^(?:before|between|after)\r?$/gm)?.map((it) => it.trim())).toEqual(['before', 'between', 'after'])
+  follower.kill('SIGINT')
+  expect(await once(follower, 'close')).toEqual([130, null])
+  expect(shown.at(-1)).toBe('\n')
 })
 
 test('watch prints a line for each change where there is no terminal', async () => {
