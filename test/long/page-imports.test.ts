@@ -1,5 +1,8 @@
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { expect } from 'vitest'
 import { accessibilityFaults } from '../support/accessibility.ts'
+import { freshDirectory } from '../support/directory.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
@@ -35,11 +38,18 @@ const file = (name: string, content: string | Buffer) => ({
   mimeType: 'application/octet-stream',
   buffer: Buffer.from(content),
 })
+/** In the browser: the texts of an SVG document that lie wholly within it. */
+const namesInSight = () => {
+  const { width, height } = document.documentElement.getBoundingClientRect()
+  const isInSight = ({ left, top, right, bottom }: DOMRect) => left > 0 && top > 0 && right < width && bottom < height
+  const texts = Array.from(document.querySelectorAll('text'))
+  return texts.filter((it) => isInSight(it.getBoundingClientRect())).map((it) => it.textContent)
+}
 
 testWith(browser)(
   'labs of several programs are imported by a drop and by a button, and what is not taken over is listed',
   async () => {
-    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const [service, directory] = [await TestService.start({ 'pc.engine': 'embedded' }), await freshDirectory()]
     const lab = await LabPage.open(service.url)
     const { page } = lab
     await page.getByText('No labs yet').waitFor()
@@ -64,6 +74,16 @@ testWith(browser)(
     await page.getByRole('button', { name: 'Lab file' }).click()
     const saved = await (await (await text).createReadStream()).toArray()
     expect(Buffer.concat(saved).toString()).toMatch(/^ {2}A:/m)
+    await page.getByRole('button', { name: 'Export the lab' }).click()
+    const map = page.waitForEvent('download')
+    await page.getByRole('button', { name: 'SVG' }).click()
+    expect((await map).suggestedFilename()).toBe('pair.svg')
+    // A document of its own, with all names in sight.
+    const picture = (await page.context().browser()?.newPage()) ?? page
+    await (await map).saveAs(join(directory, 'pair.svg'))
+    await picture.goto(pathToFileURL(join(directory, 'pair.svg')).href)
+    expect((await picture.evaluate(namesInSight)).sort()).toEqual(['A', 'B', 'e0', 'e0'])
+    await picture.close()
 
     await page.getByRole('link', { name: 'All labs' }).click()
     const exported = page.waitForEvent('download')

@@ -5,7 +5,7 @@ import type { LabWindow } from '../editing/lab-window.ts'
 import { Others } from '../map/map-label.tsx'
 import { mayEdit } from '../state/session.ts'
 import { stacked } from './layers.ts'
-import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, shapeOf, sizeOf } from './shape.ts'
+import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, shapeOf, sizeOf, themed } from './shape.ts'
 
 /** The drawings of a lab, behind its links and nodes. */
 export function Drawings({ window: lab }: { window: LabWindow }) {
@@ -121,12 +121,10 @@ function ShapeView({ shape: { kind, attributes, text } }: { shape: Shape }) {
   )
 }
 
-/** Black and white are the colours of the page, so that a drawing of a light map can be read on a dark one. */
 function paint({ fill = '#000000', stroke = '' }: Shape['attributes']): Record<string, string> {
-  const own = (colour: string) => {
-    if (/^(#000|#000000|black)$/i.test(colour)) return 'var(--text)'
-    return /^(#fff|#ffffff|white)$/i.test(colour) ? 'var(--panel)' : undefined
+  const [area, line] = [themed(fill), themed(stroke)]
+  return {
+    ...(area !== undefined && { fill: `var(--${area})` }),
+    ...(line !== undefined && { stroke: `var(--${line})` }),
   }
-  const [area, line] = [own(fill), own(stroke)]
-  return { ...(area !== undefined && { fill: area }), ...(line !== undefined && { stroke: line }) }
 }

@@ -35,6 +35,12 @@ export const colours = [
 ] as const
 const blue = '#1c7fa8'
 
+/** The colour of the page in place of black or white, so that a drawing of a light map can be read on a dark one. */
+export function themed(colour: string): 'text' | 'panel' | undefined {
+  if (/^(#000|#000000|black)$/i.test(colour)) return 'text'
+  return /^(#fff|#ffffff|white)$/i.test(colour) ? 'panel' : undefined
+}
+
 /** Sides of a drawing, pixels. */
 export const [minSide, maxSide] = [10, 10_000]
 /** Characters of a text. A longer one is shown as a picture. */
@@ -169,7 +175,8 @@ function sizeOfText(text: string, size: number): { width: number; height: number
 }
 
 const entities: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
-const escaped = (text: string): string => text.replace(/[&<>"]/g, (it) => entities[it] ?? it)
+/** A text for the content of an element or the value of an attribute. */
+export const escaped = (text: string): string => text.replace(/[&<>"]/g, (it) => entities[it] ?? it)
 const names: Readonly<Record<string, string>> = { amp: '&', lt: '<', gt: '>', quot: '"', apos: "'" }
 
 /** A text without entities (XML 1.0, 4.6); unknown ones stay. */

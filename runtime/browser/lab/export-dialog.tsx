@@ -1,5 +1,7 @@
 import { useSignal } from '@preact/signals'
 import { PatchbayError } from '../../../src/client/patchbay.ts'
+import { mapSvg } from '../canvas/map-svg.ts'
+import { isBuiltIn, symbolUrl } from '../canvas/symbols.tsx'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { LabDialog } from '../labs/lab-dialog.tsx'
 import { LabList } from '../labs/lab-list.ts'
@@ -7,10 +9,10 @@ import { Dialog } from '../parts/dialog.tsx'
 import { saveFile } from '../parts/downloads.ts'
 import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
-import { client } from '../state/client.ts'
+import { client, send } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 
-/** Saves a lab: as a lab file, or with its disks as an archive. Import on the list of labs takes both. */
+/** Saves a lab: as a lab file, or with its disks as an archive, which import on the list of labs takes; or its map as a picture. */
 export function ExportDialog({ window: lab }: { window: LabWindow }) {
   const fault = useSignal('')
   const mustStop = useSignal(false)
@@ -41,6 +43,10 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
     const answer = await client.answer('GET /v2/projects/{project_id}/topology', options)
     saveFile(`${name}.lab.yaml`, new Blob([await answer.text()], { type: 'application/yaml' }))
   }
+  const saveMap = async () => {
+    const svg = await mapOf(lab)
+    saveFile(`${project.name}.svg`, new Blob([svg], { type: 'image/svg+xml' }))
+  }
   const kinds = [
     ['Lab file', 'nodes, links, settings and configurations as text (YAML)', saveLabFile],
     [
@@ -48,6 +54,7 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
       'the same with all files and disks (.gns3project); its nodes must be stopped',
       () => list.export(project),
     ],
+    ['SVG', 'the map as a picture for documents, in light colours', saveMap],
   ] as const
   return (
     <Dialog title="Export the lab" onClose={close}>
@@ -71,4 +78,28 @@ export function ExportDialog({ window: lab }: { window: LabWindow }) {
       </div>
     </Dialog>
   )
+}
+
+/** The map of a lab as an SVG document. */
+async function mapOf({ editor, hasLabels }: LabWindow): Promise<string> {
+  const { store } = editor
+  const nodes = store.nodes.values()
+  const symbols = new Map<string, string>()
+  for (const symbol of new Set(nodes.map((it) => editor.symbolOf(it)))) {
+    if (isBuiltIn(symbol)) continue
+    const answer = await send(symbolUrl(symbol), {})
+    if (answer.ok) symbols.set(symbol, await answer.text())
+  }
+  const probe = document.createElement('i')
+  probe.style.colorScheme = 'light'
+  document.body.append(probe)
+  const colour = (name: string) => {
+    probe.style.color = `var(--${name})`
+    return getComputedStyle(probe).color
+  }
+  const contents = { nodes, links: store.links.values(), drawings: store.drawings.values(), symbols, colour }
+  const title = store.project.value?.name ?? ''
+  const svg = mapSvg({ ...contents, title, hasPortNames: hasLabels.value, symbolOf: (it) => editor.symbolOf(it) })
+  probe.remove()
+  return svg
 }
