@@ -13,7 +13,7 @@ export const App = () => (
   </>
 )
 
-const serviceScreen = () => import('./service/service-screen.tsx').then((it) => it.ServiceScreen)
+const serviceScreen = () => import('./labs/on-demand.ts').then((it) => it.ServiceScreen)
 
 /** The screens about the service; their part of the page is loaded with the first of them. */
 const ServiceScreen = (props: { screen: ServiceScreenName }) => <Loaded load={serviceScreen} props={props} />

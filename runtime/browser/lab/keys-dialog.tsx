@@ -1,5 +1,5 @@
+import { KeyList } from '../editing/key-list.tsx'
 import { Dialog } from '../parts/dialog.tsx'
-import { KeyList } from './key-list.tsx'
 
 /** All keys. */
 export const KeysDialog = ({ onClose }: { onClose: () => void }) => (

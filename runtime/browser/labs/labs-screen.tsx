@@ -24,7 +24,7 @@ const importHint =
   'Drop files here to import them: lab files, archives (.gns3project), labs of containerlab, GNS3 and CML, appliances (.gns3a).'
 
 const labDialog = () => import('./on-demand.ts').then((it) => it.LabDialog)
-const importDialog = () => import('../importing/import-dialog.tsx').then((it) => it.ImportDialog)
+const importDialog = () => import('./on-demand.ts').then((it) => it.ImportDialog)
 
 /** All labs. */
 export function LabsScreen() {

@@ -1,3 +1,8 @@
-/** Parts beside the list of labs that are loaded when they are first needed, as one file: several small files would be larger together. */
+/**
+ * What is no lab and not the list of labs: loaded when it is first needed, as one file. Several files would be larger together, and
+ * would share small ones that each of them asks for.
+ */
+export { ImportDialog } from '../importing/import-dialog.tsx'
+export { ServiceScreen } from '../service/service-screen.tsx'
 export { LabDialog } from './lab-dialog.tsx'
 export { SignIn } from './sign-in.tsx'

@@ -1,4 +1,4 @@
-import { KeyList } from '../lab/key-list.tsx'
+import { KeyList } from '../editing/key-list.tsx'
 import { RadioGroup } from '../parts/radio-group.tsx'
 import { characterKeys } from '../state/character-keys.ts'
 import { theme, themes } from '../state/theme.ts'

@@ -1,4 +1,4 @@
-import { commands } from '../editing/commands.ts'
+import { commands } from './commands.ts'
 
 const arrows: Readonly<Record<string, string>> = { Left: '←', Right: '→', Up: '↑', Down: '↓' }
 const keyText = (key: string): string => key.replace(/Arrow(\w+)/, (_, way: string) => arrows[way] ?? way)
