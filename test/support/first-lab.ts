@@ -50,6 +50,8 @@ export async function firstLab(lab: LabPage): Promise<void> {
   await lab.node('PC1').focus()
   await page.keyboard.press('Control+z')
   await page.locator('.badge').waitFor({ state: 'detached' })
+  // The ports of the selected node have counters.
+  await page.getByText(/^in \d+ frames?, [\d.]+ (bytes|KB) · out \d+ frame/).waitFor()
 
   await page.getByRole('link', { name: 'All labs' }).click()
   await page.getByRole('button', { name: 'Export First lab' }).click()

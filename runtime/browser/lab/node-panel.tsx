@@ -6,6 +6,7 @@ import { focusOnShape } from '../editing/panes.ts'
 import type { Schema } from '../forms/fields.ts'
 import { SchemaForm } from '../forms/schema-form.tsx'
 import { shortImpairment } from '../links/impairment.ts'
+import { portTraffic } from '../links/port-traffic.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { isPort, linksAt, otherEnd, portName } from '../map/ports.ts'
 import { Fact } from '../parts/fact.tsx'
@@ -186,6 +187,7 @@ function Ports({ node, window: lab }: { node: LabNode; window: LabWindow }) {
                   <span class="muted">{shortImpairment(link)}</span>
                 </button>
               )}
+              {link !== undefined && <small>{portTraffic(link, node.node_id)}</small>}
             </li>
           )
         })}
