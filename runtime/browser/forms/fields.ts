@@ -69,13 +69,31 @@ function fieldOf(name: string, given: Schema, isRequired: boolean): Field {
 const membersOf = (schema: Schema): readonly Schema[] =>
   schema.anyOf?.flatMap(membersOf) ?? (schema.type === 'null' ? [] : [schema])
 
-/** Words of the names of settings that are no words. */
-const abbreviations = /\b(acpi|bios|cpus?|id|mac|npe|nvram|qemu|ram|vlan)\b/g
+/** Parts of the names of settings that are written in capitals. */
+const capitals = new Set(
+  'acpi bios cpu hda hdb hdc hdd id ip iou l1 mac nat npe nvram qemu ram url vlan vm vnc wic'.split(' '),
+)
+/** Those that are written in another way. */
+const spellings: Readonly<Record<string, string>> = {
+  ...{ addr: 'address', cdrom: 'CD-ROM', cpus: 'CPUs', ethertype: 'EtherType', idlepc: 'Idle-PC', iomem: 'I/O memory' },
+  ...{
+    iourc: 'IOURC',
+    ipv6: 'IPv6',
+    lport: 'local port',
+    rhost: 'remote host',
+    rport: 'remote port',
+    vmname: 'VM name',
+  },
+}
 
-/** `mac_address` -> `MAC address`. */
+/** `mac_addr` -> `MAC address`, `slot0` -> `Slot 0`. */
 const titleOf = (name: string): string => {
-  const words = name.replaceAll('_', ' ').replace(abbreviations, (it) => it.toUpperCase().replace('CPUS', 'CPUs'))
-  return words.charAt(0).toUpperCase() + words.slice(1)
+  const words = name.split('_').map((part) => {
+    const [, word = part, number = ''] = /^(disk|slot|wic)(\d)$/.exec(part) ?? []
+    return (spellings[word] ?? (capitals.has(word) ? word.toUpperCase() : word)) + (number && ` ${number}`)
+  })
+  const title = words.join(' ')
+  return title.charAt(0).toUpperCase() + title.slice(1)
 }
 
 /** A value as the text of its field. */

@@ -33,6 +33,21 @@ test('no setting of a machine but its lists is edited as JSON, and its paths are
   if (mac !== undefined) expect(valueIn(mac, '0c:12:34:56:78:00')).toBe('0c:12:34:56:78:00')
 })
 
+test('settings have titles of words, and abbreviations as they are written', () => {
+  const titles = kinds.flatMap(({ update }) => fieldsOf(JSON.parse(JSON.stringify(update)) as Schema))
+  const titleOf = (name: string) => titles.find((it) => it.name === name)?.title
+  const names = ['hda_disk_image', 'hdd_disk_interface', 'cdrom_image', 'bios_image', 'cpus', 'ram', 'mac_addr', 'npe']
+  expect(names.map(titleOf)).toEqual([
+    ...['HDA disk image', 'HDD disk interface', 'CD-ROM image', 'BIOS image', 'CPUs', 'RAM', 'MAC address', 'NPE'],
+  ])
+  expect(['slot0', 'wic2', 'disk1', 'iomem', 'idlepc', 'l1_keepalives', 'vmname', 'linked_clone'].map(titleOf)).toEqual(
+    [...['Slot 0', 'WIC 2', 'Disk 1', 'I/O memory', 'Idle-PC', 'L1 keepalives', 'VM name', 'Linked clone']],
+  )
+  const shouldBeCapitals = /\b(Acpi|Bios|Cdrom|Hd[a-d]|Id|Ip|Iou|Mac|Npe|Nvram|Qemu|Ram|Vlan)\b/i
+  const wrong = titles.filter(({ title }) => title.match(shouldBeCapitals)?.some((it) => it !== it.toUpperCase()))
+  expect(wrong.map(({ title }) => title)).toEqual([])
+})
+
 test('a text becomes a value of the type, and says what is wrong', () => {
   const number = fieldOf(Type.Integer())
   expect([valueIn(number, '12'), valueIn(number, ' ')]).toEqual([12, null])
