@@ -220,7 +220,12 @@ testWith(browser)(
     await page.setViewportSize({ width: 390, height: 844 })
     expect(await page.getByRole('main').evaluate((it) => it.scrollWidth - it.clientWidth)).toBe(0)
     await check('tokens on a phone')
-    await page.setViewportSize({ width: 1280, height: 900 })
+    // All screens are in sight in the head of a user who has signed in, also on a tablet.
+    const screens = page.getByRole('navigation', { name: 'Screens' })
+    for (const width of [390, 800, 1280]) {
+      await page.setViewportSize({ width, height: 900 })
+      expect(await screens.evaluate((it) => it.scrollWidth - it.clientWidth), `${width} px`).toBe(0)
+    }
     const ask = () => service.fetch('/v2/session', { headers: { authorization: `Bearer ${token}` } })
     expect((await ask()).status).toBe(200)
     await page.getByRole('button', { name: 'Revoke class 1' }).click()
