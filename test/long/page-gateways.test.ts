@@ -3,6 +3,7 @@ import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
+import { accessibilityFaults } from '../support/accessibility.ts'
 import { firstLab } from '../support/first-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { hangMs } from '../support/limits.ts'
@@ -63,6 +64,40 @@ testWith(browser)(
     await lab.signIn(adminToken)
     await firstLab(lab)
     expect(lab.faults).toEqual([])
+  },
+  240_000,
+)
+
+testWith(browser)(
+  'a drain of a compute says what will move, what has moved and what stays, and is undone',
+  async () => {
+    const tokens = [joinToken, `${joinToken}-2`] as const
+    const gateway = await TestService.start({ gateway: true, 'fleet.join_tokens': tokens })
+    const compute_id = await connected(gateway, await joined(gateway.url, tokens[0]))
+    await connected(gateway, await joined(gateway.url, tokens[1]))
+    const { name: compute } = await gateway.call<Compute>('PUT', `/v2/computes/${compute_id}`, { name: 'Room 1' })
+    for (const name of ['Idle', 'Busy']) {
+      const { project_id } = await gateway.call<{ project_id: string }>('POST', '/v2/projects', { name, compute_id })
+      const node = { name: 'PC1', node_type: 'pc', compute_id }
+      await gateway.call('POST', `/v2/projects/${project_id}/nodes`, node)
+      if (name === 'Busy') await gateway.call('POST', `/v2/projects/${project_id}/nodes/start`)
+    }
+    const { page, faults } = await LabPage.open(gateway.url, '/#/computes')
+    const card = page.getByRole('listitem').filter({ hasText: compute })
+    await card.getByRole('button', { name: 'Drain …' }).click()
+    const dialog = page.getByRole('dialog', { name: 'Drain the compute?' })
+    await dialog.getByText('1 lab (Idle) will move').waitFor()
+    await dialog.getByText('1 lab (Busy) will stay: nodes run').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Drain', exact: true }).click()
+    await card.getByRole('status').getByText('1 of 2 labs moved').waitFor()
+    await card.getByText(/^Busy: stays, /).waitFor()
+    await card.getByText('takes no new labs').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await card.getByRole('button', { name: 'Take labs again' }).click()
+    await card.getByText('takes no new labs').waitFor({ state: 'detached' })
+    await card.getByRole('status').waitFor({ state: 'detached' })
+    expect(faults).toEqual([])
   },
   240_000,
 )

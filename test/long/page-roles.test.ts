@@ -10,7 +10,7 @@ const authorization = `Basic ${Buffer.from(`${user}:${password}`).toString('base
 
 /** Words of what changes something. `Stop` and the like are whole words: `stopped` is a state. */
 const changes =
-  /\b(start|stop|reload|suspend|resume|delete|rename|duplicate|new|import|export|undo|redo|connect|console|save|take|restore|add|register|join|change|remove|revoke|packets|arrange|draw|paste|close lab)\b/i
+  /\b(start|stop|reload|suspend|resume|delete|rename|duplicate|new|import|export|undo|redo|connect|console|save|take|restore|add|register|join|change|remove|drain|revoke|packets|arrange|draw|paste|close lab)\b/i
 
 async function call<T>(service: TestService, method: string, path: string, body?: unknown): Promise<T> {
   const init = { method, headers: { authorization }, ...(body !== undefined && { body: JSON.stringify(body) }) }

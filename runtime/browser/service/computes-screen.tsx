@@ -1,6 +1,7 @@
 import { type ReadonlySignal, useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Compute, NewAccessToken } from '../../../src/client/patchbay.ts'
+import { ignore } from '../../../src/async/ignore.ts'
+import type { Compute, LabJob, NewAccessToken } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { CopyText } from '../parts/copy-text.tsx'
 import { Dialog } from '../parts/dialog.tsx'
@@ -8,12 +9,16 @@ import { Icon } from '../parts/icon.tsx'
 import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
 import { followFeed } from '../state/follow-feed.ts'
+import { notifyError } from '../state/notices.ts'
 import { isAdministrator } from '../state/session.ts'
 import { Table } from '../state/table.ts'
 import { listComputes } from './computes.ts'
 import { DeclaredForm } from './declared-form.tsx'
+import { DrainDialog, DrainView, drainOf } from './drain.tsx'
 
-type Open = { readonly kind: 'add' | 'join' } | { readonly kind: 'change' | 'remove'; readonly compute: Compute }
+type Open =
+  | { readonly kind: 'add' | 'join' }
+  | { readonly kind: 'change' | 'drain' | 'remove'; readonly compute: Compute }
 
 /** The machines of the fleet, with their load. */
 export function ComputesScreen() {
@@ -49,44 +54,60 @@ export function ComputesScreen() {
         </div>
       )}
       <ul class="computes">
-        {computes.table.values().map((compute) => (
-          <li key={compute.compute_id} class="card">
-            <div class="row">
-              <span class={`dot ${compute.connected ? 'is-started' : ''}`} />
-              <b>
-                <bdi>{compute.name}</bdi>
-              </b>
-              <span class="muted">
-                {compute.connected ? 'connected' : 'not connected'}
-                {compute.capabilities.version === null ? '' : `, version ${compute.capabilities.version}`}
-                {compute.accepts_projects ? '' : ', takes no new labs'}
-              </span>
-              <span class="spacer" />
-              {isAdministrator() && compute.compute_id !== 'local' && (
-                <>
-                  <button type="button" class="is-quiet" onClick={open({ kind: 'change', compute })}>
-                    <Icon name="pencil" /> Change
-                  </button>
-                  <button type="button" class="is-quiet" onClick={open({ kind: 'remove', compute })}>
-                    <Icon name="trash" /> Remove
-                  </button>
-                </>
+        {computes.table.values().map((compute) => {
+          const drain = drainOf(compute, computes.jobs.values())
+          const isDraining = drain?.status === 'running'
+          return (
+            <li key={compute.compute_id} class="card">
+              <div class="row">
+                <span class={`dot ${compute.connected ? 'is-started' : ''}`} />
+                <b>
+                  <bdi>{compute.name}</bdi>
+                </b>
+                <span class="muted">
+                  {compute.connected ? 'connected' : 'not connected'}
+                  {compute.capabilities.version === null ? '' : `, version ${compute.capabilities.version}`}
+                  {compute.accepts_projects ? '' : ', takes no new labs'}
+                </span>
+                <span class="spacer" />
+                {isAdministrator() && compute.compute_id !== 'local' && (
+                  <>
+                    {!compute.accepts_projects && !isDraining && (
+                      <button type="button" class="is-quiet" onClick={() => takeLabs(compute)}>
+                        <Icon name="undo" /> Take labs again
+                      </button>
+                    )}
+                    {!isDraining && (
+                      <button type="button" class="is-quiet" onClick={open({ kind: 'drain', compute })}>
+                        Drain …
+                      </button>
+                    )}
+                    <button type="button" class="is-quiet" onClick={open({ kind: 'change', compute })}>
+                      <Icon name="pencil" /> Change
+                    </button>
+                    <button type="button" class="is-quiet" onClick={open({ kind: 'remove', compute })}>
+                      <Icon name="trash" /> Remove
+                    </button>
+                  </>
+                )}
+              </div>
+              {compute.last_error !== null && (
+                <p class="reason" dir="auto">
+                  {compute.last_error}
+                </p>
               )}
-            </div>
-            {compute.last_error !== null && (
-              <p class="reason" dir="auto">
-                {compute.last_error}
+              {drain !== undefined && !compute.accepts_projects && <DrainView job={drain} />}
+              <Load title="Processors" percent={compute.cpu_usage_percent} />
+              <Load title="Memory" percent={compute.memory_usage_percent} />
+              <p class="muted" dir="auto">
+                {[...compute.labels, ...(compute.capabilities.labels ?? [])].join(' · ')}
               </p>
-            )}
-            <Load title="Processors" percent={compute.cpu_usage_percent} />
-            <Load title="Memory" percent={compute.memory_usage_percent} />
-            <p class="muted" dir="auto">
-              {[...compute.labels, ...(compute.capabilities.labels ?? [])].join(' · ')}
-            </p>
-            <p class="muted">{compute.capabilities.node_types.join(', ')}</p>
-          </li>
-        ))}
+              <p class="muted">{compute.capabilities.node_types.join(', ')}</p>
+            </li>
+          )
+        })}
       </ul>
+      {shown?.kind === 'drain' && <DrainDialog compute={shown.compute} onClose={close} />}
       {shown?.kind === 'add' && (
         <DeclaredForm
           title="Register a compute"
@@ -138,8 +159,21 @@ export function ComputesScreen() {
 const addressOf = ({ protocol }: Compute): readonly string[] =>
   protocol === 'tunnel' ? [] : ['protocol', 'host', 'port', 'user', 'password']
 
-/** The computes, kept up to date by the feed of the service while the component is shown. */
-function useComputes(): { readonly table: Table<Compute>; readonly isRead: ReadonlySignal<boolean> } {
+/** Ends a drain, as far as new labs are concerned: what was moved stays where it is. */
+function takeLabs({ compute_id }: Compute): void {
+  const body = { accepts_projects: true }
+  void client.call('PUT /v2/computes/{compute_id}', { params: { compute_id }, body }).catch(notifyError)
+}
+
+interface Computes {
+  readonly table: Table<Compute>
+  readonly jobs: Table<LabJob>
+  readonly isRead: ReadonlySignal<boolean>
+}
+
+/** The computes and the jobs, kept up to date by the feed of the service while the component is shown. */
+function useComputes(): Computes {
+  const jobs = useSignal(new Table<LabJob>()).value
   const table = useSignal(new Table<Compute>()).value
   const isRead = useSignal(false)
   useEffect(() => {
@@ -149,16 +183,21 @@ function useComputes(): { readonly table: Table<Compute>; readonly isRead: Reado
       async read() {
         table.reset((await listComputes()).map((it) => [it.compute_id, it]))
         isRead.value = true
+        const known = await client.call('GET /v2/jobs').catch(ignore('computes are shown without their drains'))
+        jobs.reset((known ?? []).map((it) => [it.job_id, it]))
       },
       apply({ action, event }) {
         const compute = event as Compute
+        const job = event as LabJob
+        if (action === 'job.created' || action === 'job.updated') jobs.put(job.job_id, job)
+        if (action === 'job.deleted') jobs.delete(job.job_id)
         if (action === 'compute.deleted') table.delete(compute.compute_id)
         else if (action.startsWith('compute.')) table.put(compute.compute_id, compute)
       },
     })
     return () => over.abort()
   }, [])
-  return { table, isRead }
+  return { table, jobs, isRead }
 }
 
 const Load = ({ title, percent }: { title: string; percent: number | null }) =>

@@ -1,0 +1,101 @@
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Compute, LabJob, LabProject } from '../../../src/client/patchbay.ts'
+import { ActionDialog } from '../parts/action-dialog.tsx'
+import { counted } from '../parts/counted.ts'
+import { client } from '../state/client.ts'
+import { messageOf, notifyError } from '../state/notices.ts'
+import { isAdministrator } from '../state/session.ts'
+
+/** The last drain of a compute; undefined: there is none that is known. */
+export const drainOf = ({ compute_id }: Compute, jobs: readonly LabJob[]): LabJob | undefined =>
+  jobs
+    .filter((it) => it.action === 'drain' && it.compute_id === compute_id)
+    .sort((a, b) => a.started_at.localeCompare(b.started_at))
+    .at(-1)
+
+/** Asks before a drain, and says what will move. */
+export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: () => void }) {
+  const { compute_id, name } = compute
+  const labs = useSignal<readonly LabProject[] | undefined>(undefined)
+  const fault = useSignal('')
+  useEffect(() => {
+    client
+      .call('GET /v2/projects')
+      .then((all) => {
+        labs.value = all.filter((it) => it.compute_ids?.includes(compute_id))
+      })
+      .catch((error) => {
+        fault.value = messageOf(error)
+      })
+  }, [])
+  const isRunning = ({ counts }: LabProject) => (counts?.running ?? 0) > 0
+  return (
+    <ActionDialog
+      title="Drain the compute?"
+      verb="Drain"
+      isReady={labs.value !== undefined || fault.value !== ''}
+      onSend={() => client.call('POST /v2/computes/{compute_id}/drain', { params: { compute_id } })}
+      onClose={onClose}
+    >
+      <p>
+        <b>
+          <bdi>{name}</bdi>
+        </b>{' '}
+        takes no new labs from now on, and its stopped labs move to other computes. Those that are open are closed for
+        their move, and opened again.
+      </p>
+      {labs.value !== undefined && (
+        <ul class="help">
+          <li>{labsText(labs.value.filter((it) => !isRunning(it)))} will move</li>
+          {labs.value.some(isRunning) && <li>{labsText(labs.value.filter(isRunning))} will stay: nodes run</li>}
+        </ul>
+      )}
+      <p class="help">{fault.value}</p>
+    </ActionDialog>
+  )
+}
+
+/** Most names of labs that are shown. */
+const mostNames = 10
+
+function labsText(labs: readonly LabProject[]): string {
+  const names = labs.slice(0, mostNames).map(({ name }) => name)
+  const more = labs.length > mostNames ? ' …' : ''
+  return counted(labs.length, 'lab') + (labs.length > 0 ? ` (${names.join(', ')}${more})` : '')
+}
+
+/** How far a drain is, or what it has done: which labs were moved, and why others stay. */
+export function DrainView({ job }: { job: LabJob }) {
+  const { job_id, status, done, total, reason, projects = [] } = job
+  const isRunning = status === 'running'
+  return (
+    <div class="job">
+      <p role="status">
+        {isRunning ? 'Draining' : `Drain ${status}`}: {done} of {counted(total, 'lab')} moved
+      </p>
+      {isRunning && <progress value={done} max={Math.max(1, total)} aria-label="Labs moved" />}
+      {reason !== null && projects.every((it) => it.reason === null) && <p class="reason">{reason}</p>}
+      <ul class="muted" aria-label="Labs of the drain">
+        {projects
+          .filter(({ state }) => state !== 'done')
+          .map(({ project_id, name, state, reason }) => (
+            <li key={project_id}>
+              <bdi>{name}</bdi>: {state === 'skipped' ? 'stays' : state}
+              {reason !== null && `, ${reason}`}
+            </li>
+          ))}
+      </ul>
+      {isRunning && isAdministrator() && (
+        <div>
+          <button
+            type="button"
+            onClick={() => void client.call('DELETE /v2/jobs/{job_id}', { params: { job_id } }).catch(notifyError)}
+          >
+            Cancel the drain
+          </button>
+        </div>
+      )}
+    </div>
+  )
+}
