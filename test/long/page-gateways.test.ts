@@ -5,9 +5,11 @@ import { expect, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
 import { firstLab } from '../support/first-lab.ts'
+import { keyboardLab } from '../support/keyboard-lab.ts'
 import { LabPage } from '../support/lab-page.ts'
 import { hangMs } from '../support/limits.ts'
 import { MachineScreen, waitingMachine } from '../support/machine-screen.ts'
+import { phone, phoneLab } from '../support/phone-lab.ts'
 import { requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
@@ -43,6 +45,36 @@ async function joinedWorker(): Promise<{ gateway: WorkerGateway; id: string }> {
 /** A compute that dials a gateway. */
 const joined = (url: string, token: string) =>
   TestService.start({ 'pc.engine': 'embedded', 'join.url': url, 'join.token': token })
+
+testWith(browser)(
+  'a lab is made by the keyboard alone at the Worker, and another window follows it',
+  async () => {
+    const { gateway } = await joinedWorker()
+    await gateway.call('POST', '/v2/projects', { name: 'Keys' })
+    const open = async () => {
+      const lab = await LabPage.open(gateway.url)
+      await lab.signIn(adminToken)
+      await lab.page.goto(`${gateway.url}/#/labs/Keys`)
+      return lab
+    }
+    const [other, lab] = [await open(), await open()]
+    await keyboardLab(lab, other)
+    expect([...lab.faults, ...other.faults]).toEqual([])
+  },
+  300_000,
+)
+
+testWith(browser)(
+  'a lab is made by fingers on a phone at the Worker',
+  async () => {
+    const { gateway } = await joinedWorker()
+    const lab = await LabPage.open(gateway.url, '/', phone)
+    await lab.signIn(adminToken)
+    await phoneLab(lab)
+    expect(lab.faults).toEqual([])
+  },
+  300_000,
+)
 
 testWith(browser)(
   'a first lab on a wide screen at a gateway on Node, on a compute that has joined it',
