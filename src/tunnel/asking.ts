@@ -168,7 +168,7 @@ export class AskingEnd extends TunnelLink {
 
 /** The answer to an OPEN, with the stream as its body. An answer that opens a websocket is an error for `send`. */
 async function answerOf(stream: Stream): Promise<TunnelAnswer> {
-  const head = await stream.head
+  const head = await stream.head()
   const answer = understood(stream, () => decodeJson(head, TunnelAnswer))
   if (!answer.body && answer.status !== 101) stream.takeEnd()
   return answer

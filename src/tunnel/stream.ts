@@ -1,4 +1,3 @@
-import { ignore } from '../async/ignore.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import { TunnelReset } from '../model/tunnel.ts'
 import {
@@ -54,11 +53,7 @@ const over = new Unwanted('it is over')
 /** One end of a stream: pieces in both directions, with flow control. */
 export class Stream implements Source {
   readonly id: number
-  /** The answer to an OPEN. */
-  readonly head: Promise<Uint8Array>
   readonly #options: StreamOptions
-  #answered: (payload: Uint8Array) => void = () => {}
-  #refused: (error: Error) => void = () => {}
 
   #credit: number
   #writing: Writing | undefined
@@ -71,7 +66,8 @@ export class Stream implements Source {
   #wake = () => {}
   #ending: Uint8Array | undefined
   #whole: Uint8Array<ArrayBuffer> | undefined
-  #hasHead = false
+  #head: Uint8Array | undefined
+  #asker: { answered(head: Uint8Array): void; refused(error: Error): void } | undefined
 
   #stopReason: Error | undefined
   readonly #stopListeners = new Set<() => void>()
@@ -84,11 +80,15 @@ export class Stream implements Source {
     this.#options = options
     this.#credit = options.window.theirs
     this.#room = options.window.ours
-    this.head = new Promise((resolve, reject) => {
-      this.#answered = resolve
-      this.#refused = reject
+  }
+
+  /** The answer to an OPEN. Only the end that asks waits for it. */
+  head(): Promise<Uint8Array> {
+    if (this.#failure !== undefined) return Promise.reject(this.#failure)
+    if (this.#head !== undefined) return Promise.resolve(this.#head)
+    return new Promise((answered, refused) => {
+      this.#asker = { answered, refused }
     })
-    this.head.catch(ignore('callers that wait for the head get the error'))
   }
 
   /** The payload of the END of the other end. */
@@ -217,7 +217,7 @@ export class Stream implements Source {
     this.#options.outbox.remove(this)
     this.#writing?.failed(error)
     this.#writing = undefined
-    this.#refused(error)
+    this.#asker?.refused(error)
     this.#wake()
     this.#endUse(error)
     this.#finish()
@@ -241,8 +241,8 @@ export class Stream implements Source {
   }
 
   #takeHead(payload: Uint8Array): void {
-    this.#hasHead = true
-    this.#answered(payload)
+    this.#head = payload
+    this.#asker?.answered(payload)
   }
 
   #takeAnswer(payload: Uint8Array): void {
@@ -261,7 +261,7 @@ export class Stream implements Source {
 
   #takeEnd(payload: Uint8Array): void {
     this.#ending = payload
-    if (!this.#hasHead) this.#refused(new ConnectionLost('it ended without an answer'))
+    if (this.#head === undefined) this.#asker?.refused(new ConnectionLost('it ended without an answer'))
     this.#wake()
     this.#settle()
   }

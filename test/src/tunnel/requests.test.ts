@@ -1,5 +1,5 @@
 import * as fc from 'fast-check'
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionLost } from '../../../src/client/transport.ts'
 import { frameKinds } from '../../../src/tunnel/frames.ts'
 import { bytesOf, jsonOf, textOf } from '../../support/answer.ts'
@@ -27,6 +27,38 @@ test('a request and its answer come as they were sent', async () => {
   expect(await jsonOf(answer)).toEqual({
     ...{ url: 'http://localhost/v2/compute/x/%20?a=b%26', method: 'POST', type: 'text/plain', body: 'hällo' },
   })
+  await nothingLeft(pair)
+})
+
+test('a request without a body has all that a Request has, and none is made before it is asked for', async () => {
+  let made = 0
+  const Whole = Request
+  vi.stubGlobal(
+    'Request',
+    class extends Whole {
+      constructor(...args: ConstructorParameters<typeof Request>) {
+        super(...args)
+        made += 1
+      }
+    },
+  )
+  onTestFinished(() => void vi.unstubAllGlobals())
+  const seen: unknown[] = []
+  const pair = await tunnelPair({
+    fetch: async (it) => {
+      const { method, url, body } = it
+      const own = [method, url, it.headers.get('x-a'), body, it.signal.aborted, it instanceof Whole, made]
+      const copy = it.clone()
+      seen.push(own, [it.redirect, it.bodyUsed, await it.text(), copy.url, copy.headers.get('x-a'), made])
+      return new Response(null, { status: 204 })
+    },
+  })
+  await pair.asking.send(request('x?a=b', { headers: { 'x-a': 'one' } }))
+  const url = 'http://localhost/v2/compute/x?a=b'
+  expect(seen).toEqual([
+    ['GET', url, 'one', null, false, true, 0],
+    ['follow', false, '', url, 'one', 1],
+  ])
   await nothingLeft(pair)
 })
 
