@@ -12,13 +12,16 @@ export class Liveness {
   readonly #timeouts: LivenessTimeouts
   readonly #ask: () => void
   readonly #gone: () => void
+  readonly #ticked: () => void
   #heardAt = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  constructor(timeouts: LivenessTimeouts, ask: () => void, gone: () => void) {
+  /** `ticked`: called after each `askMs` while it runs. */
+  constructor(timeouts: LivenessTimeouts, ask: () => void, gone: () => void, ticked: () => void) {
     this.#timeouts = timeouts
     this.#ask = ask
     this.#gone = gone
+    this.#ticked = ticked
   }
 
   heard(): void {
@@ -46,6 +49,7 @@ export class Liveness {
       }
       if (quietMs >= askMs) this.#ask()
       this.#tick()
+      this.#ticked()
     }, askMs)
   }
 }
