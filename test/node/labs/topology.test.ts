@@ -62,13 +62,21 @@ describe('an apply of a lab file', () => {
     ['its links', /"job\.step".*"what":"link".*"state":"running"/],
   ])('that was killed while it made %s is finished by the next one', async (_, state) => {
     const service = await start()
+    const killedIn = async (file: string) => {
+      const first = await put(service, file)
+      await untilStep(service, first.job_id, state)
+      await service.kill('SIGKILL')
+      await service.restart()
+      await expect.poll(async () => (await service.call('GET', lab)).status, { timeout: hangMs }).toBe('opened')
+      return put(service, file)
+    }
     const file = pcs(60)
-    const first = await put(service, file)
-    await untilStep(service, first.job_id, state)
-    await service.kill('SIGKILL')
-    await service.restart()
-    await expect.poll(async () => (await service.call('GET', lab)).status, { timeout: hangMs }).toBe('opened')
-    const plan = await put(service, file)
+    let plan = await killedIn(file)
+    // On a busy host the signal may come when all is made.
+    for (let tries = 0; plan.interrupted !== true && tries < 5; tries++) {
+      await service.call('DELETE', lab)
+      plan = await killedIn(file)
+    }
     expect(plan.interrupted).toBe(true)
     expect(await ended(service, plan.job_id)).toMatchObject({ status: 'done' })
     expect(await put(service, file)).toMatchObject({ steps: [], withheld: [], extra: [] })
