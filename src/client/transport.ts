@@ -56,9 +56,6 @@ export class ConnectionLost extends Error {
 /** A request on an idle connection that the server has just ended fails within a round trip; this is its limit, ms. */
 export const raceMs = 5000
 
-/** Timeout of the answer to a request whose body was sent completely, ms; the timeouts in the compute are shorter. */
-export const maxWorkMs = 600_000
-
 /** The statuses of answers that have no body. */
 export const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 

@@ -10,7 +10,6 @@ import {
   type ComputeAnswer,
   ConnectionLost,
   isRefusal,
-  maxWorkMs,
   type OpenSocket,
   type Outgoing,
   type Send,
@@ -41,6 +40,8 @@ export interface RemoteComputeOptions {
 /** How long a request waits for an answer before a probe of the compute, and the timeout of the probe, ms. */
 const quietMs = 10_000
 const answerMs = 5000
+/** Timeout of the answer to a fully sent request, ms; the timeouts in the compute are shorter. */
+const maxWorkMs = 600_000
 
 type Flying = Pick<Outgoing, 'signal'> & Partial<Pick<Outgoing, 'body'>>
 
@@ -233,8 +234,11 @@ export class RemoteCompute {
       this.#flights.delete(flight)
     }
     this.#flights.add(flight)
-    // A tunnel bounds the wait of all its requests by one timer.
-    const watch = this.#record.protocol === tunnelled ? undefined : this.#watch(flight, body)
+    const until = body instanceof ReadableStream ? Number.POSITIVE_INFINITY : Date.now() + maxWorkMs
+    const watch = setInterval(() => {
+      if (Date.now() < until) return void this.#requireThere(flight)
+      flight.abort(new ApiError(504, `The compute ${this.name} did not answer in ${maxWorkMs / 60_000} minutes`))
+    }, quietMs)
     try {
       return await flight.until(ask(flight.signal, this.#options.upkeep ? done : undefined))
     } catch (cause) {
@@ -249,15 +253,6 @@ export class RemoteCompute {
       clearInterval(watch)
       if (!this.#options.upkeep) this.#flights.delete(flight)
     }
-  }
-
-  /** Bounds the wait for an answer. */
-  #watch(flight: Flight, body: Flying['body']): ReturnType<typeof setInterval> {
-    const until = body instanceof ReadableStream ? Number.POSITIVE_INFINITY : Date.now() + maxWorkMs
-    return setInterval(() => {
-      if (Date.now() < until) return void this.#requireThere(flight)
-      flight.abort(new ApiError(504, `The compute ${this.name} did not answer in ${maxWorkMs / 60_000} minutes`))
-    }, quietMs)
   }
 
   /** Probes a compute that has not answered for some time: it may be busy, or unreachable. */

@@ -1,6 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { onAbort } from '../async/abort.ts'
-import { bodiless, type ComputeAnswer, ConnectionLost, maxWorkMs, type Outgoing } from '../client/transport.ts'
+import { bodiless, type ComputeAnswer, ConnectionLost, type Outgoing } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import {
@@ -27,8 +27,6 @@ export interface AskingOptions extends LinkOptions {
   readonly resumed?: ComputeHello
   /** Called once with the HELLO of the compute. No request is sent before `accept`. */
   readonly greeted?: (hello: ComputeHello) => void
-  /** See `maxWorkMs`, its default. */
-  readonly workMs?: number
 }
 
 /** The gateway's end of a tunnel, which sends requests. Driven by `message` and `closed`. */
@@ -62,14 +60,6 @@ export class AskingEnd extends TunnelLink {
     // Byte 0 is the kind of frame. Before the HELLO all other kinds are ignored.
     if (this.#isDeaf && typeof data !== 'string' && data[0] !== frameKinds.hello) return
     super.message(data)
-  }
-
-  protected override ticked(streams: Iterable<Stream>): void {
-    const now = Date.now()
-    for (const stream of [...streams]) {
-      if (stream.answerBy > now) continue
-      stream.reset(new ApiError(504, `The compute did not answer in ${maxWorkMs / 60_000} minutes`))
-    }
   }
 
   protected override ended(end: TunnelEnd): void {
@@ -152,7 +142,6 @@ export class AskingEnd extends TunnelLink {
       throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
     }
     const stream = this.add(id, hello.window)
-    if (!(body instanceof ReadableStream)) stream.answerBy = Date.now() + (this.#options.workMs ?? maxWorkMs)
     if (body === null) stream.endSilently()
     return stream
   }

@@ -54,7 +54,6 @@ export abstract class TunnelLink {
       options.timeouts ?? defaultLivenessTimeouts,
       () => this.#outbox.control('ping'),
       () => this.close(resetCodes.silent, 'The other end is silent'),
-      () => this.ticked(this.#streams.values()),
     )
     if (options.watch !== 'busy') this.#liveness.start()
   }
@@ -64,9 +63,6 @@ export abstract class TunnelLink {
 
   /** Called when the other end opens a stream; absent at the end that opens them. */
   protected opened?(frame: TunnelFrame): void
-
-  /** Called from time to time while streams are active. */
-  protected ticked(_: Iterable<Stream>): void {}
 
   protected ended(end: TunnelEnd): void {
     this.#options.ended(end)

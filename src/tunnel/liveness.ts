@@ -12,16 +12,13 @@ export class Liveness {
   readonly #timeouts: LivenessTimeouts
   readonly #ask: () => void
   readonly #gone: () => void
-  readonly #ticked: () => void
   #heardAt = 0
   #timer: ReturnType<typeof setTimeout> | undefined
 
-  /** `ticked`: called after each `askMs` while it runs. */
-  constructor(timeouts: LivenessTimeouts, ask: () => void, gone: () => void, ticked: () => void) {
+  constructor(timeouts: LivenessTimeouts, ask: () => void, gone: () => void) {
     this.#timeouts = timeouts
     this.#ask = ask
     this.#gone = gone
-    this.#ticked = ticked
   }
 
   heard(): void {
@@ -49,7 +46,6 @@ export class Liveness {
       }
       if (quietMs >= askMs) this.#ask()
       this.#tick()
-      this.#ticked()
     }, askMs)
   }
 }

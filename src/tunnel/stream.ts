@@ -53,8 +53,6 @@ const over = new Unwanted('it is over')
 /** One end of a stream: pieces in both directions, with flow control. */
 export class Stream implements Source {
   readonly id: number
-  /** When the answer must have begun, ms since 1970. */
-  answerBy = Number.POSITIVE_INFINITY
   readonly #options: StreamOptions
 
   #credit: number
@@ -244,7 +242,6 @@ export class Stream implements Source {
 
   #takeHead(payload: Uint8Array): void {
     this.#head = payload
-    this.answerBy = Number.POSITIVE_INFINITY
     this.#asker?.answered(payload)
   }
 

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { expect, test } from 'vitest'
 import { type JoinGrant, listedTokens } from '../../../src/fleet/join-tokens.ts'
 import type { KeptTunnel } from '../../../src/fleet/tunnels.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
@@ -56,17 +56,6 @@ async function joined(it: OpenFleet, id = 'one') {
   await until(() => it.fleet.tunnels.has(id))
   return it.until(id, { connected: true })
 }
-
-test('requests to a compute that has joined need no timer each', async () => {
-  const it = await openFleet()
-  const { answering } = join(it)
-  await joined(it)
-  const timers = vi.spyOn(globalThis, 'setInterval')
-  onTestFinished(() => timers.mockRestore())
-  expect(await textOf(await it.fleet.send('one', request('x')))).toBe('x')
-  expect(timers).not.toHaveBeenCalled()
-  answering.close(1001, 'The compute ends')
-})
 
 test('a compute that joins is registered and connected, and stays registered when it leaves', async () => {
   const it = await openFleet()

@@ -74,21 +74,6 @@ test('what is not of v2/compute and yet of this host is answered, and nothing be
   await nothingLeft(pair)
 })
 
-test('a request that is not answered in time ends alone; one whose body is a stream may still be sent', async () => {
-  let answer = (_: Response) => {}
-  const pair = await tunnelPair({
-    fetch: async ({ url }) =>
-      url.endsWith('/slow') ? new Promise((resolve) => (answer = resolve)) : new Promise(() => {}),
-    asking: { workMs: 20, timeouts: { askMs: 10, giveUpMs: 60_000 } },
-  })
-  const slow = pair.asking.send(request('slow', { method: 'POST', body: new Response('x').body }))
-  await expect(pair.asking.send(request('never'))).rejects.toMatchObject({ status: 504 })
-  await until(() => pair.answering.size === 1)
-  answer(new Response('at last'))
-  expect(await textOf(await slow)).toBe('at last')
-  expect(pair.ends).toEqual({})
-})
-
 test('answers without a body have none', async () => {
   const pair = await tunnelPair({
     fetch: async ({ method, url }) =>
