@@ -150,7 +150,7 @@ async function labs(page: Page): Promise<void> {
   await page.getByRole('button', { name: 'Branch', exact: true }).first().click()
   await page.keyboard.type('ping 10.0.0.1 -c 3\r')
   await page.locator('.xterm-rows', { hasText: 'icmp_seq=3' }).waitFor()
-  await page.getByRole('button', { name: 'Side by side' }).click()
+  await page.getByRole('button', { name: 'Branch – Core', exact: true }).click()
   await page.getByRole('option', { name: /reply/ }).first().click()
   await line.focus()
   await pictures(page, 'packets')
