@@ -10,7 +10,7 @@ test('the first word of several commands has a help that lists them', async () =
   ])
 })
 
-test('help fits a terminal of 80 columns', async () => {
+test('every command has a help, which fits a terminal of 80 columns', async () => {
   const { columns } = process.stdout
   onTestFinished(() => {
     process.stdout.columns = columns
@@ -21,5 +21,6 @@ test('help fits a terminal of 80 columns', async () => {
   for (const words of [[], ...shown.map(([name]) => [name])]) {
     const lines = (await (await help(words, commands)).text()).split('\n')
     expect(lines.filter((it) => it.length > 80)).toEqual([])
+    if (words.length > 0) expect(lines[0]).toMatch(`patchbay ${words}`)
   }
 })
