@@ -93,7 +93,7 @@ it('moves the linked clone of a machine and the configurations of routers, also 
   await expect.poll(async () => (await shown()).archived, { timeout: hangMs }).toBe(true)
   await gateway.call('PUT', '/v2/computes/a', { accepts_projects: true })
   await b.kill('SIGKILL')
-  await expect.poll(async () => (await shown()).status_reason, { timeout: 2 * hangMs }).toMatch(/not connected/)
+  await expect.poll(async () => (await shown()).status_reason, { timeout: 2 * hangMs }).toMatch(/not been connected/)
   await drained('b')
   await gateway.call('POST', `${path}/open`)
   await isAt('a')

@@ -60,7 +60,9 @@ export async function isMadeElsewhere(
     503,
     { message: expect.stringMatching(/a\/drain makes it on another compute/) },
   ])
-  await expect.poll(async () => (await shown(path)).status_reason, { timeout: 2 * hangMs }).toMatch(/not connected/)
+  await expect
+    .poll(async () => (await shown(path)).status_reason, { timeout: 2 * hangMs })
+    .toMatch(/not been connected/)
   const { job_id } = await gateway.call<LabJob>('POST', '/v2/computes/a/drain')
   const job = () => gateway.call<LabJob>('GET', `/v2/jobs/${job_id}`)
   await expect.poll(async () => (await job()).status, { timeout: 2 * hangMs }).toBe('failed')
