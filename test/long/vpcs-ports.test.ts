@@ -50,5 +50,4 @@ testWith(vpcs, qemu)(
       await Promise.all([...pcs, ...others].map((node) => service.call('POST', `${node}/stop`)))
     }
   },
-  120_000,
 )

@@ -180,10 +180,17 @@ export class KeeperClient {
     this.#watch = undefined
     if (this.#pending.size === 0 || this.#socket.destroyed) return
     if (this.#hasHeard) return this.#startWatch()
-    if (this.#hasPinged) return this.#fallSilent()
+    if (this.#hasPinged) return void setImmediate(() => this.#judge())
     this.#hasPinged = true
     this.#send(++this.#last, 'ping', {})
     this.#watch = setTimeout(() => this.#check(), quietMs)
+  }
+
+  /** After what the socket has was read: a service that was held up runs its timers first. */
+  #judge(): void {
+    if (this.#watch !== undefined || this.#pending.size === 0 || this.#socket.destroyed) return
+    if (this.#hasHeard) this.#startWatch()
+    else this.#fallSilent()
   }
 
   /** Rejects all pending requests: later answers come too late. The answer to the ping shows that the keeper is back. */
