@@ -5,6 +5,7 @@ import { resolve } from 'node:path'
 import type { Readable, Writable } from 'node:stream'
 import { setImmediate } from 'node:timers/promises'
 import { ReadStream } from 'node:tty'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import type { ProcessSpec } from '../keeper-protocol/protocol.ts'
@@ -69,7 +70,7 @@ export class ChildProcessRunner implements Runner {
   static async start(spec: ProcessSpec, output: (bytes: Uint8Array) => void): Promise<ChildProcessRunner> {
     const descriptors: number[] = []
     let terminal: ReadStream | undefined
-    await ownTurn()
+    await starts.run(() => setImmediate())
     try {
       // setpriv always starts, so a missing program must be found before.
       const named = spec.command.includes('/') ? resolve(spec.cwd, spec.command) : spec.command
@@ -173,16 +174,11 @@ export class ChildProcessRunner implements Runner {
   }
 }
 
-let turns: Promise<void> = Promise.resolve()
-
 /**
- * Resolves in a turn of the event loop that no other start has. A fork blocks the process, on a slow host for 0.1 s and more: between those of a
- * whole lab the keeper answers, and is not taken for hung.
+ * Gives each start a turn of the event loop of its own. A fork blocks the process, on a slow host for 0.1 s and more: between those of a whole
+ * lab the keeper answers, and is not taken for hung.
  */
-function ownTurn(): Promise<void> {
-  turns = turns.then(() => setImmediate())
-  return turns
-}
+const starts = new SerialQueue()
 
 /** The end of the process, after its last output was read; a grandchild that holds the pipe does not delay it. */
 async function exitOfChild(
