@@ -1,4 +1,5 @@
 import { useSignal } from '@preact/signals'
+import { Fragment } from 'preact'
 import { useEffect } from 'preact/hooks'
 import type { Compute, LabJob, LabProject } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
@@ -47,8 +48,14 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
       </p>
       {labs.value !== undefined && (
         <ul class="help">
-          <li>{labsText(labs.value.filter((it) => !isRunning(it)))} will move</li>
-          {labs.value.some(isRunning) && <li>{labsText(labs.value.filter(isRunning))} will stay: nodes run</li>}
+          <li>
+            <LabNames labs={labs.value.filter((it) => !isRunning(it))} /> will move
+          </li>
+          {labs.value.some(isRunning) && (
+            <li>
+              <LabNames labs={labs.value.filter(isRunning)} /> will stay: nodes run
+            </li>
+          )}
         </ul>
       )}
       <p class="help">{fault.value}</p>
@@ -59,11 +66,20 @@ export function DrainDialog({ compute, onClose }: { compute: Compute; onClose: (
 /** Most names of labs that are shown. */
 const mostNames = 10
 
-function labsText(labs: readonly LabProject[]): string {
-  const names = labs.slice(0, mostNames).map(({ name }) => name)
-  const more = labs.length > mostNames ? ' …' : ''
-  return counted(labs.length, 'lab') + (labs.length > 0 ? ` (${names.join(', ')}${more})` : '')
-}
+/** How many labs, and the first names. */
+const LabNames = ({ labs }: { labs: readonly LabProject[] }) => (
+  <>
+    {counted(labs.length, 'lab')}
+    {labs.slice(0, mostNames).map(({ project_id, name }, index) => (
+      <Fragment key={project_id}>
+        {index === 0 ? ' (' : ', '}
+        <bdi>{name}</bdi>
+      </Fragment>
+    ))}
+    {labs.length > mostNames && ' …'}
+    {labs.length > 0 && ')'}
+  </>
+)
 
 /** How far a drain is, or what it has done: which labs were moved, and why others stay. */
 export function DrainView({ job }: { job: LabJob }) {
