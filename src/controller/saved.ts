@@ -2,8 +2,8 @@ import { unlessGone } from '../errors/api-error.ts'
 import type { Lab } from './lab.ts'
 
 /**
- * Saves in the document what computes have done already. When the save fails, as on a full disk, `undo` takes that back on the computes, and
- * the result rejects with the failure of the save. What cannot be taken back is told in the feed of the lab.
+ * Saves in the document what computes have done already. When the save fails, as on a full disk, `undo` reverts that on the computes, and
+ * the result rejects with the failure of the save. A failure of `undo` is reported in the feed of the lab.
  */
 export async function saved<T>(lab: Lab, save: () => Promise<T>, undo: () => Promise<unknown>): Promise<T> {
   try {
@@ -13,7 +13,7 @@ export async function saved<T>(lab: Lab, save: () => Promise<T>, undo: () => Pro
       // What is gone meanwhile needs no undo.
       .catch(unlessGone)
       .catch(({ message }: Error) => {
-        const what = 'A change was not saved, and could not be taken back on its compute'
+        const what = 'A change was not saved, and could not be reverted on its compute'
         lab.tell({ action: 'log.warning', event: { message: `${what}: ${message}` } })
       })
     throw error

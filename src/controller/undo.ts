@@ -104,7 +104,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
     return alone(lab, [id], async () => {
       const present = lab.document.links.get(id)
       if (present === undefined) return
-      // What has failed is taken back all the same: it would be left half done.
+      // What has failed is reverted nevertheless: it would be left half done.
       if (step.by !== 'rollback' && !isSame(key, present, edit.after.get(key)))
         throw conflict(`The edit cannot be reverted any more: the link ${id} was changed meanwhile`)
       await change(present)

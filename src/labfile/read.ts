@@ -81,7 +81,7 @@ interface NamingOptions extends LabFileOptions {
 }
 
 /**
- * The files that a lab file names, and what is wrong in it, so that a file that is missing is told with it. Unless `allowOutside`, a path that
+ * The files that a lab file names, and what is wrong in it, so that a missing file is reported with it. Unless `allowOutside`, a path that
  * leaves the directory of the lab file is a fault, and not among the files. The caller must refuse links that leave it.
  */
 export function namedFiles(
