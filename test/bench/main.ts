@@ -22,30 +22,24 @@ import { measure } from './service.ts'
 import { printTable, type Row } from './table.ts'
 import { worker } from './worker.ts'
 
-const suites: Readonly<Record<string, () => Promise<Row[]>>> = {
-  start: coldStart,
-  requests,
-  gateway,
-  worker,
-  logins,
-  packets,
-  netio,
-  labs: async () => [
-    ...(await labs()),
-    ...(await large()),
-    ...(await jobs()),
-    ...(await archives()),
-    ...(await snapshots()),
-    ...(await nat()),
-  ],
-  machines,
-  cli: commandLine,
-  browser,
+/** Each suite is a list of parts; the table of a part is printed when it ends. */
+const suites: Readonly<Record<string, readonly (() => Promise<Row[]>)[]>> = {
+  start: [coldStart],
+  requests: [requests],
+  gateway: [gateway],
+  worker: [worker],
+  logins: [logins],
+  packets: [packets],
+  netio: [netio],
+  labs: [labs, large, jobs, archives, snapshots, nat],
+  machines: [machines],
+  cli: [commandLine],
+  browser: [browser],
   // An idle VPCS polls, at 2 to 3 % of a core: hundreds of them need more cores than this is made for.
-  'pcs-50-vpcs': () => pcs('vpcs', 50),
-  'pcs-50': () => pcs('embedded', 50),
-  'pcs-500': () => pcs('embedded', 500),
-  'pcs-1000': () => pcs('embedded', 1000),
+  'pcs-50-vpcs': [() => pcs('vpcs', 50)],
+  'pcs-50': [() => pcs('embedded', 50)],
+  'pcs-500': [() => pcs('embedded', 500)],
+  'pcs-1000': [() => pcs('embedded', 1000)],
 }
 
 /** What is compared with another build: what its program does, in parts that are short enough for many turns. */
@@ -85,9 +79,7 @@ measure(ours)
 if (theirs !== undefined) {
   if (!(await against(chosen(comparable), { ours, theirs }, rounds))) process.exitCode = 1
 } else {
-  const rows: Row[] = []
-  for (const run of Object.values(chosen(suites))) rows.push(...(await run()))
-  printTable(rows)
+  for (const part of Object.values(chosen(suites)).flat()) printTable(await part())
 }
 
 function fail(message: string): never {
