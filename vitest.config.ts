@@ -49,6 +49,8 @@ export default defineConfig({
     // As long as only a hang takes, on a busy host too.
     testTimeout: 2 * hangMs,
     hookTimeout: 2 * hangMs,
+    // The services that all files share have hundreds of projects to close at the end.
+    teardownTimeout: 2 * hangMs,
     expect: { poll: { timeout: hangMs } },
     // Services and keepers of tests are started hundreds of times; half of that is the compilation of the same code.
     env: { NODE_COMPILE_CACHE: join(import.meta.dirname, 'node_modules/.cache/node-compile') },
