@@ -1,4 +1,5 @@
 import { ignore } from './ignore.ts'
+import { withTimeout } from './timeout.ts'
 
 /**
  * Shared operations run together, an exclusive one alone: it waits for those that run, and those that come later wait for it. An operation must
@@ -17,9 +18,10 @@ export class SharedLock {
     return result
   }
 
-  async exclusive<T>(operation: () => Promise<T>): Promise<T> {
+  /** When those that run take longer than `waitMs`, `late` is called: unless it throws, the operation goes on beside them. */
+  async exclusive<T>(operation: () => Promise<T>, { waitMs, late }: { waitMs: number; late: () => void }): Promise<T> {
     while (this.#exclusive !== undefined) await this.#exclusive
-    const result = Promise.all(this.#running).then(operation)
+    const result = withTimeout(Promise.all(this.#running), waitMs, late).then(operation)
     const over = result.then(nothing, ignore('the caller gets the failure'))
     this.#exclusive = over
     void over.then(() => {

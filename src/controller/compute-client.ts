@@ -105,9 +105,10 @@ export class ComputeClient {
     return this.json(Type.Array(ComputeNode), call)
   }
 
+  /** Without `withImages` 409 when the compute lacks an image of the node. */
   createNode({ project_id, node_type }: Omit<NodePath, 'node_id'>, input: object): Promise<ComputeNode> {
     const list = path`/v2/compute/projects/${project_id}/${node_type}/nodes?existing=refuse`
-    return this.#withImages({ method: 'POST', path: list, input })
+    return this.json(ComputeNode, { method: 'POST', path: list, input })
   }
 
   node(node: NodePath): Promise<ComputeNode> {
@@ -120,8 +121,9 @@ export class ComputeClient {
     return this.json(schema, { method: 'GET', path: `${nodePath(node)}/${action}`, pace: 'work' })
   }
 
+  /** Without `withImages` 409 when the compute lacks an image of the node. */
   updateNode(node: NodePath, input: object): Promise<ComputeNode> {
-    return this.#withImages({ method: 'PUT', path: nodePath(node), input })
+    return this.json(ComputeNode, { method: 'PUT', path: nodePath(node), input })
   }
 
   /** `later`: its directory stays until the project is closed; a new node with the same id gets it. */
@@ -130,7 +132,8 @@ export class ComputeClient {
   }
 
   act(node: NodePath, action: NodeAction): Promise<ComputeNode> {
-    return this.#withImages({ method: 'POST', path: `${nodePath(node)}/${action}?view=full` })
+    const call = { method: 'POST', path: `${nodePath(node)}/${action}?view=full` } as const
+    return this.withImages(() => this.json(ComputeNode, call))
   }
 
   async duplicate(node: NodePath, destination_node_id: string, destination_project_id?: string): Promise<void> {
@@ -268,12 +271,12 @@ export class ComputeClient {
     await this.done({ method: 'POST', path: `${portPath(port)}/stop_capture` })
   }
 
-  /** Repeats a call after copying each image that the compute lacks. 409 with the reason when an image cannot be copied. */
-  async #withImages(call: Call): Promise<ComputeNode> {
+  /** Repeats an operation after copying each image that the compute lacks. 409 with the reason when an image cannot be copied. */
+  async withImages<T>(operation: () => Promise<T>): Promise<T> {
     const brought = new Set<string>()
     for (;;) {
       try {
-        return await this.json(ComputeNode, call)
+        return await operation()
       } catch (error) {
         const image = error instanceof ApiError && error.word === 'image-missing' ? error.extra.image : undefined
         if (image === undefined || brought.has(image) || brought.size === maxImages) throw error

@@ -61,18 +61,20 @@ export async function writeConfig(
       lab.show(shown)
       return shown
     }
-    const shown = await put(text)
-    const write = () =>
-      lab.edit(() => {
-        // 404 for a node that was deleted meanwhile.
-        const next = { ...lab.node(record.node_id), properties: propertiesOf(shown) }
-        return {
-          changes: new Changes().put('node', record.node_id, next),
-          news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],
-          result: undefined,
-        }
-      })
-    await saved(lab, write, () => put(before))
+    await lab.change(async () => {
+      const shown = await put(text)
+      const write = () =>
+        lab.edit(() => {
+          // 404 for a node that was deleted meanwhile.
+          const next = { ...lab.node(record.node_id), properties: propertiesOf(shown) }
+          return {
+            changes: new Changes().put('node', record.node_id, next),
+            news: () => [{ action: 'node.updated', event: lab.nodeView(next) }],
+            result: undefined,
+          }
+        })
+      await saved(lab, write, () => put(before))
+    })
     return readConfig(lab, record.node_id, name, ask)
   })
 }

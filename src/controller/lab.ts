@@ -1,6 +1,6 @@
 import { SerialQueue } from '../async/serial-queue.ts'
 import { SharedLock } from '../async/shared-lock.ts'
-import { notFound } from '../errors/api-error.ts'
+import { type ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import { worstVerdict } from '../model/direct-link.ts'
@@ -44,6 +44,9 @@ interface Edit {
 /** Age at which the last read states of links no longer count as the present ones, ms. */
 const oldMs = 10_000
 
+/** How long changes of nodes and links may hold up what needs the lab alone, ms. */
+const maxWaitMs = 60_000
+
 /** Size of the symbol of every node, pixels. */
 const symbolSize = { width: 65, height: 65 }
 
@@ -61,10 +64,8 @@ export class Lab {
   readonly claimedMacs = new Map<string, string>()
   /** Nodes that are being created -> the computes that were chosen for them. */
   readonly placing = new Map<string, string>()
-  /**
-   * Deletions of nodes and links and new links share it, a snapshot has it alone: in between, computes and the document have different ones.
-   */
-  readonly parts = new SharedLock()
+  /** Changes of nodes and links share it, see `change`. */
+  readonly #parts = new SharedLock()
   /** The last states of links. */
   readonly linkStates = new Map<string, LabLinkState>()
   /** Open feeds that have the states of links. */
@@ -85,6 +86,8 @@ export class Lab {
   /** Aborts when the lab is closed: ends its jobs, timers and polls. */
   readonly closing = new AbortController()
   isOpen = false
+  /** Whether the lab was closed or deleted after it was open: it is another object then, and this one changes nothing any more. */
+  isOver = false
   /** What is wrong with the lab. */
   statusReason: string | undefined
   /** Called with the node that a compute returned from a start or a stop. */
@@ -102,6 +105,35 @@ export class Lab {
     this.#boots = new Map(entries.get('boots') as [string, string][] | undefined)
     this.#store = store
     this.#events = events
+  }
+
+  /**
+   * Runs a change of nodes or links: on a compute, then in the document. In between both have different ones, so a snapshot, a restore and a
+   * closing wait for its end (`alone`), and it waits for theirs. It must not begin another one. 404 for a lab that was closed meanwhile.
+   */
+  change<T>(operation: () => Promise<T>): Promise<T> {
+    return this.#parts.shared(async () => {
+      if (this.isOver) throw this.#closedError()
+      return operation()
+    })
+  }
+
+  /** Runs an operation while no change of nodes and links runs. `late` is called when those under way take too long, see `SharedLock`. */
+  alone<T>(operation: () => Promise<T>, late: () => void = this.#tooLate): Promise<T> {
+    return this.#parts.exclusive(operation, { waitMs: maxWaitMs, late })
+  }
+
+  #tooLate = (): never => {
+    const { name } = this.document.project
+    throw conflict(
+      `Changes of nodes or links of the project ${name} have not ended for ${maxWaitMs / 1000} s: try again when they have`,
+    )
+  }
+
+  #closedError(): ApiError {
+    return notFound(`project_id: the project ${this.document.project.name} was closed or deleted meanwhile`, {
+      word: 'project-closed',
+    })
   }
 
   /**
@@ -142,7 +174,7 @@ export class Lab {
       ...given({ changed_at: edits.every(({ isUpkeep }) => isUpkeep) ? changed_at : new Date().toISOString() }),
     })
     const before = this.document.read(all.entries.keys())
-    await this.#store.save(this.id, all.entries)
+    await this.#save(all.entries)
     this.document.apply(all.entries)
     for (const { changes, step } of edits) this.history.note(before, changes.entries, step)
     for (const { news } of edits) for (const it of news()) this.tell(it)
@@ -157,7 +189,13 @@ export class Lab {
 
   /** Saves `ran`, which is not a part of the document. */
   saveRan(): Promise<void> {
-    return this.#store.save(this.id, new Map([['ran', [...this.ran]]]))
+    return this.#save(new Map([['ran', [...this.ran]]]))
+  }
+
+  /** A lab that is over would be there again, or as it was, after such a save. */
+  async #save(entries: LabEntries): Promise<void> {
+    if (this.isOver) throw this.#closedError()
+    await this.#store.save(this.id, entries)
   }
 
   /** Saves the boot id of a compute. True when an earlier one was different. */
@@ -165,7 +203,7 @@ export class Lab {
     const before = this.#boots.get(computeId)
     if (before === bootId) return false
     this.#boots.set(computeId, bootId)
-    await this.#store.save(this.id, new Map([['boots', [...this.#boots]]]))
+    await this.#save(new Map([['boots', [...this.#boots]]]))
     return before !== undefined
   }
 

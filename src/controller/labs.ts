@@ -530,9 +530,11 @@ export class Labs {
         if (open.isOpen) {
           await this.#requirePresent(open, 'close')
           wasOpen = true
-          await this.#closeComputes(open, ask)
-          // The record says that it is open: after a crash the next start opens it.
-          this.#closed(open, 'project.closed')
+          await open.alone(async () => {
+            await this.#closeComputes(open, ask)
+            // The record says that it is open: after a crash the next start opens it.
+            this.#closed(open, 'project.closed')
+          }, inAnyCase)
         }
         return run(await this.find(id))
       })
@@ -878,9 +880,11 @@ export class Labs {
       if (lab === undefined) return
       await this.#requirePresent(lab, 'close')
       this.jobs.endOf(id, 'The project was closed')
-      await this.#closeComputes(lab, ask)
-      await this.#saveOpen(lab, false)
-      this.#closed(lab, 'project.closed')
+      await lab.alone(async () => {
+        await this.#closeComputes(lab, ask)
+        await this.#saveOpen(lab, false)
+        this.#closed(lab, 'project.closed')
+      }, inAnyCase)
       if (this.keptArchives !== undefined)
         void this.#archiving.run(() => this.#keepArchive(id)).catch((error: Error) => this.#notArchived(id, error))
     })
@@ -948,6 +952,10 @@ export class Labs {
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
   async discard(lab: Lab, ask: AskCompute): Promise<void> {
+    return lab.alone(() => this.#discardNow(lab, ask), inAnyCase)
+  }
+
+  async #discardNow(lab: Lab, ask: AskCompute): Promise<void> {
     const { id, document } = lab
     const { left = [], name } = document.project
     for (const computeId of placesOf(document.project)) {
@@ -963,6 +971,7 @@ export class Labs {
         })
     }
     for (const snapshot of document.snapshots.keys()) await this.#store.remove(apart(snapshot))
+    lab.isOver = true
     await this.#store.remove(id)
     await this.keptArchives?.remove(id)
     this.#heads.delete(id)
@@ -1134,6 +1143,7 @@ export class Labs {
     this.#unsaved.get(lab)?.()
     this.#unsaved.delete(lab)
     lab.isOpen = false
+    lab.isOver = true
     lab.closing.abort()
     this.#tellAll(lab, action)
     this.#open.delete(lab.id)
@@ -1306,6 +1316,9 @@ export class Labs {
     }
   }
 }
+
+/** A lab is closed also when changes of its nodes and links under way do not end: these fail then. */
+const inAnyCase = (): void => {}
 
 /** The computes that have files of a lab: also those that it has left. */
 const placesOf = ({ computes, left = [], moving }: Pick<ProjectRecord, 'computes' | 'left' | 'moving'>): string[] => [

@@ -53,7 +53,7 @@ export async function createLink(
 ): Promise<LabLink> {
   const link = begin(lab, input, options)
   try {
-    await lab.parts.shared(async () => {
+    await lab.change(async () => {
       await wire(labs, lab, link.ends, link.record, ask)
       await saveLinks(lab, [link.record], ask, options)
     })
@@ -85,7 +85,7 @@ export async function createLinks(
         return error as Error
       }
     })
-    const failures = await lab.parts.shared(async () => {
+    const failures = await lab.change(async () => {
       const failures = await wireAll(labs, lab, begun, ask)
       const records = begun.filter((link) => !failures.has(link)).map(({ record }) => record)
       await saveLinks(lab, records, ask, options)
@@ -207,7 +207,7 @@ export async function updateLink(
   options: UpdateOptions = {},
 ): Promise<LabLink> {
   const { link_id } = lab.link(id)
-  return alone(lab, [link_id], () => update(lab, link_id, input, ask, options))
+  return lab.change(() => alone(lab, [link_id], () => update(lab, link_id, input, ask, options)))
 }
 
 async function update(
@@ -270,7 +270,7 @@ export async function removeLink(
   step?: EditStep,
 ): Promise<void> {
   const { link_id } = lab.link(id)
-  await lab.parts.shared(() => remove(labs, lab, link_id, ask, step))
+  await lab.change(() => remove(labs, lab, link_id, ask, step))
 }
 
 /** Removes a link, unless another request has done so meanwhile. */

@@ -66,8 +66,7 @@ export async function createNode(
   const { properties, kept } = sorted(node_type, 'create', input)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   const idClaim = `node-id/${node_id}`
-  if (lab.document.nodes.has(node_id) || lab.claimed.has(idClaim))
-    throw conflict(`node_id: there is a node ${node_id} already`, { word: 'node-exists' })
+  if (lab.document.nodes.has(node_id) || lab.claimed.has(idClaim)) throw nodeExists(node_id)
   const name = takeName(lab, input.name, unique)
   lab.claimed.add(idClaim)
   const refused = refusedOf(properties)
@@ -76,48 +75,61 @@ export async function createNode(
   const macs: string[] = []
   try {
     const at = { project_id: lab.id, node_type }
-    const make = async (compute_id: string) => {
-      await labs.enlist(lab, compute_id, ask)
+    const claimMac = (compute_id: string) => {
       const free = 'mac_address' in asked ? undefined : freeMac(lab, node_type, compute_id)
-      if (free !== undefined) {
-        lab.claimedMacs.set(free.mac_address, compute_id)
-        macs.push(free.mac_address)
+      if (free === undefined) return {}
+      lab.claimedMacs.set(free.mac_address, compute_id)
+      macs.push(free.mac_address)
+      return free.isChosenThere ? {} : { mac_address: free.mac_address }
+    }
+    const save = (compute_id: string, shown: ComputeNode) => {
+      const descriptor = kindOf(node_type)
+      const known: NodeRecord = {
+        node_id,
+        compute_id,
+        node_type,
+        template_id,
+        name,
+        ...withDefaults(mapFields, {
+          port_name_format: descriptor.portNameFormat,
+          ...input,
+          label: input.label ?? { text: name },
+        }),
+        console: shown.console ?? null,
+        console_type: shown.console_type ?? 'none',
+        properties: propertiesOf(shown),
+        ...keptWith(undefined, kept),
       }
-      const { mac_address } = free?.isChosenThere === false ? free : {}
-      const shown = await ask(compute_id)
-        .createNode(at, { ...asked, ...given({ mac_address }) })
-        .catch(refused)
-      return { compute_id, shown }
+      lab.show(shown)
+      const write = async () => {
+        const record = { ...known, ...(await more?.(known)) }
+        const news = () => [{ action: 'node.created', event: lab.nodeView(record) }]
+        await lab.add(new Changes().put('node', node_id, record), news, step)
+        return lab.nodeView(record)
+      }
+      return saved(lab, write, () => {
+        lab.shown.delete(node_id)
+        return ask(compute_id).removeNode({ ...at, node_id })
+      })
     }
-    const { compute_id, shown } = await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), make)
-    const descriptor = kindOf(node_type)
-    const known: NodeRecord = {
-      node_id,
-      compute_id,
-      node_type,
-      template_id,
-      name,
-      ...withDefaults(mapFields, {
-        port_name_format: descriptor.portNameFormat,
-        ...input,
-        label: input.label ?? { text: name },
-      }),
-      console: shown.console ?? null,
-      console_type: shown.console_type ?? 'none',
-      properties: propertiesOf(shown),
-      ...keptWith(undefined, kept),
+    const make = (compute_id: string) => {
+      const compute = ask(compute_id)
+      const mac = claimMac(compute_id)
+      // Images are copied outside the change: that may take minutes, in which nothing is changed.
+      return compute.withImages(() =>
+        lab.change(async () => {
+          requireStillFree(lab, { node_id, name })
+          await labs.enlist(lab, compute_id, ask)
+          const shown = await compute.createNode(at, { ...asked, ...mac }).catch(refused)
+          // When the document cannot be saved, the next compute is not tried.
+          const [outcome] = await Promise.allSettled([save(compute_id, shown)])
+          return outcome
+        }),
+      )
     }
-    lab.show(shown)
-    const write = async () => {
-      const record = { ...known, ...(await more?.(known)) }
-      const news = () => [{ action: 'node.created', event: lab.nodeView(record) }]
-      await lab.add(new Changes().put('node', node_id, record), news, step)
-      return lab.nodeView(record)
-    }
-    return await saved(lab, write, () => {
-      lab.shown.delete(node_id)
-      return ask(compute_id).removeNode({ ...at, node_id })
-    })
+    const outcome = await onFirstWithRoom(lab, node_id, await computesFor(labs, lab, input), make)
+    if (outcome.status === 'rejected') throw outcome.reason
+    return outcome.value
   } finally {
     lab.placing.delete(node_id)
     for (const claim of [idClaim, nameClaim(name)]) lab.claimed.delete(claim)
@@ -156,9 +168,9 @@ export async function updateNode(
       console_type !== null &&
       console_type !== record.console_type && { console_type }),
   }
-  try {
-    const isPlaceholder = !isKnownKind(record.node_type) || record.unmade !== undefined
-    const isAsked = !isPlaceholder && Object.keys(asked).length > 0
+  const isPlaceholder = !isKnownKind(record.node_type) || record.unmade !== undefined
+  const isAsked = !isPlaceholder && Object.keys(asked).length > 0
+  const change = async () => {
     const update = () => ask(record.compute_id).updateNode(nodePathOf(lab, record), asked)
     const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.show(shown)
@@ -198,6 +210,9 @@ export async function updateNode(
         if (isAsked) lab.show(await ask(record.compute_id).updateNode(nodePathOf(lab, record), formerOf(record, asked)))
       },
     )
+  }
+  try {
+    return await (isAsked ? ask(record.compute_id).withImages(() => lab.change(change)) : change())
   } finally {
     if (isRenamed) lab.claimed.delete(nameClaim(name))
   }
@@ -261,8 +276,9 @@ export async function removeNode(
   ask: AskCompute,
   step: EditStep = { by: 'edit' },
 ): Promise<void> {
-  const record = lab.node(word)
-  await lab.parts.shared(() => remove(labs, lab, record, ask, step))
+  const { node_id } = lab.node(word)
+  // 404 when it is gone by then.
+  await lab.change(async () => remove(labs, lab, lab.node(node_id), ask, step))
 }
 
 async function remove(
@@ -428,6 +444,19 @@ const maxTried = 3
 /** Errors after which the next compute is tried: this one made nothing. */
 const noRoom: ReadonlySet<ErrorWord> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
 
+/** 409 when a snapshot that was restored meanwhile has brought back a node of this id or name. */
+function requireStillFree({ document }: Lab, { node_id, name }: Pick<NodeRecord, 'node_id' | 'name'>): void {
+  if (document.nodes.has(node_id)) throw nodeExists(node_id)
+  const key = nameKey(name)
+  const taken = [...document.nodes.values()].find((it) => nameKey(it.name) === key)
+  if (taken !== undefined) throw nameTaken(taken.name)
+}
+
+const nodeExists = (id: string): ApiError => conflict(`node_id: there is a node ${id} already`, { word: 'node-exists' })
+
+const nameTaken = (name: string): ApiError =>
+  conflict(`name: the project has a node ${name} already; choose another name`, { word: 'name-taken' })
+
 const nameClaim = (name: string): string => `name/${nameKey(name)}`
 
 /** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
@@ -436,11 +465,7 @@ function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?:
   const others = [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self)
   const taken = new Map(others.map(({ name }) => [nameKey(name), name]))
   const isTaken = (key: string) => taken.has(key) || lab.claimed.has(`name/${key}`)
-  if (unique === 'refuse' && isTaken(nameKey(wanted)))
-    throw conflict(
-      `name: the project has a node ${taken.get(nameKey(wanted)) ?? wanted} already; choose another name`,
-      { word: 'name-taken' },
-    )
+  if (unique === 'refuse' && isTaken(nameKey(wanted))) throw nameTaken(taken.get(nameKey(wanted)) ?? wanted)
   const name = freeName(wanted, isTaken)
   lab.claimed.add(nameClaim(name))
   return name

@@ -38,6 +38,19 @@ export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick
 
 /** Creates a node on its compute. The result is a placeholder when the compute refuses; other errors reject. */
 export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
+  try {
+    return await ask(record.compute_id).withImages(() => createOn(lab, record, ask))
+  } catch (error) {
+    if (isRefusal(error)) return { ...record, unmade: error.message.slice(0, 1000) }
+    throw error
+  }
+}
+
+const isRefusal = (error: unknown): error is ApiError =>
+  error instanceof ApiError && [400, 403, 404, 409].includes(error.status)
+
+/** Creates a node on its compute, unless its kind is unknown. 409 when the compute lacks an image, see `withImages`. */
+async function createOn(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
   const { node_type, node_id, name, properties, console, console_type, compute_id } = record
   if (!isKnownKind(node_type)) return record
   const known = kindOf(node_type).create.properties
@@ -45,19 +58,13 @@ export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): P
   const settings = Object.entries({ ...properties, console: console ?? undefined, console_type }).filter(
     ([key]) => key in known,
   )
-  try {
-    const shown = await ask(compute_id).createNode(
-      { project_id: lab.id, node_type },
-      { name, node_id, ...given(Object.fromEntries(settings)) },
-    )
-    const { unmade: _, ...made } = record
-    const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
-    return { ...made, ...shownIn(shown), ...keptWith(undefined, kept) }
-  } catch (error) {
-    if (error instanceof ApiError && [400, 403, 404, 409].includes(error.status))
-      return { ...record, unmade: error.message.slice(0, 1000) }
-    throw error
-  }
+  const shown = await ask(compute_id).createNode(
+    { project_id: lab.id, node_type },
+    { name, node_id, ...given(Object.fromEntries(settings)) },
+  )
+  const { unmade: _, ...made } = record
+  const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
+  return { ...made, ...shownIn(shown), ...keptWith(undefined, kept) }
 }
 
 /**
@@ -126,19 +133,33 @@ export async function requireMade(
 ): Promise<void> {
   if (!isKnownKind(record.node_type)) throw conflict(`node_type: ${placeholderReason(record)}`)
   if (record.unmade === undefined) return
-  const made = await makeNode(lab, record, ask)
-  if (made.unmade !== undefined) throw conflict(`${record.name}: ${made.unmade}`)
-  const write = () =>
-    lab.edit(
-      () => ({
-        changes: new Changes().put('node', record.node_id, made),
-        news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
-        result: undefined,
-      }),
-      step,
-    )
-  await saved(lab, write, () => ask(made.compute_id).removeNode(nodePathOf(lab, made), { files: 'later' }))
-  lab.troubles.delete(record.node_id)
-  const ids = lab.document.linksOf(record.node_id).map(({ link_id }) => link_id)
-  await joinAgain(labs, lab, ids, ask, step)
+  const refused = (error: unknown) => (isRefusal(error) ? conflict(`${record.name}: ${error.message}`) : error)
+  const lacksImage = (error: unknown) => error instanceof ApiError && error.word === 'image-missing'
+  const make = () =>
+    lab.change(async () => {
+      // 404 when it was deleted meanwhile. Another request may have made it.
+      const wanted = lab.node(record.node_id)
+      if (wanted.unmade === undefined) return
+      const made = await createOn(lab, wanted, ask).catch((error: unknown) => {
+        throw lacksImage(error) ? error : refused(error)
+      })
+      const write = () =>
+        lab.edit(
+          () => ({
+            changes: new Changes().put('node', record.node_id, made),
+            news: () => [{ action: 'node.updated', event: lab.nodeView(made) }],
+            result: undefined,
+          }),
+          step,
+        )
+      await saved(lab, write, () => ask(made.compute_id).removeNode(nodePathOf(lab, made), { files: 'later' }))
+      lab.troubles.delete(record.node_id)
+      const ids = lab.document.linksOf(record.node_id).map(({ link_id }) => link_id)
+      await joinAgain(labs, lab, ids, ask, step)
+    })
+  await ask(record.compute_id)
+    .withImages(make)
+    .catch((error: unknown) => {
+      throw lacksImage(error) ? refused(error) : error
+    })
 }

@@ -56,8 +56,8 @@ export const snapshotView = (
 })
 
 /**
- * Takes a snapshot of a lab, on all its computes at the same time, when deletions under way have ended; those that come meanwhile wait. A
- * failure leaves nothing.
+ * Takes a snapshot of a lab, on all its computes at the same time, when changes of nodes and links under way have ended; those that come
+ * meanwhile wait. A failure leaves nothing. 409 when they do not end.
  */
 export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskCompute): Promise<LabSnapshot> {
   return labs.exclusively(id, async (lab) => {
@@ -81,7 +81,7 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskComp
         })
         return { kept, taken, computes }
       }
-      const { kept, taken, computes } = await labs.whileOpen(lab, ask, () => lab.parts.exclusive(take))
+      const { kept, taken, computes } = await labs.whileOpen(lab, ask, () => lab.alone(take))
       await labs.keepApart(snapshot_id, kept)
       const record: SnapshotRecord = {
         ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
@@ -119,7 +119,7 @@ export function removeSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask:
 /**
  * Restores a lab to a snapshot. First all computes copy the files of the snapshot. Then the restore is saved in the record, and all computes
  * exchange the files: a service that is killed from there on finishes the restore at its next start. When a compute fails, or the document
- * cannot be saved, the exchange is undone and the lab is as before; nodes that ran are started again.
+ * cannot be saved, the exchange is undone and the lab is as before; nodes that ran are started again. It waits for changes as a snapshot does.
  */
 export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask: AskCompute): Promise<LabProject> {
   return labs.exclusively(id, async (lab) => {
@@ -127,28 +127,34 @@ export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask
     const { snapshot_id } = record
     await keptOf(labs, record)
     const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, ask })
-    try {
-      await all('prepare')
-    } catch (error) {
-      await all('undo').catch(ignore('the next restore removes the rest'))
-      throw error
-    }
-    labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
-    await mark(lab, { snapshot_id, way: 'forward', ran: runningIn(lab) })
-    try {
-      await exchange(labs, lab, record, ask)
-    } catch (error) {
-      // Where this cannot be saved, the next start finds nothing to exchange, and turns back then.
-      await turnBack(lab).catch(ignore('the files are exchanged back in any case'))
-      await undoRestore(lab, record, ask).catch(ignore('opening the project undoes the restore'))
-      if (lab.isOpen) await runAgain(labs, lab, ask).catch(ignore('the client gets the first error'))
-      throw error
-    }
-    await settleSnapshots(labs, lab, ask).catch(ignore('opening the project removes the old files'))
-    if (lab.isOpen) await runAgain(labs, lab, ask)
+    await lab.alone(async () => {
+      try {
+        await all('prepare')
+      } catch (error) {
+        await all('undo').catch(ignore('the next restore removes the rest'))
+        throw error
+      }
+      labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
+      await restorePrepared(labs, lab, record, ask)
+    })
     lab.tell({ action: 'snapshot.restored', event: snapshotView(lab, record) })
     return lab.project()
   })
+}
+
+async function restorePrepared(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCompute): Promise<void> {
+  await mark(lab, { snapshot_id: record.snapshot_id, way: 'forward', ran: runningIn(lab) })
+  try {
+    await exchange(labs, lab, record, ask)
+  } catch (error) {
+    // Where this cannot be saved, the next start finds nothing to exchange, and turns back then.
+    await turnBack(lab).catch(ignore('the files are exchanged back in any case'))
+    await undoRestore(lab, record, ask).catch(ignore('opening the project undoes the restore'))
+    if (lab.isOpen) await runAgain(labs, lab, ask).catch(ignore('the client gets the first error'))
+    throw error
+  }
+  await settleSnapshots(labs, lab, ask).catch(ignore('opening the project removes the old files'))
+  if (lab.isOpen) await runAgain(labs, lab, ask)
 }
 
 async function runAgain(labs: Labs, lab: Lab, ask: AskCompute): Promise<void> {

@@ -84,6 +84,7 @@ export class MemoryCompute {
       createNode: change('create', (at: Omit<Place, 'node_id'>, input: Members) =>
         this.#create(at.node_type as NodeKindName, input),
       ),
+      withImages: <T>(operation: () => Promise<T>) => operation(),
       // It cannot tell which images it has.
       images: { read: away, list: away },
       // What is read of a node by an action is among its members here.

@@ -1,8 +1,10 @@
 import { expect, test } from 'vitest'
-import type { ComputeClient } from '../../../src/controller/compute-client.ts'
-import { createNode, removeNode } from '../../../src/controller/nodes.ts'
-import { takeSnapshot } from '../../../src/controller/snapshots.ts'
+import type { ComputeClient, ComputeNode } from '../../../src/controller/compute-client.ts'
+import { createDrawing } from '../../../src/controller/drawings.ts'
+import { createNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
+import { restoreSnapshot, takeSnapshot } from '../../../src/controller/snapshots.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+import { MemoryLabs } from '../../support/memory-labs.ts'
 
 test('a closed lab that an export is closing on its compute again is opened there for the next export after that', async () => {
   const labs = await labsInMemory(new MemoryCompute())
@@ -69,10 +71,14 @@ test('a snapshot of a closed lab that is being opened is one of the open lab', a
   expect(document.project.is_open).toBe(true)
 })
 
-/** A lab with the nodes PC1 and PC2, and clients of its compute by which a deletion or a snapshot takes until `end` is called. */
-async function withSlow(operation: 'removeNode' | 'takeSnapshot') {
+/** What the compute does slowly: it is done there, and the answer comes when `end` is called. */
+type Slow = 'createNode' | 'updateNode' | 'removeNode' | 'takeSnapshot' | 'withImages'
+
+/** A lab with the nodes PC1 and PC2, and clients of its compute which do an operation slowly. */
+async function withSlow(operation: Slow) {
   const compute = new MemoryCompute()
-  const labs = await labsInMemory(compute)
+  const store = new MemoryLabs()
+  const labs = await labsInMemory(compute, store)
   const { client } = labs.computes
   const { project_id } = await labs.create({ name: 'kept', compute_id: 'local' }, client)
   const lab = await labs.lab(project_id)
@@ -85,58 +91,160 @@ async function withSlow(operation: 'removeNode' | 'takeSnapshot') {
   const ended = new Promise<void>((resolve) => {
     end = resolve
   })
-  /** Names of the nodes of the compute when the snapshot ended. */
-  let there: string[] = []
+  /** The nodes of the compute when the snapshot ended. */
+  let there = new Map<string, ComputeNode>()
   const ask = (): ComputeClient => {
     const its = client('local')
-    const removeThere = its.removeNode.bind(its)
-    const pause = async (which: typeof operation) => {
+    const pause = async (which: Slow) => {
       if (which !== operation) return
       begin()
       await ended
     }
+    const slowly =
+      <T extends unknown[], R>(which: Slow, run: (...given: T) => Promise<R>) =>
+      async (...given: T): Promise<R> => {
+        const done = await run(...given)
+        await pause(which)
+        return done
+      }
     return Object.assign(its, {
-      async removeNode(...given: Parameters<ComputeClient['removeNode']>) {
-        await removeThere(...given)
-        await pause('removeNode')
+      createNode: slowly('createNode', its.createNode),
+      updateNode: slowly('updateNode', its.updateNode),
+      removeNode: slowly('removeNode', its.removeNode),
+      // As when an image has to be copied first.
+      async withImages<T>(run: () => Promise<T>) {
+        await pause('withImages')
+        return run()
       },
       async takeSnapshot(_: string, snapshot_id: string) {
         await pause('takeSnapshot')
-        there = [...compute.nodes.values()].map(({ name }) => name)
+        there = structuredClone(compute.nodes)
         return { snapshot_id, created_at: 0, size: 1, ran: {} }
+      },
+      async restoreSnapshot(_: string, __: string, step: string) {
+        if (step !== 'commit') return
+        compute.nodes.clear()
+        for (const [id, node] of there) compute.nodes.set(id, node)
       },
     }) as ComputeClient
   }
+  const namesIn = (nodes: Iterable<{ name: string }>) => [...nodes].map(({ name }) => name)
   const keptNames = async (snapshotId: string) => {
     const kept = (await labs.readApart(snapshotId)) as { node: { name: string }[] }
-    return kept.node.map(({ name }) => name)
+    return namesIn(kept.node)
   }
-  return { labs, lab, ask, keptNames, there: () => there, begun, end: () => end() }
+  return {
+    ...{ labs, lab, ask, compute, store, begun, keptNames },
+    /** Names of the nodes of the compute: at the end of the snapshot, and now. */
+    there: () => namesIn(there.values()),
+    onCompute: () => namesIn(compute.nodes.values()),
+    inLab: () => namesIn(lab.document.nodes.values()),
+    end: () => end(),
+  }
 }
 
-test('a snapshot waits for a deletion that is under way', async () => {
-  const { labs, lab, ask, keptNames, there, begun, end } = await withSlow('removeNode')
-  const removing = removeNode(labs, lab, 'PC2', ask)
+/** What can be done without the end of a slow operation is done then. */
+const turn = () => new Promise(setImmediate)
+const pc3 = { name: 'PC3', node_type: 'pc', compute_id: 'local' }
+
+type Changing = Awaited<ReturnType<typeof withSlow>>
+const changing = {
+  createNode: ({ labs, lab, ask }: Changing) => createNode(labs, lab, pc3, { ask }),
+  updateNode: ({ lab, ask }: Changing) => updateNode(lab, 'PC2', { name: 'R2' }, ask),
+  removeNode: ({ labs, lab, ask }: Changing) => removeNode(labs, lab, 'PC2', ask),
+} as const
+const waits = [
+  ['creation', 'createNode', ['PC1', 'PC2', 'PC3']],
+  ['change', 'updateNode', ['PC1', 'R2']],
+  ['deletion', 'removeNode', ['PC1']],
+] as const
+
+test.for(waits)('a snapshot waits for the %s of a node that is under way', async ([, operation, names]) => {
+  const setting = await withSlow(operation)
+  const { labs, lab, ask, keptNames, there, begun, end } = setting
+  const change = changing[operation](setting)
   await begun
   const taking = takeSnapshot(labs, lab, 'now', ask)
-  // What it can do without the end of the deletion is done by then.
-  await new Promise(setImmediate)
+  await turn()
   end()
-  await removing
+  await change
   const { snapshot_id } = await taking
-  expect([await keptNames(snapshot_id), there()]).toEqual([['PC1'], ['PC1']])
+  expect([await keptNames(snapshot_id), there()]).toEqual([names, names])
 })
 
-test('a deletion waits for a snapshot that is being taken', async () => {
-  const { labs, lab, ask, keptNames, there, begun, end } = await withSlow('takeSnapshot')
+test.for(waits)('the %s of a node waits for a snapshot that is being taken', async ([, operation, names]) => {
+  const setting = await withSlow('takeSnapshot')
+  const { labs, lab, ask, keptNames, there, inLab, begun, end } = setting
   const taking = takeSnapshot(labs, lab, 'now', ask)
   await begun
-  const removing = removeNode(labs, lab, 'PC2', ask)
-  await new Promise(setImmediate)
+  const change = changing[operation](setting)
+  await turn()
   end()
   const { snapshot_id } = await taking
-  await removing
+  await change
   const both = ['PC1', 'PC2']
   expect([await keptNames(snapshot_id), there()]).toEqual([both, both])
-  expect([...lab.document.nodes.values()].map(({ name }) => name)).toEqual(['PC1'])
+  expect(inLab()).toEqual(names)
+})
+
+test('a snapshot does not wait for the images of a new node', async () => {
+  const { labs, lab, ask, keptNames, there, inLab, begun, end } = await withSlow('withImages')
+  const creating = createNode(labs, lab, pc3, { ask })
+  await begun
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'now', ask)
+  end()
+  await creating
+  const both = ['PC1', 'PC2']
+  expect([await keptNames(snapshot_id), there()]).toEqual([both, both])
+  expect(inLab()).toEqual([...both, 'PC3'])
+})
+
+test('a restore waits for the creation of a node, which neither the project nor the compute has then', async () => {
+  const { labs, lab, ask, inLab, onCompute, begun, end } = await withSlow('createNode')
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', ask)
+  const creating = createNode(labs, lab, pc3, { ask })
+  await begun
+  const restoring = restoreSnapshot(labs, lab, snapshot_id, ask)
+  await turn()
+  end()
+  await creating
+  await restoring
+  expect([inLab(), onCompute()]).toEqual([
+    ['PC1', 'PC2'],
+    ['PC1', 'PC2'],
+  ])
+})
+
+test('a new node does not get the name of one that a snapshot has brought back while its image was copied', async () => {
+  const { labs, lab, ask, inLab, onCompute, begun, end } = await withSlow('withImages')
+  const { client } = labs.computes
+  const { snapshot_id } = await takeSnapshot(labs, lab, 'before', ask)
+  await removeNode(labs, lab, 'PC2', client)
+  const creating = createNode(labs, lab, { ...pc3, name: 'PC2' }, { ask })
+  await begun
+  await restoreSnapshot(labs, lab, snapshot_id, ask)
+  end()
+  await expect(creating).rejects.toMatchObject({ status: 409, word: 'name-taken' })
+  expect([inLab(), onCompute()]).toEqual([
+    ['PC1', 'PC2'],
+    ['PC1', 'PC2'],
+  ])
+})
+
+test('a deletion of a project waits for a new node, and nothing is left of both', async () => {
+  const { labs, lab, ask, store, begun, end } = await withSlow('createNode')
+  const creating = createNode(labs, lab, pc3, { ask })
+  await begun
+  const removing = labs.remove(lab.id, ask)
+  await turn()
+  end()
+  await creating
+  await removing
+  expect(await store.load(lab.id)).toBeUndefined()
+  // Each would write the project again.
+  const gone = { status: 404, word: 'project-closed' }
+  await expect(createDrawing(lab, { svg: '<svg/>' })).rejects.toMatchObject(gone)
+  await expect(createNode(labs, lab, pc3, { ask })).rejects.toMatchObject(gone)
+  await expect(lab.saveRan()).rejects.toMatchObject(gone)
+  expect(await store.load(lab.id)).toBeUndefined()
 })
