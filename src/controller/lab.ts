@@ -203,7 +203,14 @@ export class Lab {
     const before = this.#boots.get(computeId)
     if (before === bootId) return false
     this.#boots.set(computeId, bootId)
-    await this.#save(new Map([['boots', [...this.#boots]]]))
+    try {
+      await this.#save(new Map([['boots', [...this.#boots]]]))
+    } catch (error) {
+      // The next attempt has to see the difference again.
+      if (before === undefined) this.#boots.delete(computeId)
+      else this.#boots.set(computeId, before)
+      throw error
+    }
     return before !== undefined
   }
 

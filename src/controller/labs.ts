@@ -33,6 +33,7 @@ import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { forgetOn, type MoveOptions, moveLab, settleMove } from './move.ts'
 import { freeName, nameKey } from './names.ts'
+import { saved } from './saved.ts'
 import { runRestored, settleSnapshots } from './snapshots.ts'
 import { apart, type LabDirectory, type LabStore } from './store.ts'
 import { Symbols } from './symbols.ts'
@@ -127,6 +128,10 @@ export class Labs {
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
   readonly #mutex = new KeyedMutex()
+  /** Names that labs are about to get. */
+  readonly #newNames = new Map<string, string>()
+  /** One enlistment of a compute for a lab at a time. */
+  readonly #enlistments = new KeyedMutex()
   /** Creations in progress: lists have these projects already, but their documents are not stored yet. */
   readonly #creations = new KeyedMutex()
   readonly #watch: ComputeWatch
@@ -729,29 +734,50 @@ export class Labs {
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
   async set(lab: Lab, input: Partial<ProjectRecord>, ask: AskCompute, step?: EditStep): Promise<LabProject> {
     const { name, ...settings } = input
-    const record = { ...lab.document.project, ...settings }
-    if (name !== undefined && name !== record.name) {
-      requireName(name)
-      this.#requireFreeName(lab.id, name)
-      record.name = name
-      await this.#directory?.put(lab.id, record)
-      if (lab.isOpen) for (const id of record.computes) await ask(id).updateProject(lab.id, { name }).catch(unlessAway)
+    const save = async (more: { readonly name?: string }) => {
+      // Before the setting: a start of the service would start what ran when `ran` was saved last.
+      if (settings.auto_start ?? lab.document.project.auto_start) await lab.saveRan()
+      await lab.edit(
+        ({ project }) => ({
+          changes: new Changes().project({ ...project, ...settings, ...more }),
+          news: () => [],
+          result: undefined,
+        }),
+        step,
+      )
     }
-    await lab.edit(
-      ({ project }) => ({
-        changes: new Changes().project({ ...project, ...settings, name: record.name }),
-        news: () => [],
-        result: undefined,
-      }),
-      step,
-    )
+    if (name === undefined || name === lab.document.project.name) await save({})
+    else await this.#rename(lab, name, ask, () => save({ name }))
     await this.#keepHead(lab.id, lab.document.project)
-    if (lab.document.project.auto_start) {
-      await lab.saveRan()
-      if (lab.isOpen) await this.#startAfterReboot(lab, lab.document.project.computes, ask)
-    }
+    if (lab.document.project.auto_start && lab.isOpen)
+      await this.#startAfterReboot(lab, lab.document.project.computes, ask)
     this.#tellAll(lab, 'project.updated')
     return lab.project()
+  }
+
+  /** Gives a lab a name in the directory and on its computes; then `save` gives it in the document. A failure leaves the former name. */
+  async #rename(lab: Lab, name: string, ask: AskCompute, save: () => Promise<void>): Promise<void> {
+    requireName(name)
+    this.#requireFreeName(lab.id, name)
+    this.#newNames.set(lab.id, name)
+    const { project } = lab.document
+    const give = async (to: string) => {
+      await this.#directory?.put(lab.id, { ...project, name: to })
+      if (!lab.isOpen) return
+      for (const id of project.computes) await ask(id).updateProject(lab.id, { name: to }).catch(unlessAway)
+    }
+    try {
+      await saved(
+        lab,
+        async () => {
+          await give(name)
+          await save()
+        },
+        () => give(project.name),
+      )
+    } finally {
+      this.#newNames.delete(lab.id)
+    }
   }
 
   /** Opens a lab, or a project that only a compute has. Does nothing for an open lab. */
@@ -796,7 +822,13 @@ export class Labs {
       this.#readAt = Date.now()
       // A lab that the start of the service opens was open before, so there is no event.
       if (!lab.document.project.is_open) {
-        await this.#saveOpen(lab, true)
+        try {
+          await this.#saveOpen(lab, true)
+        } catch (error) {
+          await this.#closeComputes(lab, ask).catch(ignore('the client gets the first error'))
+          this.#closed(lab, 'project.closed')
+          throw error
+        }
         this.#tellAll(lab, 'project.opened')
       }
       await runRestored(lab, ask)
@@ -882,7 +914,11 @@ export class Labs {
       this.jobs.endOf(id, 'The project was closed')
       await lab.alone(async () => {
         await this.#closeComputes(lab, ask)
-        await this.#saveOpen(lab, false)
+        await saved(
+          lab,
+          () => this.#saveOpen(lab, false),
+          () => this.reopen(lab, ask),
+        )
         this.#closed(lab, 'project.closed')
       }, inAnyCase)
       if (this.keptArchives !== undefined)
@@ -983,20 +1019,27 @@ export class Labs {
 
   /** Opens an open lab on a further compute. */
   async enlist(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
-    if (lab.document.project.computes.includes(computeId)) return
-    await forgetOn(this, lab, computeId, ask)
-    await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
-    await lab.edit(({ project }) => ({
-      changes: new Changes().project({
-        ...project,
-        computes: [...project.computes.filter((it) => it !== computeId), computeId],
-      }),
-      news: () => [],
-      result: undefined,
-    }))
-    await this.#keepHead(lab.id, lab.document.project)
-    if (this.#listens) this.#watch.add(computeId)
-    await this.#startAfterReboot(lab, [computeId], ask)
+    const isOn = () => lab.document.project.computes.includes(computeId)
+    if (isOn()) return
+    await this.#enlistments.run(`${lab.id}/${computeId}`, async () => {
+      if (isOn()) return
+      await forgetOn(this, lab, computeId, ask)
+      const known = await ask(computeId).project(lab.id).catch(unlessGone)
+      await ask(computeId).openProject({ project_id: lab.id, name: lab.document.project.name })
+      const save = () =>
+        lab.edit(({ project }) => ({
+          changes: new Changes().project({ ...project, computes: [...project.computes, computeId] }),
+          news: () => [],
+          result: undefined,
+        }))
+      await saved(lab, save, async () => {
+        // What another client has made there is not ours to remove.
+        if (known === undefined) await ask(computeId).removeProject(lab.id)
+      })
+      await this.#keepHead(lab.id, lab.document.project)
+      if (this.#listens) this.#watch.add(computeId)
+      await this.#startAfterReboot(lab, [computeId], ask)
+    })
   }
 
   /**
@@ -1308,9 +1351,10 @@ export class Labs {
 
   #requireFreeName(id: string, name: string): void {
     const key = nameKey(name)
-    for (const [other, head] of this.#heads) {
-      if (other !== id && nameKey(head.name) === key)
-        throw conflict(`name: there is a project ${head.name} (${other}) already; choose another name`, {
+    const names = [...[...this.#heads].map(([other, head]) => [other, head.name] as const), ...this.#newNames]
+    for (const [other, taken] of names) {
+      if (other !== id && nameKey(taken) === key)
+        throw conflict(`name: there is a project ${taken} (${other}) already; choose another name`, {
           word: 'name-taken',
         })
     }

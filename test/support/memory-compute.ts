@@ -55,6 +55,8 @@ export class MemoryCompute {
   readonly captures = new Map<string, string>()
   /** Directories that a removal has left for an undo. */
   readonly left = new Set<string>()
+  /** Its projects. */
+  readonly projects = new Map<string, { name: string; isOpen: boolean }>()
   /** Called before each change; it may throw. */
   beforeChange: (what: string) => void = () => {}
 
@@ -68,14 +70,19 @@ export class MemoryCompute {
       }
     const client = {
       events: { open: async () => new ReadableStream() },
-      openProject: async ({ project_id, name }: Members) => ({ project_id, name, path: null }),
-      project: async () => {
-        throw notFound('There is no such project')
+      openProject: async ({ project_id, name: wanted }: { project_id: string; name: string }) => {
+        const name = this.projects.get(project_id)?.name ?? wanted
+        this.projects.set(project_id, { name, isOpen: true })
+        return { project_id, name, path: null }
       },
+      project: async (id: string) => structuredClone(this.#project(id)),
       projects: async () => [],
-      updateProject: async (_: string, { name }: Members) => ({ name }),
-      closeProject: async () => {},
-      removeProject: async () => {},
+      updateProject: async (id: string, { name }: { name: string }) => Object.assign(this.#project(id), { name }),
+      closeProject: async (id: string) => void Object.assign(this.#project(id), { isOpen: false }),
+      removeProject: async (id: string) => {
+        this.#project(id)
+        this.projects.delete(id)
+      },
       bootId: async () => undefined,
       load: async () => ({ cpu_usage_percent: 0 }),
       nodes: async (_: string, kind: string) =>
@@ -115,6 +122,12 @@ export class MemoryCompute {
   }
 
   #kindOf = ({ node_id }: { node_id: string }) => this.#kinds.get(node_id) as NodeKindName
+
+  #project(id: string): { name: string; isOpen: boolean } {
+    const project = this.projects.get(id)
+    if (project === undefined) throw notFound('There is no such project', { word: 'no-such-project' })
+    return project
+  }
 
   #node({ node_id }: Place): ComputeNode {
     const node = this.nodes.get(node_id)
@@ -193,14 +206,17 @@ function removed(id: string): ComputeClient {
   return new Proxy({} as ComputeClient, { get: () => refuse })
 }
 
-/** Labs on one compute in memory; `store`: what they kept before. Another compute of them was removed from the fleet. */
+/**
+ * Labs on one compute in memory; `store`: what they kept before. `others`: further computes, by their ids. Another compute of them was removed
+ * from the fleet.
+ */
 export function labsInMemory(
   compute: MemoryCompute,
   store: LabStore = new MemoryLabs(),
-  { isDirectory = false } = {},
+  { isDirectory = false, others = new Map() }: { isDirectory?: boolean; others?: Map<string, MemoryCompute> } = {},
 ): Promise<Labs> {
   const computes: LabComputes = {
-    client: (id) => (id === 'local' ? compute.client() : removed(id)),
+    client: (id) => (id === 'local' ? compute : others.get(id))?.client() ?? removed(id),
     choose: async (wanted) => wanted ?? 'local',
     candidates: async () => ['local'],
     absent: async () => [],

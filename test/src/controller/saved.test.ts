@@ -26,6 +26,8 @@ interface Setting {
   readonly lab: Lab
   readonly ask: AskCompute
   readonly compute: MemoryCompute
+  /** A compute on which the lab has no node. */
+  readonly other: MemoryCompute
   /** The link of PC1 and SW. */
   readonly link_id: string
 }
@@ -34,8 +36,8 @@ const node = { node_type: 'pc', compute_id: 'local' }
 
 /** A lab with the nodes PC1, PC2 and SW, of which PC1 and SW are linked. */
 async function newLab() {
-  const [store, compute] = [new FullStore(), new MemoryCompute()]
-  const labs = await labsInMemory(compute, store)
+  const [store, compute, other] = [new FullStore(), new MemoryCompute(), new MemoryCompute()]
+  const labs = await labsInMemory(compute, store, { others: new Map([['other', other]]) })
   const ask = labs.computes.client
   const { project_id } = await labs.create({ name: 'full', compute_id: 'local' }, ask)
   const lab = await labs.lab(project_id)
@@ -43,12 +45,14 @@ async function newLab() {
     await createNode(labs, lab, { ...node, name, properties: { startup_script: 'ip dhcp' } }, { ask })
   await createNode(labs, lab, { ...node, node_type: 'switch', name: 'SW' }, { ask })
   const { link_id } = await createLink(labs, lab, { nodes: ['PC1:eth0', 'SW:Ethernet0'] }, ask)
-  return { store, labs, lab, ask, compute, link_id }
+  return { store, labs, lab, ask, compute, other, link_id }
 }
 
 /** What the document and the compute have. */
-const wholeOf = ({ lab, compute }: Pick<Setting, 'lab' | 'compute'>): unknown =>
+const wholeOf = ({ labs, lab, compute, other }: Setting): unknown =>
   structuredClone({
+    ...{ name: labs.nameOf(lab.id), computes: labs.computesOf(lab.id), isOpen: lab.isOpen },
+    ...{ projects: compute.projects, there: other.projects, nodesThere: other.nodes },
     document: lab.document.entries(),
     nodes: new Map([...compute.nodes].sort()),
     links: compute.links,
@@ -108,6 +112,13 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
     ({ labs, lab, ask }) => undoEdit(labs, lab, undo, ask),
     ({ labs, lab, link_id, ask }) => removeLink(labs, lab, link_id, ask),
   ],
+  ['another name of the project', ({ labs, lab, ask }) => labs.set(lab, { name: 'other' }, ask)],
+  ['another setting of the project', ({ labs, lab, ask }) => labs.set(lab, { auto_start: true }, ask)],
+  [
+    'a node on a further compute',
+    ({ labs, lab, ask }) => createNode(labs, lab, { ...node, compute_id: 'other', name: 'PC3' }, { ask }),
+  ],
+  ['the closing of the project', ({ labs, lab, ask }) => labs.close(lab.id, ask)],
   [
     'the start of a placeholder',
     ({ labs, lab, ask }) => actOn(labs, lab, lab.node('PC2'), 'start', ask),
@@ -147,4 +158,32 @@ test('the end of a capture that cannot be saved is noted by the next reading of 
   expect(compute.captures.size).toBe(0)
   await noteEndedCaptures(lab, ['local'], ask)
   expect(lab.linkView(lab.link(link_id)).capturing).toBe(false)
+})
+
+test('an opening that cannot be saved leaves the project closed, also on its compute', async () => {
+  const { store, labs, lab, ask, compute } = await newLab()
+  await labs.close(lab.id, ask)
+  store.isFull = true
+  await expect(labs.open(lab.id, ask)).rejects.toMatchObject({ status: 507 })
+  await expect(labs.lab(lab.id)).rejects.toMatchObject({ word: 'project-closed' })
+  expect(compute.projects.get(lab.id)?.isOpen).toBe(false)
+  store.isFull = false
+  expect((await labs.open(lab.id, ask)).status).toBe('opened')
+})
+
+test('a compute is asked to remove no project that it had before, when the lab cannot be saved', async () => {
+  const { store, labs, lab, ask, other } = await newLab()
+  await ask('other').openProject({ project_id: lab.id, name: 'theirs' })
+  store.isFull = true
+  await expect(labs.enlist(lab, 'other', ask)).rejects.toMatchObject({ status: 507 })
+  expect(other.projects.get(lab.id)?.name).toBe('theirs')
+})
+
+test('two labs do not get one name at the same time', async () => {
+  const { labs, lab, ask } = await newLab()
+  const { project_id } = await labs.create({ name: 'second', compute_id: 'local' }, ask)
+  const second = await labs.lab(project_id)
+  const both = await Promise.allSettled([labs.set(lab, { name: 'Twin' }, ask), labs.set(second, { name: 'twin' }, ask)])
+  expect(both.map(({ status }) => status)).toEqual(['fulfilled', 'rejected'])
+  expect([lab.document.project.name, second.document.project.name]).toEqual(['Twin', 'second'])
 })
