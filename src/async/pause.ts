@@ -1,3 +1,5 @@
+import { onAbort } from './abort.ts'
+
 /** Runs work once after a time in milliseconds; returns a function that cancels it. */
 export type StartTimer = (work: () => void, ms: number) => () => void
 
@@ -17,11 +19,11 @@ export function pause(
     if (signal.aborted) return resolve()
     const finish = () => {
       cancel()
-      signal.removeEventListener('abort', finish)
+      forget()
       resolve()
     }
     const cancel = timer(finish, Math.max(0, ms))
-    signal.addEventListener('abort', finish, { once: true })
+    const forget = onAbort(signal, finish)
     started?.(finish)
   })
 }

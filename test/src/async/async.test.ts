@@ -1,6 +1,7 @@
-import { expect, test } from 'vitest'
-import { abortable, aborted, onAbort } from '../../../src/async/abort.ts'
+import { expect, test, vi } from 'vitest'
+import { abortable, aborted, onAbort, untilAborted } from '../../../src/async/abort.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
+import { pause } from '../../../src/async/pause.ts'
 import { relay } from '../../../src/async/relay.ts'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { Slots } from '../../../src/async/slots.ts'
@@ -33,6 +34,52 @@ test('an abort is reported once, at once when it has happened, and not to who ha
   expect(told).toEqual(['first', 'afterwards'])
   await expect(abortable(never, over.signal)).rejects.toThrow('enough')
   expect(await abortable(Promise.resolve(1), undefined)).toBe(1)
+  expect(await untilAborted(Promise.resolve(1), over.signal)).toBeUndefined()
+  await expect(untilAborted(Promise.reject(new Error('broken')), new AbortController().signal)).rejects.toThrow(
+    'broken',
+  )
+})
+
+test('many waits are one listener of their signal, which goes with the last of them', async () => {
+  const { signal } = new AbortController()
+  const [add, remove] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')]
+  let end = () => {}
+  const work = new Promise<void>((resolve) => {
+    end = resolve
+  })
+  const wake: (() => void)[] = []
+  const waits = Array.from({ length: 20 }, () => [
+    abortable(work, signal),
+    untilAborted(work, signal),
+    pause(3_600_000, signal, (it) => wake.push(it)),
+  ]).flat()
+  const forget = onAbort(signal, () => {})
+  expect(add).toHaveBeenCalledTimes(1)
+  end()
+  for (const it of wake) it()
+  await Promise.all(waits)
+  // What they do after their ends is done then.
+  await new Promise(setImmediate)
+  expect(remove).not.toHaveBeenCalled()
+  forget()
+  expect(remove).toHaveBeenCalledTimes(1)
+  onAbort(signal, () => {})
+  expect(add).toHaveBeenCalledTimes(2)
+})
+
+test('all waits on a signal end with it, but those that another one has cancelled', async () => {
+  const over = new AbortController()
+  const told: string[] = []
+  onAbort(over.signal, () => {
+    told.push('first')
+    forget()
+  })
+  const forget = onAbort(over.signal, () => told.push('cancelled'))
+  const waits = Array.from({ length: 20 }, () => untilAborted(never, over.signal))
+  onAbort(over.signal, () => told.push('last'))
+  over.abort()
+  expect(await Promise.all(waits)).toEqual(waits.map(() => undefined))
+  expect(told).toEqual(['first', 'last'])
 })
 
 test('a queue runs one after the other, and goes on after a failure', async () => {

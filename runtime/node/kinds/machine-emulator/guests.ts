@@ -1,6 +1,6 @@
 import { dirname, resolve } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { aborted } from '../../../../src/async/abort.ts'
+import { aborted, untilAborted } from '../../../../src/async/abort.ts'
 import { ignore } from '../../../../src/async/ignore.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../../src/errors/api-error.ts'
@@ -267,7 +267,7 @@ export class MachineGuests implements GuestControl<MachineProperties> {
     // A paused guest does not see its power button.
     if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
     await this.#execute(qmp, 'system_powerdown')
-    await Promise.race([off, aborted(expedited)]).catch((error: unknown) => {
+    await untilAborted(off, expedited).catch((error: unknown) => {
       if (!(error instanceof QmpError) || error.code !== 'timeout') return
       throw conflict(`the guest did not shut down within ${powerdown / 1000} s of its power button; it was ended`)
     })
