@@ -1,7 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import { ApiError, badRequest, conflict, isUnclear, notFound, unlessGone } from '../errors/api-error.ts'
 import { type ReservedPort, reserveApart } from '../gateway/link-check.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
@@ -13,6 +13,7 @@ import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
+import { all, linkLeftover, orNothing } from './leftovers.ts'
 import { keepState } from './link-states.ts'
 import { nameKey } from './names.ts'
 import { nodePathOf } from './nodes.ts'
@@ -163,12 +164,10 @@ async function wireAll(
     for (const link of list) failures.set(link, error as Error)
   }
   for (const [compute_id, list] of direct) {
-    const joined = await ask(compute_id)
-      .joinLinks(
-        lab.id,
-        list.map(({ record }) => ({ link_id: record.link_id, ...directOf(lab, record) })),
-      )
-      .catch(noteAll(list))
+    const inputs = list.map(({ record }) => ({ link_id: record.link_id, ...directOf(lab, record) }))
+    const leftovers = list.map(({ record }) => linkLeftover(lab, compute_id, record.link_id, ask))
+    const join = () => ask(compute_id).joinLinks(lab.id, inputs)
+    const joined = await orNothing(lab, join, all(leftovers)).catch(noteAll(list))
     for (const [index, it] of (joined ?? []).entries()) {
       const link = list[index]
       if (link !== undefined && it.error !== null) failures.set(link, new ApiError(it.error.status, it.error.message))
@@ -429,7 +428,9 @@ export async function wire(
   ask: AskCompute,
 ): Promise<void> {
   if (record.wiring.type === 'direct') {
-    keepState(lab, await ask(record.wiring.compute_id).putLink(lab.id, record.link_id, directOf(lab, record)))
+    const { compute_id } = record.wiring
+    const put = () => ask(compute_id).putLink(lab.id, record.link_id, directOf(lab, record))
+    keepState(lab, await orNothing(lab, put, linkLeftover(lab, compute_id, record.link_id, ask)))
     return
   }
   const undo: (() => Promise<void>)[] = []
@@ -448,8 +449,15 @@ export async function wire(
       const { address: rhost, port: rport } = peers[index as 0 | 1]
       const lport = ports[index as 0 | 1].udp_port
       const nio: Nio = { type: 'nio_udp', lport, rhost, rport, ...optionsOf(record, index as 0 | 1) }
-      await ask(node.compute_id).attach(portPathOf(lab, node, end), nio)
-      undo.push(() => ask(node.compute_id).detach(portPathOf(lab, node, end)))
+      const detach = () => ask(node.compute_id).detach(portPathOf(lab, node, end))
+      try {
+        await ask(node.compute_id).attach(portPathOf(lab, node, end), nio)
+      } catch (error) {
+        // After a lost answer it may be attached.
+        if (isUnclear(error)) undo.push(detach)
+        throw error
+      }
+      undo.push(detach)
     }
   } catch (error) {
     for (const step of undo.reverse()) await step().catch(ignore('the client gets the first error'))

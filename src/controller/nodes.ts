@@ -17,6 +17,7 @@ import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
+import { nodeLeftover, orNothing } from './leftovers.ts'
 import { unlinkNode } from './links.ts'
 import { freeName, nameKey } from './names.ts'
 import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
@@ -120,7 +121,11 @@ export async function createNode(
         lab.change(async () => {
           requireStillFree(lab, { node_id, name })
           await labs.enlist(lab, compute_id, ask)
-          const shown = await compute.createNode(at, { ...asked, ...mac }).catch(refused)
+          const shown = await orNothing(
+            lab,
+            () => compute.createNode(at, { ...asked, ...mac }).catch(refused),
+            nodeLeftover(lab, { node_type, node_id, compute_id }, ask),
+          )
           // When the document cannot be saved, the next compute is not tried.
           const [outcome] = await Promise.allSettled([save(compute_id, shown)])
           return outcome

@@ -9,6 +9,7 @@ import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
+import { nodeLeftover, orNothing } from './leftovers.ts'
 import { alone, type Ends, findEnd, unwireAll, wire, wiringOf } from './links.ts'
 import { nodePathOf, shownIn } from './nodes.ts'
 import { saved } from './saved.ts'
@@ -58,10 +59,9 @@ async function createOn(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<
   const settings = Object.entries({ ...properties, console: console ?? undefined, console_type }).filter(
     ([key]) => key in known,
   )
-  const shown = await ask(compute_id).createNode(
-    { project_id: lab.id, node_type },
-    { name, node_id, ...given(Object.fromEntries(settings)) },
-  )
+  const input = { name, node_id, ...given(Object.fromEntries(settings)) }
+  const create = () => ask(compute_id).createNode({ project_id: lab.id, node_type }, input)
+  const shown = await orNothing(lab, create, nodeLeftover(lab, record, ask))
   const { unmade: _, ...made } = record
   const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })
   return { ...made, ...shownIn(shown), ...keptWith(undefined, kept) }

@@ -58,3 +58,7 @@ export const outOfSpace = (message: string, options?: ApiErrorOptions) => new Ap
 export function unlessGone(error: unknown): void {
   if (!(error instanceof ApiError) || error.status !== 404) throw error
 }
+
+/** Whether a request that has failed may have had an effect nevertheless: its answer was lost. */
+export const isUnclear = (error: unknown): boolean =>
+  !(error instanceof ApiError) || error.status === 502 || error.status === 504

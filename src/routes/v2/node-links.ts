@@ -1,5 +1,5 @@
 import { ignore } from '../../async/ignore.ts'
-import { ApiError, badRequest, conflict } from '../../errors/api-error.ts'
+import { ApiError, badRequest, conflict, isUnclear } from '../../errors/api-error.ts'
 import { reserveApart } from '../../gateway/link-check.ts'
 import type { PortRef, SharedAgent } from '../../host-agent.ts'
 import { type Context, created, type Endpoint, endpoint } from '../../http/endpoint.ts'
@@ -104,8 +104,6 @@ function lockPorts(linking: Set<string>, ends: readonly LinkEnd[]): () => void {
     for (const key of keys) linking.delete(key)
   }
 }
-
-const isUnclear = (error: unknown): boolean => !(error instanceof ApiError) || [502, 504].includes(error.status)
 
 /** 404 for a missing node or port, 409 for a port with a NIO. */
 async function requireFree(agent: SharedAgent, end: LinkEnd): Promise<void> {
