@@ -134,6 +134,8 @@ async function saveLinks(
   const write = () =>
     lab.edit(() => {
       for (const { nodes } of records) for (const { node_id } of nodes) lab.node(node_id)
+      // A snapshot that was restored meanwhile may have brought back links.
+      requireUnlinked(lab, records)
       return {
         changes: records.reduce((all, record) => all.put('link', record.link_id, record), new Changes()),
         news: () => records.map((it) => ({ action: 'link.created', event: lab.linkView(it) })),
@@ -366,6 +368,47 @@ function requireFreeName(lab: Lab, name: string, self?: string): void {
   )
   if (isTaken || lab.claimed.has(`link/${key}`))
     throw conflict(`name: the project has a link ${name} already; choose another name`, { word: 'name-taken' })
+}
+
+/** 409 when links cannot be in the document, as others are at their ports or have their names. `besides`: links that go away. */
+export function requireUnlinked(
+  lab: Lab,
+  records: readonly LinkRecord[],
+  besides: ReadonlySet<string> = new Set(),
+): void {
+  const own = new Set([...besides, ...records.map(({ link_id }) => link_id)])
+  const isOther = ({ link_id }: LinkRecord) => !own.has(link_id)
+  for (const end of records.flatMap(({ nodes }) => nodes)) {
+    const { node_id, adapter_number, port_number } = end
+    if (!lab.document.linksOf(node_id).some((it) => isOther(it) && sameEnd(it.nodes, end) !== undefined)) continue
+    const name = lab.document.nodes.get(node_id)?.name ?? node_id
+    throw conflict(`nodes: port ${adapter_number}/${port_number} of ${name} was linked by another request meanwhile`, {
+      word: 'port-taken',
+    })
+  }
+  const names = new Set(records.flatMap(({ name }) => (name == null ? [] : [nameKey(name)])))
+  for (const it of names.size === 0 ? [] : lab.document.links.values())
+    if (it.name != null && isOther(it) && names.has(nameKey(it.name)))
+      throw conflict(`name: the project has a link ${it.name} already; choose another name`, { word: 'name-taken' })
+}
+
+/**
+ * Claims the ports and names of links that are made again, until the result is called. 409 when another request is making a link there.
+ */
+export function claimEnds(lab: Lab, records: readonly LinkRecord[]): () => void {
+  const keys = records.flatMap(({ link_id, nodes, name }) => [
+    `link-id/${link_id}`,
+    ...nodes.map(keyOf),
+    ...(name == null ? [] : [`link/${nameKey(name)}`]),
+  ])
+  if (keys.some((key) => lab.claimed.has(key)))
+    throw conflict(
+      'Another request is making a link at the same port, or of the same name: try again when it has ended',
+    )
+  for (const key of keys) lab.claimed.add(key)
+  return () => {
+    for (const key of keys) lab.claimed.delete(key)
+  }
 }
 
 /** Claims both ports, the id and the name until the returned function is called. 409 when one is taken, or claimed. */

@@ -119,7 +119,8 @@ export async function createNode(
       // Images are copied outside the change: that may take minutes, in which nothing is changed.
       return compute.withImages(() =>
         lab.change(async () => {
-          requireStillFree(lab, { node_id, name })
+          if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
+          requireStillFree(lab, name, node_id)
           await labs.enlist(lab, compute_id, ask)
           const shown = await orNothing(
             lab,
@@ -176,6 +177,7 @@ export async function updateNode(
   const isPlaceholder = !isKnownKind(record.node_type) || record.unmade !== undefined
   const isAsked = !isPlaceholder && Object.keys(asked).length > 0
   const change = async () => {
+    if (isRenamed) requireStillFree(lab, name, record.node_id)
     const update = () => ask(record.compute_id).updateNode(nodePathOf(lab, record), asked)
     const shown = isAsked ? await update().catch(refusedOf(properties)) : undefined
     if (shown !== undefined) lab.show(shown)
@@ -449,11 +451,10 @@ const maxTried = 3
 /** Errors after which the next compute is tried: this one made nothing. */
 const noRoom: ReadonlySet<ErrorWord> = new Set(['compute-unreachable', 'no-port-left', 'disk-full'])
 
-/** 409 when a snapshot that was restored meanwhile has brought back a node of this id or name. */
-function requireStillFree({ document }: Lab, { node_id, name }: Pick<NodeRecord, 'node_id' | 'name'>): void {
-  if (document.nodes.has(node_id)) throw nodeExists(node_id)
+/** 409 when a snapshot that was restored meanwhile has brought back a node of this name. `self`: the node that gets it. */
+function requireStillFree({ document }: Lab, name: string, self: string): void {
   const key = nameKey(name)
-  const taken = [...document.nodes.values()].find((it) => nameKey(it.name) === key)
+  const taken = [...document.nodes.values()].find((it) => it.node_id !== self && nameKey(it.name) === key)
   if (taken !== undefined) throw nameTaken(taken.name)
 }
 
@@ -463,6 +464,20 @@ const nameTaken = (name: string): ApiError =>
   conflict(`name: the project has a node ${name} already; choose another name`, { word: 'name-taken' })
 
 const nameClaim = (name: string): string => `name/${nameKey(name)}`
+
+/**
+ * Claims names that nodes get again, until the result is called: of nodes that have others now, or are not there. 409 when another request is
+ * giving one to a node.
+ */
+export function claimNames(lab: Lab, names: readonly string[]): () => void {
+  const pending = names.find((name) => lab.claimed.has(nameClaim(name)))
+  if (pending !== undefined)
+    throw conflict(`Another request is giving the name ${pending} to a node: try again when it has ended`)
+  for (const name of names) lab.claimed.add(nameClaim(name))
+  return () => {
+    for (const name of names) lab.claimed.delete(nameClaim(name))
+  }
+}
 
 /** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
 function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?: string): string {

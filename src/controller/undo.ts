@@ -7,9 +7,9 @@ import { given } from './fields.ts'
 import { consoleOf, type EditStep, isSame, type PastEdit, settingsOf } from './history.ts'
 import type { Lab, LabNews } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { alone, impair, sameEnd, unwire, unwireAll, wireAgain } from './links.ts'
+import { alone, claimEnds, impair, requireUnlinked, sameEnd, unwire, unwireAll, wireAgain } from './links.ts'
 import { nameKey } from './names.ts'
-import { nodePathOf, remake, shownIn } from './nodes.ts'
+import { claimNames, nodePathOf, remake, shownIn } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 import { saved } from './saved.ts'
 
@@ -38,12 +38,14 @@ export function undoEdit(
 }
 
 /** 409 when an entry was changed after the edit. */
-function requireUnchanged(lab: Lab, { before, after }: PastEdit): void {
+function requireUnchanged(lab: Lab, edit: PastEdit): void {
+  const { before, after } = edit
   const now = lab.document.read(after.keys())
   for (const [key, value] of after) {
     const [table = '', id = ''] = key.split('/')
     if (!isSame(key, now.get(key), value))
       throw conflict(`The edit cannot be reverted any more, and is dropped: the ${table} ${id} was changed since`)
+    if (table === 'link') requirePorts(lab, edit, key)
     const then = before.get(key) as NodeRecord | undefined
     if (table !== 'node') continue
     const other = [...lab.document.nodes.values()].find(
@@ -58,6 +60,18 @@ function requireUnchanged(lab: Lab, { before, after }: PastEdit): void {
     const link = lab.document.linksOf(id).find(({ link_id }) => then === undefined && !after.has(`link/${link_id}`))
     if (link !== undefined)
       throw conflict(`The edit cannot be reverted any more, and is dropped: the node ${id} was linked since`)
+  }
+}
+
+/** 409 when the ports of a link that is made again are linked, or its name is taken. */
+function requirePorts(lab: Lab, { before, after }: PastEdit, key: string): void {
+  const then = before.get(key) as LinkRecord | undefined
+  if (then === undefined) return
+  const own = new Set([...after.keys()].flatMap((it) => (it.startsWith('link/') ? [it.slice('link/'.length)] : [])))
+  try {
+    requireUnlinked(lab, [then], own)
+  } catch (error) {
+    throw conflict(`The edit cannot be reverted any more, and is dropped: ${(error as Error).message}`)
   }
 }
 
@@ -87,8 +101,31 @@ export async function rollBack(labs: Labs, lab: Lab, step: EditStep, ask: AskCom
   return left
 }
 
-/** Makes the reverse changes on the computes, and writes the former entries. Nodes come before the links that need them. */
+/** Reverts an edit that was just found to be unchanged. The names that nodes get again are claimed meanwhile; 409 when one is. */
 async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
+  const names = [...edit.before].flatMap(([key, value]) => {
+    const then = key.startsWith('node/') ? (value as NodeRecord | undefined) : undefined
+    const now = lab.document.read([key]).get(key) as NodeRecord | undefined
+    return then === undefined || (now !== undefined && nameKey(now.name) === nameKey(then.name)) ? [] : [then.name]
+  })
+  const links = [...edit.before].flatMap(([key, value]) => {
+    const then = key.startsWith('link/') ? (value as LinkRecord | undefined) : undefined
+    const now = lab.document.read([key]).get(key)
+    return then !== undefined && (now === undefined || isMoved(now, then)) ? [then] : []
+  })
+  const releaseNames = claimNames(lab, names)
+  let releaseEnds = () => {}
+  try {
+    releaseEnds = claimEnds(lab, links)
+    await revertAll(labs, lab, edit, step, ask)
+  } finally {
+    releaseNames()
+    releaseEnds()
+  }
+}
+
+/** Makes the reverse changes on the computes, and writes the former entries. Nodes come before the links that need them. */
+async function revertAll(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask: AskCompute): Promise<void> {
   const entries = [...edit.before].map(([key, then]) => ({ key, then, now: lab.document.read([key]).get(key) }))
   const of = (table: string) => entries.filter(({ key }) => key.startsWith(`${table}/`))
   const write = async (records: readonly (readonly [key: string, record: unknown])[]) => {

@@ -201,3 +201,55 @@ test('a link that is changed while an undo removes it is not made anew on its co
   expect(await changing).toMatchObject({ status: 404, word: 'no-such-link' })
   expect(isFree()).toBeTruthy()
 })
+
+test('a node that an undo makes again and a new one at the same time have different names', async () => {
+  const { labs, lab, client, ask, begun, end } = await withSlow('createNode')
+  await removeNode(labs, lab, 'PC1', client)
+  const pc = { name: 'PC1', node_type: 'pc', compute_id: 'local' }
+  const undoing = undoEdit(labs, lab, undo, ask)
+  await begun
+  expect(await createNode(labs, lab, pc, { ask: client })).toMatchObject({ name: 'PC2' })
+  const renaming = updateNode(lab, 'SW', { name: 'pc1' }, client)
+  await expect(renaming).rejects.toMatchObject({ status: 409, word: 'name-taken' })
+  end()
+  await undoing
+  expect([...lab.document.nodes.values()].map(({ name }) => name).sort()).toEqual(['PC1', 'PC2', 'SW'])
+})
+
+test('an undo is refused while another request gives the name to a node, and can be repeated', async () => {
+  const { labs, lab, client, ask, begun, end } = await withSlow('updateNode')
+  await removeNode(labs, lab, 'PC1', client)
+  const renaming = updateNode(lab, 'SW', { name: 'PC1' }, ask)
+  await begun
+  await expect(undoEdit(labs, lab, undo, client)).rejects.toMatchObject({
+    status: 409,
+    message: 'Another request is giving the name PC1 to a node: try again when it has ended',
+  })
+  end()
+  await renaming
+  await undoEdit(labs, lab, undo, client)
+  await undoEdit(labs, lab, undo, client)
+  expect([...lab.document.nodes.values()].map(({ name }) => name).sort()).toEqual(['PC1', 'SW'])
+})
+
+test('a link is refused at a port at which an undo is making one again, and the other way round', async () => {
+  const first = await withSlow('putLink')
+  const { link_id } = await first.link()
+  await removeLink(first.labs, first.lab, link_id, first.client)
+  const undoing = undoEdit(first.labs, first.lab, undo, first.ask)
+  await first.begun
+  await expect(first.link()).rejects.toMatchObject({ status: 409, word: 'port-taken' })
+  first.end()
+  await undoing
+  expect([...first.lab.document.links.keys()]).toEqual([link_id])
+
+  const second = await withSlow('putLink')
+  const { link_id: other } = await second.link()
+  await removeLink(second.labs, second.lab, other, second.client)
+  const linking = second.link(second.ask)
+  await second.begun
+  await expect(undoEdit(second.labs, second.lab, undo, second.client)).rejects.toMatchObject({ status: 409 })
+  second.end()
+  const { link_id: made } = await linking
+  expect([...second.lab.document.links.keys()]).toEqual([made])
+})
