@@ -175,7 +175,9 @@ const isGone = (error: ApiError): boolean => error instanceof Unreachable || [50
 /** An error of a compute as an error of the gateway: 503 for a compute that was not reached. */
 export function presented(error: unknown, { name }: Pick<Member, 'name'>): unknown {
   if (!(error instanceof Unreachable)) return error
-  return new ApiError(503, `The compute ${name} is not connected: ${error.message}`, {
+  const [, reason = error.message] =
+    /^The compute .+? (?:is not connected|cannot be (?:used|reached)): (.+)$/s.exec(error.message) ?? []
+  return new ApiError(503, `The compute ${name} is not connected: ${reason}`, {
     word: 'compute-unreachable',
     cause: error,
     headers: { ...retryAfter, ...error.headers },
