@@ -156,6 +156,11 @@ export interface ImageAgent {
    * node of an open project or another image needs it.
    */
   remove(kind: ImageKindName, name: string): Promise<void>
+  /**
+   * Gives an image another name in its directory; replaces nothing. The errors of `remove`; 400 for a name in another directory, or one
+   * that no image of the kind has; 409 when another image has the name, or an upload by that name has begun.
+   */
+  rename(kind: ImageKindName, name: string, to: string): Promise<void>
   /** How much of an upload in parts has come. */
   progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress>
   /** The disk-image tools that were found, in the order of PATH. */

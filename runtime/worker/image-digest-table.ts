@@ -37,6 +37,14 @@ export class ImageDigestTable implements ImageDigests {
     this.#left(before)
   }
 
+  async rename(kind: ImageKindName, name: string, to: string): Promise<void> {
+    const before = await this.get(kind, to)
+    // Without an await between them both are saved together.
+    this.#sql.exec('DELETE FROM image_digests WHERE kind = ? AND name = ?', kind, to)
+    this.#sql.exec('UPDATE image_digests SET name = ? WHERE kind = ? AND name = ?', to, kind, name)
+    this.#left(before)
+  }
+
   /** Whether an image has this digest. */
   isUsed(sha256: string): boolean {
     return this.named(sha256) !== undefined

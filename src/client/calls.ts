@@ -621,6 +621,12 @@ export interface Calls {
     body: Bytes
     reply: undefined
   }
+  /** Rename an image; at a gateway, on every compute */
+  'PUT /v2/compute/iou/images/{filename}': {
+    params: { filename: string }
+    body: ImageRename
+    reply: undefined
+  }
   /** Delete an image; at a gateway, on every compute */
   'DELETE /v2/compute/iou/images/{filename}': {
     params: { filename: string }
@@ -644,6 +650,12 @@ export interface Calls {
     params: { filename: string }
     query?: { md5sum?: string }
     body: Bytes
+    reply: undefined
+  }
+  /** Rename an image; at a gateway, on every compute */
+  'PUT /v2/compute/machine-emulator/images/{filename}': {
+    params: { filename: string }
+    body: ImageRename
     reply: undefined
   }
   /** Delete an image; at a gateway, on every compute */
@@ -683,6 +695,12 @@ export interface Calls {
     params: { filename: string }
     query?: { md5sum?: string }
     body: Bytes
+    reply: undefined
+  }
+  /** Rename an image; at a gateway, on every compute */
+  'PUT /v2/compute/dynamips/images/{filename}': {
+    params: { filename: string }
+    body: ImageRename
     reply: undefined
   }
   /** Delete an image; at a gateway, on every compute */
@@ -2159,6 +2177,12 @@ export type ImageUsers = {
   project_id: string
   /** Their names */
   nodes: string[]
+}
+
+/** The new name of an image */
+export type ImageRename = {
+  /** Name, with the directory that the image is in, if it is in one */
+  path: string
 }
 
 /** A new disk image; the options are those of its format */

@@ -1,6 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import type { Digest, ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../host-agent.ts'
-import { Image, type ImageKindName, ImageUse } from '../model/image.ts'
+import { Image, type ImageKindName, type ImageRename, ImageUse } from '../model/image.ts'
 import { contentAtHeader } from '../model/kept-image.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { Upload } from './bodies.ts'
@@ -20,6 +20,10 @@ export const remoteImages = (connection: Connection): ImageAgent => ({
   write: (kind, name, content, options) => write(connection, kind, name, content, options),
   async remove(kind, name) {
     await connection.done({ method: 'DELETE', path: imagePath(kind, name) })
+  },
+  async rename(kind, name, to) {
+    const input: ImageRename = { path: to }
+    await connection.done({ method: 'PUT', path: imagePath(kind, name), input })
   },
   async progress(kind, name, total) {
     const headers = { 'Content-Range': `bytes */${total}` }

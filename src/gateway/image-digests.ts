@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { setNewest } from '../async/newest.ts'
 import { relay } from '../async/relay.ts'
+import { SerialQueue } from '../async/serial-queue.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { UploadOptions } from '../host-agent.ts'
 import type { ImageKindName } from '../model/image.ts'
@@ -24,6 +25,8 @@ export interface ImageDigests {
   put(kind: ImageKindName, name: string, digest: ImageDigest): Promise<void>
   /** Does nothing for an unknown image. */
   remove(kind: ImageKindName, name: string): Promise<void>
+  /** Keeps the digest of an image by another name, in place of what that name had. Removes the latter also for an unknown image. */
+  rename(kind: ImageKindName, name: string, to: string): Promise<void>
 }
 
 /** Computes a SHA-256 piece by piece, which Web Crypto cannot. */
@@ -38,6 +41,13 @@ export interface UploadedImage {
   readonly kind: ImageKindName
   readonly name: string
   readonly digest: ImageDigest
+}
+
+/** What is recorded of the two names of an image that is being renamed. */
+export interface RecordedNames {
+  readonly digest: ImageDigest | undefined
+  /** Whether there is a digest of the new name. */
+  readonly isTaken: boolean
 }
 
 interface Begun {
@@ -89,7 +99,7 @@ export class UploadWatch {
         // The name has new content now: without its digest the old one must go.
         const isKnown = sha256 !== undefined && (named === undefined || named === sha256)
         await this.#record(kind, name, isKnown ? { sha256, byAdmin } : undefined).catch((error: unknown) => {
-          throw unsaved(error)
+          throw unsaved('stored', error)
         })
       },
     }
@@ -111,8 +121,9 @@ export class UploadDigests {
   readonly #store: ImageDigests
   readonly #watch: UploadWatch
   readonly #stored: (image: UploadedImage) => void
-  /** Images that are being removed, with the number of requests that do so. */
-  readonly #removals = new Map<string, number>()
+  /** Images that are being removed or renamed, with the number of requests that do so. */
+  readonly #hidden = new Map<string, number>()
+  readonly #renamings = new SerialQueue()
 
   /** `stored` is called for each image whose digest was recorded. */
   constructor(store: ImageDigests, newHasher: () => Hasher, stored: (image: UploadedImage) => void = () => {}) {
@@ -138,9 +149,9 @@ export class UploadDigests {
     return this.#store.requireSpace()
   }
 
-  /** The digest of an image at its upload; undefined also while the image is being removed, as it must not be copied then. */
+  /** The digest of an image at its upload; undefined also while the image is being removed or renamed, as it must not be copied then. */
   async get(kind: ImageKindName, name: string): Promise<ImageDigest | undefined> {
-    return this.#removals.has(`${kind}/${name}`) ? undefined : this.#store.get(kind, name)
+    return this.#hidden.has(`${kind}/${name}`) ? undefined : this.#store.get(kind, name)
   }
 
   /** Runs the removal of an image from computes. Its digest is removed when a compute has removed the image (it calls `removed`). */
@@ -149,27 +160,60 @@ export class UploadDigests {
     name: string,
     remove: (removed: () => void) => Promise<unknown>,
   ): Promise<void> {
-    const key = `${kind}/${name}`
     let isRemoved = false
-    this.#removals.set(key, (this.#removals.get(key) ?? 0) + 1)
+    using _hidden = this.#hide(kind, name)
     try {
       await remove(() => {
         isRemoved = true
       })
     } finally {
       if (isRemoved) await this.#store.remove(kind, name).catch(ignore('the store reports that it cannot save'))
-      const left = (this.#removals.get(key) ?? 1) - 1
-      if (left > 0) this.#removals.set(key, left)
-      else this.#removals.delete(key)
+    }
+  }
+
+  /**
+   * Runs the renaming of an image on computes, after which its digest belongs to the new name. One after the other: two images do not get one
+   * name on different computes.
+   */
+  whileRenamed(
+    kind: ImageKindName,
+    name: string,
+    to: string,
+    rename: (recorded: RecordedNames) => Promise<unknown>,
+  ): Promise<void> {
+    return this.#renamings.run(async () => {
+      await this.#store.requireSpace()
+      using _hidden = this.#hide(kind, name)
+      using _target = this.#hide(kind, to)
+      const [digest, before] = [await this.#store.get(kind, name), await this.#store.get(kind, to)]
+      await rename({ digest, isTaken: before !== undefined })
+      await this.#store.rename(kind, name, to).catch((error: unknown) => {
+        throw unsaved('renamed', error)
+      })
+      // The copy that is kept apart may have been looked for by the old name.
+      if (digest !== undefined) this.#stored({ kind, name: to, digest })
+    })
+  }
+
+  /** Hides the digest of an image that is being changed, until the end of the scope. */
+  #hide(kind: ImageKindName, name: string): Disposable {
+    const key = `${kind}/${name}`
+    this.#hidden.set(key, (this.#hidden.get(key) ?? 0) + 1)
+    return {
+      [Symbol.dispose]: () => {
+        const left = (this.#hidden.get(key) ?? 1) - 1
+        if (left > 0) this.#hidden.set(key, left)
+        else this.#hidden.delete(key)
+      },
     }
   }
 }
 
-const unsaved = (error: unknown): unknown =>
+const unsaved = (what: 'stored' | 'renamed', error: unknown): unknown =>
   error instanceof ApiError
     ? new ApiError(
         error.status,
-        `The image is stored, but cannot be copied to computes that lack it: ${error.message}; then upload it again`,
+        `The image is ${what}, but cannot be copied to computes that lack it: ${error.message}; then upload it again`,
         { cause: error },
       )
     : error

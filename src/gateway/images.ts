@@ -1,10 +1,10 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
 import { byProject, type ImageKindName, type ImageUse } from '../model/image.ts'
 import { atCompute, type FanOut, longTimeouts, noCompute, presented, silentMs } from './fan-out.ts'
-import type { UploadDigests } from './image-digests.ts'
+import type { RecordedNames, UploadDigests } from './image-digests.ts'
 import { inOrderOf } from './image-order.ts'
 import type { Member } from './members.ts'
 import { splitStream } from './shared-stream.ts'
@@ -107,6 +107,19 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
       await (uploads === undefined ? remove() : uploads.whileRemoved(kind, name, remove))
       if (!found) throw missing
     },
+    async rename(kind, name, to) {
+      const rename = async ({ digest, isTaken }: Partial<RecordedNames> = {}) => {
+        if (isKept && isTaken)
+          throw conflict(`path: the gateway keeps an image ${quoted(to)}; delete it first, or choose another name`, {
+            word: 'name-taken',
+          })
+        const missing = await renameOnComputes(fanOut, { kind, name, to })
+        // It is nowhere but apart from the computes. Those that lack it do not say who may rename it.
+        const isOnlyKept = isKept && digest !== undefined && (byAdmin || !digest.byAdmin)
+        if (missing !== undefined && !isOnlyKept) throw missing
+      }
+      await (uploads === undefined || name === to ? rename() : uploads.whileRenamed(kind, name, to, rename))
+    },
     async progress(kind, name, total) {
       const all = await receivers(kind, name)
       const said = await fanOut.order(({ images }) => images.progress(kind, name, total), all)
@@ -144,6 +157,79 @@ async function hasImage(
   found.content.cancel().catch(ignore('only whether it is there counts'))
   return true
 }
+
+interface Renaming {
+  readonly kind: ImageKindName
+  readonly name: string
+  readonly to: string
+}
+
+/** Renames an image on all computes that have it, or on none. The error of the computes when none has it. */
+async function renameOnComputes(fanOut: FanOut, { kind, name, to }: Renaming): Promise<ApiError | undefined> {
+  const members = await fanOut.present()
+  // A compute that lacks the image does not refuse for another one that has the new name.
+  if (members.length > 1 && name !== to)
+    await fanOut.order(async (agent) => {
+      if (await hasImage(agent, kind, to))
+        throw conflict(`path: there is an image ${quoted(to)} already; choose another name`, { word: 'name-taken' })
+    }, members)
+  const renamed: Member[] = []
+  const unsure: Member[] = []
+  let missing: ApiError | undefined
+  try {
+    await fanOut.order(async (agent, member) => {
+      try {
+        await agent.images.rename(kind, name, to)
+        renamed.push(member)
+      } catch (error) {
+        if (!(error instanceof ApiError)) throw error
+        if ([502, 503, 504].includes(error.status)) unsure.push(member)
+        // A compute of an earlier version, which matters only when it has the image.
+        const isAway = error.status === 501 && !(await hasImage(agent, kind, name))
+        if (error.status !== 404 && !isAway) throw error
+        missing ??= isAway ? noSuchImage(name) : error
+      }
+    }, members)
+  } catch (error) {
+    if (!(error instanceof ApiError) || members.length === 1) throw error
+    const { status, message, word, headers } = error
+    const left = await renameBack(fanOut, { kind, name, to }, { renamed, unsure })
+    const where = left.length === 0 ? 'it has its old name on all computes' : left.join('; ')
+    throw new ApiError(status, `${message}; ${where}`, { word, headers, cause: error })
+  }
+  return renamed.length === 0 ? missing : undefined
+}
+
+interface Renamed {
+  readonly renamed: readonly Member[]
+  /** They were lost before they answered. */
+  readonly unsure: readonly Member[]
+}
+
+/** Gives an image its old name on computes; resolves with where it still has the new one. */
+async function renameBack(
+  fanOut: FanOut,
+  { kind, name, to }: Renaming,
+  { renamed, unsure }: Renamed,
+): Promise<string[]> {
+  const left: string[] = []
+  await mapLimit([...renamed, ...unsure], async (member) => {
+    try {
+      await fanOut.agentOf(member).images.rename(kind, to, name)
+    } catch (error) {
+      const isSure = renamed.includes(member)
+      if (!isSure && error instanceof ApiError && error.status === 404) return
+      const reason = (error as Error).message
+      left.push(`it ${isSure ? 'is' : 'may be'} ${quoted(to)} on the compute ${member.name} now: ${reason}`)
+    }
+  })
+  return left
+}
+
+const quoted = (name: string): string => JSON.stringify(name.slice(0, 200))
+
+const noSuchImage = (name: string): ApiError =>
+  notFound(`image: there is no ${quoted(name)}; GET .../images lists the images`, { word: 'no-such-image' })
 
 /** The images of a compute. A compute of an earlier version does not report which nodes need them. */
 const usesAt = ({ images }: { readonly images: ImageAgent }, kind: ImageKindName): Promise<ImageUse[]> =>

@@ -21,6 +21,16 @@ export const Image = objectSchema('Image', 'An image that nodes of a kind can be
   filesize: Type.Integer({ description: 'Bytes' }),
 })
 
+/** The new name of an image. */
+export type ImageRename = Static<typeof ImageRename>
+export const ImageRename = closedSchema('ImageRename', 'The new name of an image', {
+  path: Type.String({
+    minLength: 1,
+    maxLength: 4096,
+    description: 'Name, with the directory that the image is in, if it is in one',
+  }),
+})
+
 /** Nodes of a project that start from an image. */
 export type ImageUsers = Static<typeof ImageUsers>
 export const ImageUsers = objectSchema('ImageUsers', 'Nodes of an open project that start from an image', {

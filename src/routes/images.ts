@@ -7,7 +7,7 @@ import { type Answer, type Endpoint, endpoint, noContent, ok } from '../http/end
 import { contentRangeOf, rangeOf } from '../http/range.ts'
 import type { ApiVersion } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
-import { Image, type ImageKindName, ImageUse, type ImageUsers, imageKinds } from '../model/image.ts'
+import { Image, type ImageKindName, ImageRename, ImageUse, type ImageUsers, imageKinds } from '../model/image.ts'
 import { diskEndpoints } from './disks.ts'
 import { noContentAfter } from './no-content.ts'
 
@@ -90,6 +90,24 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
     },
     handle: ({ params }, { agent }) => noContentAfter(agent.images.remove(kind, String(params[field]))),
   })
+  const rename = endpoint({
+    ...one,
+    method: 'PUT',
+    summary: 'Rename an image; at a gateway, on every compute',
+    description:
+      'The image stays in its directory, and replaces no other one. Nodes of closed projects keep the old name: their next start says ' +
+      'which image is missing. A gateway renames it on all connected computes that have it, or on none.',
+    body: ImageRename,
+    replies: { 204: { description: 'Renamed' } },
+    errors: {
+      403: 'The name leaves the images, the image is in an additional directory, or is a program and the caller no administrator',
+      404: 'There is no such image',
+      409: 'A node of an open project, or another image, needs it: the message names them. Or the new name is taken, or an upload by it has begun',
+      501: 'A compute of an earlier version has the image, and cannot rename it',
+    },
+    handle: ({ params, body }, { agent }) =>
+      noContentAfter(agent.images.rename(kind, String(params[field]), body.path)),
+  })
   return [
     endpoint({
       ...group,
@@ -131,7 +149,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
         return progressAnswer(await agent.images.write(kind, filename, content, asked))
       },
     }),
-    ...(isV1 ? [] : [remove]),
+    ...(isV1 ? [] : [rename, remove]),
     ...(kindOf(kind).image?.isDisk ? diskEndpoints(kind, root, group, isV1) : []),
   ]
 }

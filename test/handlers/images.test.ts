@@ -82,6 +82,73 @@ test('an image is deleted, once, and nothing outside the images', async () => {
   expect((await send(`${images}/${name}`, { method: 'DELETE' })).status).toBe(204)
 })
 
+test('an image gets another name, with its content and digests, in its directory', async () => {
+  const [name, other] = [fresh(), fresh()]
+  await store(`vendor/${name}`, 'hello')
+  await listed(`vendor/${name}`)
+  const renamed = await put(`${images}/vendor%2F${name}`, { path: `vendor/${other}` })
+  expect([renamed.status, renamed.headers.get('x-route'), await renamed.text()]).toEqual([204, one, ''])
+  expect(await listed(`vendor/${name}`)).toEqual([])
+  const sums = { md5sum: md5OfHello, sha256: sha256OfHello }
+  expect(await listed(`vendor/${other}`)).toEqual([{ filename: other, path: `vendor/${other}`, ...sums, filesize: 5 }])
+  expect(await (await read(`vendor/${other}`)).text()).toBe('hello')
+  // Also a word that stands in paths.
+  await store('vendor/rename', 'a name like others')
+  expect((await put(`${images}/vendor/rename`, { path: `vendor/${name}` })).status).toBe(204)
+  // The name that it has is no change.
+  expect((await put(`${images}/vendor/${name}`, { path: `vendor/${name}` })).status).toBe(204)
+  expect(await (await read(`vendor/${name}`)).text()).toBe('a name like others')
+})
+
+test('an image gets no name that another one has, or that no image can have', async () => {
+  const [name, taken, below] = [fresh(), fresh(), fresh()]
+  await store(name, 'hello')
+  await store(taken, 'other')
+  await store(`vendor/${below}`, 'below')
+  const refusals: [from: string, to: string, status: number, word: string, message: string][] = [
+    ['none.img', fresh(), 404, 'no-such-image', 'image: there is no "none.img"; GET .../images lists the images'],
+    [name, taken, 409, 'name-taken', `path: there is an image "${taken}" already; choose another name`],
+    // Nodes find that one by the name alone.
+    [name, below, 409, 'name-taken', `path: there is an image "${below}" already`],
+    [
+      name,
+      `vendor/${name}`,
+      400,
+      'invalid-request',
+      `an image stays in its directory: expected "${name}", got "vendor/`,
+    ],
+    [
+      name,
+      'disk.bin',
+      400,
+      'invalid-request',
+      'the file is no image of machine-emulator nodes; keep the end of its name',
+    ],
+    [name, '../x', 403, 'forbidden', 'path: "../x" is not a name of an image'],
+    [name, '.hidden', 403, 'forbidden', 'is not a name of an image'],
+    [name, 'a/b/c', 400, 'invalid-request', 'path: expected at most 1 directory before the name'],
+    [name, 'x"', 400, 'invalid-request', 'has a character that no image may have'],
+    [name, '', 400, 'invalid-request', 'path: expected'],
+    [name, 'x'.repeat(300), 409, 'conflict', 'path: the name is too long for the file system'],
+  ]
+  for (const [from, to, status, word, message] of refusals) {
+    const answer = await put(`${images}/${from}`, { path: to })
+    const said = [
+      answer.status,
+      answer.headers.get('x-patchbay-error'),
+      (await body<{ message: string }>(answer)).message,
+    ]
+    expect([to, ...said]).toEqual([to, status, word, expect.stringContaining(message)])
+  }
+  const empty = await put(`${images}/${name}`, {})
+  expect([empty.status, await body(empty)]).toMatchObject([400, { message: expect.stringContaining('path: missing') }])
+  for (const [it, content] of [
+    [name, 'hello'],
+    [taken, 'other'],
+  ] as const)
+    expect(await (await read(it)).text()).toBe(content)
+})
+
 test('v1 has the same images', async () => {
   const name = fresh()
   const answer = await send(`/v1/machine-emulator/vms/${name}`, { method: 'POST', body: 'hello' })

@@ -35,6 +35,8 @@ testWith(browser)(
     await call(service, 'POST', `${lab}/links`, { nodes })
     await call(service, 'POST', `${lab}/snapshots`, { name: 'Before' })
     await call(service, 'POST', `${lab}/nodes/start`)
+    const image = { method: 'POST', headers: { authorization }, body: 'disk' }
+    await service.fetch('/v2/compute/machine-emulator/images/seen.img', image)
     const { token } = await call<{ token: string }>(service, 'POST', '/v2/tokens', { name: 'reader', role: 'read' })
 
     const shown = await LabPage.open(service.url)
@@ -86,7 +88,7 @@ testWith(browser)(
     await page.goto(`${service.url}/#/labs/Seen/nodes/PC1/console`)
     await page.getByText('Consoles need the role operate.').waitFor()
     for (const [screen, text] of [
-      ['images', 'Nodes of these kinds start from images.'],
+      ['images', 'seen.img'],
       ['computes', 'Memory'],
       ['tokens', 'Tokens need the role admin.'],
       ['doctor', 'This service'],

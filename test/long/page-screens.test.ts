@@ -189,9 +189,22 @@ testWith(browser)(
       ...['bytes */9437184', second, third],
     ])
     await check('images')
-    await page.getByRole('button', { name: 'Delete disk with spaces.img' }).click()
+    // A new name by keys alone; a refusal is told within the dialog.
+    await page.getByRole('button', { name: 'Rename disk with spaces.img' }).press('Enter')
+    const name = page.getByRole('dialog').getByLabel('Name')
+    await check('rename an image')
+    expect(await name.evaluate((it) => it === document.activeElement)).toBe(true)
+    expect(await page.getByRole('button', { name: 'Rename', exact: true }).isDisabled()).toBe(true)
+    await name.fill('disk.bin')
+    await page.keyboard.press('Enter')
+    await page.getByRole('dialog').getByRole('alert').getByText('keep the end of its name').waitFor()
+    await name.fill('disk.img')
+    await page.keyboard.press('Enter')
+    await page.getByRole('cell', { name: 'disk.img', exact: true }).waitFor()
+    expect(await page.getByRole('cell', { name: 'disk with spaces.img', exact: true }).count()).toBe(0)
+    await page.getByRole('button', { name: 'Delete disk.img' }).click()
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
-    await page.getByRole('cell', { name: 'disk with spaces.img', exact: true }).waitFor({ state: 'detached' })
+    await page.getByRole('cell', { name: 'disk.img', exact: true }).waitFor({ state: 'detached' })
 
     // The service takes any file; one that is no program of the kind would go unseen.
     await page

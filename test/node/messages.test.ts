@@ -505,6 +505,18 @@ const mistakes: readonly Mistake[] = [
     'image: there is no "nothere.qcow2"; «GET .../images lists the images»',
   ],
   [
+    `PUT ${compute}/machine-emulator/images/nothere.qcow2`,
+    { path: 'other.qcow2' },
+    404,
+    'image: there is no "nothere.qcow2"; «GET .../images lists the images»',
+  ],
+  [
+    `PUT ${compute}/machine-emulator/images/nothere.qcow2`,
+    { path: 'vendor/other.qcow2' },
+    400,
+    'path: an image stays in its directory: «expected "other.qcow2"», got "vendor/other.qcow2"',
+  ],
+  [
     `POST ${compute}/machine-emulator/images/..%2fx`,
     'x',
     403,

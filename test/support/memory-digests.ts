@@ -18,6 +18,13 @@ export class MemoryDigests implements ImageDigests {
   async remove(kind: string, name: string): Promise<void> {
     this.map.delete(`${kind}/${name}`)
   }
+
+  async rename(kind: string, name: string, to: string): Promise<void> {
+    const digest = this.map.get(`${kind}/${name}`)
+    this.map.delete(`${kind}/${name}`)
+    this.map.delete(`${kind}/${to}`)
+    if (digest !== undefined) this.map.set(`${kind}/${to}`, digest)
+  }
 }
 
 export const sha256Of = (content: string | Uint8Array): string => createHash('sha256').update(content).digest('hex')

@@ -122,10 +122,19 @@ testWith(requireProgram('qemu-system-x86_64'))(
     expect(stillMissing.status).toBe(409)
     await stillMissing.body?.cancel()
 
+    // Another one has no image of that name; by its new name it is kept as before.
+    const rename = async (ask: Ask, name: string, path: string) =>
+      (await ask('PUT', `${images}/${name}`, { path })).status
+    expect([await rename(beta.ask, 'disk.img', 'x.img'), await rename(alpha.ask, 'disk.img', 'new.img')]).toEqual([
+      404, 204,
+    ])
+    await keys().toEqual([`alpha/${sum}`, `beta/${sum}`])
+
     // Of two names one holds the image.
     await alpha.upload('copy.img', disk)
+    expect(await rename(alpha.ask, 'copy.img', 'new.img')).toBe(409)
     for (const [name, left] of [
-      ['disk.img', [`alpha/${sum}`, `beta/${sum}`]],
+      ['new.img', [`alpha/${sum}`, `beta/${sum}`]],
       ['copy.img', [`beta/${sum}`]],
     ] as const) {
       expect((await alpha.ask('DELETE', `${images}/${name}`)).status).toBe(204)
@@ -157,6 +166,16 @@ testWith(requireProgram('qemu-system-x86_64'))(
     expect([await at(near), await at(far)].sort()).toEqual([sumOf(small), undefined])
     await expect.poll(() => gateway.keysIn(bucket), { timeout: hangMs }).toEqual([`default/${sumOf(small)}`])
 
+    // By another name it is in R2 as before, and by the first one again, too.
+    const rename = async (name: string, path: string) => {
+      const answer = await gateway.fetch('PUT', `${images}/${name}`, { path })
+      return [answer.status, await answer.text()]
+    }
+    expect(await rename('disk.img', 'new.img')).toEqual([204, ''])
+    expect([await at(near), await at(far)]).toEqual([undefined, undefined])
+    expect(await rename('new.img', 'disk.img')).toEqual([204, ''])
+    expect(await gateway.keysIn(bucket)).toEqual([`default/${sumOf(small)}`])
+
     // Nodes of labs, and of projects on computes.
     const { project_id } = await gateway.call('POST', '/v2/projects', { name: 'lab' })
     for (const compute_id of ['near', id]) {
@@ -164,6 +183,10 @@ testWith(requireProgram('qemu-system-x86_64'))(
       const node = { name, node_type: 'machine-emulator', compute_id, properties }
       await gateway.call('POST', `/v2/projects/${project_id}/nodes`, node)
     }
+    expect([await at(near), await at(far)]).toEqual([sumOf(small), sumOf(small)])
+
+    // Its nodes need it, and keep its name.
+    expect(await rename('disk.img', 'new.img')).toEqual([409, expect.stringContaining('R1')])
     expect([await at(near), await at(far)]).toEqual([sumOf(small), sumOf(small)])
 
     // Both have it now: both get what takes its place.

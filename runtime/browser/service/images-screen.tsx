@@ -8,6 +8,7 @@ import { useFileDrop } from '../parts/file-drop.ts'
 import { Icon } from '../parts/icon.tsx'
 import { IconButton } from '../parts/icon-button.tsx'
 import { sizeText } from '../parts/size-text.ts'
+import { TextField } from '../parts/text-field.tsx'
 import { client } from '../state/client.ts'
 import { notifyError } from '../state/notices.ts'
 import { labPath } from '../state/route.ts'
@@ -29,7 +30,7 @@ interface Places {
   readonly computes: readonly Compute[]
 }
 
-/** The images of each kind: a list, uploads, and deletion. */
+/** The images of each kind: a list, uploads, new names, and deletion. */
 export function ImagesScreen() {
   const kinds = useSignal<readonly (LabKind & { name: ImageKind })[]>([])
   const places = useSignal<Places>({ labs: [], computes: [] })
@@ -63,6 +64,7 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
   const images = useSignal<readonly Image[] | undefined>(undefined)
   const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
+  const renamed = useSignal<Image | undefined>(undefined)
   const read = () =>
     client
       .call(`GET /v2/compute/${kind}/images`)
@@ -101,6 +103,10 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
   const remove = async ({ path }: Image) => {
     await client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } })
     await read()
+  }
+  const rename = async ({ path }: Image, to: string) => {
+    await client.call(`PUT /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, body: { path: to } })
+    await Promise.all([read(), readUses()])
   }
   const own = uploads.value.filter((it) => it.kind === kind)
   return (
@@ -143,15 +149,33 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
               <bdi>{placesOf(uses.value.get(image.path), places.computes)}</bdi>,
             ].slice(0, places.computes.length > 1 ? 5 : 4),
             actions: mayEdit() && (
-              <IconButton
-                icon="trash"
-                title={`Delete ${image.path}`}
-                onClick={() => {
-                  gone.value = image
-                }}
-              />
+              <>
+                <IconButton
+                  icon="pencil"
+                  title={`Rename ${image.path}`}
+                  onClick={() => {
+                    renamed.value = image
+                  }}
+                />
+                <IconButton
+                  icon="trash"
+                  title={`Delete ${image.path}`}
+                  onClick={() => {
+                    gone.value = image
+                  }}
+                />
+              </>
             ),
           }))}
+        />
+      )}
+      {renamed.value !== undefined && (
+        <RenameDialog
+          image={renamed.value}
+          onSend={rename}
+          onClose={() => {
+            renamed.value = undefined
+          }}
         />
       )}
       {gone.value !== undefined && (
@@ -173,6 +197,35 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
         </ActionDialog>
       )}
     </section>
+  )
+}
+
+interface RenameProps {
+  readonly image: Image
+  /** `to`: the new name, with the directory of the image. */
+  readonly onSend: (image: Image, to: string) => Promise<void>
+  readonly onClose: () => void
+}
+
+/** Asks for the new name of an image, which stays in its directory. */
+function RenameDialog({ image, onSend, onClose }: RenameProps) {
+  const { path, filename } = image
+  const name = useSignal(filename)
+  const to = path.slice(0, path.length - filename.length) + name.value.trim()
+  return (
+    <ActionDialog
+      title="Rename the image"
+      verb="Rename"
+      isReady={to !== path}
+      onSend={() => onSend(image, to)}
+      onClose={onClose}
+    >
+      <TextField id="image-name" title="Name" value={name} />
+      <p class="muted">
+        The service refuses it while a node of an open lab needs the image. Closed labs and templates go on naming{' '}
+        <bdi>{path}</bdi>.
+      </p>
+    </ActionDialog>
   )
 }
 

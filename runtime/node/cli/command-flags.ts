@@ -121,7 +121,7 @@ export const imagePushing = {
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
-export const imageRemoving = {
+export const imageChoosing = {
   kind: { value: 'KIND', about: 'only images of this kind of node' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>

@@ -12,7 +12,7 @@ import { reasonOf } from '../system/error-reason.ts'
 import { bytesText } from './bytes.ts'
 import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
-import type { imagePushing, imageRemoving } from './command-flags.ts'
+import type { imageChoosing, imagePushing } from './command-flags.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
@@ -69,11 +69,46 @@ export async function imagesPush({ args, flags, signal }: CommandInput<typeof im
 }
 
 /** `patchbay images rm IMAGE...`: deletes images. */
-export async function imagesRm({ args, flags, signal }: CommandInput<typeof imageRemoving>): Promise<Outcome> {
+export async function imagesRm({ args, flags, signal }: CommandInput<typeof imageChoosing>): Promise<Outcome> {
   const asked = { client: await clientOf(flags), signal }
-  const kind = kindNamed(flags.kind)
+  const found = args.map(await imageFinder(asked, flags.kind))
+  for (const { kind, path } of found)
+    await asked.client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, signal })
+  return {
+    json: { deleted: found },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`Deleted ${found.map(({ path }) => path).join(', ')}`)
+    },
+  }
+}
+
+/** `patchbay images rename OLD NEW`: gives an image another name. */
+export async function imagesRename({
+  args: [old = '', path = ''],
+  flags,
+  signal,
+}: CommandInput<typeof imageChoosing>): Promise<Outcome> {
+  const asked = { client: await clientOf(flags), signal }
+  const find = await imageFinder(asked, flags.kind)
+  const { kind } = find(old)
+  await asked.client.call(`PUT /v2/compute/${kind}/images/{filename}`, {
+    ...{ params: { filename: old }, body: { path }, signal },
+  })
+  return {
+    json: { renamed: { kind, from: old, to: path } },
+    async text() {
+      const { shown } = await import('./table.ts')
+      return shown(`Renamed ${old} to ${path}`)
+    },
+  }
+}
+
+/** Finds an image by its name, and the kind that the user names. CommandError 1 when there is none, 64 when there are several. */
+async function imageFinder(asked: Asked, kindWord: string | undefined): Promise<(word: string) => KindImage> {
+  const kind = kindNamed(kindWord)
   const images = (await imagesOf(asked)).filter((it) => kind === undefined || it.kind === kind)
-  const found = args.map((word) => {
+  return (word) => {
     const fits = images.filter(({ path }) => path === word)
     const [one, ...others] = fits
     if (others.length > 0)
@@ -85,15 +120,6 @@ export async function imagesRm({ args, flags, signal }: CommandInput<typeof imag
     const names = images.map(({ path }) => path)
     const message = `there is no image ${JSON.stringify(word)} on ${asked.client.server}`
     throw notFound(message, word, names, '"patchbay images ls" lists them')
-  })
-  for (const { kind, path } of found)
-    await asked.client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, signal })
-  return {
-    json: { deleted: found },
-    async text() {
-      const { shown } = await import('./table.ts')
-      return shown(`Deleted ${found.map(({ path }) => path).join(', ')}`)
-    },
   }
 }
 
@@ -160,7 +186,7 @@ const diskMagics = ['QFI\xfb', 'KDMV', '<<< ']
 /** The kind of which the service would list an image; undefined: not known. */
 async function kindOf(file: string): Promise<ImageKindName | undefined> {
   const isOf = async (kind: ImageKindName): Promise<boolean> =>
-    (await hostKinds.find(({ descriptor }) => descriptor.name === kind)?.isImage?.(file)) === true
+    (await hostKinds.find(({ descriptor }) => descriptor.name === kind)?.isImage?.(file, basename(file))) === true
   if (await isOf('dynamips')) return 'dynamips'
   if (await isOf('iou')) return 'iou'
   const isDisk = await begins(file, (head) => diskMagics.includes(head.toString('latin1', 0, 4)))

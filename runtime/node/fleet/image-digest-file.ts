@@ -57,6 +57,17 @@ export class ImageDigestFile implements ImageDigests {
     })
   }
 
+  rename(kind: ImageKindName, name: string, to: string): Promise<void> {
+    return this.#changes.run(async () => {
+      const images = new Map(this.#images)
+      const digest = images.get(`${kind}/${name}`)
+      const isKnown = images.delete(`${kind}/${name}`)
+      const wasTaken = images.delete(`${kind}/${to}`)
+      if (digest !== undefined) images.set(`${kind}/${to}`, digest)
+      if (isKnown || wasTaken) await this.#write(images)
+    })
+  }
+
   async #write(images: ReadonlyMap<string, ImageDigest>): Promise<void> {
     await this.#files.write(format, { version: 1, images: Object.fromEntries(images) })
     this.#images = images

@@ -1,4 +1,4 @@
-import { link, mkdir, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { badRequest, conflict, forbidden, missingImage } from '../../../src/errors/api-error.ts'
 import type { DiskCreate, DiskExtend } from '../../../src/model/image.ts'
@@ -6,6 +6,7 @@ import { give, letRead, takeBack } from '../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../sandbox/sandbox.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { syncDirectory } from '../storage/durable-file.ts'
+import { moveToFree } from '../storage/move-file.ts'
 import { isInside, realish } from '../storage/paths.ts'
 import { type DiskTools, runDiskTool, type Wrap } from './disk-tools.ts'
 import { workshopBeside } from './names.ts'
@@ -149,23 +150,11 @@ async function publish(workshop: string, file: string): Promise<void> {
   const placed: string[] = []
   try {
     for (const name of [...others, basename(file)]) {
-      await place(join(workshop, name), join(directory, name))
+      await moveToFree(join(workshop, name), join(directory, name))
       placed.push(join(directory, name))
     }
   } catch (error) {
     await Promise.all(placed.map((it) => rm(it, { force: true })))
     throw error
-  }
-}
-
-/** Unlike `rename`, `link` does not replace a new file at that path (link(2)). */
-async function place(from: string, to: string): Promise<void> {
-  try {
-    await link(from, to)
-  } catch (error) {
-    // A file system without hard links.
-    if (!['EPERM', 'ENOTSUP', 'EMLINK'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
-    await refuseExisting(to)
-    await rename(from, to)
   }
 }

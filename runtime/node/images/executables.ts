@@ -11,6 +11,7 @@ import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { jsonOf, makeDirectory } from '../storage/durable-file.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
+import type { UploadGroup } from './uploads.ts'
 
 /** Whether images of a kind are programs that this host runs; emulators read the images of other kinds. */
 export const isExecutable = (kind: ImageKindName): boolean => kindOf(kind).image?.isProgram === true
@@ -59,7 +60,7 @@ export class Executables {
    * The group of the parts of an upload. An administrator does not complete an upload of another user, because the administrator
    * does not know its content.
    */
-  get uploadGroup(): string {
+  get uploadGroup(): UploadGroup {
     return this.#options.mayExecute() ? 'administrators' : ''
   }
 
@@ -71,12 +72,12 @@ export class Executables {
     if (isHopeless) throw refused(name, sha256)
   }
 
-  /** 403 when the caller may not delete programs. */
-  requireRemoval(name: string): void {
+  /** 403 when the caller may not delete or rename programs. */
+  requireChange(name: string, verb: 'deletes' | 'renames'): void {
     const { isLocal, mayExecute } = this.#options
     if (isLocal() || mayExecute()) return
     throw forbidden(
-      `${name}: it is a program that this host runs, so outside local mode only an administrator deletes it`,
+      `${name}: it is a program that this host runs, so outside local mode only an administrator ${verb} it`,
     )
   }
 

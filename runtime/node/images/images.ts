@@ -1,6 +1,7 @@
 import { lstat, mkdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
-import { ApiError, conflict, forbidden, missingImage, notFound } from '../../../src/errors/api-error.ts'
+import { SerialQueue } from '../../../src/async/serial-queue.ts'
+import { ApiError, badRequest, conflict, forbidden, missingImage, notFound } from '../../../src/errors/api-error.ts'
 import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../src/host-agent.ts'
 import {
   byProject,
@@ -16,6 +17,7 @@ import type { Sandbox } from '../sandbox/sandbox.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { makeDirectory, removeTemporaries, syncDirectory } from '../storage/durable-file.ts'
+import { moveToFree } from '../storage/move-file.ts'
 import { isInside, realish } from '../storage/paths.ts'
 import type { ServiceRecords } from '../storage/service-records.ts'
 import { contentOf, openRegular } from '../storage/stored-file.ts'
@@ -58,6 +60,8 @@ export class Images implements ImageAgent {
   readonly executables: Executables
   readonly #options: ImagesOptions
   readonly #directory: string
+  /** A name that is checked stays as it was until its change: uploads, renamings and deletions of names wait for each other. */
+  readonly #changes = new SerialQueue()
   readonly #sums: ImageSums
   readonly #uploads: Uploads
   readonly #tools: DiskTools
@@ -71,7 +75,7 @@ export class Images implements ImageAgent {
     this.library = new ImageLibrary({ directory: this.#directory, additional, isLocal })
     this.#sums = new ImageSums(records, checksums)
     const summed = (file: string, sums: Sums) => this.#sums.remember(file, sums)
-    this.#uploads = new Uploads({ checksums, minFreeMb, maxGb, bodyTimeoutMs, summed })
+    this.#uploads = new Uploads({ checksums, minFreeMb, maxGb, bodyTimeoutMs, changes: this.#changes, summed })
     this.executables = new Executables({
       records,
       directory: join(dataDirectory, 'run', 'executables'),
@@ -176,32 +180,103 @@ export class Images implements ImageAgent {
   }
 
   async remove(kind: ImageKindName, name: string): Promise<void> {
-    const shown = JSON.stringify(name.slice(0, 200))
-    if (isExecutable(kind)) this.executables.requireRemoval(name)
-    const own = this.library.ownDirectory(kind)
-    const file = join(own, ...checkedName(name))
-    await withDiskErrors('path', async () => {
-      if (!isInside(await realpath(own), await realish(dirname(file))))
-        throw forbidden('path: the directory is a link that leaves the images')
-      const stats = await lstat(file).catch(() => undefined)
-      if (stats === undefined || stats.isDirectory()) throw await this.#notOurs(kind, name)
-      const users = await usersOf({ kind, file, library: this.library, nodes: this.#options.nodes?.() ?? [] })
-      if (users.length > 0) throw conflict(`image: ${shown} is needed by ${someOf(users)}`)
+    if (isExecutable(kind)) this.executables.requireChange(name, 'deletes')
+    await this.#change(kind, name, 'deleted', async (file) => {
+      await this.#requireUnused(kind, name, file)
       await rm(file)
       await syncDirectory(dirname(file))
     })
   }
 
-  /** The error for deleting an image outside our own directory. */
-  async #notOurs(kind: ImageKindName, name: string): Promise<Error> {
-    const shown = JSON.stringify(name.slice(0, 200))
+  async rename(kind: ImageKindName, name: string, to: string): Promise<void> {
+    if (isExecutable(kind)) this.executables.requireChange(name, 'renames')
+    const [directory, wanted] = [checkedName(name).slice(0, -1), checkedName(to)]
+    const beside = [...directory, wanted.at(-1)].join('/')
+    // In another directory a link, or a disk on a base, would no longer find its file.
+    if (to !== beside)
+      throw badRequest(`path: an image stays in its directory: expected ${quoted(beside)}, got ${quoted(to)}`)
+    await this.#change(kind, name, 'renamed', async (file) => {
+      const target = join(dirname(file), basename(to))
+      if (target === file) return
+      await this.#requireUnused(kind, name, file)
+      const { library } = this
+      if ((await library.isImage(kind, file)) && !(await library.isImage(kind, file, basename(to))))
+        throw badRequest(
+          `path: with the name ${quoted(to)} the file is no image of ${kind} nodes; keep the end of its name`,
+        )
+      await this.#requireFree(kind, to, target)
+      await moveToFree(file, target).catch((error: NodeJS.ErrnoException) => {
+        if (error.code !== 'EEXIST') throw error
+        throw conflict(`path: there is a file or a directory ${quoted(to)} already; choose another name`, {
+          word: 'name-taken',
+        })
+      })
+      await syncDirectory(dirname(file))
+      await this.#sums.moved(file, target)
+    })
+  }
+
+  /** Runs a change of a file in our own directory of images. 404 when there is none. */
+  #change(
+    kind: ImageKindName,
+    name: string,
+    verb: 'deleted' | 'renamed',
+    change: (file: string) => Promise<void>,
+  ): Promise<void> {
+    const own = this.library.ownDirectory(kind)
+    const file = join(own, ...checkedName(name))
+    return this.#changes.run(() =>
+      withDiskErrors('path', async () => {
+        if (!isInside(await realpath(own), await realish(dirname(file))))
+          throw forbidden('path: the directory is a link that leaves the images')
+        const stats = await lstat(file).catch(() => undefined)
+        if (stats === undefined || stats.isDirectory()) throw await this.#notOurs(kind, name, verb)
+        await change(file)
+      }),
+    )
+  }
+
+  /** 409 with names while a node of an open project, or another image, needs the image. */
+  async #requireUnused(kind: ImageKindName, name: string, file: string): Promise<void> {
+    const users = await usersOf({ kind, file, library: this.library, nodes: this.#options.nodes?.() ?? [] })
+    if (users.length > 0) throw conflict(`image: ${quoted(name)} is needed by ${someOf(users)}`)
+  }
+
+  /** 409 when nodes find another image by this name, or by the end of it, or when an upload would replace the file. */
+  async #requireFree(kind: ImageKindName, name: string, file: string): Promise<void> {
+    const parts = checkedName(name)
+    for (const end of [parts, parts.slice(-1)]) {
+      const found = await this.library.find(kind, end)
+      // By its exact name an image is found before those in directories.
+      const isExact = found?.file === join(this.library.ownDirectory(kind), ...end)
+      if (found !== undefined && (end === parts || !isExact)) throw taken(name, found.name)
+    }
+    for (const node of this.#options.nodes?.() ?? []) {
+      const named = node.kind === kind ? node.images.find((it) => `/${name}`.endsWith(`/${it}`)) : undefined
+      if (named === undefined) continue
+      // An image is looked for among the files of the project last.
+      const found = await this.library.lookup(kind, named, node.projectPath).catch(() => undefined)
+      if (found !== undefined)
+        throw conflict(
+          `path: the node ${node.name} has an image ${quoted(named)} among the files of its project; choose another name`,
+        )
+    }
+    if (await this.#uploads.isBegun(join(await realpath(dirname(file)), basename(file))))
+      throw conflict(
+        `path: an upload of ${quoted(name)} has begun, which would replace the image; finish it, or choose another name`,
+      )
+  }
+
+  /** The error for changing an image outside our own directory. */
+  async #notOurs(kind: ImageKindName, name: string, verb: 'deleted' | 'renamed'): Promise<Error> {
+    const shown = quoted(name)
     if ((await this.library.find(kind, checkedName(name))) === undefined) {
       return notFound(`image: there is no ${shown}; GET .../images lists the images`, {
         word: 'no-such-image',
       })
     }
     return forbidden(
-      `image: ${shown} is not in the directory of uploads under this name; what is elsewhere is deleted there`,
+      `image: ${shown} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
     )
   }
 
@@ -246,6 +321,16 @@ export class Images implements ImageAgent {
       return join(directory, basename(file))
     })
   }
+}
+
+const quoted = (name: string): string => JSON.stringify(name.slice(0, 200))
+
+/** `other`: the image that nodes find by the name. */
+function taken(name: string, other: string): ApiError {
+  const where = other === name ? '' : `, ${quoted(other)}`
+  return conflict(`path: there is an image ${quoted(name)} already${where}; choose another name`, {
+    word: 'name-taken',
+  })
 }
 
 /** The first few of a list. */

@@ -42,12 +42,10 @@ export class ImageLibrary {
   /** Every image of a kind, each directory sorted. A file name in an additional directory is hidden by an earlier one. */
   async all(kind: ImageKindName): Promise<FoundImage[]> {
     const [own = '', ...additional] = this.directories(kind)
-    const { isImage = () => true }: Partial<HostKind> =
-      hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
     const listed = async (images: readonly FoundImage[]) => {
       const shown: FoundImage[] = []
       // One at a time: a kind may have to open the file, and there may be thousands.
-      for (const image of images) if (await isImage(image.file)) shown.push(image)
+      for (const image of images) if (await this.isImage(kind, image.file)) shown.push(image)
       return shown
     }
     const found = await listed(await this.#below(own, 1))
@@ -61,6 +59,13 @@ export class ImageLibrary {
     }
     const reachable = await Promise.all(found.map(({ file }) => this.#mayRead(kind, file)))
     return found.filter((_, index) => reachable[index])
+  }
+
+  /** Whether a file is listed as an image of a kind, under its name or another one. */
+  async isImage(kind: ImageKindName, file: string, name = basename(file)): Promise<boolean> {
+    const { isImage = () => true }: Partial<HostKind> =
+      hostKinds.find(({ descriptor }) => descriptor.name === kind) ?? {}
+    return isImage(file, name)
   }
 
   /**

@@ -26,13 +26,22 @@ const random = () => randomBytes(8).toString('hex')
 /** The temporary path beside a file for an upload in one piece. */
 export const uploadBeside = (file: string): string => join(dirname(file), `${mark}${random()}.upload`)
 /** The path beside a file for the parts of an upload of `total` bytes from one group. The name is a hash, as file names may be long. */
-export const partsBeside = (file: string, total: number, group = ''): string => {
+export const partsBeside = (file: string, total: number, group = ''): string =>
+  join(dirname(file), `${partsMark(file, group)}${total}.part`)
+/** How the names of the parts of all uploads to a file from one group begin. */
+const partsMark = (file: string, group: string): string => {
   const hash = createHash('sha256')
     // No name has a NUL, so no other name and group make the same text.
     .update(`${basename(file)}\0${group}`)
     .digest('hex')
     .slice(0, 16)
-  return join(dirname(file), `${mark}${hash}-${total}.part`)
+  return `${mark}${hash}-`
+}
+/** Whether there are parts of an upload to a file, from one of these groups. */
+export async function hasPartsBeside(file: string, groups: readonly string[]): Promise<boolean> {
+  const marks = groups.map((group) => partsMark(file, group))
+  const names = await readdir(dirname(file)).catch(() => [])
+  return names.some((name) => name.endsWith('.part') && marks.some((it) => name.startsWith(it)))
 }
 /** The temporary directory beside a file for a disk tool. */
 export const workshopBeside = (file: string): string => join(dirname(file), `${mark}${random()}.disk`)

@@ -59,6 +59,15 @@ export class ImageSums {
     if (stats !== undefined) await this.#keep(file, { size: Number(stats.size), mtime: String(stats.mtimeNs), ...sums })
   }
 
+  /** Takes over the sums of a file that has another path now. */
+  async moved(from: string, to: string): Promise<void> {
+    const kept = await this.#load()
+    const sums = kept.get(from)
+    if (sums === undefined) return
+    kept.delete(from)
+    await this.#keep(to, sums)
+  }
+
   /** Saves pending changes. */
   async close(): Promise<void> {
     if (this.#timer !== undefined) this.#save()

@@ -1,13 +1,14 @@
 import { type FileHandle, open, rename, rm, stat } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
+import type { SerialQueue } from '../../../src/async/serial-queue.ts'
 import { ApiError, badRequest, tooLarge } from '../../../src/errors/api-error.ts'
 import type { Digest, UploadOptions, UploadProgress } from '../../../src/host-agent.ts'
 import type { Checksums } from '../storage/checksums.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { syncDirectory } from '../storage/durable-file.ts'
 import { BrokenOff, receive } from '../storage/receive.ts'
-import { partsBeside, removeAbandoned, uploadBeside } from './names.ts'
+import { hasPartsBeside, partsBeside, removeAbandoned, uploadBeside } from './names.ts'
 import type { Sums } from './sums.ts'
 
 export interface UploadsOptions {
@@ -17,6 +18,8 @@ export interface UploadsOptions {
   readonly maxGb: () => number
   /** Timeout of an upload without data, ms. */
   readonly bodyTimeoutMs: number
+  /** The changes of which names there are: one waits for another. */
+  readonly changes: SerialQueue
   /** Called with the sums of a stored file. */
   readonly summed: (file: string, sums: Sums) => Promise<void>
 }
@@ -24,10 +27,13 @@ export interface UploadsOptions {
 type Part = NonNullable<UploadOptions['part']>
 type Content = ReadableStream<Uint8Array>
 
+const groups = ['', 'administrators'] as const
+export type UploadGroup = (typeof groups)[number]
+
 /** The conditions for an upload beside its digests. */
 export interface UploadAdmission {
   /** Only parts of the same group form one upload. */
-  readonly group: string
+  readonly group: UploadGroup
   /** Checks the complete file before its publication; throws to refuse it. */
   readonly admit: (file: string) => Promise<void>
 }
@@ -42,6 +48,8 @@ export class Uploads {
   /** One part at a time is written to a file. */
   readonly #serial = new KeyedMutex()
   readonly #writing = new Map<string, AbortController>()
+  /** Files that uploads in one piece go to. */
+  readonly #wholes: string[] = []
   /** Digests that came with earlier parts. Not on disk: parts do not outlive the service. */
   readonly #digests = new Map<string, readonly Digest[]>()
 
@@ -70,8 +78,14 @@ export class Uploads {
   }
 
   /** The received size of an upload in parts. */
-  async progress(file: string, total: number, group = ''): Promise<UploadProgress> {
+  async progress(file: string, total: number, group: UploadGroup = ''): Promise<UploadProgress> {
     return { received: await sizeOf(partsBeside(file, total, group)), done: false }
+  }
+
+  /** Whether an upload has begun that will replace the file, or may go on. */
+  async isBegun(file: string): Promise<boolean> {
+    await removeAbandoned(dirname(file))
+    return this.#wholes.includes(file) || hasPartsBeside(file, groups)
   }
 
   async #whole(
@@ -81,6 +95,7 @@ export class Uploads {
     admission: UploadAdmission,
   ): Promise<UploadProgress> {
     const temporary = uploadBeside(file)
+    this.#wholes.push(file)
     try {
       const handle = await open(temporary, 'wx', 0o700)
       const checkSize = (bytes: number) => this.#checkSize(bytes)
@@ -95,6 +110,8 @@ export class Uploads {
         await this.#keepAsPart(temporary, partsBeside(file, size, admission.group), digests)
       await rm(temporary, { force: true })
       throw error
+    } finally {
+      this.#wholes.splice(this.#wholes.indexOf(file), 1)
     }
   }
 
@@ -196,7 +213,7 @@ export class Uploads {
     }
     await admit(temporary)
     const { size } = await stat(temporary)
-    await rename(temporary, file)
+    await this.#options.changes.run(() => rename(temporary, file))
     await syncDirectory(dirname(file))
     const [md5sum, sha256] = listed.map((algorithm) => sums.get(algorithm))
     if (md5sum !== undefined && sha256 !== undefined) await this.#options.summed(file, { md5sum, sha256 })

@@ -45,8 +45,11 @@ export interface HostKind<
   readonly descriptor: D
   /** Its group of settings, named like the kind with `_` for `-`. */
   readonly settings?: S
-  /** Whether a file is listed as an image of the kind, because image directories may be shared. */
-  isImage?(file: string): boolean | Promise<boolean>
+  /**
+   * Whether a file is listed as an image of the kind, because image directories may be shared. `name`: the name of the file, or another one that
+   * it may get.
+   */
+  isImage?(file: string, name: string): boolean | Promise<boolean>
   /** Checks the requirements of its nodes. */
   doctor?(settings: Static<TObject<S>>, signal?: AbortSignal): Promise<readonly Check[]>
   open(host: KindHost<P, Static<TObject<S>>>): Promise<NodeKind<P, D>>

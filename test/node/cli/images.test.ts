@@ -67,6 +67,34 @@ test('a push goes on where an earlier one ended', async () => {
   })
 })
 
+test('an image gets another name', async () => {
+  const patchbay = await CommandLine.of({ server: service.url })
+  for (const name of ['first.img', 'second.img']) await patchbay.file(name, name)
+  await patchbay.run(['images', 'push', 'first.img', 'second.img'])
+  expect(await patchbay.run(['images', 'rename', 'first.img', 'third.img'])).toMatchObject({
+    code: 0,
+    out: 'Renamed first.img to third.img\n',
+  })
+  const refused = [
+    [['first.img', 'x.img'], 1, 'there is no image "first.img"'],
+    [['third.img', 'second.img'], 1, 'there is an image "second.img" already'],
+    [['third.img', 'vendor/third.img'], 1, 'an image stays in its directory: expected "third.img"'],
+    [['third.img', 'x.img', '--kind', 'iou'], 1, 'there is no image "third.img"'],
+    [['third.img'], 64, 'NEW'],
+  ] as const
+  for (const [argv, code, message] of refused)
+    expect(await patchbay.run(['images', 'rename', ...argv])).toMatchObject({
+      code,
+      err: expect.stringContaining(message),
+    })
+  expect(await patchbay.json(['images', 'rename', 'third.img', 'fourth.img'])).toMatchObject({
+    ok: true,
+    renamed: { kind: 'machine-emulator', from: 'third.img', to: 'fourth.img' },
+  })
+  expect(await readFile(join(service.data, 'images/machine-emulator/fourth.img'), 'utf8')).toBe('first.img')
+  await patchbay.run(['images', 'rm', 'second.img', 'fourth.img'])
+})
+
 test('what is no image is reported before anything is sent', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('empty.img', '')

@@ -6,6 +6,22 @@ import { openRecords } from '../../support/service-records.ts'
 
 const digest = { sha256: 'a'.repeat(64), byAdmin: true }
 
+test('a digest goes to the new name of its image, in place of the one that was there', async () => {
+  const { records } = await openRecords()
+  const first = await ImageDigestFile.open(records)
+  const other = { sha256: 'b'.repeat(64), byAdmin: false }
+  await Promise.all([
+    first.put('iou', 'a.bin', digest),
+    first.put('iou', 'b.bin', other),
+    first.put('iou', 'c.bin', other),
+  ])
+  await first.rename('iou', 'a.bin', 'b.bin')
+  await first.rename('iou', 'unknown.bin', 'c.bin')
+  const second = await ImageDigestFile.open(records)
+  const known = await Promise.all(['a.bin', 'b.bin', 'c.bin'].map((name) => second.get('iou', name)))
+  expect(known).toEqual([undefined, digest, undefined])
+})
+
 test('digests of images outlive the service, and a file that cannot be read is put aside', async () => {
   const { records, data, said } = await openRecords()
   const open = () => ImageDigestFile.open(records)

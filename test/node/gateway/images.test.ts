@@ -56,6 +56,13 @@ function compute(images: Record<string, string>, more: Partial<HostAgent['images
       async remove(_: string, name: string) {
         if (!has.delete(name)) throw notFound(`There is no image ${name}`)
       },
+      async rename(_: string, name: string, to: string) {
+        const content = has.get(name)
+        if (content === undefined) throw notFound(`There is no image ${name}`)
+        if (name !== to && has.has(to)) throw conflict(`There is an image ${to}`)
+        has.delete(name)
+        has.set(to, content)
+      },
       ...more,
     },
   } as unknown as HostAgent
@@ -128,6 +135,124 @@ test('where images are kept apart from the computes, an upload goes once, and to
   computes[0]?.images.delete('other.img')
   expect([await remove(), await gateway.digests.get('machine-emulator', 'other.img')]).toEqual([204, undefined])
   expect(await remove()).toBe(404)
+
+  // It is renamed there, too, but not to a name that only the gateway knows.
+  expect(await upload('only.img', 'y')).toBe(204)
+  for (const { images } of computes) images.delete('only.img')
+  const rename = async (name: string, to: string) =>
+    (await gateway.fetch('PUT', `/v2/compute/machine-emulator/images/${name}`, { path: to })).status
+  expect([await rename('only.img', 'alone.img'), await rename('only.img', 'other.img')]).toEqual([204, 404])
+  expect(await gateway.digests.get('machine-emulator', 'alone.img')).toMatchObject({ sha256: sha256Of('y') })
+  expect([await rename('disk0.img', 'alone.img'), holders('disk0.img').length]).toEqual([409, 1])
+})
+
+/** Renames an image at a gateway of these computes: the status and the message. */
+async function rename(gateway: TestGateway, name: string, to: string): Promise<[status: number, message: string]> {
+  const answer = await gateway.fetch('PUT', `/v2/compute/machine-emulator/images/${name}`, { path: to })
+  const text = await answer.text()
+  return [answer.status, text === '' ? '' : JSON.parse(text).message]
+}
+
+test('an image is renamed on every compute that has it, with its digest, and nodes are brought it by its new name only', async () => {
+  const [one, two, none] = [compute({ 'old.img': 'A', 'b.qcow2': 'B' }), compute({ 'old.img': 'A' }), compute({})]
+  const { create, gateway } = await createOn([one, two, none])
+  uploaded(gateway, { 'old.img': 'A', 'b.qcow2': 'B' })
+  expect(await rename(gateway, 'old.img', 'a.qcow2')).toEqual([204, ''])
+  expect([one, two, none].map(({ images }) => images.get('a.qcow2'))).toEqual(['A', 'A', undefined])
+  expect([...gateway.digests.map.keys()].sort()).toEqual(['machine-emulator/a.qcow2', 'machine-emulator/b.qcow2'])
+  expect((await create()).status).toBe(201)
+  expect(none.images.get('a.qcow2')).toBe('A')
+  expect(await rename(gateway, 'old.img', 'c.img')).toEqual([404, 'There is no image old.img'])
+  // The name that it has.
+  expect(await rename(gateway, 'a.qcow2', 'a.qcow2')).toEqual([204, ''])
+  expect(gateway.digests.map.get('machine-emulator/a.qcow2')).toMatchObject({ sha256: sha256Of('A') })
+})
+
+test('an image that is being renamed is copied by neither name', async () => {
+  let renamed = () => {}
+  const mayRename = new Promise<void>((resolve) => {
+    renamed = resolve
+  })
+  const one = compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }, { rename: () => mayRename })
+  const newcomer = compute({})
+  const { create, gateway } = await createOn([one, newcomer])
+  uploaded(gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
+  const renaming = rename(gateway, 'a.qcow2', 'c.qcow2')
+  expect((await create()).status).toBe(409)
+  expect(newcomer.written).toEqual([])
+  renamed()
+  expect(await renaming).toEqual([204, ''])
+})
+
+test('where one compute refuses, no other one has the image by its new name, or the error says so', async () => {
+  const refuse = { rename: () => Promise.reject(conflict('image: "a" is needed by the node R1')) }
+  const [one, used, none] = [compute({ a: 'A' }), compute({ a: 'A' }, refuse), compute({})]
+  const gateway = startGateway([one.agent, used.agent, none.agent])
+  uploaded(gateway, { a: 'A' })
+  const why = 'At the compute Compute 1: image: "a" is needed by the node R1'
+  expect(await rename(gateway, 'a', 'b')).toEqual([409, `${why}; it has its old name on all computes`])
+  expect([...one.images.keys(), ...used.images.keys(), ...none.images.keys()]).toEqual(['a', 'a'])
+  expect([...gateway.digests.map.keys()]).toEqual(['machine-emulator/a'])
+
+  // A node needs it by its new name at once.
+  const names: string[] = []
+  const stuck = compute(
+    { a: 'A' },
+    {
+      async rename(_, name) {
+        names.push(name)
+        if (names.length > 1) throw conflict('image: "b" is needed by the node R2')
+      },
+    },
+  )
+  const second = startGateway([stuck.agent, used.agent])
+  const where = 'it is "b" on the compute Compute 0 now: image: "b" is needed by the node R2'
+  expect(await rename(second, 'a', 'b')).toEqual([409, `${why}; ${where}`])
+  expect(names).toEqual(['a', 'b'])
+})
+
+test('a compute that is lost in the middle has its old name, or the error says that it may not', async () => {
+  const lost = () => Promise.reject(new ApiError(504, 'the connection ended'))
+  const [one, gone] = [compute({ a: 'A' }), compute({ a: 'A' }, { rename: lost })]
+  const [status, message] = await rename(startGateway([one.agent, gone.agent]), 'a', 'b')
+  expect([status, message]).toEqual([
+    504,
+    expect.stringMatching(/; it may be "b" on the compute Compute 1 now: .*ended$/),
+  ])
+  expect([...one.images.keys()]).toEqual(['a'])
+  // It was lost before it got the request.
+  let calls = 0
+  const late = compute(
+    { a: 'A' },
+    { rename: () => (calls++ === 0 ? lost() : Promise.reject(notFound('There is no image b'))) },
+  )
+  const [, other] = await rename(startGateway([one.agent, late.agent]), 'a', 'b')
+  expect(other).toMatch(/the connection ended; it has its old name on all computes$/)
+})
+
+test('no image gets a name that another one has on any compute, also when two get it at once', async () => {
+  const [one, two] = [compute({ a: 'A' }), compute({ b: 'B', c: 'C' })]
+  const gateway = startGateway([one.agent, two.agent])
+  expect(await rename(gateway, 'a', 'b')).toEqual([
+    409,
+    'At the compute Compute 1: path: there is an image "b" already; choose another name',
+  ])
+  const both = await Promise.all([rename(gateway, 'a', 'd'), rename(gateway, 'c', 'd')])
+  expect(both.map(([status]) => status).sort()).toEqual([204, 409])
+  expect([...one.images.values(), ...two.images.values()].sort()).toEqual(['A', 'B', 'C'])
+})
+
+test('a compute of an earlier version is in the way only when it has the image', async () => {
+  const rename405 = () => Promise.reject(new ApiError(501, 'It has no such operation'))
+  const [one, older] = [compute({ a: 'A', b: 'B' }), compute({ b: 'B' }, { rename: rename405 })]
+  const gateway = startGateway([one.agent, older.agent])
+  expect(await rename(gateway, 'a', 'c')).toEqual([204, ''])
+  expect(await rename(gateway, 'b', 'd')).toEqual([
+    501,
+    'At the compute Compute 1: It has no such operation; it has its old name on all computes',
+  ])
+  expect([...one.images.keys()].sort()).toEqual(['b', 'c'])
+  expect(await rename(gateway, 'x', 'y')).toEqual([404, expect.stringContaining('There is no image x')])
 })
 
 test('an image is deleted on every compute that has it', async () => {

@@ -64,7 +64,7 @@ test('an upload whose connection broke goes on where it was, also one that was t
 })
 
 test(
-  'an image that a node of an open project or another image needs is not deleted',
+  'an image that a node of an open project or another image needs is neither deleted nor renamed',
   requireProgram('qemu-system-x86_64'),
   async () => {
     const service = await TestService.start()
@@ -80,9 +80,18 @@ test(
     const nodes = `/v2/compute/projects/${project_id}/machine-emulator/nodes`
     const input = { name: 'R1', platform: 'x86_64', hda_disk_image: 'child.qcow2' }
     await service.call('POST', nodes, input)
-    expect(await remove('child.qcow2')).toBe('image: "child.qcow2" is needed by the node R1')
-    expect(await remove('base.qcow2')).toBe('image: "base.qcow2" is needed by the image child.qcow2')
+    const rename = async (name: string) => {
+      const answer = await service.fetch(`${images}/${name}`, { method: 'PUT', body: '{"path": "other.qcow2"}' })
+      return answer.status === 204 ? 'renamed' : ((await answer.json()) as { message: string }).message
+    }
+    for (const change of [remove, rename]) {
+      expect(await change('child.qcow2')).toBe('image: "child.qcow2" is needed by the node R1')
+      expect(await change('base.qcow2')).toBe('image: "base.qcow2" is needed by the image child.qcow2')
+    }
     await service.call('POST', `/v2/compute/projects/${project_id}/close`)
+    expect(await rename('child.qcow2')).toBe('renamed')
+    make('-F', 'qcow2', '-b', 'base.qcow2', join(own, 'child.qcow2'))
+    expect(await remove('other.qcow2')).toBe('deleted')
     expect(await remove('child.qcow2')).toBe('deleted')
     expect(await remove('base.qcow2')).toBe('deleted')
     expect(await service.call('GET', images)).toEqual([])

@@ -1,4 +1,3 @@
-import { basename } from 'node:path'
 import { Type } from '@sinclair/typebox'
 import { iou } from '../../../../src/kinds/iou.ts'
 import { begins } from '../../storage/file-head.ts'
@@ -23,7 +22,7 @@ const settings = {
 export const iouOfHost: HostKind<typeof iou, typeof settings, IouProperties> = {
   descriptor: iou,
   settings,
-  isImage: async (file) =>
-    /\.bin$|^i86bi/i.test(basename(file)) && (await begins(file, (head) => elfHeader(head) !== undefined)),
+  isImage: async (file, name) =>
+    /\.bin$|^i86bi/i.test(name) && (await begins(file, (head) => elfHeader(head) !== undefined)),
   open: async (host) => new (await import('./iou.ts')).IouKind(host),
 }

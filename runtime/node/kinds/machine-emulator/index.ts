@@ -16,7 +16,7 @@ const settings = {
 export const machineEmulatorOfHost: HostKind<typeof machineEmulator, typeof settings, MachineProperties> = {
   descriptor: machineEmulator,
   settings,
-  isImage: (file) => !/\.(bin|image|md5sum)$/i.test(file),
+  isImage: (_, name) => !/\.(bin|image|md5sum)$/i.test(name),
   doctor: async (_, signal) => (await import('./doctor.ts')).machineChecks(signal),
   open: async (host) => new (await import('./machine-emulator.ts')).MachineEmulatorKind(host),
 }
