@@ -13,7 +13,7 @@ export type { FeedLine, FeedOptions } from './feed.ts'
 export { lostWords, PatchbayError } from './patchbay-error.ts'
 
 /** Default timeout of a call, ms. The service has its own, shorter timeouts. */
-const usualMs = 600_000
+const defaultTimeoutMs = 600_000
 
 /** The part of a `Response` that this client reads. */
 export interface Answer extends Pick<Response, 'ok' | 'status' | 'body' | 'text'> {
@@ -154,7 +154,7 @@ export class Patchbay {
   async #fetch(
     method: string,
     path: string,
-    { body, headers, signal, timeoutMs = usualMs, accepts = [] }: AnyInput,
+    { body, headers, signal, timeoutMs = defaultTimeoutMs, accepts = [] }: AnyInput,
   ): Promise<Answer> {
     const { token, organization, fetch: ask = fetch } = this.#options
     const late = new AbortController()

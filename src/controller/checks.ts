@@ -12,7 +12,7 @@ import { nodePathOf } from './nodes.ts'
 /** Time after which a line is typed again, s, and between two reads of a link, ms. */
 const againS = 5
 /** A line is not typed for less than this, s. */
-const leastS = 0.05
+const minS = 0.05
 const lookMs = 500
 /** The longest text that a failed check shows, and the longest console output in it, characters. */
 const maxSaw = 1000
@@ -127,7 +127,7 @@ async function typeUntil(
   let output = ''
   for (;;) {
     const left = (until - Date.now()) / 1000
-    if (left <= leastS) throw new NotTrue(output === '' ? missed : `${missed}; the last output was:\n${output}`)
+    if (left <= minS) throw new NotTrue(output === '' ? missed : `${missed}; the last output was:\n${output}`)
     try {
       // Echoes of the line are no answer, nor are those of earlier tries, which a busy node shows late.
       const input = { send: `${line}\r`, expect, echoes: true, within_s: Math.min(againS, left) }

@@ -528,7 +528,7 @@ class Planner {
       return { port_count: Math.max(present, Math.min(64, 8 * Math.ceil((most + 1) / 8))) }
     }
     for (const port of Object.keys(segment.ports)) if (!numbers.has(Number(port))) numbers.set(Number(port), {})
-    const usual = kind !== 'cloud' ? usualPorts : Object.keys(segment.everyPort).length > 0 ? 1 : 0
+    const usual = kind !== 'cloud' ? defaultPorts : Object.keys(segment.everyPort).length > 0 ? 1 : 0
     for (let port = 0; port < usual; port++) if (!numbers.has(port)) numbers.set(port, {})
     const there = new Map(portList(have).map((port) => [port.port_number, port]))
     // Ports of others stay: those with their links, and in a segment that the file did not make all.
@@ -852,7 +852,7 @@ export const madeCd = './day0.iso'
 const day0In = ({ day0, properties }: DesiredNode, { file }: NodeRecord): string | undefined =>
   day0?.digest ?? (properties.cdrom_image === madeCd ? file?.day0 : undefined)
 /** The default number of ports of a switch or hub. */
-const usualPorts = 8
+const defaultPorts = 8
 /** SHA-256 of an empty text. */
 const emptyDigest = 'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855'
 

@@ -31,8 +31,8 @@ export async function sendBytes(bytes: Uint8Array, stream: Stream): Promise<void
 }
 
 /** Least bytes of a read, where the body can be read so, and the size of the buffer. */
-const leastBytes = 32 * 1024
-const bufferBytes = 2 * leastBytes
+const minBytes = 32 * 1024
+const bufferBytes = 2 * minBytes
 
 type Reader = Pick<ReadableStreamDefaultReader<Uint8Array>, 'cancel' | 'releaseLock'> & {
   read(): Promise<{ readonly done: boolean; readonly value?: Uint8Array | undefined }>
@@ -81,7 +81,7 @@ function largeReader(body: ReadableStream<Uint8Array>): Reader | undefined {
     cancel: (reason) => reader.cancel(reason),
     releaseLock: () => reader.releaseLock(),
     async read() {
-      const result = await reader.read(new Uint8Array(buffer), { min: leastBytes })
+      const result = await reader.read(new Uint8Array(buffer), { min: minBytes })
       if (result.value !== undefined) buffer = result.value.buffer
       return result
     },

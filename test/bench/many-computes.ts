@@ -22,7 +22,7 @@ const tokens = 10_000
 /** What all have joined again in, s. */
 const longestS = 30
 /** What the directory may take, MB. */
-const mostMb = 64
+const maxMb = 64
 /** Objects sleep by then; see the hibernation of docs/edge.md. */
 const asleepMs = 15_000
 const connections = 16
@@ -64,7 +64,7 @@ export async function manyComputes(): Promise<Row[]> {
     [
       `Worker: memory of the directory with ${ofAll}`,
       `${directoryMb.toFixed(0)} MB`,
-      `workerd with the tunnels ${wholeMb.toFixed(0)} MB; ${target(directoryMb <= mostMb, `${mostMb} MB`)}`,
+      `workerd with the tunnels ${wholeMb.toFixed(0)} MB; ${target(directoryMb <= maxMb, `${maxMb} MB`)}`,
     ],
     [
       `Worker: CPU of a GET by tunnel with ${ofAll}`,

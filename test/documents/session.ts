@@ -5,7 +5,7 @@ import { Output } from './output.ts'
 import { type ShellPlace, signalGroup } from './shell.ts'
 
 /** For a guest to boot, and for a network to converge. */
-const mostMs = 90_000
+const maxMs = 90_000
 /** A console may have shown its prompt long ago: Enter has it shown again. */
 const nudgeMs = 2000
 
@@ -49,9 +49,9 @@ export async function runSession({ command, steps }: Session, { cwd, env }: Shel
   const nudge = setInterval(() => type(''), nudgeMs)
   try {
     for (const [at, { prompt, typed, expected }] of steps.entries()) {
-      await output.until((text) => text.includes(prompt), mostMs)
+      await output.until((text) => text.includes(prompt), maxMs)
       if (at === 0) clearInterval(nudge)
-      const deadline = Date.now() + mostMs
+      const deadline = Date.now() + maxMs
       // Of a command that is to show nothing: that it has ended.
       const isThere = (text: string) =>
         expected === '' ? anyPrompt.test(text) : missingLine(expected, text) === undefined

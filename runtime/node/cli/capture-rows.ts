@@ -8,7 +8,7 @@ import type { RowOutput } from './row-output.ts'
 
 /** Widths of the columns, in characters; those of addresses grow to the longest one. */
 const widths = { time: 11, address: 15, protocol: 8 }
-const usualColumns = 80
+const defaultColumns = 80
 
 /**
  * Frames as lines. A terminal that is slow gets fewer of them, and a line that says how many are left out; a pipe gets all, and holds
@@ -65,7 +65,7 @@ function columns(isTerminal: boolean): (frame: CapturedFrame) => string {
     const name = protocol.padEnd(widths.protocol)
     const text = escaped(info.trimEnd())
     if (!isTerminal) return `${head}${name}  ${text}`
-    const room = (process.stdout.columns || usualColumns) - head.length - name.length - 2
+    const room = (process.stdout.columns || defaultColumns) - head.length - name.length - 2
     const shown = text.length > room ? `${text.slice(0, Math.max(0, room - 1))}…` : text
     const colour = info.includes('[Malformed') || info.startsWith('Bogus') ? colours.red : (it: string) => it
     return `${colours.dim(head.slice(0, widths.time))}${head.slice(widths.time)}${colours.cyan(name)}  ${colour(shown)}`

@@ -6,13 +6,13 @@ import { secondsOf } from './counts.ts'
 import { endsText, linksOf, nodesOf, stateOf } from './targets.ts'
 
 /** A person waits at a key: a service that has not answered by then offers nothing, s. PATCHBAY_COMPLETION_WAIT gives it more. */
-const usualWaitS = 1
+const defaultWaitS = 1
 const maxNames = 2000
 
 /** The names of the service that the command would ask; none when there is none, or when it does not answer in time. */
 export const namesOfService: Names = async (what, word, server) => {
   try {
-    const waitS = secondsOf('PATCHBAY_COMPLETION_WAIT', process.env.PATCHBAY_COMPLETION_WAIT || undefined, usualWaitS)
+    const waitS = secondsOf('PATCHBAY_COMPLETION_WAIT', process.env.PATCHBAY_COMPLETION_WAIT || undefined, defaultWaitS)
     const signal = AbortSignal.timeout(waitS * 1000)
     const client = await clientOf({ server })
     const found = await lists[what]?.(client, word, signal)

@@ -13,7 +13,7 @@ import { type NodeTarget, nodeOf } from './targets.ts'
 
 /** Without `--expect`, a guest without output for this time, ms, has answered: a ping prints a line each second. */
 const quietMs = 1500
-const usualWithinS = 30
+const defaultWithinS = 30
 const lineFeed = 0x0a
 
 /** `patchbay exec LAB/NODE COMMAND`: types a line on the console of a node, and shows what it answers. */
@@ -25,7 +25,7 @@ export async function exec({
   const line = words.join(' ')
   const client = await clientOf(flags, { WebSocket })
   const target = requireConsole(await nodeOf(word, { client, signal }))
-  const within_s = secondsOf('--within', flags.within, usualWithinS)
+  const within_s = secondsOf('--within', flags.within, defaultWithinS)
   const { lab, node } = target
   const params = { project_id: node.project_id, node_id: node.node_id }
   if (flags.expect !== undefined) {

@@ -1,8 +1,8 @@
 /** Characters by which an echo is found: an editor of lines that scrolls shows at least so many of the end of a line. */
-const leastEnd = 16
-const mostEnd = 40
+const minEnd = 16
+const maxEnd = 40
 /** Characters of a typed line, by which output may be a part of its echo. */
-const leastPart = 4
+const minPart = 4
 /** Most output that waits for the end of an echo, characters. */
 const maxHeld = 64 * 1024
 
@@ -28,8 +28,8 @@ export class EchoFilter {
 
   constructor(typed: string) {
     this.#line = typed.replace(/\s/g, '')
-    let length = leastEnd
-    while (length < mostEnd && this.#line.indexOf(this.#line.slice(-length)) !== this.#line.length - length) {
+    let length = minEnd
+    while (length < maxEnd && this.#line.indexOf(this.#line.slice(-length)) !== this.#line.length - length) {
       if (length >= this.#line.length) break
       length += 1
     }
@@ -101,19 +101,19 @@ export class EchoFilter {
   #waitsAt(): number {
     const held = this.#held
     const last = this.#lineStart(held.length)
-    const isLong = this.#line.length > mostEnd
+    const isLong = this.#line.length > maxEnd
     const first = this.#line[0]
     if (first === undefined) return held.length
     for (let at = held.indexOf(first); at !== -1; at = held.indexOf(first, at + 1)) {
       const { count, index } = this.#matched(at, this.#line)
-      const isCut = index === held.length && (at >= last || count >= leastPart)
+      const isCut = index === held.length && (at >= last || count >= minPart)
       const isWhole = count === this.#line.length && /^[ \t\b]*$/.test(held.slice(index))
-      const isScrolled = isLong && at >= last && count >= leastEnd
+      const isScrolled = isLong && at >= last && count >= minEnd
       if (isCut || isWhole || isScrolled) return this.#lineStart(at)
     }
     // Editors that scroll show parts of a long line, each over the one before.
     const shown = `${last === 0 ? this.#begun : ''}${held.slice(last)}`.replace(/[\s\b]/g, '')
-    const isPart = isLong && shown.length >= leastPart && this.#line.includes(shown.slice(-leastPart))
+    const isPart = isLong && shown.length >= minPart && this.#line.includes(shown.slice(-minPart))
     return isPart ? last : held.length
   }
 

@@ -6,7 +6,7 @@ import type { Check } from '../../../../src/model/host.ts'
 import { ok, programCheck, warning } from '../../programs/checks.ts'
 import { factsOf, findEmulators } from './binaries.ts'
 import { systemUefis } from './firmware.ts'
-import { type KvmVerdict, kvmVerdict } from './kvm-guest.ts'
+import { type KvmState, kvmState } from './kvm-guest.ts'
 import { type BinaryFacts, versionText } from './probe.ts'
 
 /** Checks KVM, emulators and qemu-img. */
@@ -23,7 +23,7 @@ export async function machineChecks(signal?: AbortSignal): Promise<Check[]> {
 const device = '/dev/kvm'
 
 async function kvm(): Promise<Check> {
-  return (await deviceTrouble()) ?? kvmCheck(await kvmVerdict())
+  return (await deviceTrouble()) ?? kvmCheck(await kvmState())
 }
 
 /** Why this user cannot open the device of KVM; undefined: it can. */
@@ -61,10 +61,10 @@ export function kvmRightFix(mode: number, gid: number, groups: string): string {
 }
 
 /** The result of a test boot under KVM. */
-export function kvmCheck(verdict: KvmVerdict): Check {
+export function kvmCheck(state: KvmState): Check {
   const use = 'machines run emulated, slowly, unless machine_emulator.acceleration is kvm'
   const fix = 'on a virtual host switch nested virtualisation on, or take a newer kernel there'
-  switch (verdict) {
+  switch (state) {
     case 'runs':
       return ok('KVM', '/dev/kvm can be used, a guest boots under it')
     case 'hangs':

@@ -10,36 +10,36 @@ import { findProgram } from '../../system/find-program.ts'
  * Whether guests run under KVM here: on some virtual hosts the device opens, and guests then hang in their firmware. `unknown`
  * when the test cannot run, or the host is too busy for a result.
  */
-export type KvmVerdict = 'runs' | 'hangs' | 'fails' | 'unknown'
+export type KvmState = 'runs' | 'hangs' | 'fails' | 'unknown'
 
 /** Minimum wait for the guest under KVM, ms. It boots in a quarter of this on an idle host. */
 const enoughMs = 1000
 /** It may take this many times as long as the guest without KVM, which is much slower on an idle host. */
 const factor = 3
-/** Timeout of the guest without KVM, ms; after it the verdict is `unknown`. */
+/** Timeout of the guest without KVM, ms; after it the result is `unknown`. */
 const controlMs = 10_000
 const keptMs = 10 * 60_000
 const unknownMs = 30_000
 
-let known: { readonly until: number; readonly verdict: Promise<KvmVerdict> } | undefined
+let known: { readonly until: number; readonly state: Promise<KvmState> } | undefined
 
-/** The verdict on this host, cached for ten minutes. Never rejects. */
-export function kvmVerdict(): Promise<KvmVerdict> {
-  if (known !== undefined && Date.now() < known.until) return known.verdict
-  const verdict = tryKvm(findProgram('qemu-system-x86_64'))
-  const entry = { until: Date.now() + keptMs, verdict }
+/** The state of KVM on this host, cached for ten minutes. Never rejects. */
+export function kvmState(): Promise<KvmState> {
+  if (known !== undefined && Date.now() < known.until) return known.state
+  const state = tryKvm(findProgram('qemu-system-x86_64'))
+  const entry = { until: Date.now() + keptMs, state }
   known = entry
-  void verdict.then((it) => {
-    if (it === 'unknown' && known === entry) known = { until: Date.now() + unknownMs, verdict }
+  void state.then((it) => {
+    if (it === 'unknown' && known === entry) known = { until: Date.now() + unknownMs, state }
   })
-  return verdict
+  return state
 }
 
 /**
  * Boots a guest of one sector under KVM, and at the same time without: the second shows how busy the host is. The guest writes to
  * the port of isa-debug-exit, which ends QEMU.
  */
-export async function tryKvm(emulator: string | undefined): Promise<KvmVerdict> {
+export async function tryKvm(emulator: string | undefined): Promise<KvmState> {
   if (emulator === undefined || process.arch !== 'x64') return 'unknown'
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-kvm-')).catch(() => undefined)
   if (directory === undefined) return 'unknown'
@@ -54,7 +54,7 @@ export async function tryKvm(emulator: string | undefined): Promise<KvmVerdict> 
   }
 }
 
-async function compare(emulator: string, disk: string): Promise<KvmVerdict> {
+async function compare(emulator: string, disk: string): Promise<KvmState> {
   const over = new AbortController()
   const start = performance.now()
   const guest = boot(emulator, 'kvm', disk, over.signal)

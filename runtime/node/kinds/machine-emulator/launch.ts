@@ -16,7 +16,7 @@ import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts
 import { commandLine } from './command-line.ts'
 import type { ConfinedTool, ImageTool } from './confined-tool.ts'
 import { firmwareOf, systemUefis } from './firmware.ts'
-import { kvmVerdict } from './kvm-guest.ts'
+import { kvmState } from './kvm-guest.ts'
 import type { MachineImages } from './machine-images.ts'
 import { memoryIn, staleMemoryHint } from './memory.ts'
 import { monitorName, pathForEmulator } from './monitor-path.ts'
@@ -199,9 +199,9 @@ async function acceleratorFor(
 ): Promise<Accelerator> {
   const usable = acceleratorsOf(facts)
   if (acceleration !== 'ours') return 'tcg'
-  const verdict = wanted === 'auto' && usable.includes('kvm') ? await kvmVerdict() : 'unknown'
-  if (usable.includes('tcg') && (verdict === 'hangs' || verdict === 'fails')) {
-    const what = verdict === 'hangs' ? 'a guest hangs at its boot' : 'QEMU cannot run a guest'
+  const kvm = wanted === 'auto' && usable.includes('kvm') ? await kvmState() : 'unknown'
+  if (usable.includes('tcg') && (kvm === 'hangs' || kvm === 'fails')) {
+    const what = kvm === 'hangs' ? 'a guest hangs at its boot' : 'QEMU cannot run a guest'
     tell(`it runs without KVM, much slower: under KVM ${what} on this host (see patchbay doctor)`)
     return 'tcg'
   }

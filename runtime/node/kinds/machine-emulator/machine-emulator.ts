@@ -20,7 +20,7 @@ import { requireModel } from './command-line.ts'
 import { resizeDisk } from './disks.ts'
 import { MachineGuests } from './guests.ts'
 import { requireForm } from './image-form.ts'
-import { kvmVerdict } from './kvm-guest.ts'
+import { kvmState } from './kvm-guest.ts'
 import { launchOf, macOf, optionsOf } from './launch.ts'
 import { MachineImages } from './machine-images.ts'
 import { MachineSums } from './machine-sums.ts'
@@ -237,7 +237,7 @@ const maxLabelMs = 3000
 async function platformsOfKvm(): Promise<string[]> {
   const platforms = [...kvmPlatforms()]
   if (platforms.length === 0) return []
-  return ['hangs', 'fails'].includes(await kvmVerdict()) ? [] : platforms
+  return ['hangs', 'fails'].includes(await kvmState()) ? [] : platforms
 }
 
 const diskFields = diskSlots.map((slot) => `${slot}_disk_image` as const)

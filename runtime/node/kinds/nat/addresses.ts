@@ -43,7 +43,7 @@ export interface Subnet {
 
 const sizes = { largest: 8, smallest: 28 } as const
 /** Most addresses that DHCP gives. */
-const mostLeases = 4096
+const maxLeases = 4096
 
 /** The subnet of a text such as `192.168.122.0/24`; undefined unless it is a usable network of /8 to /28. */
 export function subnetOf(text: string): Subnet | undefined {
@@ -64,7 +64,7 @@ export function subnetOf(text: string): Subnet | undefined {
     gateway: network + 1,
     host: network + 2,
     first,
-    last: Math.min(broadcast, first + mostLeases) - 1,
+    last: Math.min(broadcast, first + maxLeases) - 1,
     broadcast,
   }
 }

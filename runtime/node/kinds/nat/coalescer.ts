@@ -7,7 +7,7 @@ import { ethernetBytes, etherType, protocol } from './gate.ts'
 const [ipAt, tcpAt, payloadAt] = [ethernetBytes, ethernetBytes + 20, ethernetBytes + 40]
 const acknowledges = 0x10
 const pushes = 0x08
-const mostBytes = 48_000
+const maxBytes = 48_000
 
 /** The memory of frames. */
 type Frames = Pick<Memory, 'bytes' | 'view' | 'address'>
@@ -37,7 +37,7 @@ export class Coalescer {
     this.#libc = libc
     this.#input = input
     this.#output = output
-    this.#joined = new Memory(libc, mostBytes + 2048)
+    this.#joined = new Memory(libc, maxBytes + 2048)
   }
 
   /** Takes a frame, whose bytes must stay until `flush`. */
@@ -98,7 +98,7 @@ export class Coalescer {
 
   #continues(offset: number, payloadBytes: number): boolean {
     const { view } = this.#input
-    if (this.#next < 0 || this.#length + payloadBytes > mostBytes) return false
+    if (this.#next < 0 || this.#length + payloadBytes > maxBytes) return false
     if (view.getUint32(offset + tcpAt + 4, false) !== this.#next) return false
     return isOfOneFlow(view, offset, this.#joined.view, 0)
   }

@@ -6,11 +6,11 @@ import type { Libc } from '../../system/libc.ts'
 
 const dnsPort = 53
 /** Most resolvers, as in the C library (resolv.conf(5), MAXNS). */
-const mostResolvers = 3
+const maxResolvers = 3
 /** Timeout of a resolver, after which the next one is asked, ms. */
 const patienceMs = 2000
 /** Most pending questions; above it, the oldest is dropped. */
-const mostWaiting = 256
+const maxWaiting = 256
 const headerBytes = 12
 const truncated = 0x02
 /** Longest answer that fits into a packet, bytes. */
@@ -20,7 +20,7 @@ const longestRead = 65_535
 /** The resolvers of the host. Without any, the C library asks 127.0.0.1. */
 export function resolversOf(text: string): string[] {
   const found = [...text.matchAll(/^[ \t]*nameserver[ \t]+(\S+)/gm)].map(([, address = '']) => address)
-  const usable = found.filter((address) => isIP(address.split('%')[0] ?? '') !== 0).slice(0, mostResolvers)
+  const usable = found.filter((address) => isIP(address.split('%')[0] ?? '') !== 0).slice(0, maxResolvers)
   return usable.length > 0 ? usable : ['127.0.0.1']
 }
 
@@ -66,7 +66,7 @@ export class NameForwarder {
     // The QR bit marks a response, not a question (RFC 1035, 4.1.1).
     if (query.length < headerBytes || ((query[2] as number) & 0x80) !== 0) return
     for (const fd of this.#waiting.keys()) {
-      if (this.#waiting.size < mostWaiting) break
+      if (this.#waiting.size < maxWaiting) break
       this.#end(fd)
     }
     this.#askNext({ query: query.slice(), answer, left: resolversOf(this.#text()), fd: -1, due: 0 })

@@ -40,7 +40,7 @@ const rounds = 4
 /** Size of the buffer in which frames of libslirp wait to be sent together. */
 const outBytes = 1 << 18
 const longestFrame = 9234
-const mostMacs = 4096
+const maxMacs = 4096
 /** The first bytes of the MAC addresses of libslirp; the last four of the IP address follow. */
 const macs = { four: [0x52, 0x55], six: [0x52, 0x56] } as const
 
@@ -175,7 +175,7 @@ export class NatNetwork {
     if (this.#ports.length > 1) {
       const source = view.getUint16(offset + 6, false) * 2 ** 32 + view.getUint32(offset + 8, false)
       if (this.#macs.get(source) !== port) {
-        if (this.#macs.size >= mostMacs) this.#macs.clear()
+        if (this.#macs.size >= maxMacs) this.#macs.clear()
         this.#macs.set(source, port)
       }
     }

@@ -20,7 +20,7 @@ const unlisted = [
   ...['198.18.0.0/15', '198.51.100.0/24', '203.0.113.0/24', '240.0.0.0/4'],
   ...['64:ff9b:1::/48', '100::/64', '2001:db8::/32', '3fff::/20', '5f00::/16', 'fc00::/7', 'fec0::/10'],
 ]
-const mostKnown = 4096
+const maxKnown = 4096
 
 /** Decides which addresses guests may send to. Results are cached until `forget`. */
 export class Policy {
@@ -46,7 +46,7 @@ export class Policy {
     const known = this.#known4.get(address)
     if (known !== undefined) return known
     const allows = this.names(bytesOf4(address)) || this.#isOther(bytesOf4(address))
-    if (this.#known4.size >= mostKnown) this.#known4.clear()
+    if (this.#known4.size >= maxKnown) this.#known4.clear()
     this.#known4.set(address, allows)
     return allows
   }
@@ -56,7 +56,7 @@ export class Policy {
     const known = this.#known6.get(key)
     if (known !== undefined) return known
     const allows = this.#judge6(address)
-    if (this.#known6.size >= mostKnown) this.#known6.clear()
+    if (this.#known6.size >= maxKnown) this.#known6.clear()
     this.#known6.set(key, allows)
     return allows
   }

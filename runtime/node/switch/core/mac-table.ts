@@ -1,7 +1,7 @@
 import type { MacEntry } from '../../keeper-protocol/protocol.ts'
 
-const leastSlots = 256
-const mostSlots = 131_072
+const minSlots = 256
+const maxSlots = 131_072
 const none = -1
 /** After which time a full table looks again for what is too old, ms. */
 const fullMs = 1000
@@ -21,11 +21,11 @@ export class MacTable {
   ageingMs = 300_000
 
   constructor() {
-    this.#allocate(leastSlots)
+    this.#allocate(minSlots)
   }
 
   clear(): void {
-    this.#allocate(leastSlots)
+    this.#allocate(minSlots)
   }
 
   /** The port of an address, or a negative number. */
@@ -88,7 +88,7 @@ export class MacTable {
     const [highs, lows, ports, seen] = [this.#highs, this.#lows, this.#ports, this.#seen]
     const isFresh = (slot: number) => ports[slot] !== none && now - (seen[slot] as number) < this.ageingMs
     const fresh = [...ports.keys()].filter(isFresh)
-    this.#allocate(Math.min(mostSlots, Math.max(leastSlots, 2 ** Math.ceil(Math.log2((fresh.length + 1) * 4)))))
+    this.#allocate(Math.min(maxSlots, Math.max(minSlots, 2 ** Math.ceil(Math.log2((fresh.length + 1) * 4)))))
     for (const slot of fresh)
       this.learn(highs[slot] as number, lows[slot] as number, ports[slot] as number, seen[slot] as number)
   }

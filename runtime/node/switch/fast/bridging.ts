@@ -16,11 +16,11 @@ export interface Source {
 }
 
 /** Frames, or runs of equal-sized ones, that are forwarded together. */
-const mostFrames = 1024
+const maxFrames = 1024
 /** Switches that a frame crosses at once. */
-const mostBridges = 16
+const maxBridges = 16
 /** Frames that are sent for one batch at most: a loop through several switches would send millions. */
-const mostSent = 65_536
+const maxSent = 65_536
 const arenaBytes = 1 << 20
 /** Addresses and two tags with their EtherTypes must be the same in all frames of a run. */
 const headBytes = 22
@@ -28,14 +28,14 @@ const headBytes = 22
 /** Frames for one port of a bridge, and what was decided on each. Arrays, because a frame must not allocate. */
 class Frames {
   readonly sources: Source[] = []
-  readonly offsets = new Int32Array(mostFrames)
-  readonly lengths = new Int32Array(mostFrames)
+  readonly offsets = new Int32Array(maxFrames)
+  readonly lengths = new Int32Array(maxFrames)
   /** Size of each but the last frame of a run; 0 for a single frame. */
-  readonly segments = new Int32Array(mostFrames)
-  readonly targets = new Int32Array(mostFrames)
-  readonly vlans = new Int32Array(mostFrames)
-  readonly outers = new Uint32Array(mostFrames)
-  readonly inners = new Uint32Array(mostFrames)
+  readonly segments = new Int32Array(maxFrames)
+  readonly targets = new Int32Array(maxFrames)
+  readonly vlans = new Int32Array(maxFrames)
+  readonly outers = new Uint32Array(maxFrames)
+  readonly inners = new Uint32Array(maxFrames)
   count = 0
 
   add(source: Source, offset: number, length: number, segment: number): void {
@@ -62,7 +62,7 @@ class Frames {
 class Level {
   readonly frames = new Frames()
   /** Indexes of the frames that leave at the port that is looked at. */
-  readonly chosen = new Int32Array(mostFrames)
+  readonly chosen = new Int32Array(maxFrames)
   readonly #libc: Libc
   /** Frames with other tags than they came with. */
   #arena: Memory | undefined
@@ -137,14 +137,14 @@ export class Bridging {
       }
     } else segment = 0
     const { frames } = this.#level(0)
-    if (output !== this.#output || frames.count === mostFrames) this.flush(now)
+    if (output !== this.#output || frames.count === maxFrames) this.flush(now)
     this.#output = output
     frames.add(source, offset, length, segment)
   }
 
   #putBelow(depth: number, output: FastPathEnd, source: Source, offset: number, length: number, now: number): void {
     const { frames } = this.#level(depth + 1)
-    if (frames.count === mostFrames) {
+    if (frames.count === maxFrames) {
       this.#depth = -1
       this.#forward(output, depth + 1, now)
       this.#depth = depth
@@ -157,7 +157,7 @@ export class Bridging {
     const output = this.#output
     if (output === null) return
     this.#output = null
-    this.#left = mostSent
+    this.#left = maxSent
     this.#forward(output, 0, now)
     this.#options.transmitter.flush()
     for (const level of this.#levels) level.used = 0
@@ -194,7 +194,7 @@ export class Bridging {
     const { bridge } = port
     const from = bridge.port(port.number)
     if (!bridge.isRunning || from === undefined) counters.add(row, at.noGuest, frames.frames)
-    else if (bridge.isBusy || depth === mostBridges - 1) {
+    else if (bridge.isBusy || depth === maxBridges - 1) {
       bridge.foundCircle((frames.sources[0] as Source).view, frames.offsets[0] as number, from.number, now)
       counters.add(row, at.filtered, frames.frames)
     } else {

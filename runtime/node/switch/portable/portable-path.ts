@@ -28,7 +28,7 @@ interface End {
 }
 
 /** Frames that are sent for a received one at most: a loop through several switches would send millions. */
-const mostSent = 65_536
+const maxSent = 65_536
 
 /** The packet path without FFI or Linux: node:dgram, one frame in a call, UDP only. */
 export class PortablePath implements PacketPath {
@@ -146,7 +146,7 @@ export class PortablePath implements PacketPath {
 
   #receive(end: End, { probes }: UdpEnd, frame: Buffer): void {
     if (probes && isProbe(frame, 0, frame.length)) return this.#listener.probe(end.id, frame)
-    this.#left = mostSent
+    this.#left = maxSent
     this.#pass(end, frame, performance.now())
   }
 
@@ -221,7 +221,7 @@ export class PortablePath implements PacketPath {
       now,
       (end, _row, block, place, length) => {
         // A copy: Node sends after this turn, when the slot may have another frame.
-        this.#left = mostSent
+        this.#left = maxSent
         this.#ends.get(end)?.send(Buffer.from(block.bytes.subarray(place, place + length)), now)
       },
       () => {},

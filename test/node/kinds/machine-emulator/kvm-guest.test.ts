@@ -4,7 +4,7 @@ import { chmod, readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { kvmCheck } from '../../../../runtime/node/kinds/machine-emulator/doctor.ts'
-import { kvmVerdict, tryKvm } from '../../../../runtime/node/kinds/machine-emulator/kvm-guest.ts'
+import { kvmState, tryKvm } from '../../../../runtime/node/kinds/machine-emulator/kvm-guest.ts'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { requireProgram } from '../../../support/require.ts'
@@ -73,10 +73,10 @@ testWith(
   needsQemu,
   x64,
   provided(took !== undefined, '/dev/kvm cannot be opened'),
-)('the verdict is what this host does', async () => {
-  const verdict = await kvmVerdict()
-  expect(['runs', 'hangs']).toContain(verdict)
+)('the state of KVM is that of this host', async () => {
+  const state = await kvmState()
+  expect(['runs', 'hangs']).toContain(state)
   // A host between both has guests that are slower than without KVM: they boot, and take more than a second for that.
-  if (verdict === 'runs') expect(took).toBeLessThan(6000)
+  if (state === 'runs') expect(took).toBeLessThan(6000)
   else expect(took).toBeGreaterThan(1000)
 })

@@ -33,11 +33,11 @@ export interface Outside {
 }
 
 /** Networks for so many tests at the same time; each has the device of its number. */
-const mostOutside = 31
+const maxOutside = 31
 
 export async function outside(): Promise<Outside> {
   const space = await Namespace.make()
-  for (let number = 1; number <= mostOutside; number++) {
+  for (let number = 1; number <= maxOutside; number++) {
     const [ours, theirs] = [`pbtnat${number}`, freshName()]
     try {
       await ip(`link add ${ours} type veth peer name ${theirs} netns ${space.name}`)
