@@ -234,11 +234,11 @@ export interface NodeAgent {
   start<K extends NodeKindName>(ref: NodeRef<K>, input?: unknown): Promise<Node<K>>
   /** Resolves when its processes have ended; a stopped node is left alone. */
   stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
-  /** Pauses a node; kinds that cannot be paused go on running. 409 when it does not obey. */
+  /** Suspends a node; nodes of kinds that cannot be suspended go on running. 409 when the node does not react. */
   suspend<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
   /** 409 for a stopped node. */
   resume<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
-  /** A hardware reset where the kind has one (a stopped node is left alone then), else stop and start. */
+  /** A hardware reset where the kind has one (a stopped node stays as it is then), else stop and start. */
   reload<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>>
   /**
    * Copies the directory and the settings into another node of the same kind, of this or another project; it must exist and be

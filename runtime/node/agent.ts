@@ -119,8 +119,8 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   })
   const lifeCycle = new LifeCycle({
     ...{ keeper, links, listening, emit },
-    runsAlways: ({ isAlwaysOn, incumbent }) =>
-      isAlwaysOn === true || (config.current.clients === 'gns3' && incumbent?.runsAlways === true),
+    runsAlways: ({ isAlwaysOn, gns3 }) =>
+      isAlwaysOn === true || (config.current.clients === 'gns3' && gns3?.runsAlways === true),
   })
   const consoles = new Consoles({ keeper, ports, listening, consoleHost: console_host })
   const waits = new NodeWaits(consoles)

@@ -140,11 +140,11 @@ export function archiveOf(
       kept,
       ...rest
     } = resetsAddresses ? withoutAddresses(node) : node
-    const { create, incumbent } = isKnownKind(rest.node_type) ? kindOf(rest.node_type) : ({} as Partial<KindDescriptor>)
-    const theirs = new Set([...(incumbent?.members ?? []), ...(incumbent?.settings ?? [])])
+    const { create, gns3 } = isKnownKind(rest.node_type) ? kindOf(rest.node_type) : ({} as Partial<KindDescriptor>)
+    const theirs = new Set([...(gns3?.members ?? []), ...(gns3?.settings ?? [])])
     // GNS3 2.2 does not open a project with a property that it does not know.
     const isTheirs = ([key]: [string, unknown]) =>
-      create === undefined || (key in create.properties && (incumbent === undefined || theirs.has(key)))
+      create === undefined || (key in create.properties && (gns3 === undefined || theirs.has(key)))
     const all = Object.entries(rest.properties)
     // A startup script is in the archive as a file.
     const apart = all.filter((it) => !isTheirs(it) && !it[0].startsWith('startup_script'))

@@ -5,7 +5,7 @@ import { conflict, forbidden } from '../errors/api-error.ts'
 import { sendAsset } from '../http/assets.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { pathTail } from '../http/params.ts'
-import { runsAlwaysThere } from '../kinds/node.ts'
+import { runsAlwaysInGns3 } from '../kinds/node.ts'
 import { LabNode } from '../model/lab/node.ts'
 import { labsOf, nodeParams } from '../routes/labs/lab-request.ts'
 import { runsOnPath } from './words.ts'
@@ -91,7 +91,7 @@ const lifeCycle: readonly Endpoint[] = [
       const lab = await labs.lab(params.project_id)
       const node = lab.node(params.node_id)
       const idle = [...lab.document.nodes.values()].filter(
-        (it) => it !== node && runsAlwaysThere(it.node_type) && lab.shown.get(it.node_id)?.status === 'stopped',
+        (it) => it !== node && runsAlwaysInGns3(it.node_type) && lab.shown.get(it.node_id)?.status === 'stopped',
       )
       await Promise.all(
         idle.map((it) =>

@@ -1,6 +1,6 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { Endpoint } from '../http/endpoint.ts'
-import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
+import type { Gns3Kind, KindDescriptor } from '../kinds/kind.ts'
 import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate } from './words.ts'
 
 type Members = Readonly<Record<string, unknown>>
@@ -30,7 +30,7 @@ const theirSymbol = (symbol: unknown, kind?: KindDescriptor): string => {
 const byName = new Map(sharedKinds.map((it) => [it[0].name, it]))
 
 /** A node on a compute. */
-const computeNode = ([, { members, added }]: readonly [KindDescriptor, Incumbent], node: Members): Members => ({
+const computeNode = ([, { members, added }]: readonly [KindDescriptor, Gns3Kind], node: Members): Members => ({
   ...pick(node, ['node_id', 'project_id', 'name', 'status', ...members]),
   ...added?.(node),
 })
@@ -113,8 +113,8 @@ const projectMembers = [
 const labTemplate: Shape = (template) => {
   const { template_type, builtin, template_id, symbol, usage, ...rest } = template
   const found = byName.get(String(template_type))
-  const [kind, incumbent] = found ?? []
-  const known = new Set([...(incumbent?.members ?? []), ...(incumbent?.settings ?? []), 'custom_adapters', 'name'])
+  const [kind, gns3] = found ?? []
+  const known = new Set([...(gns3?.members ?? []), ...(gns3?.settings ?? []), 'custom_adapters', 'name'])
   // GNS3 lacks these settings; its client would send them back and be refused.
   const own = Object.keys(rest).filter(
     (name) => kind !== undefined && name in kind.create.properties && !known.has(name),
@@ -125,7 +125,7 @@ const labTemplate: Shape = (template) => {
     .map(([name, schema]) => [name, schema.default])
   return {
     ...Object.fromEntries(defaults),
-    ...(builtin === true ? {} : incumbent?.added?.(template)),
+    ...(builtin === true ? {} : gns3?.added?.(template)),
     ...pick(
       rest,
       Object.keys(rest).filter((name) => !own.includes(name)),
@@ -133,7 +133,7 @@ const labTemplate: Shape = (template) => {
     ...(usage !== '' && { usage }),
     ...{ template_type: theirKind(String(template_type)), builtin, template_id: theirTemplate(String(template_id)) },
     symbol: theirSymbol(symbol, kind),
-    ...(builtin === true && incumbent?.template),
+    ...(builtin === true && gns3?.template),
   }
 }
 
@@ -197,9 +197,9 @@ export const isReshaped = (schema: TSchema | undefined): boolean =>
 const categories = ['router', 'switch', 'guest', 'firewall']
 
 /** Our members in place of those that only GNS3 has. For an unknown kind: of all kinds, without overwriting given members. */
-function taken(given: Members, kind: string | undefined): Members {
-  if (kind !== undefined) return byName.get(kind)?.[1].taken?.(given) ?? {}
-  const all: Members = Object.assign({}, ...sharedKinds.map(([, { taken }]) => taken?.(given)))
+function fromGns3(given: Members, kind: string | undefined): Members {
+  if (kind !== undefined) return byName.get(kind)?.[1].fromGns3?.(given) ?? {}
+  const all: Members = Object.assign({}, ...sharedKinds.map(([, it]) => it.fromGns3?.(given)))
   return pick(
     all,
     Object.keys(all).filter((name) => !(name in given)),
@@ -225,8 +225,8 @@ export function given({ body: schema, takesBack }: Endpoint, body: Members): Mem
     ...(typeof template_id === 'string' && { template_id: ourTemplate(template_id) }),
     ...(typeof category === 'number' && { category: categories[category] ?? 'guest' }),
     ...(isMembers(properties) &&
-      !id.startsWith('LabTemplate') && { properties: { ...properties, ...taken(properties, kind) } }),
-    ...taken(body, kind),
+      !id.startsWith('LabTemplate') && { properties: { ...properties, ...fromGns3(properties, kind) } }),
+    ...fromGns3(body, kind),
   }
   // GNS3 shows an empty name when there is none.
   if (id === 'ApplianceVmUpdate' && body.vmname === '') Object.assign(ours, { vmname: null })

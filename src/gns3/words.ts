@@ -2,14 +2,14 @@ import { v3 } from 'uuid'
 import { builtInId } from '../controller/templates.ts'
 import { unalias } from '../http/path.ts'
 import { kinds } from '../kinds/index.ts'
-import type { Incumbent, KindDescriptor } from '../kinds/kind.ts'
-import { runsAlwaysThere } from '../kinds/node.ts'
+import type { Gns3Kind, KindDescriptor } from '../kinds/kind.ts'
+import { runsAlwaysInGns3 } from '../kinds/node.ts'
 
 const list: readonly KindDescriptor[] = kinds
 
 /** The kinds that GNS3 has, too. */
-export const sharedKinds: readonly (readonly [KindDescriptor, Incumbent])[] = list.flatMap((kind) =>
-  kind.incumbent === undefined ? [] : [[kind, kind.incumbent] as const],
+export const sharedKinds: readonly (readonly [KindDescriptor, Gns3Kind])[] = list.flatMap((kind) =>
+  kind.gns3 === undefined ? [] : [[kind, kind.gns3] as const],
 )
 
 const theirs = new Map(sharedKinds.map(([{ name }, { nodeType }]) => [name, nodeType]))
@@ -66,5 +66,5 @@ export function ourPath(path: string): string {
   if (!hasKinds.test(path)) return path
   const named = unalias(path, pathWords)
   const [, project = '', kind = '', node = ''] = stopPath.exec(named) ?? []
-  return runsAlwaysThere(kind) ? runsOnPath(project, kind, node) : named
+  return runsAlwaysInGns3(kind) ? runsOnPath(project, kind, node) : named
 }

@@ -157,13 +157,13 @@ function portsOf(part: Part): Fields {
 function mapFieldsOf(part: Part, kind: string): Fields {
   const [x, y] = ['x', 'y'].map((key) => part.get(key).optionalNumber())
   const symbol = part.get('symbol').optionalText()
-  const { incumbent } = kindOf(kind as Parameters<typeof kindOf>[0]) as KindDescriptor
-  const isUsual = symbol === undefined || symbol === '' || symbol === incumbent?.template?.symbol
+  const { gns3 } = kindOf(kind as Parameters<typeof kindOf>[0]) as KindDescriptor
+  const isDefault = symbol === undefined || symbol === '' || symbol === gns3?.template?.symbol
   if (!part.get('custom_adapters').isAbsent && part.get('custom_adapters').items().length > 0)
     part.get('custom_adapters').leaveOut('is not taken over')
   return {
     ...(x !== undefined && y !== undefined && { at: mapPosition([x, y]) }),
-    ...(!isUsual && { symbol }),
+    ...(!isDefault && { symbol }),
   }
 }
 

@@ -3,7 +3,7 @@ import { objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { deviceName, ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { incumbent, kind } from './kind.ts'
+import { gns3Kind, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
 import { v1Of } from './v1.ts'
 
@@ -13,7 +13,7 @@ export const CloudPort = objectSchema('CloudPort', 'A port of a cloud', {
   ...portIdentity,
   type: oneOf(['ethernet', 'tap', 'udp'], {
     default: 'ethernet',
-    description: 'ethernet: a network device; tap: a TAP device, made when it is not there; udp: a UDP tunnel',
+    description: 'ethernet: a network device; tap: a TAP device, made when it does not exist; udp: a UDP tunnel',
   }),
   interface: Type.Optional(deviceName('Device of an ethernet or tap port')),
   lport: Type.Optional(Type.Integer({ ...PortNumber, description: 'Local UDP port of a udp port' })),
@@ -22,14 +22,14 @@ export const CloudPort = objectSchema('CloudPort', 'A port of a cloud', {
 })
 const { input: portsInput, shown: portsShown } = mappedPorts(CloudPort)
 
-/** A cloud: what is outside the lab. */
+/** A cloud: a connection to networks outside the lab. */
 export type CloudNode = Static<typeof CloudNode>
 export const CloudNode = objectSchema('CloudNode', 'Ports that are devices of the host, TAP devices or UDP tunnels', {
   ...nodeFields,
   ...{ console_type: noConsole, ports_mapping: portsShown },
   interfaces: Type.Array(
     Type.Object({ name: Type.String(), type: oneOf(['ethernet', 'tap']), special: Type.Boolean() }),
-    { changesByItself: true, description: 'Devices of the host that its ports may be' },
+    { changesByItself: true, description: 'Devices of the host that its ports can use' },
   ),
 })
 export const { create: CloudCreate, update: CloudUpdate } = inputsOf('cloud', CloudNode, {
@@ -42,7 +42,7 @@ const schemas = { node: CloudNode, create: CloudCreate, update: CloudUpdate }
 export const cloud = kind({
   name: 'cloud',
   noun: 'cloud',
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'cloud',
     members: ['node_directory', 'ports_mapping', 'interfaces'],
     template: { name: 'Cloud', symbol: ':/symbols/cloud.svg' },
@@ -54,9 +54,9 @@ export const cloud = kind({
   ports: mappedShapes,
   nioTypes: ethernetNios,
   consoles: [],
-  canBePaused: false,
+  canBeSuspended: false,
   conflicts: {
-    create: 'The cloud cannot be made now',
+    create: 'The cloud cannot be created now',
     update: 'A device or a UDP port is in use, or a privilege is missing',
     start: 'The cloud cannot run now; the message says why',
   },

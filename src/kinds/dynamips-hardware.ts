@@ -16,7 +16,7 @@ export type DynamipsPlatform = keyof typeof defaultRam
 
 type Interface = 'Ethernet' | 'FastEthernet' | 'GigabitEthernet' | 'Serial' | 'POS'
 
-/** The interfaces of a card for a slot: their name in IOS, and how many there are. */
+/** The interfaces of each card for a slot: their name in IOS, and their number. */
 const cards = {
   'C1700-MB-1FE': ['FastEthernet', 1],
   'C1710-MB-1FE-1E': ['FastEthernet', 1],
@@ -53,13 +53,13 @@ export const wicNames = Object.keys(wics) as Wic[]
 
 /** The slots of a chassis. */
 interface Chassis {
-  /** The card in slot 0, without a choice. */
+  /** The card that is always in slot 0. */
   readonly fixed?: Card
-  /** The choices for slot 0; the first is the default. Absent without `fixed`: as for the others. */
+  /** The choices for slot 0; the first is the default. Absent, as well as `fixed`: the choices are `takes`. */
   readonly first?: readonly Card[]
-  /** The number of slots, with slot 0. */
+  /** The number of slots, slot 0 included. */
   readonly slots: number
-  /** What goes into the slots behind slot 0. */
+  /** The choices for the other slots. */
   readonly takes: readonly Card[]
   readonly wicSlots: number
   readonly wics: readonly Wic[]
@@ -81,7 +81,7 @@ const c3700 = (slots: number): Chassis => ({
   ...{ ...serialWics, fixed: 'GT96100-FE', slots, takes: ['NM-1FE-TX', 'NM-4T', 'NM-16ESW'] },
 })
 const c3600: Chassis = { ...none, slots: 4, takes: ['NM-1E', 'NM-4E', 'NM-1FE-TX', 'NM-16ESW', 'NM-4T'] }
-const pas = ['PA-FE-TX', 'PA-2FE-TX', 'PA-GE', 'PA-4E', 'PA-8E', 'PA-4T+', 'PA-8T', 'PA-POS-OC3'] as const
+const portAdapters = ['PA-FE-TX', 'PA-2FE-TX', 'PA-GE', 'PA-4E', 'PA-8E', 'PA-4T+', 'PA-8T', 'PA-POS-OC3'] as const
 const ioCards = ['C7200-IO-FE', 'C7200-IO-2FE', 'C7200-IO-GE-E'] as const
 
 const defaultChassis: Partial<Record<DynamipsPlatform, string>> = { c1700: '1720', c2600: '2610', c3600: '3640' }
@@ -101,7 +101,7 @@ const chassisOf: Readonly<Record<DynamipsPlatform, Readonly<Record<string, Chass
   c3600: { '3640': c3600, '3620': { ...c3600, slots: 2 }, '3660': { ...c3600, slots: 7, fixed: 'Leopard-2FE' } },
   c3725: { '': c3700(3) },
   c3745: { '': c3700(5) },
-  c7200: { '': { ...none, slots: 7, first: ioCards, takes: pas } },
+  c7200: { '': { ...none, slots: 7, first: ioCards, takes: portAdapters } },
 }
 
 export const chassisNames = ['', ...Object.values(chassisOf).flatMap((of) => Object.keys(of).filter((it) => it !== ''))]
@@ -117,61 +117,61 @@ export type Hardware = {
   readonly [W in (typeof wicFields)[number]]: Wic | ''
 }
 
-/** The hardware with what fills it by default, or why no router is made like that, with the name of the wrong field first. */
+/** The hardware with its defaults; a text says what is wrong with the hardware, with the name of the field first. */
 export function completed(hardware: Hardware): Hardware | string {
   const { platform } = hardware
   const known = chassisOf[platform]
   const chassis = hardware.chassis || (defaultChassis[platform] ?? '')
   const found = known[chassis]
   if (found === undefined)
-    return `chassis: a ${platform} is ${named(Object.keys(known))}, got ${JSON.stringify(chassis)}`
+    return `chassis: expected one of ${listed(Object.keys(known))} for a ${platform}, got ${JSON.stringify(chassis)}`
   const router = chassis === '' ? platform : chassis
   for (const [index, field] of slotFields.entries()) {
     const card = hardware[field]
     if (card === '') continue
     if (index >= found.slots) return `${field}: a ${router} has ${found.slots} slots, numbered from 0`
     const takes = index > 0 ? found.takes : found.fixed === undefined ? (found.first ?? found.takes) : [found.fixed]
-    if (!takes.includes(card)) return `${field}: slot ${index} of a ${router} takes ${named(takes)}, got ${card}`
+    if (!takes.includes(card)) return `${field}: slot ${index} of a ${router} takes ${listed(takes)}, got ${card}`
   }
   for (const [index, field] of wicFields.entries()) {
     const wic = hardware[field]
     if (wic === '') continue
     if (index >= found.wicSlots) return `${field}: a ${router} has ${found.wicSlots} WIC slots, numbered from 0`
-    if (!found.wics.includes(wic)) return `${field}: a ${router} takes ${named(found.wics)}, got ${wic}`
+    if (!found.wics.includes(wic)) return `${field}: a ${router} takes ${listed(found.wics)}, got ${wic}`
   }
   const slot0 = hardware.slot0 === '' ? (found.fixed ?? found.first?.[0] ?? '') : hardware.slot0
   const { slot1, slot2, slot3, slot4, slot5, slot6, wic0, wic1, wic2 } = hardware
   return { platform, chassis, slot0, slot1, slot2, slot3, slot4, slot5, slot6, wic0, wic1, wic2 }
 }
 
-const named = (names: readonly string[]): string => names.join(', ')
+const listed = (names: readonly string[]): string => names.join(', ')
 
 /** Whether the card of slot 0 belongs to the chassis. */
 export const isFixed = ({ platform, chassis }: Hardware): boolean => chassisOf[platform][chassis]?.fixed !== undefined
 
-/** A WIC slot has the port numbers from here on, as dynamips numbers the sub-slots of slot 0. */
-export const firstOfWic = (index: number): number => 16 * (index + 1)
+/** The number of the first port in a WIC slot: dynamips numbers the WIC slots as sub-slots of slot 0. */
+export const firstPortOfWic = (index: number): number => 16 * (index + 1)
 
 const lineOf = (name: Interface): LineType => (name === 'Serial' || name === 'POS' ? 'serial' : 'ethernet')
 
 /** The ports of a router, with their names in IOS. */
 export function portsOfRouter(hardware: Hardware): PortShape[] {
   const isShort = hardware.platform === 'c1700'
-  const named = (name: Interface, slot: number, number: number) => `${name}${isShort ? number : `${slot}/${number}`}`
+  const nameOf = (name: Interface, slot: number, number: number) => `${name}${isShort ? number : `${slot}/${number}`}`
   const ports: PortShape[] = slotFields.flatMap((field, adapter) => {
     const [name, count] = cards[hardware[field] as Card] ?? ['Ethernet', 0]
     const line = lineOf(name)
-    return Array.from({ length: count }, (_, port) => ({ adapter, port, line, name: named(name, adapter, port) }))
+    return Array.from({ length: count }, (_, port) => ({ adapter, port, line, name: nameOf(name, adapter, port) }))
   })
   if (hardware.slot0 === 'C1710-MB-1FE-1E') ports.push({ adapter: 0, port: 1, line: 'ethernet', name: 'Ethernet0' })
-  // IOS counts the interfaces of all WICs of a sort together.
+  // IOS numbers the interfaces of one type through all WICs.
   const counts: Partial<Record<Interface, number>> = {}
   for (const [index, field] of wicFields.entries()) {
     const [name, count] = wics[hardware[field] as Wic] ?? ['Serial', 0]
     for (let port = 0; port < count; port++) {
       const number = counts[name] ?? 0
       counts[name] = number + 1
-      ports.push({ adapter: 0, port: firstOfWic(index) + port, line: lineOf(name), name: named(name, 0, number) })
+      ports.push({ adapter: 0, port: firstPortOfWic(index) + port, line: lineOf(name), name: nameOf(name, 0, number) })
     }
   }
   return ports

@@ -15,7 +15,7 @@ import {
   wicNames,
 } from './dynamips-hardware.ts'
 import { inputsOf } from './inputs.ts'
-import { action, incumbent, kind } from './kind.ts'
+import { action, gns3Kind, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 const platform = Type.Union(
@@ -138,17 +138,17 @@ export const dynamips = kind({
   name: 'dynamips',
   noun: 'router',
   aliases: ['ios'],
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'dynamips',
     members: [
       ...['node_directory', 'usage', 'platform', 'image', 'ram', 'idlepc', 'console', 'console_type', 'chassis', 'npe'],
       ...['nvram', 'iomem', 'disk0', 'disk1', 'mac_addr', ...slotFields, ...wicFields],
     ],
     settings: ['startup_config_content', 'private_config_content'],
-    // Its numbers are those of the processes of one compute; nothing here depends on them.
+    // GNS3 numbers the routers of a compute. Its clients need the member, but nothing depends on the number.
     added: () => ({ dynamips_id: 1 }),
-    // The WIC slots of a c1700 are a card there.
-    taken: ({ slot1 }) => (slot1 === 'C1700-MB-WIC1' ? { slot1: '' } : {}),
+    // GNS3 shows the WIC slots of a c1700 as a card in slot 1.
+    fromGns3: ({ slot1 }) => (slot1 === 'C1700-MB-WIC1' ? { slot1: '' } : {}),
   }),
   ...schemas,
   v1: v1Of('router', schemas, { lacks: ['console_type'] }),
@@ -167,11 +167,11 @@ export const dynamips = kind({
   },
   nioTypes: ethernetNios,
   consoles: ['text'],
-  canBePaused: true,
+  canBeSuspended: true,
   conflicts: {
-    create: 'no port is left, or the image is missing (its name is then in `image`) or is no IOS image',
+    create: 'no port is left, or the image is missing (its name is then in `image`) or is not an IOS image',
     update:
-      'The router runs and its cards would change, or is being measured, or the image is missing (its name is then in `image`) or is no IOS image',
+      'The router runs and its cards would change, or is being measured, or the image is missing (its name is then in `image`) or is not an IOS image',
     start: 'The router cannot run now, and the message says why; or its image is missing (its name is then in `image`)',
   },
   image: { field: 'image' },

@@ -3,7 +3,7 @@ import { objectSchema } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { incumbent, kind } from './kind.ts'
+import { gns3Kind, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
 import { v1Of } from './v1.ts'
 
@@ -29,7 +29,7 @@ export const hub = kind({
   name: 'hub',
   noun: 'hub',
   aliases: ['ethernet_hub', 'ethernet-hub'],
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'ethernet_hub',
     members: ['ports_mapping'],
     template: { name: 'Ethernet hub', symbol: ':/symbols/hub.svg' },
@@ -41,9 +41,9 @@ export const hub = kind({
   ports: mappedShapes,
   nioTypes: ethernetNios,
   consoles: [],
-  canBePaused: false,
+  canBeSuspended: false,
   conflicts: {
-    create: 'The hub cannot be made now',
+    create: 'The hub cannot be created now',
     update: 'The change is not possible now',
     start: 'The hub cannot run now; the message says why',
   },

@@ -3,14 +3,14 @@ import { changing, maybe, nullable, objectSchema, oneOf, PortNumber } from '../s
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { adaptersOfOnePort, computeAction, incumbent, kind, unionBy } from './kind.ts'
+import { adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
-/** Hypervisors whose VMs nodes can be. */
+/** Hypervisors whose VMs can be nodes. */
 export const hypervisorDrivers = ['libvirt', 'virtualbox'] as const
 export type HypervisorDriverName = (typeof hypervisorDrivers)[number]
 
-/** Most adapters of a VM in any hypervisor (VirtualBox with the ICH9 chipset). */
+/** Largest number of adapters of a VM, in any hypervisor (VirtualBox with the ICH9 chipset). */
 export const maxVmAdapters = 36
 
 const consoleType = oneOf(['telnet', 'none'], {
@@ -122,7 +122,7 @@ export const hypervisor = kind({
   name: 'hypervisor',
   noun: 'VM',
   aliases: ['virtualbox', 'vmware'],
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'virtualbox',
     members: [
       ...['usage', 'vmname', 'node_directory', 'headless', 'on_close', 'adapters', 'use_any_adapter', 'adapter_type'],
@@ -144,7 +144,7 @@ export const hypervisor = kind({
   ports: ({ adapters }) => adaptersOfOnePort(adapters),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],
-  canBePaused: true,
+  canBeSuspended: true,
   canBeCopied: false,
   isStrict: true,
   conflicts: {

@@ -4,7 +4,7 @@ import { maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { action, incumbent, kind, type PortShape } from './kind.ts'
+import { action, gns3Kind, kind, type PortShape } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
@@ -28,7 +28,7 @@ const iourc = Type.String({
 const bays = (what: string) =>
   Type.Integer({ minimum: 0, maximum: 16, default: 2, description: `${what} adapters, of four ports each` })
 
-/** The ports of a line of bays: each bay has four. */
+/** The ports of `count` bays, `first` and those after it: each bay has four. */
 const bayPorts = (line: LineType, first: number, count: number): PortShape[] =>
   Array.from({ length: count * 4 }, (_, index) => {
     const [adapter, port] = [first + Math.floor(index / 4), index % 4]
@@ -100,8 +100,8 @@ export const IouConfigs = objectSchema(
   { startup_config_content: Type.Optional(Type.String()), private_config_content: Type.Optional(Type.String()) },
 )
 
-/** Members of v1: other names of the startup configuration, and ignored members. */
-const older = {
+/** Members that only v1 has: other names of the startup configuration, and ignored members. */
+const v1Members = {
   initial_config: maybe(Type.String({ description: 'Accepted and ignored' })),
   initial_config_content: maybe(
     Type.String({ maxLength: 1 << 20, description: 'Older form of startup_config_content' }),
@@ -122,9 +122,9 @@ const v1 = v1Of('router', schemas, {
   create: {
     ethernet_adapters: Type.Optional(ethernet_adapters),
     serial_adapters: Type.Optional(serial_adapters),
-    ...older,
+    ...v1Members,
   },
-  update: older,
+  update: v1Members,
   input({ initial_config, initial_config_content, startup_config, private_config, ...rest }) {
     const content = rest.startup_config_content ?? initial_config_content
     return { ...rest, ...(content != null && { startup_config_content: content }) }
@@ -134,7 +134,7 @@ const v1 = v1Of('router', schemas, {
 export const iou = kind({
   name: 'iou',
   noun: 'router',
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'iou',
     members: [
       ...['node_directory', 'console', 'console_type', 'command_line', 'usage', 'path', 'md5sum', 'application_id'],
@@ -162,7 +162,7 @@ export const iou = kind({
   settingsFault: (settings) => baysFault(settings as Bays),
   nioTypes: ethernetNios,
   consoles: ['text'],
-  canBePaused: false,
+  canBeSuspended: false,
   start: IouStart,
   conflicts: {
     create: 'no port or application id is left, or the image is missing (its name is then in `image`)',

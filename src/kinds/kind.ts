@@ -45,21 +45,21 @@ export interface ComputeAction<I extends TObject = TObject, O extends TSchema = 
   merge(outputs: readonly Static<O>[]): Static<O>
 }
 
-/** A kind in release 2.2 of GNS3: the table by which `clients = "gns3"` translates. */
-export interface Incumbent {
-  /** Its word in paths, bodies, templates, and below `project-files`. */
+/** A kind in release 2.2 of GNS3. With `clients = "gns3"` requests and answers are translated by this table. */
+export interface Gns3Kind {
+  /** The name of the kind in paths, bodies, templates, and below `project-files`. */
   readonly nodeType: string
   /** The members of a node on a compute, beside its id, project, name and status. */
   readonly members: readonly string[]
-  /** Settings that only a creation takes there, or that only its controller shows. */
+  /** Settings that GNS3 takes only in a create, or shows only on the controller. */
   readonly settings?: readonly string[]
-  /** Members that it has and this version lacks, from those of a node. */
+  /** Members that GNS3 shows and Patchbay lacks, from those of a node. */
   readonly added?: (node: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
-  /** Members of ours for those that it gives. */
-  readonly taken?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
-  /** Whether its nodes run from their creation on there, and its clients do not offer to start them. */
+  /** Members for Patchbay, from those that a client of GNS3 sent. */
+  readonly fromGns3?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** Whether its nodes run from their creation on in GNS3, whose clients do not offer to start them. */
   readonly runsAlways?: boolean
-  /** The name and the symbol of the template that every server of it has. */
+  /** The name and the symbol of the template that every server of GNS3 has. */
   readonly template?: { readonly name: string; readonly symbol: string }
 }
 
@@ -75,7 +75,7 @@ export interface PortShape {
   readonly adapter_type?: string | null
 }
 
-/** So many adapters of one port each. */
+/** `count` adapters with one port each. */
 export const adaptersOfOnePort = (count: unknown): readonly PortShape[] =>
   Array.from({ length: typeof count === 'number' ? count : 0 }, (_, adapter) => ({ adapter, port: 0 }))
 
@@ -91,13 +91,13 @@ export interface ImageAction extends Required<Pick<Action, 'path' | 'summary' | 
   readonly output: TSchema
 }
 
-/** Where a kind has the text of a configuration. */
-interface ConfigPlace {
+/** The members and the action by which a configuration is written and read. */
+interface ConfigAccess {
   /** The member of an update that takes it. */
   readonly field: string
   /** The path of the action, below that of the node, that shows it in the same member; absent: the node shows it. */
   readonly action?: string
-  /** Whether an empty text replaces it. */
+  /** Whether an empty text replaces the configuration; else it changes nothing. */
   readonly keepsEmpty?: boolean
 }
 
@@ -109,9 +109,9 @@ export interface KindDescriptor {
   readonly noun: string
   /** Names of the kind in other programs: hints in errors translate them. */
   readonly aliases?: readonly string[]
-  /** Absent: it has no such kind. */
-  readonly incumbent?: Incumbent
-  /** Whether its nodes need nothing but themselves, and run from their creation on, until they are stopped by hand. */
+  /** Absent: GNS3 has no such kind. */
+  readonly gns3?: Gns3Kind
+  /** Whether its nodes run from their creation on, until a client stops them: they have no emulator and no image. */
   readonly isAlwaysOn?: boolean
   /** A node as v2 shows it. */
   readonly node: TObject
@@ -143,25 +143,25 @@ export interface KindDescriptor {
     /** Name of a built-in symbol. */
     readonly symbol: string
   }
-  /** A MAC address besides those, for a lab over several computes: a compute knows its own nodes only. */
+  /** A MAC address that is not in `taken`. A lab on several computes chooses it: a compute knows its own nodes only. */
   readonly freeMac?: (taken: ReadonlySet<unknown>) => string
-  /** The configurations that a person reads and writes, by name; the first is the default. */
-  readonly configs?: Readonly<Record<string, ConfigPlace>>
+  /** The configurations that clients read and write, by name; the first is the default. */
+  readonly configs?: Readonly<Record<string, ConfigAccess>>
   /** NIO types of its ports; empty: the nodes have no ports. */
   readonly nioTypes: readonly Nio['type'][]
   /** The possible forms of its console. */
   readonly consoles: readonly ('text' | 'screen')[]
-  /** Whether its nodes can be paused. */
-  readonly canBePaused: boolean
-  /** Whether a reload resets the node; else it stops and starts the node. Default: `canBePaused`. */
+  /** Whether its nodes can be suspended. */
+  readonly canBeSuspended: boolean
+  /** Whether a reload resets the node; else it stops and starts the node. Default: `canBeSuspended`. */
   readonly canBeReset?: boolean
   /** Whether `duplicate` exists. Default: yes. */
   readonly canBeCopied?: boolean
-  /** Refuses (409) to start a running node (v1), to resume a node that is not paused, and to reset a stopped node. */
+  /** Whether these are refused (409): to start a running node (v1), to resume a node that is not suspended, to reset a stopped node. */
   readonly isStrict?: boolean
   /** The input of a start. */
   readonly start?: TObject
-  /** The meanings of 409. */
+  /** What 409 means, by request. */
   readonly conflicts: Readonly<Record<'create' | 'update' | 'start', string>>
   /** Present: its nodes start from images. */
   readonly image?: {
@@ -181,8 +181,8 @@ export interface KindDescriptor {
   readonly capabilities?: TProperties
 }
 
-/** Of the wide type: its lists are no literal types of the descriptor. */
-export const incumbent = (table: Incumbent): Incumbent => table
+/** Has the declared type: else the descriptor would have literal types for all names in the lists. */
+export const gns3Kind = (table: Gns3Kind): Gns3Kind => table
 
 /** Keeps the literal types of a descriptor. */
 export const kind = <const D extends KindDescriptor>(descriptor: D): D => descriptor

@@ -4,7 +4,7 @@ import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { inputsOf } from './inputs.ts'
-import { action, adaptersOfOnePort, computeAction, incumbent, kind, unionBy } from './kind.ts'
+import { action, adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null": the platform of `qemu_path`. */
@@ -14,10 +14,10 @@ export const platforms = [
   ...['tricore', 'unicore32', 'x86_64', 'xtensa', 'xtensaeb', 'riscv32', 'riscv64', 'loongarch64', 'null', ''],
 ] as const
 
-const words = <const V extends string>(values: readonly V[], description: string, byDefault?: V) =>
+const choice = <const V extends string>(values: readonly V[], description: string, byDefault?: V) =>
   oneOf(values, { description, ...(byDefault !== undefined && { default: byDefault }) })
 
-/** Most adapters of a machine: eight PCI bridges have slots for them. */
+/** Largest number of adapters of a machine: eight PCI bridges have slots for these. */
 export const maxAdapters = 275
 
 const MacAddress = Type.String({
@@ -25,7 +25,7 @@ const MacAddress = Type.String({
   description: 'MAC address',
   expects: 'a MAC address such as 0c:12:34:56:78:00',
 })
-/** Model names become part of a QEMU option, whose values commas separate. */
+/** Model names become part of a QEMU option, in which commas separate values. */
 const modelName = {
   pattern: '^[A-Za-z0-9][A-Za-z0-9._-]*$',
   maxLength: 64,
@@ -55,7 +55,7 @@ export type DiskSlot = (typeof diskSlots)[number]
 const disk = (slot: DiskSlot) => ({
   image: image(`Disk ${slot}`),
   md5: md5(`the image of ${slot}`),
-  interface: words(diskInterfaces, `How disk ${slot} is attached`, 'ide'),
+  interface: choice(diskInterfaces, `How disk ${slot} is attached`, 'ide'),
 })
 const [hda, hdb, hdc, hdd] = [disk('hda'), disk('hdb'), disk('hdc'), disk('hdd')]
 
@@ -78,7 +78,7 @@ export const machineSettings = {
     default: true,
     description: 'Whether the machine writes to overlays, so that its disk images stay unchanged',
   }),
-  console_type: words(['telnet', 'vnc', 'spice', 'spice+agent', 'none'], 'The type of the console', 'telnet'),
+  console_type: choice(['telnet', 'vnc', 'spice', 'spice+agent', 'none'], 'The type of the console', 'telnet'),
   hda_disk_image: hda.image,
   hdb_disk_image: hdb.image,
   hdc_disk_image: hdc.image,
@@ -91,7 +91,7 @@ export const machineSettings = {
     'CD-ROM image, `./name` for one in the directory of the node; a change applies to a running machine, too',
   ),
   bios_image: image('Firmware, BIOS or UEFI'),
-  firmware: words(
+  firmware: choice(
     ['bios', 'uefi'],
     'The firmware without a bios_image: the BIOS of the emulator, or a UEFI of the host',
     'bios',
@@ -105,7 +105,7 @@ export const machineSettings = {
     description: 'Command line of the kernel',
     expects: 'a text of at most 4096 characters',
   }),
-  boot_priority: words(
+  boot_priority: choice(
     ['c', 'd', 'n', 'cn', 'cd', 'dn', 'dc', 'nc', 'nd'],
     'c: disk, d: CD-ROM, n: network; in this order',
     'c',
@@ -120,14 +120,14 @@ export const machineSettings = {
     description: 'Adapters with another model or MAC address than the others',
   }),
   legacy_networking: Type.Boolean({ default: false, description: 'Accepted for older clients; it has no effect' }),
-  on_close: words(['power_off', 'shutdown_signal', 'save_vm_state'], 'The effect of a stop', 'power_off'),
+  on_close: choice(['power_off', 'shutdown_signal', 'save_vm_state'], 'The effect of a stop', 'power_off'),
   cpu_throttling: Type.Integer({
     minimum: 0,
     maximum: 800,
     default: 0,
     description: 'Most processor time, percent of one processor; 0: no limit',
   }),
-  process_priority: words(
+  process_priority: choice(
     ['realtime', 'very high', 'high', 'normal', 'low', 'very low', 'null'],
     'Priority of the emulator',
     'low',
@@ -144,7 +144,7 @@ export const machineSettings = {
 
 // The service derives qemu_path from the platform, or the platform from qemu_path, when only one is given.
 const qemuPath = Type.String({ minLength: 1, maxLength: 4096, description: 'Emulator: a path, or a name in PATH' })
-const Platform = words(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
+const Platform = choice(platforms, 'Emulated platform; sets qemu_path to qemu-system-{platform}')
 // An empty text means a generated address, like null.
 const macInput = Type.Union([MacAddress, Type.Literal('')], {
   description: 'MAC address of the first adapter, the others follow; generated from the ids when empty',
@@ -193,7 +193,7 @@ export type MachineEmulatorUpdate = Static<typeof MachineEmulatorUpdate>
 
 export type ResizeDisk = Static<typeof ResizeDisk>
 export const ResizeDisk = closedSchema('ResizeDisk', 'A disk of a machine, and how much it grows', {
-  drive_name: words(diskSlots, 'The disk'),
+  drive_name: choice(diskSlots, 'The disk'),
   extend: Type.Integer({ minimum: 1, maximum: 1 << 24, description: 'MB to add' }),
 })
 
@@ -213,11 +213,11 @@ export const machineEmulator = kind({
   name: 'machine-emulator',
   noun: 'machine',
   aliases: ['qemu'],
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'qemu',
     members: [
       ...['node_directory', 'console', 'console_type', 'command_line', 'usage', 'qemu_path', 'platform', 'mac_address'],
-      ...diskSlots.flatMap((slot) => ['', '_md5sum'].map((end) => `${slot}_disk_image${end}`)),
+      ...diskSlots.flatMap((slot) => ['', '_md5sum'].map((suffix) => `${slot}_disk_image${suffix}`)),
       ...diskSlots.map((slot) => `${slot}_disk_interface`),
       ...['cdrom_image', 'cdrom_image_md5sum', 'bios_image', 'bios_image_md5sum', 'initrd', 'initrd_md5sum'],
       ...['kernel_image', 'kernel_image_md5sum', 'kernel_command_line', 'boot_priority', 'ram', 'cpus', 'adapters'],
@@ -227,7 +227,7 @@ export const machineEmulator = kind({
     added: ({ firmware }) => ({
       ...{ uefi: firmware === 'uefi', replicate_network_connection_state: true, tpm: false, create_config_disk: false },
     }),
-    taken: ({ uefi }) => (typeof uefi === 'boolean' ? { firmware: uefi ? 'uefi' : 'bios' } : {}),
+    fromGns3: ({ uefi }) => (typeof uefi === 'boolean' ? { firmware: uefi ? 'uefi' : 'bios' } : {}),
   }),
   ...schemas,
   v1: v1Of('machine', schemas, { startShows: true }),
@@ -235,7 +235,7 @@ export const machineEmulator = kind({
   ports: ({ adapters }) => adaptersOfOnePort(adapters),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],
-  canBePaused: true,
+  canBeSuspended: true,
   conflicts: {
     create: `no port is left, another machine uses an image as its own, or ${needs}`,
     update: `The change is not possible now, another machine uses an image as its own, or ${needs}`,

@@ -3,7 +3,7 @@ import { PortNumber } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { incumbent, kind, type PortShape } from './kind.ts'
+import { gns3Kind, kind, type PortShape } from './kind.ts'
 import { noConsole } from './mapped-ports.ts'
 import { v1Of } from './v1.ts'
 
@@ -48,7 +48,7 @@ const port_forwards = Type.Array(PortForward, {
 /** The settings of a nat, with their defaults. */
 export const natSettings = { port_count, subnet, ipv6_prefix, port_forwards }
 
-/** A way out of the lab: what its guests reach is what the host reaches. */
+/** A nat: its guests reach what the host reaches. */
 export type NatNode = Static<typeof NatNode>
 export const NatNode = Type.Object(
   { ...nodeFields, console_type: noConsole, ...natSettings },
@@ -59,7 +59,7 @@ export const { create: NatCreate, update: NatUpdate } = inputsOf('nat', NatNode,
   optional: natSettings,
   note: '. All but the name can be changed only while it is stopped',
 })
-/** What a nat may be given when it is made, and changes of it. */
+
 export type NatCreate = Static<typeof NatCreate>
 export type NatUpdate = Static<typeof NatUpdate>
 
@@ -71,7 +71,7 @@ const schemas = { node: NatNode, create: NatCreate, update: NatUpdate }
 export const nat = kind({
   name: 'nat',
   noun: 'nat',
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'nat',
     members: ['ports_mapping'],
     added: (node) => ({
@@ -88,7 +88,7 @@ export const nat = kind({
   ports: portsOf,
   nioTypes: ethernetNios,
   consoles: [],
-  canBePaused: false,
+  canBeSuspended: false,
   conflicts: {
     create: 'a host port is forwarded by another nat',
     update: 'The nat runs, or a host port is forwarded by another nat',

@@ -24,12 +24,12 @@ export const kindOf = (name: NodeKindName): KindDescriptor => byName[name]
 /** See `KindDescriptor.isAlwaysOn`; a kind that is not known here is not. */
 export const isAlwaysOn = (kind: string): boolean => list.some((it) => it.name === kind && it.isAlwaysOn === true)
 
-/** Whether nodes of a kind run always for clients of the incumbent. */
-export const runsAlwaysThere = (kind: string): boolean =>
-  list.some((it) => it.name === kind && (it.isAlwaysOn === true || it.incumbent?.runsAlways === true))
+/** Whether nodes of a kind always run for clients of GNS3. */
+export const runsAlwaysInGns3 = (kind: string): boolean =>
+  list.some((it) => it.name === kind && (it.isAlwaysOn === true || it.gns3?.runsAlways === true))
 
 /** Whether nodes of a kind have no state: a project is exported and copied while they run. */
-export const isStateless = runsAlwaysThere
+export const isStateless = runsAlwaysInGns3
 
 /** Whether nodes of a kind have ports, and can be linked. */
 export const isLinkable = (kind: NodeKindName): boolean => kindOf(kind).nioTypes.length > 0

@@ -3,7 +3,7 @@ import { changing, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { adaptersOfOnePort, incumbent, kind } from './kind.ts'
+import { adaptersOfOnePort, gns3Kind, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
 
 /** Engines that can run a pc. */
@@ -39,8 +39,7 @@ const script = Type.String({
 const mac = Type.String({
   pattern: '^00:50:79:66:(6[89a-f]|[7-9a-f][0-9a-f]):[0-9a-f]{2}$',
   expects: 'an address from 00:50:79:66:68:00 to 00:50:79:66:ff:ff, in lower case',
-  description:
-    'MAC address; one that another pc of the project has is replaced, as is none, by a free one of the compute',
+  description: 'MAC address. When it is absent, or another pc of the project has it, the compute chooses a free one',
 })
 export const { create: PcCreate, update: PcUpdate } = inputsOf('pc', PcNode, {
   atCreation: { mac_address: mac },
@@ -55,7 +54,7 @@ export const pc = kind({
   name: 'pc',
   noun: 'pc',
   aliases: ['vpcs'],
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'vpcs',
     members: ['node_directory', 'console', 'console_type', 'command_line'],
     template: { name: 'VPCS', symbol: ':/symbols/vpcs_guest.svg' },
@@ -82,7 +81,7 @@ export const pc = kind({
   ports: () => adaptersOfOnePort(1),
   nioTypes: ethernetNios,
   consoles: ['text'],
-  canBePaused: true,
+  canBeSuspended: true,
   canBeReset: false,
   conflicts: {
     create: 'no port or pc id is left',

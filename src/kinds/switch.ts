@@ -3,14 +3,14 @@ import { objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { inputsOf } from './inputs.ts'
-import { action, incumbent, kind } from './kind.ts'
+import { action, gns3Kind, kind } from './kind.ts'
 import { mappedPorts, mappedShapes, noConsole, portIdentity } from './mapped-ports.ts'
 import { v1Of } from './v1.ts'
 
 const mode = oneOf(['access', 'dot1q', 'qinq'], {
   default: 'access',
   description:
-    'access: untagged frames of one VLAN; dot1q: a trunk of all VLANs, tagged but for the native one; qinq: a trunk inside an outer VLAN',
+    'access: untagged frames of one VLAN; dot1q: a trunk of all VLANs, tagged except the native one; qinq: a trunk inside an outer VLAN',
 })
 const vlan = Type.Integer({
   ...{ minimum: 1, maximum: 4094, default: 1 },
@@ -62,14 +62,14 @@ export const ethernetSwitch = kind({
   name: 'switch',
   noun: 'switch',
   aliases: ['ethernet_switch', 'ethernet-switch'],
-  incumbent: incumbent({
+  gns3: gns3Kind({
     nodeType: 'ethernet_switch',
     members: ['console', 'console_type', 'ports_mapping'],
     // Release 3 refuses the empty EtherType.
     added: ({ ports_mapping }) =>
       Array.isArray(ports_mapping) ? { ports_mapping: ports_mapping.map(withoutEmptyEthertype) } : {},
-    // Its switch has a console for its table; this one has `mac-table`.
-    taken: ({ console_type }) => (console_type === undefined ? {} : { console_type: 'none' }),
+    // A switch of GNS3 has a console that shows its MAC table; ours has the action `mac-table`.
+    fromGns3: ({ console_type }) => (console_type === undefined ? {} : { console_type: 'none' }),
     template: { name: 'Ethernet switch', symbol: ':/symbols/ethernet_switch.svg' },
   }),
   isAlwaysOn: true,
@@ -79,9 +79,9 @@ export const ethernetSwitch = kind({
   ports: mappedShapes,
   nioTypes: ethernetNios,
   consoles: [],
-  canBePaused: false,
+  canBeSuspended: false,
   conflicts: {
-    create: 'The switch cannot be made now',
+    create: 'The switch cannot be created now',
     update: 'The change is not possible now',
     start: 'The switch cannot run now; the message says why',
   },
@@ -98,9 +98,9 @@ export const ethernetSwitch = kind({
     clearMacTable: action({
       method: 'POST',
       path: 'mac-table/clear',
-      summary: 'Have a switch forget the addresses that it has learned',
+      summary: 'Remove the addresses that a switch has learned',
       input: noInput,
-      answer: { description: 'Forgotten' },
+      answer: { description: 'Removed' },
       errors: { 409: 'The switch does not run' },
     }),
   },

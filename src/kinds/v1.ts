@@ -3,7 +3,7 @@ import { closedSchema, objectSchema } from '../schema/fields.ts'
 
 type Members = Readonly<Record<string, unknown>>
 
-/** A kind in v1. */
+/** The schemas and conversions of a kind for v1. */
 export interface KindV1 {
   readonly instance: TObject
   readonly create: TObject

@@ -105,7 +105,7 @@ export function linkVerdictOf(
   if (suspend) return ['suspended', 'The link is suspended: resume it']
   for (const { name, status } of ends) {
     if (status === 'stopped') return ['stopped', `${name} does not run: start it`]
-    if (status === 'suspended') return ['stopped', `${name} is paused: resume it`]
+    if (status === 'suspended') return ['stopped', `${name} is suspended: resume it`]
   }
   const found = worst.find((it) => ends.some(({ link }) => link === it)) ?? 'ok'
   return [found, ends.find(({ link }) => link === found)?.reason ?? null]

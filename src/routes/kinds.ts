@@ -21,7 +21,7 @@ export const kindEndpoints: readonly Endpoint[] = [
 const shownKind = (kind: KindDescriptor): LabKind => ({
   ...{ name: kind.name, noun: kind.noun, consoles: [...kind.consoles], configs: Object.keys(kind.configs ?? {}) },
   is_always_on: kind.isAlwaysOn === true,
-  can_be_suspended: kind.canBePaused,
+  can_be_suspended: kind.canBeSuspended,
   has_images: kind.image !== undefined,
   console_types: wordsOf(kind.update.properties.console_type),
   settings: settingsOf(kind),

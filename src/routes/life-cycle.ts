@@ -10,23 +10,23 @@ type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 /** The summary of each action, and the meaning of its 409. */
 function textsOf({
   noun,
-  canBePaused,
-  canBeReset = canBePaused,
+  canBeSuspended,
+  canBeReset = canBeSuspended,
   isStrict = false,
   conflicts,
 }: KindDescriptor): Readonly<Record<Action, [summary: string, not: string]>> {
   const disobeys = `The ${noun} does not obey`
   return {
     start: [
-      `Start a ${noun}; one that runs is left alone${canBePaused ? ', a suspended one goes on' : ''}`,
+      `Start a ${noun}; one that runs is left alone${canBeSuspended ? ', a suspended one goes on' : ''}`,
       conflicts.start,
     ],
     stop: [`Stop a ${noun}; a stopped one is left alone`, disobeys],
-    suspend: canBePaused
+    suspend: canBeSuspended
       ? [`Pause a ${noun}; a stopped or suspended one is left alone`, disobeys]
       : [`Does nothing: a ${noun} cannot be paused`, disobeys],
     resume: [
-      canBePaused
+      canBeSuspended
         ? `Let a suspended ${noun} go on${isStrict ? '' : '; one that runs is left alone'}`
         : `Does nothing for a ${noun} that runs: it cannot be paused`,
       isStrict

@@ -1,7 +1,7 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changing, Name, nullable, oneOf, PortNumber, Uuid } from './fields.ts'
 
-/** `suspended` exists only for kinds that can be paused. */
+/** `suspended` exists only for kinds that can be suspended. */
 export type NodeStatus = Static<typeof NodeStatus>
 export const NodeStatus = oneOf(['started', 'stopped', 'suspended'], {
   changesByItself: true,

@@ -3,7 +3,13 @@ import { aborted } from '../../../../src/async/abort.ts'
 import { withTimeout } from '../../../../src/async/timeout.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { PortRef } from '../../../../src/host-agent.ts'
-import { firstOfWic, isFixed, portsOfRouter, slotFields, wicFields } from '../../../../src/kinds/dynamips-hardware.ts'
+import {
+  firstPortOfWic,
+  isFixed,
+  portsOfRouter,
+  slotFields,
+  wicFields,
+} from '../../../../src/kinds/dynamips-hardware.ts'
 import { hasCarrier } from '../../nodes/record.ts'
 import type { GuestControl, GuestProcess, GuestState, KindListener, PortWire, StopReason } from '../kind.ts'
 import { configsOfFiles, parseConfigs, pushValues, type StoredConfigs, saveConfigs } from './configs.ts'
@@ -225,7 +231,7 @@ export class DynamipsGuests implements GuestControl<DynamipsProperties> {
       if (hardware[field] !== '' && !(slot === 0 && isFixed(hardware)))
         await run('vm slot_add_binding', slot, 0, hardware[field])
     for (const [index, field] of wicFields.entries())
-      if (hardware[field] !== '') await run('vm slot_add_binding', 0, firstOfWic(index), hardware[field])
+      if (hardware[field] !== '') await run('vm slot_add_binding', 0, firstPortOfWic(index), hardware[field])
     await this.#connectPorts(node)
     if (console_port > 0) await run('vm set_con_tcp_port', console_port)
     await run('vm set_idle_pc', idlepc ?? noIdlePc)

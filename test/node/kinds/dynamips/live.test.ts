@@ -11,7 +11,7 @@ import {
   completed,
   type DynamipsPlatform,
   defaultRam,
-  firstOfWic,
+  firstPortOfWic,
   isFixed,
   slotFields,
   wicFields,
@@ -84,8 +84,8 @@ testWith(needsDynamips)('dynamips has every chassis, and takes every card of it'
       }
       for (const [index, field] of wicFields.entries()) {
         for (const wic of wicNames.filter((wic) => takes({ [field]: wic }))) {
-          await run('vm slot_add_binding', vm, 0, firstOfWic(index), wic)
-          await run('vm slot_remove_binding', vm, 0, firstOfWic(index))
+          await run('vm slot_add_binding', vm, 0, firstPortOfWic(index), wic)
+          await run('vm slot_remove_binding', vm, 0, firstPortOfWic(index))
           cards++
         }
       }
