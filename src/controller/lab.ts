@@ -187,6 +187,14 @@ export class Lab {
     this.shown.set(node_id, shown)
   }
 
+  /**
+   * Rejects when the document cannot be saved, as on a full disk. Called before what could not be made again on such a disk: the deletion of a
+   * node writes nothing on its compute, and its revert does.
+   */
+  requireSavable(): Promise<void> {
+    return this.#edits.run(() => this.#save(new Map([['project', this.document.project]])))
+  }
+
   /** Saves `ran`, which is not a part of the document. */
   saveRan(): Promise<void> {
     return this.#save(new Map([['ran', [...this.ran]]]))

@@ -419,10 +419,15 @@ export class Labs {
           const known = project_id == null ? undefined : await compute.project(id).catch(unlessGone)
           if (known !== undefined) throw projectExists(id)
           const made = await compute.openProject({ project_id: id, name, path })
-          const saved = { ...record, path: made.path }
-          await this.#store.save(id, new Changes().project(saved).entries)
-          await this.#keepHead(id, saved)
-          return this.#opened(id, new Lab(id, new Map([['project', saved]]), this.#store, this.events))
+          const head = { ...record, path: made.path }
+          try {
+            await this.#store.save(id, new Changes().project(head).entries)
+          } catch (error) {
+            await compute.removeProject(id).catch(ignore('it is listed as a project of its compute'))
+            throw error
+          }
+          await this.#keepHead(id, head)
+          return this.#opened(id, new Lab(id, new Map([['project', head]]), this.#store, this.events))
         })
         this.#tellAll(lab, 'project.created')
         await this.#startAfterReboot(lab, record.computes, ask)
@@ -911,6 +916,7 @@ export class Labs {
       const lab = this.#open.get(id)
       if (lab === undefined) return
       await this.#requirePresent(lab, 'close')
+      await lab.requireSavable()
       this.jobs.endOf(id, 'The project was closed')
       await lab.alone(async () => {
         await this.#closeComputes(lab, ask)

@@ -285,6 +285,7 @@ const remove = (
   alone(lab, [id], async () => {
     const record = lab.document.links.get(id)
     if (record === undefined) return
+    await lab.requireSavable()
     await unwire(lab, record, ask)
     const write = () =>
       lab.edit(

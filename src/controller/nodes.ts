@@ -295,6 +295,7 @@ async function remove(
   ask: AskCompute,
   step: EditStep,
 ): Promise<void> {
+  await lab.requireSavable()
   await unlinkNode(labs, lab, record.node_id, ask, step)
   if (isKnownKind(record.node_type))
     await ask(record.compute_id).removeNode(nodePathOf(lab, record), { files: 'later' }).catch(unlessGone)

@@ -117,6 +117,7 @@ async function revert(labs: Labs, lab: Lab, edit: PastEdit, step: EditStep, ask:
   let releaseEnds = () => {}
   try {
     releaseEnds = claimEnds(lab, links)
+    await lab.requireSavable()
     await revertAll(labs, lab, edit, step, ask)
   } finally {
     releaseNames()

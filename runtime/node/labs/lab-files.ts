@@ -55,7 +55,9 @@ export class LabFiles implements LabStore {
 
   async load(id: string): Promise<LabEntries | undefined> {
     if (isApart(id)) return (await this.#read(id))?.entries
-    return (await this.#journal(id, false))?.entries
+    const journal = await this.#journal(id, false)
+    // A new document whose first save has failed.
+    return journal?.lines === 0 ? undefined : journal?.entries
   }
 
   async save(id: string, changes: LabEntries): Promise<void> {

@@ -11,12 +11,17 @@ import { ApiError } from '../../../src/errors/api-error.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
-/** A store that can be full. */
+/** A store with room for so many saves. */
 class FullStore extends MemoryLabs {
-  isFull = false
+  room = Number.POSITIVE_INFINITY
+
+  set isFull(isFull: boolean) {
+    this.room = isFull ? 0 : Number.POSITIVE_INFINITY
+  }
 
   override async save(id: string, changes: LabEntries): Promise<void> {
-    if (this.isFull) throw new ApiError(507, 'The disk is nearly full')
+    if (this.room === 0) throw new ApiError(507, 'The disk is nearly full')
+    this.room -= 1
     await super.save(id, changes)
   }
 }
@@ -148,6 +153,53 @@ test.each(rows)(
     expect(wholeOf(setting)).not.toEqual(before)
   },
 )
+
+test.each(rows)(
+  '$what leaves the project and its compute alike, whichever of its saves fails',
+  async ({ change, first }) => {
+    let isDone = false
+    for (let room = 0; !isDone; room++) {
+      const { store, ...setting } = await newLab()
+      await first?.(setting)
+      store.room = room
+      isDone = await change(setting).then(
+        () => true,
+        (error: ApiError) => {
+          expect(error).toMatchObject({ status: 507 })
+          return false
+        },
+      )
+      const { nodes, links, project } = setting.lab.document
+      const made = [...nodes.values()].filter(({ unmade }) => unmade === undefined)
+      const there = [...setting.compute.nodes.keys(), ...setting.other.nodes.keys()]
+      expect(there.sort()).toEqual(made.map(({ node_id }) => node_id).sort())
+      expect([...setting.compute.links.keys()].sort()).toEqual([...links.keys()].sort())
+      expect(setting.compute.projects.get(setting.lab.id)).toEqual({ name: project.name, isOpen: setting.lab.isOpen })
+      expect(setting.other.projects.has(setting.lab.id)).toBe(project.computes.includes('other'))
+    }
+  },
+)
+
+/** A compute on the disk of the service: it cannot make again what it has deleted, or open what it has closed. */
+test('what only a disk with room could revert is refused on a full one before anything changes', async () => {
+  const { store, ...setting } = await newLab()
+  const { labs, lab, ask, compute, link_id } = setting
+  const before = wholeOf(setting)
+  store.isFull = true
+  compute.beforeChange = (what) => {
+    if (what !== 'remove' && what !== 'unlink') throw new ApiError(507, 'The disk is nearly full')
+  }
+  const changes = [removeNode(labs, lab, 'PC2', ask), removeLink(labs, lab, link_id, ask), labs.close(lab.id, ask)]
+  for (const change of changes) await expect(change).rejects.toMatchObject({ status: 507 })
+  expect(wholeOf(setting)).toEqual(before)
+})
+
+test('a project that cannot be saved is not on its compute either', async () => {
+  const { store, labs, ask, compute } = await newLab()
+  store.isFull = true
+  await expect(labs.create({ name: 'more', compute_id: 'local' }, ask)).rejects.toMatchObject({ status: 507 })
+  expect([...compute.projects.values()].map(({ name }) => name)).toEqual(['full'])
+})
 
 test('the end of a capture that cannot be saved is noted by the next reading of the compute', async () => {
   const { store, lab, ask, link_id, compute } = await newLab()
