@@ -100,7 +100,7 @@ export interface Calls {
     body: LabProjectUpdate
     reply: LabProject
   }
-  /** Delete a project with its nodes and files, on all its computes */
+  /** Delete a project with its nodes and files on all its computes, also one that only computes have */
   'DELETE /v2/projects/{project_id}': {
     params: { project_id: string }
     reply: undefined

@@ -979,17 +979,34 @@ export class Labs {
     return this.keptArchives !== undefined && project.archived === project.revision && project.computes.length === 1
   }
 
-  /** Deletes a lab, also on its computes. */
+  /** Deletes a lab, also on its computes, or a project that only computes have. */
   async remove(word: string, ask: AskCompute): Promise<void> {
     const id = this.idOf(word)
     this.requireStaying(id)
     this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
     return this.#mutex.run(id, async () => {
-      const lab = await this.find(id)
+      const lab = await this.find(id).catch(unlessGone)
+      if (lab === undefined) return this.#removeUnmanaged(id, word, ask)
       await this.#requirePresent(lab, 'delete')
       this.jobs.endOf(id, 'The project was deleted', { forget: true })
       await this.discard(lab, ask)
     })
+  }
+
+  /** Deletes a project that only computes have, as lists show it. 404. */
+  async #removeUnmanaged(id: string, word: string, ask: AskCompute): Promise<void> {
+    if (this.#heads.get(id)?.unfinished) throw noSuchProject(word)
+    const none = ignore('a compute that does not answer has no projects to delete')
+    const look = async (computeId: string) => {
+      const project = await ask(computeId).project(id).catch(unlessGone).catch(none)
+      return project === undefined ? [] : [{ computeId, project }]
+    }
+    const found = (await mapLimit(await this.computes.all(), look, undefined, silentMs)).flat()
+    const [first] = found
+    if (first === undefined) throw noSuchProject(word)
+    for (const { computeId } of found) await ask(computeId).removeProject(id).catch(unlessGone)
+    const compute_ids = found.map(({ computeId }) => computeId)
+    this.#tell({ action: 'project.deleted', event: { ...unmanaged(first.project), compute_ids } })
   }
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */

@@ -168,6 +168,16 @@ test('a project that only a compute knows is listed, and taken over when it is o
   await del(`${projects}/${project_id}`)
 })
 
+test('a project that only a compute knows is deleted as it is listed', async () => {
+  const { project_id } = await body<{ project_id: string }>(post('/v2/compute/projects', { name: nameOf('theirs') }))
+  const at = `${projects}/${project_id}`
+  expect((await del(at)).status).toBe(204)
+  const ids = (await body<LabProject[]>(send(projects))).map((it) => it.project_id)
+  expect(ids).not.toContain(project_id)
+  expect((await send(`/v2/compute/projects/${project_id}`)).status).toBe(404)
+  expect(await fault(del(at))).toEqual([404, 'no-such-project'])
+})
+
 test('drawings are kept', async () => {
   const { at } = await newLab()
   const drawing = await body<LabDrawing>(post(`${at}/drawings`, { svg: '<svg/>', x: 3 }))

@@ -72,7 +72,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'DELETE', path: `${base}/{project_id}`, owner, tag, params },
-    summary: 'Delete a project with its nodes and files, on all its computes',
+    summary: 'Delete a project with its nodes and files on all its computes, also one that only computes have',
     replies: { 204: { description: 'Deleted' } },
     errors: { 404: unknown, 503: 'A compute of the project is not connected' },
     async handle({ params }, context) {
