@@ -223,10 +223,14 @@ export function archivedLab(
     const beside = extra.nodes[node.node_id] ?? {}
     const own = freeName(node.name, (key) => names.has(key))
     names.add(nameKey(own))
+    const node_type = kindOfWord(node.node_type)
+    // GNS3 gives switches and clouds consoles.
+    const hasConsole = !isKnownKind(node_type) || kindOf(node_type).consoles.length > 0
     const apart = Object.entries(beside).filter(([key]) => !(oursOfNode as readonly string[]).includes(key))
     return {
-      ...{ node_id: idOf(node.node_id), compute_id: '', node_type: kindOfWord(node.node_type), name: own },
-      ...{ template_id: node.template_id ?? null, console: null, console_type: node.console_type ?? 'none' },
+      ...{ node_id: idOf(node.node_id), compute_id: '', node_type, name: own },
+      ...{ template_id: node.template_id ?? null, console: null },
+      console_type: (hasConsole ? node.console_type : undefined) ?? 'none',
       ...fitting(mapFields, { ...node, ...beside }),
       ...(Check(kept, beside.kept) && { kept: beside.kept }),
       properties: {
