@@ -18,9 +18,12 @@ export function Dialog({ title, onClose, children, isPlain = false, isWide = fal
   useLayoutEffect(() => {
     const before = document.activeElement
     element.current?.showModal()
-    return () => {
-      if (before instanceof HTMLElement || before instanceof SVGElement) before.focus()
+    const goBack = () => {
+      const isFree = document.activeElement === null || document.activeElement === document.body
+      if (isFree && (before instanceof HTMLElement || before instanceof SVGElement)) before.focus()
     }
+    // The dialog is still there when this is called, and while it is nothing beside it takes the focus.
+    return () => queueMicrotask(goBack)
   }, [])
   return (
     <dialog

@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useRef } from 'preact/hooks'
 import { ignore } from '../../../src/async/ignore.ts'
 import type { CallName, Compute, Image, ImageUse, LabKind, LabProject } from '../../../src/client/patchbay.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
@@ -65,6 +65,7 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
   const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
   const renamed = useSignal<Image | undefined>(undefined)
+  const section = useRef<HTMLElement>(null)
   const read = () =>
     client
       .call(`GET /v2/compute/${kind}/images`)
@@ -107,11 +108,16 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
   const rename = async ({ path }: Image, to: string) => {
     await client.call(`PUT /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, body: { path: to } })
     await Promise.all([read(), readUses()])
+    // The button that opened the dialog is gone with the old name. This is done when the dialog is closed.
+    setTimeout(() => {
+      const buttons = [...(section.current?.querySelectorAll('button') ?? [])]
+      buttons.find(({ title }) => title === `Rename ${to}`)?.focus()
+    })
   }
   const own = uploads.value.filter((it) => it.kind === kind)
   return (
     // Files are dropped here; the button below does the same.
-    <section class={isOver.value ? 'images is-over' : 'images'} {...handlers}>
+    <section ref={section} class={isOver.value ? 'images is-over' : 'images'} {...handlers}>
       <div class="row">
         <h3>
           {kind} <small>{noun}</small>
@@ -220,11 +226,11 @@ function RenameDialog({ image, onSend, onClose }: RenameProps) {
       onSend={() => onSend(image, to)}
       onClose={onClose}
     >
-      <TextField id="image-name" title="Name" value={name} />
-      <p class="muted">
+      <p>
         The service refuses it while a node of an open lab needs the image. Closed labs and templates go on naming{' '}
         <bdi>{path}</bdi>.
       </p>
+      <TextField id="image-name" title="Name" value={name} />
     </ActionDialog>
   )
 }
