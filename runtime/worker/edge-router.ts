@@ -14,6 +14,7 @@ import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
 import { isReserved } from '../../src/fleet/computes.ts'
+import { JoinLimit } from '../../src/fleet/join-limit.ts'
 import type { RequestNotes } from '../../src/gateway/asker.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
@@ -82,6 +83,7 @@ export class EdgeRouter {
   readonly #unsettled = new Map<string, Trace>()
   /** Limits the requests of the organization. */
   readonly #rate: RateLimit
+  readonly #joins = new JoinLimit()
 
   constructor(env: Env, organization: string, { signed, all }: EdgeRouterOptions) {
     this.#objects = new Objects(env, organization)
@@ -194,6 +196,7 @@ export class EdgeRouter {
     const grant = await this.tokens.joinGrant(bearerOf(request) ?? '')
     if (grant === undefined) throw noJoinToken()
     requireUpgrade(request)
+    this.#joins.take(grant)
     const named = new URL(request.url).searchParams.get('compute_id') ?? grant.compute_id
     const id = named ?? (await this.#objects.directory().computeOf(grant.key))
     if (id === undefined || !Check(ComputeId, id))

@@ -48,7 +48,7 @@ export const errorWords = {
   'too-large': [[413], 'The body or the image is larger than the limit'],
   'unsupported-media-type': [[415], 'A browser sent a body that is not application/json'],
   'range-not-satisfiable': [[416], 'The image has no such bytes'],
-  'too-many-requests': [[429], 'Too many requests, feeds or wrong log-ins; see Retry-After'],
+  'too-many-requests': [[429], 'Too many requests, feeds, joins of computes or wrong log-ins; see Retry-After'],
   'headers-too-large': [[431], 'The headers or the path are too long'],
   'internal-error': [[500], 'A defect of the service; its log says more'],
   'not-supported': [[501], 'The compute or this service has no such operation'],

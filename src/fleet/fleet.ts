@@ -16,6 +16,7 @@ import type { MetricFamily } from '../model/metrics.ts'
 import type { ComputeHello } from '../model/tunnel.ts'
 import { Computes, computeKey, isReserved } from './computes.ts'
 import { HealthCheck } from './health-check.ts'
+import { JoinLimit } from './join-limit.ts'
 import type { JoinGrant, JoinTokens } from './join-tokens.ts'
 import { LocalCompute } from './local-compute.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
@@ -38,6 +39,8 @@ export class Fleet {
   readonly tunnels: Tunnels
   readonly #held: TunnelHolder
   readonly joinTokens: JoinTokens | undefined
+  /** Of those that join here. */
+  readonly joinLimit = new JoinLimit()
   readonly #registry: Registry
   readonly #remote: RemoteComputeOptions
   readonly #computes: Computes

@@ -117,6 +117,21 @@ test('signed tokens are judged without the object, but for the list of those tha
   expect(await worker.status('GET', projects, as)).toBe(401)
 })
 
+test('a compute that joins in a loop is refused before its object is called, and others are not', async () => {
+  const worker = await CountingWorker.start()
+  const joining = async (name: string) => {
+    const { token } = await worker.call('POST', '/v2/tokens', { name, purpose: 'join' })
+    const headers = { ...upgrade, authorization: bearer(String(token)) }
+    return () => worker.status('GET', `/v2/computes/join?compute_id=${name}`, headers)
+  }
+  const [loop, other] = [await joining('loop'), await joining('other')]
+  let opened = 0
+  while ((await loop()) === 101) opened += 1
+  expect(opened).toBeGreaterThanOrEqual(60)
+  expect((await worker.counts()).byCompute).toEqual({ loop: opened })
+  expect(await other()).toBe(101)
+})
+
 test('a ticket is good once, and for nothing once its token was revoked; only one with a good signature is looked up', async () => {
   const worker = await CountingWorker.start()
   const { token, token_id } = await worker.call('POST', '/v2/tokens', { name: 'ci', role: 'operate' })

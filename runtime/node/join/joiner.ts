@@ -102,7 +102,7 @@ export class Joiner {
       tunnel?.closed(code, reason.toString('utf8'))
       if (end !== undefined && Date.now() - openedAt >= this.#waits.steadyMs) this.#failures = 0
       const refusal = end === undefined ? refusals.get(error) : hopeless.has(end.code) ? end.reason : undefined
-      this.#retry(refusal, end?.reason ?? error)
+      this.#retry(refusal, end?.reason ?? delays.get(error) ?? error)
     })
   }
 
@@ -135,6 +135,11 @@ const refusals: ReadonlyMap<string, string> = new Map([
   ['Unexpected server response: 401', 'the token is not one of its join tokens'],
   ['Unexpected server response: 403', 'this compute may not join'],
   ['Unexpected server response: 404', 'no compute can join there'],
+])
+
+/** The meaning of the errors after which the compute tries again. */
+const delays: ReadonlyMap<string, string> = new Map([
+  ['Unexpected server response: 429', 'it has connected too often, or too many computes connect'],
 ])
 
 /** Closes with a timeout: an unreachable gateway does not answer the close. */

@@ -25,12 +25,16 @@ export const joinEndpoint: Endpoint = endpoint({
   websocket: true,
   joins: true,
   replies: { 200: { description: 'The frames of the tunnel', media: 'application/octet-stream' } },
-  errors: { 404: 'No compute can join this service, or no websocket was asked for' },
+  errors: {
+    404: 'No compute can join this service, or no websocket was asked for',
+    429: 'The token, or all computes together, opened too many connections; see Retry-After',
+  },
   async handle({ request }, { fleet, upgrade, peer }) {
     if (fleet?.joinTokens === undefined) throw notFound('No compute can join this service')
     const grant = await fleet.joinTokens.check(bearerOf(request) ?? '')
     if (grant === undefined) throw noJoinToken()
     requireUpgrade(request)
+    fleet.joinLimit.take(grant)
     return upgrade(request, {
       open(socket) {
         const end = fleet.tunnels.accept(

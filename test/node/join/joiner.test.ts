@@ -8,13 +8,13 @@ import { AskingEnd } from '../../../src/tunnel/asking.ts'
 import { textOf } from '../../support/answer.ts'
 
 /** A gateway, as far as the joiner sees it: it lets in who has this token. */
-async function gateway(token: string) {
+async function gateway(token: string, refusal = 401) {
   const server = new WebSocketServer({
     port: 0,
     host: '127.0.0.1',
     verifyClient: ({ req }, decide) => {
       attempts.push(performance.now())
-      decide(req.headers.authorization === `Bearer ${token}`, 401)
+      decide(req.headers.authorization === `Bearer ${token}`, refusal)
       for (const wake of waiting.splice(0)) wake()
     },
   })
@@ -118,6 +118,14 @@ test('a token that is refused is reported once, and tried again after the longes
   ])
   const [first = 0, second = 0, third = 0] = there.attempts
   expect(Math.min(second - first, third - second)).toBeGreaterThan(70)
+})
+
+test('a compute that has to wait before it may join tries again, and reports why', async () => {
+  const there = await gateway('another', 429)
+  const { said } = join(there.url)
+  await there.until(3)
+  const reason = 'it has connected too often, or too many computes connect'
+  expect(said).toMatchObject([['warn', 'the gateway is not connected; the compute tries again', { reason }]])
 })
 
 test('a compute that was replaced does not come back at once', async () => {

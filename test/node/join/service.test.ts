@@ -1,6 +1,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
+import type { IncomingMessage } from 'node:http'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -178,6 +179,30 @@ test('nobody joins without a token, and no page or ticket opens the door', async
   // A plain request is none that joins.
   const plain = await gateway.fetch('/v2/computes/join', { headers: { authorization: `Bearer ${token}` } })
   expect(plain.status).toBe(401)
+})
+
+test('a compute that joins in a loop is refused until it waits, and others are not', async () => {
+  const gateway = await TestService.start({ ...gatewaySettings, 'fleet.join_tokens': [token, second] })
+  const url = `${gateway.url.replace('http', 'ws')}/v2/computes/join`
+  /** The answer; undefined: the websocket opened. */
+  const attempt = async (secret: string): Promise<IncomingMessage | undefined> => {
+    const socket = new WebSocket(url, { headers: { authorization: `Bearer ${secret}` } })
+    socket.on('error', () => {})
+    const refused = once(socket, 'unexpected-response').then(([, answer]) => answer as IncomingMessage)
+    const answer = await Promise.race([refused, once(socket, 'open').then(() => undefined)])
+    socket.terminate()
+    return answer
+  }
+  let opened = 0
+  let answer = await attempt(token)
+  while (answer === undefined) {
+    opened += 1
+    answer = await attempt(token)
+  }
+  expect(opened).toBeGreaterThanOrEqual(60)
+  expect(answer.statusCode).toBe(429)
+  expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
+  expect(await attempt(second)).toBeUndefined()
 })
 
 test('a token belongs to the compute that used it first, also after both services began again', async () => {

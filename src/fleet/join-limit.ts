@@ -1,0 +1,44 @@
+import { type BucketRate, Buckets } from '../auth/buckets.ts'
+import { retryLater } from '../errors/api-error.ts'
+import type { JoinGrant } from './join-tokens.ts'
+
+/** Connections with one token, which a compute opens again with growing waits. */
+const ofToken: BucketRate = { perSecond: 0.5, burst: 60 }
+/** Connections of all computes: a thousand join again when their gateway has restarted. */
+const ofAll: BucketRate = { perSecond: 50, burst: 3000 }
+/** Most tokens with a bucket; above it the least recently used bucket goes. */
+const maxTokens = 5000
+
+/**
+ * Limits how often the computes of an organization join, in the memory of this process. Each connection is greeted, registered and reported, so a
+ * compute that joins in a loop would keep its gateway busy.
+ */
+export class JoinLimit {
+  readonly #tokens: Buckets
+  readonly #all: Buckets
+
+  constructor(now: () => number = Date.now) {
+    this.#tokens = new Buckets(maxTokens, now)
+    this.#all = new Buckets(1, now)
+  }
+
+  /** Counts a connection; 429 when there are too many. */
+  take({ key }: JoinGrant): void {
+    const { burst, perSecond } = ofToken
+    const seconds = this.#tokens.wait(key, ofToken)
+    if (!this.#tokens.take(key, ofToken))
+      throw retryLater(
+        429,
+        `Authorization: this token opens too many connections: ${burst} at once and ${perSecond * 60} a minute are possible; wait ${seconds} s`,
+        seconds,
+      )
+    // Only what the first bucket lets through counts here: one compute cannot take the room of the others.
+    const secondsOfAll = this.#all.wait('', ofAll)
+    if (!this.#all.take('', ofAll))
+      throw retryLater(
+        429,
+        `Too many computes join: ${ofAll.perSecond} a second are possible; wait ${secondsOfAll} s`,
+        secondsOfAll,
+      )
+  }
+}
