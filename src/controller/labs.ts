@@ -24,6 +24,7 @@ import type { AbsentCompute, LabComputes } from './computes.ts'
 import { Changes, noSizes, type ProjectRecord } from './document.ts'
 import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
+import { requireSmallHead } from './head-size.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import type { KeptArchives } from './kept-archives.ts'
@@ -394,6 +395,7 @@ export class Labs {
   async create(input: LabProjectCreate, ask: AskCompute, more: Pick<ProjectRecord, 'file'> = {}): Promise<LabProject> {
     const { name, path = null, compute_id, project_id, ...settings } = input
     requireName(name)
+    requireSmallHead(settings)
     const id = this.#only ?? project_id?.toLowerCase() ?? crypto.randomUUID()
     return this.#mutex.run(id, async () => {
       if (this.#heads.has(id)) throw projectExists(id)
@@ -454,6 +456,7 @@ export class Labs {
     await this.#restored
     return this.#mutex.run(id, async () => {
       requireName(name)
+      requireSmallHead(settings)
       if (this.#heads.has(id)) throw projectExists(id)
       const first =
         like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
@@ -739,6 +742,7 @@ export class Labs {
   /** Changes the settings of a lab. In contrast to `update` null is a value. */
   async set(lab: Lab, input: Partial<ProjectRecord>, ask: AskCompute, step?: EditStep): Promise<LabProject> {
     const { name, ...settings } = input
+    requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
     const save = async (more: { readonly name?: string }) => {
       // Before the setting: a start of the service would start what ran when `ran` was saved last.
       if (settings.auto_start ?? lab.document.project.auto_start) await lab.saveRan()

@@ -24,7 +24,12 @@ export const labSettings = {
   drawing_grid_size: size('Grid of the drawings', 25),
   show_interface_labels: flag('Whether the map shows the names of ports'),
   placement: Placement,
-  variables: nullable(Type.Array(Variable, { maxItems: 1000 })),
+  variables: nullable(
+    Type.Array(Variable, {
+      maxItems: 1000,
+      description: 'With `supplier` and `kept` at most 65,536 characters of JSON',
+    }),
+  ),
   supplier: nullable(
     Type.Object({ logo: Type.String({ maxLength: 4096 }), url: Type.Optional(Type.String({ maxLength: 4096 })) }),
   ),

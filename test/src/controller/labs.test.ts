@@ -248,3 +248,22 @@ test('a deletion of a project waits for a new node, and nothing is left of both'
   await expect(lab.saveRan()).rejects.toMatchObject(gone)
   expect(await store.load(lab.id)).toBeUndefined()
 })
+
+test('a project with more variables than a list can hold is refused, and one that has them from an earlier version may keep them', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const { client } = labs.computes
+  const variables = Array.from({ length: 10 }, (_, index) => ({ name: `v${index}`, value: 'x'.repeat(6000) }))
+  const more = [...variables, { name: 'last', value: 'y'.repeat(6000) }]
+  const message = /^variables, supplier and kept: expected at most 65536 characters of JSON together, got \d+$/
+  const refused = { status: 400, message: expect.stringMatching(message) }
+  await expect(labs.create({ name: 'large', variables: more }, client)).rejects.toMatchObject(refused)
+  const { project_id } = await labs.create({ name: 'large', variables, compute_id: 'local' }, client)
+  await expect(labs.update('large', { name: 'other', variables: more }, client)).rejects.toMatchObject(refused)
+  await expect(labs.update('large', { kept: { more } }, client)).rejects.toMatchObject(refused)
+  expect(await labs.update('large', { zoom: 50 }, client)).toMatchObject({ project_id, zoom: 50, variables })
+
+  const lab = await labs.lab(project_id)
+  lab.document.project = { ...lab.document.project, variables: more }
+  expect(await labs.update('large', { zoom: 60 }, client)).toMatchObject({ name: 'large', zoom: 60, variables: more })
+  expect(await labs.update('large', { variables: more.slice(1) }, client)).toMatchObject({ variables: more.slice(1) })
+})
