@@ -27,15 +27,15 @@ import { readAnyJson, readBytes, readJson } from './http/body.ts'
 import type { Dialect, Unfinished } from './http/dialect.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
+import { withReadOnly } from './http/read-only-members.ts'
 import { type RelayedAnswer, responseOf } from './http/relayed-answer.ts'
 import { RequestMetrics } from './http/request-metrics.ts'
 import { type Match, Routes } from './http/router.ts'
 import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
-import { takenBack } from './http/taken-back.ts'
 import { type TicketOffice, Tickets } from './http/tickets.ts'
 import { validate } from './http/validate.ts'
 import { openapi } from './openapi.ts'
-import { onward } from './routes/onward.ts'
+import { newerPaths } from './routes/newer-paths.ts'
 import { endpoints } from './routes.ts'
 import { isUuid } from './schema/fields.ts'
 
@@ -208,7 +208,7 @@ const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' 
 export function createApp(options: AppOptions): App {
   const { agent, version, aliases, json, report, trace } = options
   const isGateway = typeof agent === 'function'
-  const routes = new Routes([...endpoints, ...(options.dialect?.endpoints ?? [])], isGateway ? onward : [])
+  const routes = new Routes([...endpoints, ...(options.dialect?.endpoints ?? [])], isGateway ? newerPaths : [])
   const tickets = options.tickets ?? new Tickets()
   const logins = options.logins ?? new LoginLimit({ perMinute: () => 0 })
   const { organizations } = options
@@ -566,10 +566,10 @@ async function bodyOf(
   limit: number,
   ask: (current: NonNullable<Endpoint['current']>) => Promise<unknown>,
 ): Promise<unknown> {
-  const { body, takesBack, current } = endpoint
-  if (body !== undefined && takesBack !== undefined) {
+  const { body, shownAs, current } = endpoint
+  if (body !== undefined && shownAs !== undefined) {
     const given = await readJson(request, limit)
-    return takenBack(body as TObject, takesBack).read(given, current && (() => ask(current)))
+    return withReadOnly(body as TObject, shownAs).read(given, current && (() => ask(current)))
   }
   if (endpoint.body !== undefined) return validate(endpoint.body, await readJson(request, limit))
   if (endpoint.bodyKind === 'ignored') await readAnyJson(request, limit)

@@ -30,16 +30,16 @@ connection with \`Last-Event-ID\`.
 This page is made from the declarations that validate the requests. \`/openapi.json\` is the same for programs.
 `
 
-/** Groups that have operations of both faces, or of none. */
+/** Groups that have operations of both API versions, or of none. */
 const mixed = new Set(['server', 'reference'])
-/** What people look for first; other groups of the face follow in the order of their endpoints. */
+/** What people look for first; other groups of the API version follow in the order of their endpoints. */
 const first = [
   'v2 compute projects',
   ...new Set(['pc', 'machine-emulator', ...nodeKinds].map((kind) => `v2 ${kind} nodes`)),
   'v2 links',
 ]
 
-/** The group under which an endpoint is shown: of one face, or of none. */
+/** The group under which an endpoint is shown: of one API version, or of none. */
 export function tagOf({ tag, path }: Pick<Endpoint, 'tag' | 'path'>): string {
   if (!mixed.has(tag)) return tag
   const encode = /^\/(v\d)\//.exec(path)?.[1]
@@ -50,7 +50,7 @@ const descriptions: Readonly<Record<string, string>> = {
   service: 'What is about the service itself, in no version of the interface: metrics, this reference.',
 }
 
-/** The groups in the order of the reference: v2, then what has no face, then v1. Those of v1 are folded. */
+/** The groups in the order of the reference: v2, then those without an API version, then v1. Those of v1 are folded. */
 export function tagsOf(endpoints: readonly Endpoint[]): readonly object[] {
   const names = [...new Set(endpoints.map(tagOf))]
   const rank = (name: string) => {

@@ -2,7 +2,7 @@ import { Kind, type TObject, type TSchema } from '@sinclair/typebox'
 import { errorHeader, errorWords } from './errors/words.ts'
 import { type Endpoint, type ReplyShape, roleOf } from './http/endpoint.ts'
 import { faultReply } from './http/params.ts'
-import { takenBack } from './http/taken-back.ts'
+import { withReadOnly } from './http/read-only-members.ts'
 import { apiOverview, tagOf, tagsOf, titlesOf } from './openapi-outline.ts'
 import { sharedSchemas } from './openapi-sharing.ts'
 import { Fault } from './schema/fields.ts'
@@ -13,7 +13,7 @@ type Json = Record<string, unknown>
 const everywhere: Readonly<Record<number, string>> = {
   400: 'The request is not valid; nothing was changed',
   401: 'Credentials are configured and the request had none that are valid',
-  403: 'The role of the credentials is too small, the request came from a foreign web page or by a foreign host name, or is not allowed here',
+  403: 'The role of the credentials does not allow it, the request came from a web page of another site or for an unknown host name, or it is not allowed here',
   429: 'The credentials sent more requests than they may; Retry-After says how long to wait',
 }
 
@@ -90,7 +90,7 @@ function parameters(schemas: TObject | undefined, place: 'path' | 'query', compo
   }))
 }
 
-function requestBody({ method, body, bodyShown, bodyKind, takesBack }: Endpoint, components: Components): Json {
+function requestBody({ method, body, bodyShown, bodyKind, shownAs }: Endpoint, components: Components): Json {
   if (bodyKind === 'raw' && bodyShown !== undefined) {
     const yaml = { schema: { type: 'string', description: 'The lab file alone, when it names no other files' } }
     const content = { 'application/json': { schema: components.reference(bodyShown) }, 'application/yaml': yaml }
@@ -104,8 +104,8 @@ function requestBody({ method, body, bodyShown, bodyKind, takesBack }: Endpoint,
       },
     }
   }
-  const taken = body === undefined || takesBack === undefined ? body : takenBack(body as TObject, takesBack).schema
-  const schema = taken === undefined ? undefined : components.reference(bodyShown ?? taken)
+  const input = body === undefined || shownAs === undefined ? body : withReadOnly(body as TObject, shownAs).schema
+  const schema = input === undefined ? undefined : components.reference(bodyShown ?? input)
   if (schema !== undefined) {
     return { requestBody: { required: method !== 'GET', content: { 'application/json': { schema } } } }
   }
@@ -126,7 +126,7 @@ function responses({ replies, errors, body, bodyKind, websocket }: Endpoint, com
     ...replies,
     ...faults({
       ...everywhere,
-      ...(takesJson && { 408: 'The body stopped coming', 413: 'The body is too large' }),
+      ...(takesJson && { 408: 'The body sent no data for too long', 413: 'The body is too large' }),
       ...errors,
     }),
   }

@@ -54,11 +54,11 @@ export interface Calls {
   'GET /v2/compute/load': {
     reply: Load
   }
-  /** Checks of what labs need on this machine: the findings, and what mends each fault */
+  /** Checks of what labs need on this machine: the findings, and how each fault is fixed */
   'GET /v2/compute/doctor': {
     reply: Diagnosis
   }
-  /** A single-use ticket for opening a websocket from a browser */
+  /** Create a single-use ticket for opening a websocket from a browser */
   'POST /v2/compute/tickets': {
     reply: Ticket
   }
@@ -138,7 +138,7 @@ export interface Calls {
     query?: { format?: 'json' | 'yaml' }
     reply: LabTopology
   }
-  /** Make a project what a lab file says; it is created when it is not there */
+  /** Apply a lab file to a project; the project is created when it does not exist */
   'PUT /v2/projects/{project_id}/topology': {
     params: { project_id: string }
     query?: {
@@ -229,7 +229,7 @@ export interface Calls {
     params: { project_id: string; node_id: string }
     reply: undefined
   }
-  /** Copy a stopped node to another place of the map */
+  /** Copy a stopped node to another position on the map */
   'POST /v2/projects/{project_id}/nodes/{node_id}/duplicate': {
     params: { project_id: string; node_id: string }
     body: LabNodeCopy
@@ -254,7 +254,7 @@ export interface Calls {
     params: { job_id: string }
     reply: LabJob
   }
-  /** Cancel a running job, or forget an ended one; its nodes stay as they are */
+  /** Cancel a running job, or remove an ended one; its nodes stay as they are */
   'DELETE /v2/jobs/{job_id}': {
     params: { job_id: string }
     reply: undefined
@@ -347,7 +347,7 @@ export interface Calls {
     params: { project_id: string; link_id: string }
     reply: LabFilter[]
   }
-  /** The console as a websocket: the scroll-back, then live */
+  /** The console as a websocket: the scroll-back, then new output */
   'GET /v2/projects/{project_id}/nodes/{node_id}/console/ws': {
     params: { project_id: string; node_id: string }
     query?: { ticket?: string; replay?: '0' | '1'; lines?: string }
@@ -427,7 +427,7 @@ export interface Calls {
     body: Bytes
     reply: undefined
   }
-  /** Make a template of an appliance of GNS3 (*.gns3a) */
+  /** Make a template from an appliance of GNS3 (*.gns3a) */
   'POST /v2/templates/import': {
     body: ApplianceInput
     reply: ApplianceImport
@@ -582,7 +582,7 @@ export interface Calls {
     params: { project_id: string; snapshot_id: string }
     reply: LabProject
   }
-  /** Make a lab file of a lab of containerlab, GNS3 or CML; nothing is created */
+  /** Make a lab file from a lab of containerlab, GNS3 or CML; no project is created */
   'POST /v2/imports': {
     body: LabImportInput
     reply: LabImport
@@ -754,7 +754,7 @@ export interface Calls {
     params: { compute_id: string; emulator: string }
     reply: {
       filename?: string
-      /** The name, for kinds whose images are no files */
+      /** The name, for kinds whose images are not files */
       image?: string
     }[]
   }
@@ -809,7 +809,7 @@ export interface Calls {
   'GET /v2/session': {
     reply: Session
   }
-  /** Log out: the session of the cookie ends, also for copies of the cookie */
+  /** Log out: the session of the cookie ends, and copies of the cookie are void */
   'DELETE /v2/session': {
     reply: undefined
   }
@@ -817,7 +817,7 @@ export interface Calls {
   'GET /v2/organizations': {
     reply: Organization[]
   }
-  /** Make an organization */
+  /** Create an organization */
   'POST /v2/organizations': {
     body: OrganizationCreate
     reply: Organization

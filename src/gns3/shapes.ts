@@ -210,7 +210,7 @@ function fromGns3(given: Members, kind: string | undefined): Members {
  * Converts the body of a GNS3 client to that of an endpoint. Read-only members are dropped. Unknown members go to `kept`, where the
  * resource has it.
  */
-export function given({ body: schema, takesBack }: Endpoint, body: Members): Members {
+export function given({ body: schema, shownAs }: Endpoint, body: Members): Members {
   const id = String(schema?.$id)
   const { node_type, template_id, template_type, category, properties } = body
   const type = node_type ?? template_type
@@ -232,7 +232,7 @@ export function given({ body: schema, takesBack }: Endpoint, body: Members): Mem
   if (id === 'ApplianceVmUpdate' && body.vmname === '') Object.assign(ours, { vmname: null })
   const { properties: known, additionalProperties } = (schema ?? {}) as Partial<TObject>
   if (known === undefined || additionalProperties !== false) return ours
-  const others = Object.keys(body).filter((name) => !(name in known) && !(name in (takesBack?.properties ?? {})))
+  const others = Object.keys(body).filter((name) => !(name in known) && !(name in (shownAs?.properties ?? {})))
   return { ...pick(ours, Object.keys(known)), ...('kept' in known && { kept: pick(body, others) }) }
 }
 

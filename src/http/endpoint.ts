@@ -135,10 +135,10 @@ export interface Endpoint<
   /** Schema of the JSON body. */
   readonly body?: B
   /**
-   * What the resource is shown as: its members that `body` lacks are accepted as `http/taken-back.ts` says. The handler does
-   * not get them.
+   * The schema of the resource as it is shown. Its members that `body` lacks are read-only: they are accepted as
+   * `http/read-only-members.ts` says, and the handler does not get them.
    */
-  readonly takesBack?: TObject
+  readonly shownAs?: TObject
   /** The resource as it is shown now, for changes of it; absent for creates. */
   readonly current?: (
     input: Pick<EndpointInput<Static<P>, Static<Q>, never>, 'params' | 'query'>,

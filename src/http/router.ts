@@ -33,7 +33,7 @@ const maxPathLength = 300
 /** Finds the endpoint of a request: the first route that matches the path. */
 export class Routes {
   readonly #routes: readonly Route[]
-  readonly #onward: Routes | undefined
+  readonly #fallback: Routes | undefined
   /** The literal segments of all templates. */
   readonly #words: ReadonlySet<string>
   /**
@@ -44,9 +44,9 @@ export class Routes {
   /** Cache: a path -> its matches by method. Clients ask for the same nodes again and again. */
   readonly #matches = new Map<string, Map<string, Match>>()
 
-  /** `onward`: endpoints for paths that match none of the others. */
-  constructor(endpoints: readonly Endpoint[], onward: readonly Endpoint[] = []) {
-    this.#onward = onward.length === 0 ? undefined : new Routes(onward)
+  /** `fallback`: endpoints for paths that match none of the others. */
+  constructor(endpoints: readonly Endpoint[], fallback: readonly Endpoint[] = []) {
+    this.#fallback = fallback.length === 0 ? undefined : new Routes(fallback)
     const routes = new Map<string, Route>()
     for (const endpoint of endpoints) {
       const route = routes.get(endpoint.path) ?? routeOf(endpoint.path)
@@ -62,7 +62,7 @@ export class Routes {
     try {
       return this.#find(method, path)
     } catch (error) {
-      const found = this.#onward?.match(method, path)
+      const found = this.#fallback?.match(method, path)
       if (found === undefined || !Check(found.endpoint.params ?? Type.Object({}), found.params)) throw error
       return found
     }

@@ -4,10 +4,10 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts'
 import { noSuchNode } from '../http/params.ts'
 import { validate } from '../http/validate.ts'
 import type { Action, ApiVersion } from '../kinds/kind.ts'
-import type { NodePlace } from './node-place.ts'
+import type { NodeForm } from './node-form.ts'
 
-/** The endpoint of an action, but for what the action declares. */
-interface Place {
+/** The parts of an action's endpoint that the action does not declare. */
+interface EndpointBase {
   readonly version: ApiVersion
   readonly path: string
   readonly tag: string
@@ -16,8 +16,8 @@ interface Place {
   run(agent: HostAgent, params: unknown, name: string, input: unknown, signal: AbortSignal): Promise<unknown>
 }
 
-/** The actions that only nodes of the kind have. */
-export function actionEndpoints({ version, path, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
+/** The actions of a kind on its nodes. */
+export function actionEndpoints({ version, path, tag, params, ref, descriptor }: NodeForm): readonly Endpoint[] {
   return endpointsOf(descriptor.actions, {
     ...{ version, path, tag, params },
     errors: { 404: noSuchNode },
@@ -25,8 +25,8 @@ export function actionEndpoints({ version, path, tag, params, ref, descriptor }:
   })
 }
 
-/** The actions that only computes with the kind have. */
-export function computeActionEndpoints({ version, kind, tag, descriptor }: NodePlace): readonly Endpoint[] {
+/** The actions of a kind on computes. */
+export function computeActionEndpoints({ version, kind, tag, descriptor }: NodeForm): readonly Endpoint[] {
   return endpointsOf(descriptor.computeActions, {
     ...{ version, tag },
     path: version === 'v1' ? `/v1/${kind}` : `/v2/compute/${kind}`,
@@ -34,19 +34,19 @@ export function computeActionEndpoints({ version, kind, tag, descriptor }: NodeP
   })
 }
 
-function endpointsOf(actions: Readonly<Record<string, Action>> = {}, place: Place): readonly Endpoint[] {
+function endpointsOf(actions: Readonly<Record<string, Action>> = {}, base: EndpointBase): readonly Endpoint[] {
   return Object.entries(actions).flatMap(([name, action]) => {
     const { versions = ['v1', 'v2'], v1Form } = action
-    if (!versions.includes(place.version)) return []
-    const main = endpointOf(place, name, action)
-    if (v1Form === undefined || place.version !== 'v1') return [main]
+    if (!versions.includes(base.version)) return []
+    const main = endpointOf(base, name, action)
+    if (v1Form === undefined || base.version !== 'v1') return [main]
     const { path, summary, description, schema, shown } = v1Form
-    return [main, endpointOf(place, name, { ...action, path, summary, output: schema, answer: { description } }, shown)]
+    return [main, endpointOf(base, name, { ...action, path, summary, output: schema, answer: { description } }, shown)]
   })
 }
 
 function endpointOf(
-  { path, tag, params, errors, run }: Place,
+  { path, tag, params, errors, run }: EndpointBase,
   name: string,
   action: Action,
   shown = (output: unknown) => output,

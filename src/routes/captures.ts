@@ -7,21 +7,21 @@ import { CaptureStart, CaptureStarted, CaptureStream } from '../model/capture.ts
 import { pcapng } from '../packets/pcapng.ts'
 import { oneOf } from '../schema/fields.ts'
 import { noContentAfter } from './no-content.ts'
-import type { NodePlace } from './node-place.ts'
+import type { NodeForm } from './node-form.ts'
 
 const noSuchPort = 'There is no such node, adapter or port'
 const notAttached = 'Nothing is attached to the port'
-/** The form of a capture that is read. */
+/** The format in which a capture is read. */
 export const captureFormat = Type.Object({
   format: Type.Optional(
     oneOf(['pcap', 'pcapng'], { default: 'pcap', description: 'pcapng names the port and the node' }),
   ),
 })
-const named = 'The headers X-Interface-Name and X-Comment, percent-encoded, name the port and the node.'
+const namesInHeaders = 'The headers X-Interface-Name and X-Comment, percent-encoded, name the port and the node.'
 const media = { pcap: 'application/vnd.tcpdump.pcap', pcapng: 'application/x-pcapng' }
 
 /** The captures of a port: the same in both API versions and for every kind. */
-export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
+export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeForm): readonly Endpoint[] {
   const port = `${node}/adapters/{adapter_number}/ports/{port_number}`
   const all = { tag, params: Type.Object({ ...params.properties, ...portParams }) }
   return [
@@ -57,7 +57,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       path: `${port}/pcap`,
       ...all,
       summary: 'Read the running capture of a port, from its beginning until it ends',
-      description: named,
+      description: namesInHeaders,
       query: captureFormat,
       replies: { 200: { description: 'The capture, as it grows', media: media.pcap } },
       errors: { 404: noSuchPort, 409: `${notAttached}, or it is not captured` },
@@ -69,7 +69,7 @@ export function captureEndpoints({ path: node, tag, params, ref: nodeOf }: NodeP
       path: `${port}/capture/stream`,
       ...all,
       summary: 'Watch the frames of a port, without a file',
-      description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. A client that is slow loses frames beyond 4 MiB. ${named}`,
+      description: `Begins now and ends with the NIO or the request. Made for a pipe into an analyser. A client that is slow loses frames beyond 4 MiB. ${namesInHeaders}`,
       query: captureFormat,
       body: CaptureStream,
       replies: { 200: { description: 'The frames, as they pass', media: media.pcap } },

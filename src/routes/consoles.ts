@@ -8,12 +8,12 @@ import type { NodeRef } from '../kinds/node.ts'
 import { ConsoleExpect, ConsoleMatch, NodeReady } from '../model/console.ts'
 import { oneOf } from '../schema/fields.ts'
 import { noContentAfter } from './no-content.ts'
-import type { NodePlace } from './node-place.ts'
+import type { NodeForm } from './node-form.ts'
 
 const lineCount = (description: string) =>
   Type.String({ pattern: '^[1-9][0-9]{0,4}$', expects: 'a number from 1 to 99999', description })
 
-/** Of the websocket of a text console. */
+/** The query of the websocket of a text console. */
 export const consoleQuery = Type.Object({
   ticket: sinceQuery.properties.ticket,
   replay: Type.Optional(oneOf(['0', '1'], { description: '0: without the scroll-back; default 1' })),
@@ -24,14 +24,14 @@ export const logQuery = Type.Object({
 })
 
 /** The consoles of a node as websockets and as text, as its kind has them. */
-export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: NodePlace): readonly Endpoint[] {
+export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: NodeForm): readonly Endpoint[] {
   const socket = (
-    words: Pick<Endpoint, 'path' | 'summary'>,
+    about: Pick<Endpoint, 'path' | 'summary'>,
     conflict: string,
-    { query, open, bridge }: Transport,
+    { query, open, bridge }: ConsoleSocket,
   ): Endpoint =>
     endpoint({
-      ...words,
+      ...about,
       method: 'GET',
       role: 'operate',
       tag,
@@ -39,7 +39,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
       query,
       websocket: true,
       replies: {},
-      errors: { 404: `${noSuchNode}, or the request is no websocket upgrade`, 409: conflict },
+      errors: { 404: `${noSuchNode}, or the request is not a websocket upgrade`, 409: conflict },
       async handle({ params, query, request }, { agent, upgrade }) {
         requireUpgrade(request)
         const aborter = new AbortController()
@@ -53,7 +53,8 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
   const text = socket(
     {
       path: `${node}/console/ws`,
-      summary: 'The console as a websocket: the scroll-back, then live; binary frames out, text or binary in',
+      summary:
+        'The console as a websocket: the scroll-back, then new output; it sends binary frames, and takes text or binary ones',
     },
     'The node does not run, or its console has no text',
     {
@@ -83,7 +84,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     path: `${node}/console/reset`,
     tag,
     summary:
-      'End the clients of the console, telnet and websockets, and listen for new ones; the guest does not notice',
+      'Disconnect the clients of the console, telnet and websockets, and listen for new ones; the guest does not notice',
     params,
     bodyKind: 'ignored',
     replies: { 204: { description: 'Done' } },
@@ -92,7 +93,7 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
   })
   const log = endpoint({
     ...{ method: 'GET', path: `${node}/console/log`, tag, params, role: 'operate' },
-    summary: 'The last lines of the console as text; without any when the node left none',
+    summary: 'The last lines of the console as text; empty without output',
     query: logQuery,
     replies: { 200: { description: 'The lines, without CR', media: 'text/plain' } },
     errors: { 404: noSuchNode, 409: 'The console has no text' },
@@ -129,14 +130,15 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
   return [...descriptor.consoles.map((it) => ({ text, screen })[it]), reset, ready, ...(hasText ? [log, expect] : [])]
 }
 
-/** The last lines of a text without CR and NUL. A line end at its end begins no line. */
+/** The last lines of a text, without CR and NUL. A line end at the end of the text does not begin another line. */
 export function lastLines(text: string, count: number): string {
   const lines = text.replaceAll('\r', '').replaceAll('\0', '').split('\n')
   const isEnded = lines.at(-1) === ''
   return lines.slice(-(count + (isEnded ? 1 : 0))).join('\n')
 }
 
-interface Transport {
+/** How a console is opened on the agent and joined with a websocket. */
+interface ConsoleSocket {
   readonly query: TObject
   readonly open: (
     agent: HostAgent,

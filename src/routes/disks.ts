@@ -75,6 +75,6 @@ function diskOf(body: Record<string, unknown>): DiskCreate {
 }
 
 const isFormat = (format: string): format is DiskFormat => Object.hasOwn(diskFormats, format)
-const common = new Set(['qemu_img', 'path', 'format', 'size'])
+const ofAllFormats = new Set(['qemu_img', 'path', 'format', 'size'])
 const optionsOf = (format: DiskFormat): string[] =>
-  Object.keys(diskFormats[format].properties).filter((name) => !common.has(name))
+  Object.keys(diskFormats[format].properties).filter((name) => !ofAllFormats.has(name))

@@ -26,8 +26,8 @@ const page = `<!doctype html>
 `
 
 /**
- * Follows the light or dark colour scheme of the desktop, and loads the document. As one of OpenAPI 3.0: RapiDoc needs 20 times as long to
- * resolve the references of one of 3.1, and shows both alike.
+ * Follows the light or dark colour scheme of the desktop, and loads the document. It is declared as OpenAPI 3.0: RapiDoc needs 20 times
+ * as long to resolve the references of a 3.1 document, and shows both in the same way.
  */
 const script = `const page = () => document.querySelector('rapi-doc')
 const dark = matchMedia('(prefers-color-scheme: dark)')

@@ -7,10 +7,10 @@ import { Uuid } from '../schema/fields.ts'
 const params = Type.Object({ project_id: Uuid, path: pathTail })
 
 const ofSnapshot = Type.Object({
-  snapshot: Type.Optional({ ...Uuid, description: 'Id of a snapshot: the files that it has' }),
+  snapshot: Type.Optional({ ...Uuid, description: 'Id of a snapshot, whose files are meant' }),
 })
 
-/** The files of a project. v1 answers 404 for a missing parent directory, v2 makes it. */
+/** The files of a project. v1 answers 404 for a missing parent directory, v2 creates it. */
 export const fileEndpoints = (base: string, tag: string, options: { parents: boolean }): readonly Endpoint[] => [
   endpoint({
     method: 'GET',
@@ -45,7 +45,7 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
     errors: {
       403: 'The path leaves the project',
       404: 'There is no such project or file',
-      409: 'The path cannot be one',
+      409: 'The path is not valid in the file system',
     },
     async handle({ params, query }, { agent }) {
       const { snapshot } = query
@@ -70,14 +70,14 @@ export const fileEndpoints = (base: string, tag: string, options: { parents: boo
     path: `${base}/{project_id}/files/{path}`,
     tag,
     summary: 'Write a file of a project',
-    description: options.parents ? 'Parent directories are made.' : 'The parent directory must exist.',
+    description: options.parents ? 'Parent directories are created.' : 'The parent directory must exist.',
     params,
     bodyKind: 'raw',
     replies: { 200: { description: 'Written' } },
     errors: {
       403: 'The path leaves the project',
       404: 'There is no such project or parent directory',
-      408: 'The body stopped coming',
+      408: 'The body sent no data for too long',
       409: 'The path is a directory',
       507: 'The disk is nearly full',
     },

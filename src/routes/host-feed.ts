@@ -22,7 +22,7 @@ export const hostFeed = (base: string, { lineOf, ...about }: HostFeed): Endpoint
       query: feedQuery,
       websocket: true,
       replies: path.endsWith('/ws') ? {} : { 200: { description: 'The feed', media: 'application/json' } },
-      errors: { 404: 'The request is no websocket upgrade', 429: 'There are too many open feeds' },
+      errors: { 404: 'The request is not a websocket upgrade', 429: 'There are too many open feeds' },
       handle({ query, request }, context) {
         if (path.endsWith('/ws')) requireUpgrade(request)
         const computeLine = lineOf && ((event: ServiceEvent) => lineOf(event, context))

@@ -6,7 +6,7 @@ import { LabKind } from '../model/lab/kind.ts'
 import { mapFields } from '../model/lab/node.ts'
 
 const list: readonly KindDescriptor[] = kinds
-/** What a node of a lab has beside `properties`. */
+/** The settings that a node of a lab has outside of `properties`. */
 const ofNode = new Set(['name', 'console', 'console_type', ...Object.keys(mapFields)])
 
 export const kindEndpoints: readonly Endpoint[] = [
@@ -23,22 +23,22 @@ const shownKind = (kind: KindDescriptor): LabKind => ({
   is_always_on: kind.isAlwaysOn === true,
   can_be_suspended: kind.canBeSuspended,
   has_images: kind.image !== undefined,
-  console_types: wordsOf(kind.update.properties.console_type),
+  console_types: choicesOf(kind.update.properties.console_type),
   settings: settingsOf(kind),
 })
 
 function settingsOf({ update, configs = {} }: KindDescriptor): Record<string, unknown> {
   const texts = new Set(Object.values(configs).map(({ field }) => field))
   const own = Object.entries(update.properties).filter(
-    // Sums of images are computed: one that is sent is ignored.
+    // Checksums of images are computed: those in a request are ignored.
     ([key]) => !ofNode.has(key) && !texts.has(key) && !key.endsWith('md5sum'),
   )
   return { type: 'object', properties: Object.fromEntries(own) }
 }
 
-/** The texts that a schema allows: those of its constants. */
-function wordsOf(schema: unknown): string[] {
+/** The values that a schema of constant texts allows. */
+function choicesOf(schema: unknown): string[] {
   if (typeof schema !== 'object' || schema === null) return []
-  const { const: word, anyOf = [] } = schema as { const?: unknown; anyOf?: readonly unknown[] }
-  return typeof word === 'string' ? [word] : anyOf.flatMap(wordsOf)
+  const { const: value, anyOf = [] } = schema as { const?: unknown; anyOf?: readonly unknown[] }
+  return typeof value === 'string' ? [value] : anyOf.flatMap(choicesOf)
 }

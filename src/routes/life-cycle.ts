@@ -3,7 +3,7 @@ import { conflict } from '../errors/api-error.ts'
 import { type Endpoint, endpoint, noContent, ok } from '../http/endpoint.ts'
 import { noSuchNode, view } from '../http/params.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
-import type { NodePlace } from './node-place.ts'
+import type { NodeForm } from './node-form.ts'
 
 type Action = 'start' | 'stop' | 'suspend' | 'resume' | 'reload'
 
@@ -14,43 +14,43 @@ function textsOf({
   canBeReset = canBeSuspended,
   isStrict = false,
   conflicts,
-}: KindDescriptor): Readonly<Record<Action, [summary: string, not: string]>> {
-  const disobeys = `The ${noun} does not obey`
+}: KindDescriptor): Readonly<Record<Action, [summary: string, conflict: string]>> {
+  const noReaction = `The ${noun} does not react`
   return {
     start: [
-      `Start a ${noun}; one that runs is left alone${canBeSuspended ? ', a suspended one goes on' : ''}`,
+      `Start a ${noun}; a running one stays as it is${canBeSuspended ? ', a suspended one is resumed' : ''}`,
       conflicts.start,
     ],
-    stop: [`Stop a ${noun}; a stopped one is left alone`, disobeys],
+    stop: [`Stop a ${noun}; a stopped one stays as it is`, noReaction],
     suspend: canBeSuspended
-      ? [`Pause a ${noun}; a stopped or suspended one is left alone`, disobeys]
-      : [`Does nothing: a ${noun} cannot be paused`, disobeys],
+      ? [`Suspend a ${noun}; a stopped or suspended one stays as it is`, noReaction]
+      : [`Does nothing: a ${noun} cannot be suspended`, noReaction],
     resume: [
       canBeSuspended
-        ? `Let a suspended ${noun} go on${isStrict ? '' : '; one that runs is left alone'}`
-        : `Does nothing for a ${noun} that runs: it cannot be paused`,
+        ? `Resume a suspended ${noun}${isStrict ? '' : '; a running one stays as it is'}`
+        : `Does nothing for a running ${noun}: it cannot be suspended`,
       isStrict
-        ? `The ${noun} is not suspended, or does not obey`
-        : `The ${noun} is stopped: it is started instead; or it does not obey`,
+        ? `The ${noun} is not suspended, or does not react`
+        : `The ${noun} is stopped: start it instead; or it does not react`,
     ],
     reload: canBeReset
       ? isStrict
-        ? [`Reset a ${noun}, as by its button`, `The ${noun} is stopped, or does not obey`]
-        : [`Reset a ${noun}, as by its button; a stopped one is left alone`, disobeys]
+        ? [`Reset a ${noun}, as by its button`, `The ${noun} is stopped, or does not react`]
+        : [`Reset a ${noun}, as by its button; a stopped one stays as it is`, noReaction]
       : [`Stop a ${noun} and start it`, conflicts.start],
   }
 }
 
 /** POST {node}/start, stop, suspend, resume, reload. The API versions differ in the answer. */
-export function lifeCycleEndpoints(place: NodePlace): readonly Endpoint[] {
-  const { version, descriptor, path, tag, params, noun, schemas } = place
+export function lifeCycleEndpoints(form: NodeForm): readonly Endpoint[] {
+  const { version, descriptor, path, tag, params, noun, schemas } = form
   const { isStrict = false, v1, v2, start: startInput } = descriptor
   const isV1 = version === 'v1'
   const startShows = isV1 ? v1.startShows : (v2?.startShows ?? true)
   const texts = textsOf(descriptor)
   const none = Type.Object({})
   return (['start', 'stop', 'suspend', 'resume', 'reload'] as const).map((name) => {
-    const [summary, not] = texts[name]
+    const [summary, conflictText] = texts[name]
     const input = name === 'start' ? startInput : undefined
     const shows = name === 'start' && startShows
     const hasView = !isV1 && input === undefined
@@ -68,13 +68,13 @@ export function lifeCycleEndpoints(place: NodePlace): readonly Endpoint[] {
           ? { 200: { description: `The ${noun}, started`, schema: schemas.node } }
           : { 204: { description: 'Done' } }),
       },
-      errors: { 404: noSuchNode, 409: not },
+      errors: { 404: noSuchNode, 409: conflictText },
       async handle({ params, query, body }, { agent: { nodes } }) {
-        const ref = place.ref(params)
+        const ref = form.ref(params)
         const isRefused = isV1 && isStrict && name === 'start'
         if (isRefused && (await nodes.get(ref)).status === 'started') throw conflict(`The ${noun} runs already`)
         const node = await (name === 'start' ? nodes.start(ref, input && body) : nodes[name](ref))
-        return shows || (hasView && 'view' in query) ? ok(place.shown(node)) : noContent
+        return shows || (hasView && 'view' in query) ? ok(form.shown(node)) : noContent
       },
     })
   })

@@ -4,20 +4,20 @@ import type { NodeAgent, PortRef } from '../host-agent.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { portParams, portRefOf } from '../http/params.ts'
-import { type TakenBack, takenBack } from '../http/taken-back.ts'
+import { type InputWithReadOnly, withReadOnly } from '../http/read-only-members.ts'
 import { kindOf, type NodeKindName, type NodeRef } from '../kinds/node.ts'
 import { Filters } from '../schema/filters.ts'
 import { LinkNio, Nio, NioState, nioSchemas, nioTypes } from '../schema/nio.ts'
 import { noContentAfter } from './no-content.ts'
-import type { NodePlace } from './node-place.ts'
+import type { NodeForm } from './node-form.ts'
 
 /** The body of a NIO request, before its type is known. */
 const anyNio = Type.Record(Type.String(), Type.Unknown())
-/** The input of a NIO of a type: the NIO, and the read-only state of its link. */
-function inputOf(type: keyof typeof nioSchemas): TakenBack {
+/** The input of a NIO of that type: its settings, and the read-only state of its link. */
+function inputOf(type: keyof typeof nioSchemas): InputWithReadOnly {
   const shown = NioState.anyOf.find(({ properties }) => properties.type.const === type)
   if (shown === undefined) throw new Error(`no NIO of the type ${type} is shown`)
-  return takenBack(nioSchemas[type] as TObject, shown)
+  return withReadOnly(nioSchemas[type] as TObject, shown)
 }
 const inputs = Object.entries(nioSchemas).map(([type, { $id }]) => ({
   $id,
@@ -36,10 +36,10 @@ const nothingAttached = `${noSuchPort}, or nothing is attached`
 const taken = 'The local port or the device is taken, or a privilege is missing'
 
 /** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both API versions and for every kind. */
-export function linkEndpoints({ version, path: node, kind, tag, params, ref: nodeOf }: NodePlace): readonly Endpoint[] {
-  const place = `${node}/adapters/{adapter_number}/ports/{port_number}`
+export function linkEndpoints({ version, path: node, kind, tag, params, ref: nodeOf }: NodeForm): readonly Endpoint[] {
+  const portPath = `${node}/adapters/{adapter_number}/ports/{port_number}`
   const all = { tag, params: Type.Object({ ...params.properties, ...portParams }) }
-  const port = { path: `${place}/nio`, ...all }
+  const port = { path: `${portPath}/nio`, ...all }
   return [
     endpoint({
       ...port,
@@ -88,7 +88,7 @@ export function linkEndpoints({ version, path: node, kind, tag, params, ref: nod
       ? []
       : [
           endpoint({
-            ...{ method: 'POST', path: `${place}/check_filters`, ...all },
+            ...{ method: 'POST', path: `${portPath}/check_filters`, ...all },
             summary: 'Check filters for a port, without effect: the error says what is wrong, and where',
             body: Filters,
             replies: { 204: { description: 'A NIO of the port can have them' } },
@@ -100,7 +100,7 @@ export function linkEndpoints({ version, path: node, kind, tag, params, ref: nod
   ]
 }
 
-/** The link of a port, sent back as it is shown; 409 for a change: the link is changed instead. */
+/** The link of a port, when the body is what a read has shown. 409 for a change: the link has to be changed instead. */
 async function unchangedLink(nodes: NodeAgent, node: NodeRef, port: PortRef, body: object): Promise<LinkNio> {
   const nio = await nodes.nioState(node, port)
   const isSame = Object.entries(body).every(

@@ -9,7 +9,7 @@ import { consoleEndpoints } from './consoles.ts'
 import { lifeCycleEndpoints } from './life-cycle.ts'
 import { linkEndpoints } from './links.ts'
 import { noContentAfter } from './no-content.ts'
-import { type NodePlace, placeOf } from './node-place.ts'
+import { type NodeForm, nodeFormOf } from './node-form.ts'
 
 const Duplicates = {
   v1: closedSchema('InstanceDuplicate', 'The instance that becomes a copy; it must exist and be stopped', {
@@ -43,11 +43,11 @@ const removal = Type.Object({
 
 /** The endpoints of nodes, and of kinds on a compute, for every kind in both versions of the API. */
 export const nodeEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).flatMap((version) =>
-  nodeKinds.flatMap((kind) => endpointsOf(placeOf(version, kind))),
+  nodeKinds.flatMap((kind) => endpointsOf(nodeFormOf(version, kind))),
 )
 
-function endpointsOf(place: NodePlace): readonly Endpoint[] {
-  const { version, kind, descriptor, list, path, tag, params, noun, nouns, schemas } = place
+function endpointsOf(form: NodeForm): readonly Endpoint[] {
+  const { version, kind, descriptor, list, path, tag, params, noun, nouns, schemas } = form
   const { conflicts, canBeCopied = true } = descriptor
   const isV1 = version === 'v1'
   const one = { path, tag, params }
@@ -61,7 +61,7 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       params: projectParams,
       replies: { 200: { description: isV1 ? `The ${nouns}` : 'The nodes', schema: Type.Array(schemas.node) } },
       errors: { 404: noSuchProject },
-      handle: async ({ params }, { agent }) => ok((await agent.nodes.list(params.project_id, kind)).map(place.shown)),
+      handle: async ({ params }, { agent }) => ok((await agent.nodes.list(params.project_id, kind)).map(form.shown)),
     }),
     endpoint({
       method: 'POST',
@@ -74,23 +74,23 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       params: projectParams,
       query: isV1 ? Type.Object({}) : creation,
       body: schemas.create,
-      takesBack: schemas.node,
+      shownAs: schemas.node,
       replies: {
-        ...(!isV1 && { 200: node('With view=full: it was known, and changed') }),
+        ...(!isV1 && { 200: node('With view=full: it existed, and was changed') }),
         201: node('Created, stopped'),
       },
       errors: {
         404: noSuchProject,
-        409: `The id is known${isV1 ? '' : ' in another project or existing=refuse'}, ${conflicts.create}`,
+        409: `A node has the id${isV1 ? '' : ' (in another project, or with existing=refuse)'}, ${conflicts.create}`,
         507: 'The disk is nearly full',
       },
       async handle({ params, query, body }, { agent }) {
         // The schema of the kind has validated it.
-        const input = place.input(body) as NodeCreate
+        const input = form.input(body) as NodeCreate
         const id = typeof input.node_id === 'string' && { node_id: input.node_id.toLowerCase() }
         const { existing = isV1 ? 'refuse' : 'update', view } = query as Static<typeof creation>
         const made = await agent.nodes.create(params.project_id, kind, { ...input, ...id }, { existing })
-        const shown = place.shown(made.node)
+        const shown = form.shown(made.node)
         return view === 'full' && !made.created ? ok(shown) : created(shown)
       },
     }),
@@ -100,19 +100,19 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       summary: `Read a ${noun}`,
       replies: { 200: node(`The ${noun}`) },
       errors: { 404: noSuchNode },
-      handle: async ({ params }, { agent }) => ok(place.shown(await agent.nodes.get(place.ref(params)))),
+      handle: async ({ params }, { agent }) => ok(form.shown(await agent.nodes.get(form.ref(params)))),
     }),
     endpoint({
       ...one,
       method: 'PUT',
       summary: `Change a ${noun}`,
       body: schemas.update,
-      takesBack: schemas.node,
-      current: async ({ params }, { agent }) => place.shown(await agent.nodes.get(place.ref(params))),
+      shownAs: schemas.node,
+      current: async ({ params }, { agent }) => form.shown(await agent.nodes.get(form.ref(params))),
       replies: { 200: node(`The changed ${noun}`) },
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
       handle: async ({ params, body }, { agent }) =>
-        ok(place.shown(await agent.nodes.update(place.ref(params), place.changes(body) as NodeUpdate))),
+        ok(form.shown(await agent.nodes.update(form.ref(params), form.changes(body) as NodeUpdate))),
     }),
     endpoint({
       ...one,
@@ -125,19 +125,19 @@ function endpointsOf(place: NodePlace): readonly Endpoint[] {
       errors: { 404: noSuchNode },
       handle({ params, query }, { agent }) {
         const { files = isV1 ? 'later' : 'now' } = query as Static<typeof removal>
-        return noContentAfter(agent.nodes.remove(place.ref(params), { files }))
+        return noContentAfter(agent.nodes.remove(form.ref(params), { files }))
       },
     }),
-    ...lifeCycleEndpoints(place),
-    ...(canBeCopied ? [copyOf(place)] : []),
-    ...(isLinkable(kind) ? [...linkEndpoints(place), ...captureEndpoints(place)] : []),
-    ...(isV1 ? [] : consoleEndpoints(place)),
-    ...actionEndpoints(place),
-    ...computeActionEndpoints(place),
+    ...lifeCycleEndpoints(form),
+    ...(canBeCopied ? [copyOf(form)] : []),
+    ...(isLinkable(kind) ? [...linkEndpoints(form), ...captureEndpoints(form)] : []),
+    ...(isV1 ? [] : consoleEndpoints(form)),
+    ...actionEndpoints(form),
+    ...computeActionEndpoints(form),
   ]
 }
 
-function copyOf({ version, path, tag, params, noun, schemas, ref, shown }: NodePlace): Endpoint {
+function copyOf({ version, path, tag, params, noun, schemas, ref, shown }: NodeForm): Endpoint {
   const more = version === 'v1' ? '' : ', which exists and is stopped'
   return endpoint({
     method: 'POST',

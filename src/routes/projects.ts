@@ -38,7 +38,7 @@ const forms: Readonly<Record<ApiVersion, ProjectForm>> = {
   },
 }
 
-export const ConsoleClients = objectSchema('ConsoleClients', 'Who is at the consoles of a project', {
+export const ConsoleClients = objectSchema('ConsoleClients', 'The number of clients of the consoles of a project', {
   telnet_clients: Type.Integer({ minimum: 0, description: 'Connections to the console ports of its nodes' }),
 })
 
@@ -57,7 +57,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
     ...one,
     method: 'POST',
     path: `${one.path}/commit`,
-    summary: 'Write a project to disk and remove what deleted instances left behind',
+    summary: 'Write a project to disk, and remove the files of deleted instances',
     bodyKind: 'ignored',
     replies: { 204: { description: 'Written' } },
     errors: { 404: noSuchProject, 409: isClosing, ...noSpace },
@@ -76,9 +76,9 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
     method: 'DELETE',
     path: `${one.path}/ports/udp/{udp_port}`,
     tag,
-    summary: 'Give back a UDP port that was reserved and that no NIO uses',
+    summary: 'Release a UDP port that was reserved and that no NIO uses',
     params: Type.Object({ ...params.properties, ...udpPortParam }),
-    replies: { 204: { description: 'Given back' } },
+    replies: { 204: { description: 'Released' } },
     errors: { 404: `${noSuchProject}, or the port is not reserved for it` },
     handle: ({ params }, { agent }) =>
       noContentAfter(agent.projects.releaseUdpPort(params.project_id, Number(params.udp_port))),
@@ -104,10 +104,10 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       owner: 'all',
       scope: 'own',
       tag,
-      summary: `Create a project, or open one that is on disk${isV1 ? '' : '; an open one is given back as it is'}`,
+      summary: `Create a project, or open one that is on disk${isV1 ? '' : '; an open one is returned unchanged'}`,
       query: seen,
       body: schemas.create,
-      takesBack: schemas.project,
+      shownAs: schemas.project,
       replies: {
         ...(!isV1 && { 200: { description: 'With view=full: it was open already', schema: schemas.project } }),
         201: { description: isV1 ? 'Created' : 'Open', schema: schemas.project },
@@ -122,7 +122,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
           project_id,
           temporary,
         } = body as ProjectCreate
-        // Names of projects on computes are not unique: only an id says which one it is.
+        // Names of projects on computes are not unique: only the id decides whether the token is for the project.
         projects.requireNew({ project_id: project_id ?? null, path })
         const { project, created: isNew } = await agent.projects.create({
           ...{ name, path, variables, compute_id },
@@ -150,7 +150,7 @@ export const projectEndpoints: readonly Endpoint[] = (['v1', 'v2'] as const).fla
       summary: 'Change a project',
       query: seen,
       body: schemas.update,
-      takesBack: schemas.project,
+      shownAs: schemas.project,
       current: async ({ params }, { agent }) => shown(await agent.projects.get(params.project_id), 'full'),
       replies: { 200: { description: 'The changed project', schema: schemas.project } },
       errors: {

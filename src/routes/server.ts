@@ -61,7 +61,7 @@ const versions = ['/v1/version', '/v2/version', '/v2/compute/version'].flatMap((
   }),
 ])
 
-/** A GET of what all computes have. */
+/** A GET that concerns all computes: a gateway composes their answers. */
 const read = (
   path: string,
   summary: string,
@@ -146,7 +146,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   read('/v2/compute/load', 'Load of the host', ['The load', Load], (agent) => agent.host.load()),
   read(
     '/v2/compute/doctor',
-    'Checks of what labs need on this machine: the findings, and what mends each fault',
+    'Checks of what labs need on this machine: the findings, and how each fault is fixed',
     ['The findings', Diagnosis],
     (agent, signal) => agent.host.doctor(signal),
   ),
@@ -155,7 +155,7 @@ export const serverEndpoints: readonly Endpoint[] = [
     path: ticketPath,
     ...self,
     scope: 'shared',
-    summary: 'A single-use ticket for opening a websocket from a browser',
+    summary: 'Create a single-use ticket for opening a websocket from a browser',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The ticket', schema: Ticket } },
     handle: async (_, { tickets, identity }) =>

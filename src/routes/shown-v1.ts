@@ -24,13 +24,17 @@ const path = Type.String({
   maxLength: 4096,
   description: 'Absolute directory; local mode only, unless it lies in the projects directory',
 })
-export const ProjectV1Create = closedSchema('ProjectCreate', 'What a project is created with; everything is optional', {
-  project_id: maybe(Uuid),
-  name: maybe(Name),
-  path: maybe(path),
-  temporary: Type.Optional(nullable(Type.Boolean())),
-  compute_id: maybe(WantedCompute),
-})
+export const ProjectV1Create = closedSchema(
+  'ProjectCreate',
+  'The input that creates a project; every member is optional',
+  {
+    project_id: maybe(Uuid),
+    name: maybe(Name),
+    path: maybe(path),
+    temporary: Type.Optional(nullable(Type.Boolean())),
+    compute_id: maybe(WantedCompute),
+  },
+)
 export const ProjectV1Update = Type.Omit(ProjectUpdate, ['variables'], {
   $id: 'ProjectUpdate',
   additionalProperties: false,

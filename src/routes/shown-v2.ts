@@ -32,7 +32,7 @@ function inFull<T extends TSchema>(schema: T): T {
   return { ...schema, description: `${schema.description}; shown with view=full` }
 }
 
-/** Drawing fields that controllers send; a compute ignores them. */
+/** Settings of the map that controllers send; a compute ignores them. */
 const ignored = Object.fromEntries(
   [
     ...['auto_close', 'auto_open', 'auto_start', 'scene_width', 'scene_height', 'zoom', 'show_layers'],
@@ -40,7 +40,7 @@ const ignored = Object.fromEntries(
   ].map((name) => [name, Type.Optional(Type.Unknown({ description: 'Accepted and ignored' }))]),
 )
 
-export const ProjectV2Create = closedSchema('ComputeProjectCreate', 'What a project is created with in v2', {
+export const ProjectV2Create = closedSchema('ComputeProjectCreate', 'The input that creates a project in v2', {
   ...ignored,
   name: nullable(Name),
   path: maybe(Type.String({ minLength: 1, maxLength: 4096, description: 'Absolute directory; see v1' })),

@@ -258,13 +258,13 @@ const mistakes: readonly Mistake[] = [
     `PUT ${pc}`,
     { mac_address: '00:50:79:66:68:fe' },
     400,
-    'mac_address: this is shown and cannot be set: it is "*", got "00:50:79:66:68:fe"; «what can be set: name, console, console_type, startup_script»',
+    'mac_address: this member is read-only: it is "*", got "00:50:79:66:68:fe"; «members that can be set: name, console, console_type, startup_script»',
   ],
   [
     `PUT ${pc}`,
     { node_id: '{none}' },
     400,
-    'node_id: this is shown and cannot be set: it is "*", got "*"; «what can be set: name, console, console_type, startup_script»',
+    'node_id: this member is read-only: it is "*", got "*"; «members that can be set: name, console, console_type, startup_script»',
   ],
   [`POST ${pcs}`, { name: 'a\nb' }, 400, 'name: «expected a text of 1 to 255 characters, in one line», got "a\\nb"'],
   [
@@ -877,12 +877,12 @@ test('there are at least 120 mistakes', () => {
   expect(mistakes.length + mistakesWithMachines.length + mistakesInExpressions.length).toBeGreaterThanOrEqual(120)
 })
 
-test.for(mistakes)('%#. %s is answered with what was wrong and what to do', expectMessage)
+test.for(mistakes)('%#. %s is answered with the mistake and its correction', expectMessage)
 
-testWith(qemu).for(mistakesWithMachines)('%#. %s is answered with what was wrong and what to do', expectMessage)
+testWith(qemu).for(mistakesWithMachines)('%#. %s is answered with the mistake and its correction', expectMessage)
 
 // libpcap comes with it.
 testWith(requireProgram('tcpdump')).for(mistakesInExpressions)(
-  '%#. %s is answered with what was wrong and what to do',
+  '%#. %s is answered with the mistake and its correction',
   expectMessage,
 )

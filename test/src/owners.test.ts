@@ -1,6 +1,6 @@
 import { expect, test } from 'vitest'
 import type { Owner } from '../../src/http/endpoint.ts'
-import { onward } from '../../src/routes/onward.ts'
+import { newerPaths } from '../../src/routes/newer-paths.ts'
 import { endpoints } from '../../src/routes.ts'
 
 /** What is about the service that is asked, whatever is behind it. */
@@ -43,20 +43,20 @@ function expected(method: string, path: string): Owner {
   return isOfService ? 'self' : 'all'
 }
 
-test.for([...endpoints, ...onward].map(({ method, path, owner }) => [method, path, owner] as const))(
+test.for([...endpoints, ...newerPaths].map(({ method, path, owner }) => [method, path, owner] as const))(
   '%s %s concerns %s',
   ([method, path, owner]) => {
     expect(owner).toBe(expected(method, path))
   },
 )
 
-test('what is of a project on a compute has its id among the parameters, and only that', () => {
-  const onComputes = [...endpoints, ...onward].filter(({ path }) => !path.startsWith('/v2/projects'))
+test('exactly the endpoints about a project on a compute have its id as a parameter', () => {
+  const onComputes = [...endpoints, ...newerPaths].filter(({ path }) => !path.startsWith('/v2/projects'))
   for (const { owner, params } of onComputes)
     expect(params?.properties.project_id !== undefined).toBe(owner === 'project')
 })
 
-test('closing and deleting a project are all that ends it', () => {
+test('only closing and deleting a project end it', () => {
   const ends = endpoints
     .filter(({ endsProject }) => endsProject === true)
     .map(({ method, path }) => `${method} ${path}`)

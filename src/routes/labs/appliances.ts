@@ -8,9 +8,9 @@ import { labsOf } from './lab-request.ts'
 export const applianceEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'POST', path: '/v2/templates/import', owner: 'self', tag: 'v2 templates' },
-    summary: 'Make a template of an appliance of GNS3 (*.gns3a)',
+    summary: 'Make a template from an appliance of GNS3 (*.gns3a)',
     description:
-      'An image is found by its MD5, under whatever name a connected compute has it. The template of a missing one names the file to upload.',
+      'An image is found by its MD5 on any connected compute, under any name. For a missing image the template names the file to upload.',
     body: ApplianceInput,
     replies: { 201: { description: 'The template', schema: ApplianceImport } },
     errors: { 507: 'The disk is nearly full' },

@@ -67,7 +67,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       if (request.body === null) throw badRequest('The body is empty: send the archive')
       const { project_id } = params
       const check = (name: string) => context.projects.requireName(project_id, name)
-      // Images are of all projects of a compute.
+      // All projects of a compute share its images: a client that may not see all projects adds none.
       const input = { project_id, name: query.name, storesImages: context.projects.isWhole, check }
       return created(await importLab(labs, input, request.body, ask))
     },

@@ -10,7 +10,7 @@ const owner = 'self'
 const params = Type.Object({ job_id: Uuid })
 const unknown = 'There is no such job, or it ended more than 15 minutes ago'
 
-/** Whether the client may see a job: one of many projects is for those who see all. */
+/** Whether the client may see a job. A job of several projects needs the right to see all projects. */
 const isVisible = ({ project_id }: LabJob, { projects }: Context): boolean =>
   project_id === null ? projects.isWhole : projects.sees(project_id)
 
@@ -40,7 +40,7 @@ export const labJobEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'DELETE', path: '/v2/jobs/{job_id}', owner, tag, params, scope: 'own' },
-    summary: 'Cancel a running job, or forget an ended one; its nodes stay as they are',
+    summary: 'Cancel a running job, or remove an ended one; its nodes stay as they are',
     replies: { 204: { description: 'Done' } },
     errors: { 404: unknown },
     async handle({ params }, context) {

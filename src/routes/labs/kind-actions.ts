@@ -17,7 +17,7 @@ const params = Type.Object(nodeParams)
 const node = `${base}/{project_id}/nodes/{node_id}`
 const noSuchNode = 'There is no such project or node, or the project is closed'
 
-/** Operations of single kinds, on the compute of the node. */
+/** Actions of kinds on nodes of labs: the compute of the node runs them. */
 const ofKinds = [
   [machineEmulator, 'POST', 'resize_disk', machineEmulator.actions.resizeDisk] as const,
   [dynamips, 'GET', 'dynamips/auto_idlepc', dynamips.actions.autoIdlePc] as const,
@@ -32,7 +32,7 @@ const ofKinds = [
         ...(output !== undefined && { schema: output }),
       },
     },
-    errors: { 404: noSuchNode, 409: `The node is no ${kind.noun}, or its compute refuses; the message says why` },
+    errors: { 404: noSuchNode, 409: `The node is not a ${kind.noun}, or its compute refuses; the message says why` },
     async handle({ params, request }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       const record = lab.node(params.node_id)
@@ -68,9 +68,9 @@ const filters: Readonly<Record<FilterName, readonly [string, string, readonly ob
     'Drops every n-th frame; -1: all of them',
     [whole('Frequency', 'th packet', -1, 32767)],
   ],
-  packet_loss: ['Packet loss', 'Drops frames by chance', [chance]],
-  delay: ['Delay', 'Holds frames back', [ms('Latency'), ms('Jitter (-/+)')]],
-  corrupt: ['Corrupt', 'Changes bytes of frames by chance', [chance]],
+  packet_loss: ['Packet loss', 'Drops frames at random', [chance]],
+  delay: ['Delay', 'Delays frames', [ms('Latency'), ms('Jitter (-/+)')]],
+  corrupt: ['Corrupt', 'Changes bytes of frames at random', [chance]],
   bpf: [
     'Berkeley Packet Filter (BPF)',
     'Drops frames that match an expression of tcpdump, one per line',
@@ -78,15 +78,15 @@ const filters: Readonly<Record<FilterName, readonly [string, string, readonly ob
   ],
   rate: [
     'Rate',
-    'Limits the line',
+    'Limits the bit rate',
     [
       whole('Rate', 'kbit/s', 0, 100_000_000),
       whole('Burst', 'KB', 0, 100_000_000),
       whole('Longest wait', 'ms', 0, 100_000_000),
     ],
   ],
-  duplicate: ['Duplicate', 'Sends frames twice by chance', [chance]],
-  reorder: ['Reorder', 'Holds frames back by chance, so that later ones overtake them', [chance, ms('Held back')]],
+  duplicate: ['Duplicate', 'Sends frames twice at random', [chance]],
+  reorder: ['Reorder', 'Holds frames back at random, so that later frames overtake them', [chance, ms('Held back')]],
 }
 
 export const labKindActionEndpoints: readonly Endpoint[] = [

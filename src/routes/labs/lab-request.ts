@@ -3,12 +3,12 @@ import type { AskCompute, Labs } from '../../controller/labs.ts'
 import { notFound } from '../../errors/api-error.ts'
 import type { Context } from '../../http/endpoint.ts'
 
-/** A path member that is no UUID is a name, in any case. */
-const word = (what: string) =>
+/** A path parameter that is not a UUID is a name. */
+const idOrName = (what: string) =>
   Type.String({ minLength: 1, maxLength: 255, description: `Id of the ${what}, or its name without regard to case` })
 
-export const projectParam = { project_id: word('project') }
-export const nodeParams = { ...projectParam, node_id: word('node') }
+export const projectParam = { project_id: idOrName('project') }
+export const nodeParams = { ...projectParam, node_id: idOrName('node') }
 export const base = '/v2/projects'
 export const noSuchProject = 'There is no such project, or it is closed'
 

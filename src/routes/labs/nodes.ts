@@ -37,10 +37,10 @@ const startQuery = Type.Object({
     }),
   ),
 })
-const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
+const coordinate = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
 
 export const labNodeEndpoints: readonly Endpoint[] = [
-  // Before the paths of one node, so that `start` is not taken for its name.
+  // Before the paths of one node: else `start` would be the name of a node.
   ...(['start', 'stop', 'suspend', 'reload'] as const).flatMap((action) => lifeCycleOf(action)),
   endpoint({
     ...{ method: 'GET', path: list, owner, tag, params: inProject },
@@ -57,7 +57,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     summary: 'Create a node',
     query: unique,
     body: LabNodeCreate,
-    takesBack: LabNode,
+    shownAs: LabNode,
     replies: { 201: { description: 'Created, stopped', schema: LabNode } },
     errors: {
       404: noSuchProject,
@@ -83,7 +83,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path, owner, tag, params },
     summary: 'Change a node; properties that are absent stay as they are',
     body: LabNodeUpdate,
-    takesBack: LabNode,
+    shownAs: LabNode,
     async current({ params }, context) {
       const lab = await labsOf(context).labs.lab(params.project_id)
       return lab.nodeView(lab.node(params.node_id))
@@ -112,9 +112,9 @@ export const labNodeEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/duplicate`, owner, tag, params },
-    summary: 'Copy a stopped node to another place of the map',
+    summary: 'Copy a stopped node to another position on the map',
     body: Type.Object(
-      { x: place, y: place, z: Type.Optional(place) },
+      { x: coordinate, y: coordinate, z: Type.Optional(coordinate) },
       { $id: 'LabNodeCopy', additionalProperties: false, description: 'Where the copy goes' },
     ),
     replies: { 201: { description: 'The copy', schema: LabNode } },
@@ -180,7 +180,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       summary: `${does} a node`,
       ...(action === 'suspend' && {
         description:
-          'A node that is stopped, or whose kind cannot be suspended (`can_be_suspended` of GET /v2/kinds), is left alone: the answer shows its status.',
+          'A node that is stopped, or whose kind cannot be suspended (`can_be_suspended` of GET /v2/kinds), stays as it is: the answer shows its status.',
       }),
       bodyKind: 'ignored',
       replies: { 200: { description: 'The node', schema: LabNode } },

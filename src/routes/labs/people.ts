@@ -15,7 +15,7 @@ const query = Type.Object({
     Type.String({
       minLength: 1,
       maxLength: 50,
-      description: 'Which configuration: `startup`, the default, or `private`',
+      description: 'Name of the configuration: `startup`, the default, or `private`',
     }),
   ),
 })

@@ -27,7 +27,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: base, owner, tag, scope: 'own', createsLab: true },
     summary: 'Create a project, and open it',
     body: LabProjectCreate,
-    takesBack: LabProject,
+    shownAs: LabProject,
     replies: { 201: { description: 'Created and open', schema: LabProject } },
     errors: {
       409: 'There is a project of this name or id',
@@ -59,7 +59,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path: `${base}/{project_id}`, owner, tag, params },
     summary: 'Change a project, open or closed',
     body: LabProjectUpdate,
-    takesBack: LabProject,
+    shownAs: LabProject,
     current: async ({ params }, context) => (await labsOf(context).labs.find(params.project_id)).project(),
     replies: { 200: { description: 'The changed project', schema: LabProject } },
     errors: { 404: unknown, 409: 'There is a project of this name', 507: 'The disk is nearly full' },

@@ -56,13 +56,13 @@ export const labRelayEndpoints: readonly Endpoint[] = [
       ...{ method: 'GET', path: `${node}/console/${kind}`, owner, tag: 'v2 nodes', params, role: 'operate' },
       summary:
         kind === 'ws'
-          ? 'The console as a websocket: the scroll-back, then live'
+          ? 'The console as a websocket: the scroll-back, then new output'
           : 'The screen as a websocket that carries RFB (VNC) in binary frames',
       query: kind === 'ws' ? consoleQuery : Type.Pick(sinceQuery, ['ticket']),
       websocket: true,
       replies: {},
       errors: {
-        404: `${noSuchNode}, or the request is no websocket upgrade`,
+        404: `${noSuchNode}, or the request is not a websocket upgrade`,
         409: 'The node does not run, or has no such console',
       },
       async handle({ params, request }, context) {
@@ -224,10 +224,10 @@ function withConsole(lab: Lab, word: string, form: KindDescriptor['consoles'][nu
   throw conflict(`node_id: ${record.name} is a ${record.node_type} node, and these have no ${what}`)
 }
 
-/** Where the files of a node are among those of its project. */
+/** The directory of a node among the files of its project. */
 const filesDirectory = ({ node_type, node_id }: NodeRecord): string => `project-files/${node_type}/${node_id}/`
 
-/** A request whose body was read to be checked, with the body that was found. */
+/** The request with its body, which was read for the check. */
 function withBody({ url, method, headers: given, signal }: Request, value: unknown): Request {
   const body = new TextEncoder().encode(JSON.stringify(value))
   const headers = new Headers(given)
@@ -263,7 +263,7 @@ function filesOf(
       } = params as { project_id: string; node_id?: string; path: string }
       const lab = await labsOf(context).labs.lab(project_id)
       const { computeId, directory } = place(lab, node_id)
-      // The tail stays as it was sent: decoding and encoding might change it.
+      // The tail stays as the client sent it: decoding and encoding might change it.
       const tail = given.slice(given.indexOf('/files/') + '/files/'.length)
       if (node_id !== '' && inside.split('/').includes('..'))
         throw forbidden('path: expected a path below the directory of the node, without ".."')

@@ -77,7 +77,7 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'The snapshot', schema: LabSnapshot } },
     errors: {
       404: unknown,
-      409: 'A node of that kind runs, the name is taken, or there are too many snapshots',
+      409: 'A node runs that must be stopped for a snapshot, the name is taken, or there are too many snapshots',
       ...full,
     },
     async handle({ params, body }, context) {

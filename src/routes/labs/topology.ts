@@ -50,8 +50,7 @@ const query = Type.Object({
   ),
   ...flags,
 })
-const wrongFile =
-  'The body or the lab file is not valid, or an image is missing: `errors` has all that is wrong with the file'
+const wrongFile = 'The body or the lab file is not valid, or an image is missing: `errors` lists the faults of the file'
 
 /** A lab file in a body: alone as YAML, or in JSON with the files that it names. */
 async function readBody<T extends typeof LabApply | typeof LabCheckRun>(
@@ -74,12 +73,12 @@ async function readBody<T extends typeof LabApply | typeof LabCheckRun>(
   }
 }
 
-/** The lab that a path names, open unless `isRead`; undefined: there is none. */
-async function labNamed(word: string, context: Context, isRead: boolean) {
+/** The lab that a path names; it is opened unless `mayBeClosed`. Undefined: there is none. */
+async function labNamed(word: string, context: Context, mayBeClosed: boolean) {
   const { labs, ask } = labsOf(context)
   try {
     const lab = await labs.find(word)
-    if (lab.isOpen || isRead) return lab
+    if (lab.isOpen || mayBeClosed) return lab
     await labs.open(lab.id, ask)
     return await labs.lab(lab.id)
   } catch (error) {
@@ -121,7 +120,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     ...{ method: 'PUT', path, owner, tag, params, query },
     scope: 'own',
     makesLab: true,
-    summary: 'Make a project what a lab file says; it is created when it is not there',
+    summary: 'Apply a lab file to a project; the project is created when it does not exist',
     description:
       'Compares the project with the file, and takes the steps from one to the other by a job: all, or none. Steps that disturb ' +
       'running nodes or lose disks are withheld unless an option allows them. The options are in the query, or in the JSON body. ' +
@@ -134,7 +133,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     },
     errors: {
       400: wrongFile,
-      409: 'The project was made otherwise, or another project has the name',
+      409: 'The project was not made from a lab file, or another project has the name',
       412: 'The project was changed meanwhile',
       413: 'The body is larger than 16 MiB',
       429: 'Too many jobs run',
@@ -151,7 +150,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const desired = await readLabFile(document, { files, vars, ...(name !== undefined && { name }) })
       const ifMatch = request.headers.get('if-match')
       if (found === undefined && ifMatch !== null) throw new ApiError(412, `If-Match: there is no project ${word}`)
-      // Also when it is applied: nothing is made of a file that is wrong.
+      // An apply of a new lab is planned first, too: a wrong file creates no project.
       const plannedNew = found === undefined ? await planNew(labs, desired, options, ask) : undefined
       if (plannedNew !== undefined && isDry) {
         const project_id = isUuid(word) ? word : projectIdOf(desired.lab)
@@ -163,7 +162,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
         requireRevision(lab, ifMatch)
         if (desired.lab !== lab.document.project.name) context.projects.requireName(lab.id, desired.lab)
         const prepared = await prepare(labs, lab, desired, options, ask)
-        // Not before: a file that is refused changes nothing.
+        // Only after the checks: a refused file does not change the time.
         if (!isDry) await labs.stopAfter(lab, { ttl_s, ttl_deletes })
         const { revision, stop_at } = lab.document.project
         const plan = {
@@ -214,7 +213,7 @@ function optionsIn(query: Static<typeof flagsOnly>): Static<typeof appliedOption
 const flagsOnly = Type.Object(flags)
 const appliedOptions = Type.Object(applyOptions)
 
-/** Makes the project of a lab file, empty and open. When another request makes it at the same time, that is the project. */
+/** Creates the project of a lab file, empty and open; or finds it, when another request creates it at the same time. */
 async function newLab(word: string, { lab: name, nodes }: Desired, context: Context) {
   const { labs, ask } = labsOf(context)
   const project_id = isUuid(word) ? word : projectIdOf(name)

@@ -28,7 +28,7 @@ export const applianceVmEndpoints: readonly Endpoint[] = [
       'Answers when the VM is in the requested state. A started VM is the compute `vm`, whose `last_error` shows the progress. ' +
       'That takes up to some minutes. A further change cancels a change that is in progress.',
     body: ApplianceVmUpdate,
-    takesBack: ApplianceVm,
+    shownAs: ApplianceVm,
     current: async (_, context) => applianceOf(context).settings,
     replies: { 201: { description: 'The settings, in force', schema: ApplianceVm } },
     errors: {

@@ -48,10 +48,15 @@ export const computeLinkEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path,
     tag,
-    summary: 'Join many pairs of ports at once; a link that is there is changed',
+    summary: 'Join many pairs of ports at once; a link that exists is changed',
     params: projectParams,
     body: DirectLinksJoin,
-    replies: { 201: { description: 'What became of each, in the order given', schema: Type.Array(DirectLinkJoined) } },
+    replies: {
+      201: {
+        description: 'The result of each link, in the order of the request',
+        schema: Type.Array(DirectLinkJoined),
+      },
+    },
     errors: { 404: noSuchProject },
     handle: async ({ params, body }, { agent }) =>
       created(
@@ -81,7 +86,7 @@ export const computeLinkEndpoints: readonly Endpoint[] = [
       'attached to one of them takes the port over: the link is then detached.',
     params,
     body: DirectLinkPut,
-    takesBack: DirectLink,
+    shownAs: DirectLink,
     replies: { 201: { description: 'The link', schema: DirectLink } },
     errors: { 404: 'There is no such project, node or port, or (without `nodes`) no such link', 409: misfit },
     handle: async ({ params: { project_id, link_id }, body: { nodes, ...settings } }, { agent: { links } }) =>

@@ -10,7 +10,7 @@ const tag = 'v2 compute snapshots'
 const params = Type.Object({ ...projectParams.properties, snapshot_id: Uuid })
 const unknown = 'There is no such project or snapshot'
 
-/** Snapshots of what a compute has of a project. */
+/** Snapshots of the part of a project that a compute has. */
 export const computeSnapshotEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path, tag, params: projectParams },
@@ -21,12 +21,12 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${path}/{snapshot_id}`, tag, params },
-    summary: 'Keep the nodes and files of a project as they are, with the memory of machines that run',
+    summary: 'Take a snapshot of the nodes and files of a project, with the memory of running machines',
     bodyKind: 'ignored',
     replies: { 201: { description: 'The snapshot', schema: ProjectSnapshot } },
     errors: {
       404: noSuchProject,
-      409: 'A node cannot be kept while it runs, or there is a snapshot of this id',
+      409: 'A node must be stopped for a snapshot, or there is a snapshot of this id',
       507: 'The disk is nearly full',
     },
     handle: async ({ params }, { agent }) =>
@@ -47,7 +47,7 @@ export const computeSnapshotEndpoints: readonly Endpoint[] = [
     replies: { 204: { description: 'Done' } },
     errors: {
       404: unknown,
-      409: 'It is not the turn of this step, or the project is open',
+      409: 'Another step has to come first, or the project is open',
       507: 'The disk is nearly full',
     },
     handle: ({ params, body }, { agent }) =>

@@ -46,13 +46,13 @@ const notThere = {
   504: 'The connection to the compute ended before its answer',
 }
 
-const Place = objectSchema('ComputeEndpoint', 'The URL of something at the compute itself', {
+const ComputeEndpoint = objectSchema('ComputeEndpoint', 'A URL of the compute itself', {
   endpoint: Type.String({ description: 'URL at the compute itself' }),
 })
 const ImageList = Type.Array(
   Type.Object({
     filename: Type.Optional(Type.String()),
-    image: Type.Optional(Type.String({ description: 'The name, for kinds whose images are no files' })),
+    image: Type.Optional(Type.String({ description: 'The name, for kinds whose images are not files' })),
   }),
 )
 
@@ -74,11 +74,11 @@ export const computeEndpoints: readonly Endpoint[] = [
       'An unreachable compute is registered with its `last_error`, and the service retries it. A server that is not ' +
       'a compute of the same major version, or refuses the credentials, is not registered.',
     body: ComputeCreate,
-    takesBack: Compute,
+    shownAs: Compute,
     replies: { 201: { description: 'Registered', schema: Compute } },
     errors: {
       404: 'This service has no fleet',
-      409: 'The id is reserved, the name is taken, or the server is no compatible compute; nothing was registered',
+      409: 'The id is reserved, the name is taken, or the server is not a compatible compute; nothing was registered',
       507: 'The disk is full',
     },
     handle: async ({ body }, context) => created(shownCompute(await fleetOf(context).create(body), context)),
@@ -102,7 +102,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     summary: 'Change a compute; the service reconnects, unless only weight or accepts_projects change',
     params: one,
     body: ComputeUpdate,
-    takesBack: Compute,
+    shownAs: Compute,
     current: async ({ params }, context) => fleetOf(context).get(params.compute_id),
     replies: { 200: { description: 'The changed compute', schema: Compute } },
     errors: { 404: noSuchCompute, 409: 'The service itself manages the compute', 507: 'The disk is full' },
@@ -146,7 +146,7 @@ export const computeEndpoints: readonly Endpoint[] = [
       const { labs, ask } = labsOf(context)
       const fleet = fleetOf(context)
       const key = computeKey(params.compute_id)
-      // Of a compute that was removed the labs that have an archive can still be made elsewhere.
+      // A compute that was removed can be drained, too: its labs that have an archive are made elsewhere.
       const isKnown = isReserved(key) || (await fleet.list()).some((it) => computeKey(it.compute_id) === key)
       const isRemoved = !isKnown && labs.on(key).length > 0
       if (!isRemoved) await fleet.get(key)
@@ -175,7 +175,7 @@ export const computeEndpoints: readonly Endpoint[] = [
     description:
       'For a compute that has joined: the path of this service that forwards to it. The compute is not contacted.',
     params: Type.Object({ compute_id, emulator, action }),
-    replies: { 200: { description: 'The URL', schema: Place } },
+    replies: { 200: { description: 'The URL', schema: ComputeEndpoint } },
     errors: { 404: noSuchCompute, 409: 'The appliance VM was not started; the message says why' },
     async handle({ params, path, request }, context) {
       const id = params.compute_id
@@ -206,15 +206,15 @@ export const computeEndpoints: readonly Endpoint[] = [
     },
   }),
   ...(['GET', 'POST', 'PUT'] as const).flatMap((method) => [
-    handOn(method, '{emulator}', pair),
-    handOn(method, '{emulator}/{action}', Type.Composite([pair, Type.Object({ action })])),
+    handOnEndpoint(method, '{emulator}', pair),
+    handOnEndpoint(method, '{emulator}/{action}', Type.Composite([pair, Type.Object({ action })])),
   ]),
 ]
 
 /** Credentials that a compute issues are valid only at the compute itself. */
 const notHandedOn: ReadonlySet<string> = new Set(['tickets', 'session'])
 
-function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, params: TObject): Endpoint {
+function handOnEndpoint(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, params: TObject): Endpoint {
   return endpoint({
     method,
     path: `${base}/{compute_id}/${rest}`,
@@ -246,10 +246,10 @@ function handOn(method: Extract<Method, 'GET' | 'POST' | 'PUT'>, rest: string, p
       }
       const { uploads, caller } = context
       const given = await filtered(request, path)
-      const hand = (body?: ReadableStream<Uint8Array>) => handedOn(id, given, after(path, 4), context, body)
+      const send = (body?: ReadableStream<Uint8Array>) => handedOn(id, given, after(path, 4), context, body)
       return id === localId || uploads === undefined
-        ? hand()
-        : withDigest(given, after(path, 4), { uploads, byAdmin: caller.mayExecute }, hand)
+        ? send()
+        : withDigest(given, after(path, 4), { uploads, byAdmin: caller.mayExecute }, send)
     },
   })
 }
@@ -307,15 +307,15 @@ export async function withDigest<Handed extends { readonly status: number }>(
   request: Request,
   path: string,
   { uploads, byAdmin }: Watching,
-  hand: (body?: ReadableStream<Uint8Array>) => Promise<Handed>,
+  send: (body?: ReadableStream<Uint8Array>) => Promise<Handed>,
 ): Promise<Handed> {
   const image = imageIn(request.method, path)
-  if (image === undefined) return hand()
+  if (image === undefined) return send()
   const asked = uploadOf(request, new URL(request.url).searchParams.get('md5sum') ?? undefined)
-  if ('asked' in asked) return hand()
+  if ('asked' in asked) return send()
   await uploads.requireSpace?.()
   const { content, taken } = uploads.watch({ ...image, byAdmin }, request.body ?? new Blob([]).stream(), asked)
-  const answer = await hand(content)
+  const answer = await send(content)
   if (answer.status === 204 || answer.status === 308) await taken(answer.status === 204)
   return answer
 }
@@ -330,7 +330,7 @@ const lists = new Map<string, readonly string[]>(
 )
 
 /**
- * The request with its lists in the query. Older clients send them in the body of a GET, which `fetch` cannot send on.
+ * The request with its lists in the query. Older clients send them in the body of a GET, and `fetch` cannot send such a body.
  */
 async function filtered(request: Request, path: string): Promise<Request> {
   const names = lists.get(after(path, 4))
@@ -358,7 +358,7 @@ async function fleetFor(id: string, { signal }: Request, context: Context): Prom
   return fleetOf(context)
 }
 
-/** A compute with the client's words for kinds. */
+/** A compute with the aliases of kinds that clients of this service see. */
 export const shownCompute = (compute: Compute, { aliasOf }: Pick<Context, 'aliasOf'>): Compute => ({
   ...compute,
   capabilities: { ...compute.capabilities, node_types: compute.capabilities.node_types.map(aliasOf) },

@@ -26,7 +26,7 @@ export const joinEndpoint: Endpoint = endpoint({
   joins: true,
   replies: { 200: { description: 'The frames of the tunnel', media: 'application/octet-stream' } },
   errors: {
-    404: 'No compute can join this service, or no websocket was asked for',
+    404: 'No compute can join this service, or the request is not a websocket upgrade',
     429: 'The token, or all computes together, opened too many connections; see Retry-After',
   },
   async handle({ request }, { fleet, upgrade, peer }) {

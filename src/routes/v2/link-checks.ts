@@ -8,7 +8,7 @@ const tag = 'v2 compute links'
 const params = Type.Object({ ...projectParams.properties, ...udpPortParam })
 const notReserved = `${noSuchProject}, or the port is not reserved for it`
 
-/** By which addresses the UDP ports of two computes reach each other. A gateway asks both at the same time. */
+/** Find the addresses by which the UDP ports of two computes reach each other. A gateway asks both at the same time. */
 export const linkCheckEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'GET',
@@ -27,7 +27,7 @@ export const linkCheckEndpoints: readonly Endpoint[] = [
     tag,
     summary: 'Find out whether another compute is reached from a reserved UDP port',
     description:
-      'For 5 seconds at most, the compute sends small probes from the port to the candidates, and answers probes of theirs that have the ' +
+      'For 5 seconds at most, the compute sends small probes from the port to the candidates, and answers their probes that have the ' +
       'key. The other compute has to do the same at the same time.',
     params,
     body: LinkCheck,

@@ -8,7 +8,7 @@ import { localId } from '../../model/compute.ts'
 import { Link, LinkCreate, type LinkEnd } from '../../model/link.ts'
 import type { Nio } from '../../schema/nio.ts'
 
-/** Links two ports, also on two computes, in one request: else a client sends four requests, and undoes them after a failure. */
+/** One request links two ports, also on two computes: else a client sends four requests, and has to undo them after a failure. */
 export const nodeLinkEndpoints: readonly Endpoint[] = [
   endpoint({
     method: 'POST',
@@ -16,7 +16,7 @@ export const nodeLinkEndpoints: readonly Endpoint[] = [
     owner: 'all',
     scope: 'own',
     tag: 'v2 links',
-    summary: 'Patch two ports together, also over two computes',
+    summary: 'Link two ports, also of two computes',
     description:
       'The service reserves a UDP port at each end and attaches a nio_udp to each port. When a step fails, it undoes the ' +
       'others. To remove the link, delete both NIOs.',

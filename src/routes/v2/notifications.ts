@@ -14,12 +14,12 @@ export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifica
   lineOf,
 })
 
-/** A message may name any project. */
+/** Whether the client may see an event. A message may name any project: only clients that see all projects get messages. */
 function isSeen(event: ServiceEvent, { projects }: Context): boolean {
   if (projects.isWhole || 'compute' in event) return true
   if (!('resource' in event)) return false
   const { project_id, name } = event.resource as { project_id?: string | null; name?: string }
-  // A job of many projects is of the administrator.
+  // A job of several projects needs the right to see all projects.
   return project_id !== null && (project_id === undefined || projects.sees(project_id, name))
 }
 

@@ -7,7 +7,7 @@ import { noContentAfter } from '../no-content.ts'
 
 const base = '/v2/organizations'
 const deployment = { owner: 'self', tag: 'v2 organizations', role: 'admin', ofDeployment: true } as const
-const noneHere = 'This service has no organizations: it is no gateway'
+const noneHere = 'This service has no organizations: it is not a gateway'
 const params = Type.Object({ organization_id: OrganizationId })
 const notThere = { 404: 'There is no such organization, or this service has none' }
 
@@ -28,9 +28,9 @@ export const organizationEndpoints: readonly Endpoint[] = [
     method: 'POST',
     path: base,
     ...deployment,
-    summary: 'Make an organization',
+    summary: 'Create an organization',
     body: OrganizationCreate,
-    takesBack: Organization,
+    shownAs: Organization,
     replies: { 201: { description: 'The organization', schema: Organization } },
     errors: { 404: noneHere, 409: 'The id is taken, or there are too many', 507: 'The disk is full' },
     handle: async ({ body }, context) => created(await organizationsOf(context).create(body)),
@@ -52,7 +52,7 @@ export const organizationEndpoints: readonly Endpoint[] = [
     summary: 'Change the name or the limits of an organization; a lower limit deletes nothing',
     params,
     body: OrganizationUpdate,
-    takesBack: Organization,
+    shownAs: Organization,
     current: ({ params }, context) => organizationsOf(context).get(params.organization_id),
     replies: { 200: { description: 'The changed organization', schema: Organization } },
     errors: { ...notThere, 507: 'The disk is full' },

@@ -42,7 +42,7 @@ export const sessionEndpoints: readonly Endpoint[] = [
     ...self,
     public: true,
     role: 'read',
-    summary: 'Log out: the session of the cookie ends, also for copies of the cookie',
+    summary: 'Log out: the session of the cookie ends, and copies of the cookie are void',
     description: 'Without a session nothing happens. Open requests and websockets continue.',
     replies: {
       204: {

@@ -8,7 +8,7 @@ import { quoteValue, validate } from './validate.ts'
  * Clients send a resource back as it was shown. Read-only members are those of the resource's schema that its input lacks: a create
  * ignores them, and an update accepts them with their present values.
  */
-export interface TakenBack<T extends TObject = TObject> {
+export interface InputWithReadOnly<T extends TObject = TObject> {
   /** A schema of the input with the read-only members. */
   readonly schema: TSchema
   /**
@@ -18,20 +18,20 @@ export interface TakenBack<T extends TObject = TObject> {
   read(body: unknown, current?: () => Promise<unknown>): Promise<Static<T>>
 }
 
-const made = new WeakMap<TObject, WeakMap<TObject, TakenBack>>()
+const made = new WeakMap<TObject, WeakMap<TObject, InputWithReadOnly>>()
 
 /** The read-only members that an input accepts, of a resource with the schema `shown`. */
-export function takenBack<T extends TObject>(input: T, shown: TObject): TakenBack<T> {
-  const ofInput = made.get(input) ?? new WeakMap<TObject, TakenBack>()
+export function withReadOnly<T extends TObject>(input: T, shown: TObject): InputWithReadOnly<T> {
+  const ofInput = made.get(input) ?? new WeakMap<TObject, InputWithReadOnly>()
   made.set(input, ofInput)
   const known = ofInput.get(shown)
-  if (known !== undefined) return known as TakenBack<T>
-  const taken = derive(input, shown)
-  ofInput.set(shown, taken)
-  return taken as TakenBack<T>
+  if (known !== undefined) return known as InputWithReadOnly<T>
+  const derived = derive(input, shown)
+  ofInput.set(shown, derived)
+  return derived as InputWithReadOnly<T>
 }
 
-function derive<T extends TObject>(input: T, shown: TObject): TakenBack<T> {
+function derive<T extends TObject>(input: T, shown: TObject): InputWithReadOnly<T> {
   const only = Object.entries<TSchema>(shown.properties).filter(([name]) => !Object.hasOwn(input.properties, name))
   const added = only.map(([name, schema]) => [name, Type.Optional({ ...maybe(schema), readOnly: true })] as const)
   const schema: TSchema = { ...input, properties: { ...input.properties, ...Object.fromEntries(added) } }
@@ -60,7 +60,7 @@ function requireSame(
   const wrong = names.find((name) => !isSame(given[name], now[name]))
   if (wrong === undefined) return
   throw badRequest(
-    `${wrong}: this is shown and cannot be set: it is ${quoteValue(now[wrong], wrong)}, got ${quoteValue(given[wrong], wrong)}; what can be set: ${settable.join(', ')}`,
+    `${wrong}: this member is read-only: it is ${quoteValue(now[wrong], wrong)}, got ${quoteValue(given[wrong], wrong)}; members that can be set: ${settable.join(', ')}`,
   )
 }
 

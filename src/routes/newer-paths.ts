@@ -4,7 +4,7 @@ import { type Endpoint, endpoint } from '../http/endpoint.ts'
 import { Uuid } from '../schema/fields.ts'
 
 /** Paths of projects that this version does not have: a gateway hands them on to the compute, which may be newer. */
-export const onward: readonly Endpoint[] = ['/v1/projects', '/v2/compute/projects'].flatMap((base) =>
+export const newerPaths: readonly Endpoint[] = ['/v1/projects', '/v2/compute/projects'].flatMap((base) =>
   (['GET', 'POST', 'PUT', 'DELETE'] as const).map((method) =>
     endpoint({
       method,
@@ -12,8 +12,8 @@ export const onward: readonly Endpoint[] = ['/v1/projects', '/v2/compute/project
       owner: 'project',
       // A GET may open a console.
       role: 'operate',
-      tag: 'onward',
-      summary: 'Something of a project that only a newer compute has',
+      tag: 'newer paths',
+      summary: 'A path of a project that only a newer compute has',
       params: Type.Object({ project_id: Uuid, action: Type.String() }),
       websocket: method === 'GET',
       bodyKind: 'raw',

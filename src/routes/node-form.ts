@@ -6,8 +6,8 @@ import { instanceV1 } from './shown-v1.ts'
 
 type Body = Readonly<Record<string, unknown>>
 
-/** The nodes of a kind in one version of the API: paths, schemas and words. */
-export interface NodePlace {
+/** The nodes of a kind in one version of the API: paths, schemas, conversions, and nouns for texts. */
+export interface NodeForm {
   readonly version: ApiVersion
   readonly kind: NodeKindName
   readonly descriptor: KindDescriptor
@@ -19,7 +19,7 @@ export interface NodePlace {
   readonly params: TObject
   /** The node that the parameters of a path name. */
   ref(params: unknown): NodeRef
-  /** Words for a node, and for several, within a sentence. */
+  /** The nouns for one node and for several, within a sentence. */
   readonly noun: string
   readonly nouns: string
   readonly schemas: Readonly<Record<'node' | 'create' | 'update', TObject>>
@@ -29,7 +29,7 @@ export interface NodePlace {
   changes(body: Body): Body
 }
 
-export function placeOf(version: ApiVersion, kind: NodeKindName): NodePlace {
+export function nodeFormOf(version: ApiVersion, kind: NodeKindName): NodeForm {
   const descriptor = kindOf(kind)
   const { noun, v1, v2 } = descriptor
   if (version === 'v1') {
@@ -55,7 +55,7 @@ export function placeOf(version: ApiVersion, kind: NodeKindName): NodePlace {
   }
 }
 
-function pathsOf(kind: NodeKindName, list: string, id: string): Pick<NodePlace, 'list' | 'path' | 'params' | 'ref'> {
+function pathsOf(kind: NodeKindName, list: string, id: string): Pick<NodeForm, 'list' | 'path' | 'params' | 'ref'> {
   return {
     list,
     path: `${list}/{${id}}`,

@@ -58,13 +58,13 @@ for (const { version, id, nodes } of versions) {
       })
       afterAll(async () => void (await del(path.slice(0, path.indexOf(`/${kind}/`)))))
 
-      test('takes back all that it shows, and nothing changes', async () => {
+      test('accepts all members that it shows, and nothing changes', async () => {
         const answer = await put(path, shown)
         expect([answer.status, await body(answer)]).toEqual([200, shown])
         expect(await body(send(path))).toEqual(shown)
       })
 
-      test('takes back any part of what it shows', async () => {
+      test('accepts any part of the members that it shows', async () => {
         await fc.assert(
           fc.asyncProperty(fc.subarray(Object.keys(shown)), async (names) => {
             const part = Object.fromEntries(names.map((name) => [name, shown[name]]))
@@ -75,13 +75,13 @@ for (const { version, id, nodes } of versions) {
         )
       })
 
-      test('takes what has changed by itself for what was shown before', async () => {
+      test('accepts an earlier value of a member that changes by itself', async () => {
         const before = { ...(shown.status !== undefined && { status: 'started' }), status_reason: 'it was ill' }
         expect((await put(path, { ...shown, ...before, command_line: 'another one' })).status).toBe(200)
         expect(await body(send(path))).toEqual(shown)
       })
 
-      test('refuses another value for what is only shown, and names it', async () => {
+      test('refuses another value of a read-only member, and names it', async () => {
         const others: Shown = { project_id: crypto.randomUUID(), [id]: crypto.randomUUID() }
         if (kind === 'pc') Object.assign(others, { engine: 'vpcs', mac_address: '00:50:79:66:68:ff' })
         if (kind === 'hypervisor' && version === 'v2') others.linked_clone = true
@@ -89,7 +89,7 @@ for (const { version, id, nodes } of versions) {
           const answer = await put(path, { ...shown, name: 'other', [name]: value })
           expect([answer.status, await body(answer)]).toEqual([
             400,
-            { status: 400, message: expect.stringMatching(new RegExp(`^${name}: this is shown and cannot be set`)) },
+            { status: 400, message: expect.stringMatching(new RegExp(`^${name}: this member is read-only`)) },
           ])
         }
         expect((await put(path, { ...shown, nonsense: 1 })).status).toBe(400)
@@ -97,7 +97,7 @@ for (const { version, id, nodes } of versions) {
         expect(await body(send(path))).toEqual(shown)
       })
 
-      test('is created from what another one showed', async () => {
+      test('can be created from the members of another one', async () => {
         // A VM is that of one node only.
         if (kind === 'hypervisor') expect((await del(path)).status).toBe(204)
         const answer = await post(list, { ...shown, name: 'copy', [id]: crypto.randomUUID() })
@@ -107,7 +107,7 @@ for (const { version, id, nodes } of versions) {
 }
 
 test.each(['v1', 'v2'] as const)(
-  'a project in %s takes back what it shows, and refuses another id',
+  'a project in %s accepts the members that it shows, and refuses another id',
   async (version) => {
     const project = await newProject({ name: 'lab', variables: [{ name: 'A', value: 'b' }] })
     const path = project[version]
@@ -129,7 +129,7 @@ test.each(['v1', 'v2'] as const)(
   },
 )
 
-test('a link takes back its state, and a NIO only the members of its type', async () => {
+test('a link accepts its state, and a NIO only the members of its type', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const { node_id } = await body<{ node_id: string }>(post(`${project.v2}/pc/nodes`, { name: 'PC' }))
   const { udp_port } = await body<{ udp_port: number }>(post(`${project.v2}/ports/udp`))
@@ -146,7 +146,7 @@ test('a link takes back its state, and a NIO only the members of its type', asyn
   expect((await put(nio, { ...shown, counters: 5 })).status).toBe(400)
 })
 
-test('a link is made again from what it showed', async () => {
+test('a link can be made again from the members that it showed', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const ends = await Promise.all(
     ['PC1', 'PC2'].map(async (name) => {
@@ -167,7 +167,7 @@ test('a link is made again from what it showed', async () => {
   expect((await post('/v2/links', { nodes })).status).toBe(400)
 })
 
-test('a compute takes back what it shows', async () => {
+test('a compute accepts the members that it shows', async () => {
   const compute = { protocol: 'http', host: '127.0.0.1', port: 9, name: `away ${crypto.randomUUID()}` }
   const created = await post('/v2/computes', compute)
   expect(created.status).toBe(201)
