@@ -19,7 +19,7 @@ const isThere = (path: string): Promise<boolean> =>
     () => false,
   )
 
-test('every link of a document leads to a file that is there, and to a heading of it', async () => {
+test('every link of a document leads to an existing file, and to an existing heading', async () => {
   const all = await documents()
   const dead: string[] = []
   for (const [name, { links }] of all) {
@@ -47,7 +47,7 @@ test('the README is short, and leads to every page of docs/', async () => {
   expect([...all.keys()].filter((name) => !reached.has(name))).toEqual([])
 })
 
-test('every file and folder of the source that a document names is there', async () => {
+test('every file and folder of the source that a document names exists', async () => {
   const gone: string[] = []
   for (const [name, { code }] of await documents()) {
     // A changelog tells of what was there.

@@ -46,7 +46,7 @@ test('expected lines must come in order; times may differ, addresses may not', (
   expect(missingLine('', '')).toBeUndefined()
 })
 
-test('a session has a command, and what is typed at each prompt with what it shows', () => {
+test('a session has a command, and the input and output at each prompt', () => {
   const session = '$ telnet 127.0.0.1 5001\nPC1> ping 10.0.0.2\n64 bytes\nr1(config)# end\nR2>'
   expect(parseSession(session)).toEqual({
     command: 'telnet 127.0.0.1 5001',

@@ -57,7 +57,7 @@ test('the settings are merged, bounded, and shown without the password', async (
   expect((await put(appliance, await body(send(appliance)))).status).toBe(201)
 })
 
-test('takes back what it shows, and keeps the password that it does not show', async () => {
+test('read-only members may be sent back, and the password, which is not shown, stays', async () => {
   const given = { vmname: 'Lab VM', user: 'anna', password: 'geheim', port: 80 }
   const shown = await body<Record<string, unknown>>(put(appliance, given))
   await fc.assert(
@@ -103,12 +103,12 @@ test('engines say what they can do, and which VMs they have', async () => {
   }
 })
 
-test('enabled without a name, nothing is started', async () => {
+test('without the name of a VM nothing is started', async () => {
   expect((await put(appliance, { engine: 'remote', enable: true })).status).toBe(201)
   expect((await send('/v2/computes/vm')).status).toBe(404)
 })
 
-test('a compute becomes the compute vm, answers requests to it, and stops being it', async () => {
+test('the VM becomes the compute vm, answers requests, and stops being that compute', async () => {
   const name = `lab ${crypto.randomUUID()}`
   const { port } = await newCompute(name)
   const answer = await put(appliance, { enable: true, engine: 'remote', vmname: name })
@@ -129,7 +129,7 @@ test('a compute becomes the compute vm, answers requests to it, and stops being 
   expect((await send('/v2/computes/vm/pc/things')).status).toBe(404)
 })
 
-test('what cannot be started is reported by the answer and by the compute, and the settings are kept', async () => {
+test('a failed start is reported by the answer and by the compute, and the settings are saved', async () => {
   const answer = await put(appliance, { enable: true, engine: 'remote', vmname: 'nobody' })
   const message = 'The appliance VM "nobody" was not started: There is no compute "nobody"'
   expect([answer.status, await body(answer)]).toEqual([409, { status: 409, message }])

@@ -40,7 +40,7 @@ test.for([
   ['a script', { ...evil, 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'cors', 'sec-fetch-dest': 'empty' }],
   ['an old browser', evil],
   ['a page of a host that begins like ours', { origin: `${base}.evil.example` }],
-] as const)('%s of another site changes nothing, and may not read the answer', async ([, headers]) => {
+] as const)('%s of another site changes nothing, and cannot read the answer', async ([, headers]) => {
   const project = await newProject()
   for (const type of [
     'text/plain',
@@ -136,7 +136,7 @@ test('a page of another site opens no websocket', async () => {
   }
 })
 
-test('a GET that changes something is refused where a browser does not say which page asks', async () => {
+test('a GET with an effect is refused to a browser that does not say which page sent it', async () => {
   const project = await newProject()
   const path = `${project.v2}/dynamips/nodes/${randomUUID()}/auto_idlepc`
   const status = async (headers: Record<string, string>) => (await browse(path, { headers })).status
@@ -148,7 +148,7 @@ test('a GET that changes something is refused where a browser does not say which
   expect((await browse(project.v2, { headers: browser })).status).toBe(200)
 })
 
-test('a form is refused where a browser does not say which page asks, and a program may say that its body is one', async () => {
+test('a form is refused to a browser that does not say which page sent it, and a program may send one', async () => {
   const project = await newProject()
   const firefox = { 'user-agent': 'Mozilla/5.0 (X11; Linux x86_64; rv:69.0) Gecko/20100101 Firefox/69.0' }
   const explorer = { 'user-agent': 'Mozilla/5.0 (Windows NT 10.0; Trident/7.0; rv:11.0) like Gecko' }

@@ -5,7 +5,7 @@ import { collect, readPcap } from '../support/pcap.ts'
 type Project = Awaited<ReturnType<typeof newProject>>
 
 interface Port {
-  /** The node in the face. */
+  /** The node in that API version. */
   readonly node: string
   /** Its only port. */
   readonly port: string
@@ -14,9 +14,9 @@ interface Port {
 }
 
 /** A pc that asks for an address when it starts, so that frames pass. */
-async function pcIn(project: Project, face: 'v1' | 'v2'): Promise<Port> {
+async function pcIn(project: Project, version: 'v1' | 'v2'): Promise<Port> {
   const { id, path } = await newPc(project, { name: 'PC1', startup_script: 'ip 10.0.0.1/24\nping 10.0.0.2 -c 1\n' })
-  const node = face === 'v2' ? path : `${project.v1}/pc/vms/${id}`
+  const node = version === 'v2' ? path : `${project.v1}/pc/vms/${id}`
   return { node, port: `${node}/adapters/0/ports/0`, project, id }
 }
 
@@ -26,8 +26,8 @@ async function attach({ project, port }: Port): Promise<void> {
   expect((await post(`${port}/nio`, nio)).status).toBe(201)
 }
 
-async function linkedPc(face: 'v1' | 'v2'): Promise<Port> {
-  const pc = await pcIn(await newProject(), face)
+async function linkedPc(version: 'v1' | 'v2'): Promise<Port> {
+  const pc = await pcIn(await newProject(), version)
   await attach(pc)
   return pc
 }
@@ -36,14 +36,14 @@ const captureOf = async ({ project, id }: Port) =>
   (await body(send(`${project.v2}/pc/nodes/${id}/adapters/0/ports/0/nio`))).capture
 const into = (capture_file_name: string) => ({ capture_file_name, data_link_type: 'DLT_EN10MB' })
 
-for (const face of ['v1', 'v2'] as const) {
-  test(`${face}: a capture is started once, shown, listed among the files, and stopped`, async () => {
-    const pc = await linkedPc(face)
+for (const version of ['v1', 'v2'] as const) {
+  test(`${version}: a capture is started once, shown, listed among the files, and stopped`, async () => {
+    const pc = await linkedPc(version)
     const { port, project } = pc
     expect(await captureOf(pc)).toBe(null)
     const started = await post(`${port}/start_capture`, into('one.pcap'))
     expect(started.status).toBe(200)
-    const params = face === 'v1' ? 'pc/vms/{vm_id}' : 'pc/nodes/{node_id}'
+    const params = version === 'v1' ? 'pc/vms/{vm_id}' : 'pc/nodes/{node_id}'
     expect(started.headers.get('X-ROUTE')).toMatch(
       `${params}/adapters/{adapter_number}/ports/{port_number}/start_capture`,
     )
@@ -70,8 +70,8 @@ for (const face of ['v1', 'v2'] as const) {
     expect((await post(`${port}/start_capture`, { capture_file_name: 'one.pcap' })).status).toBe(200)
   })
 
-  test(`${face}: a capture is read from its beginning while it grows, and to its end`, async () => {
-    const pc = await linkedPc(face)
+  test(`${version}: a capture is read from its beginning while it grows, and to its end`, async () => {
+    const pc = await linkedPc(version)
     const { node, port, project } = pc
     await post(`${port}/start_capture`, into('read.pcap'))
     const early = await send(`${port}/pcap`)
@@ -93,8 +93,8 @@ for (const face of ['v1', 'v2'] as const) {
     }
   })
 
-  test(`${face}: HEAD answers as a read would, at once`, async () => {
-    const { port } = await linkedPc(face)
+  test(`${version}: HEAD answers as a read would, at once`, async () => {
+    const { port } = await linkedPc(version)
     await post(`${port}/start_capture`, into('head.pcap'))
     const answer = await send(`${port}/pcap`, { method: 'HEAD' })
     expect(answer.status).toBe(200)
@@ -102,8 +102,8 @@ for (const face of ['v1', 'v2'] as const) {
     expect(await answer.text()).toBe('')
   })
 
-  test(`${face}: a capture is read as pcapng`, async () => {
-    const { node, port, id } = await linkedPc(face)
+  test(`${version}: a capture is read as pcapng`, async () => {
+    const { node, port, id } = await linkedPc(version)
     await post(`${port}/start_capture`, into('ng.pcap'))
     await post(`${node}/start`)
     await collect(await send(`${port}/pcap`)).holds(1)
@@ -120,8 +120,8 @@ for (const face of ['v1', 'v2'] as const) {
     expect((await send(`${port}/pcap?format=zip`)).status).toBe(400)
   })
 
-  test(`${face}: a stream without a file begins now and ends with the NIO, as a read does`, async () => {
-    const { node, port, project } = await linkedPc(face)
+  test(`${version}: a stream without a file begins now and ends with the NIO, as a read does`, async () => {
+    const { node, port, project } = await linkedPc(version)
     const stream = (query: string, input: unknown = {}) => post(`${port}/capture/stream${query}`, input)
     await post(`${port}/start_capture`, into('beside.pcap'))
     const answers = [
@@ -148,8 +148,8 @@ for (const face of ['v1', 'v2'] as const) {
     expect(Buffer.from(await read.arrayBuffer())).toEqual(file)
   })
 
-  test(`${face}: a stream that is left is no capture, and the port goes on`, async () => {
-    const pc = await linkedPc(face)
+  test(`${version}: when the client of a stream leaves, the port is no longer captured, and its link works on`, async () => {
+    const pc = await linkedPc(version)
     const over = new AbortController()
     const answer = await send(`${pc.port}/capture/stream`, { method: 'POST', body: '{}', signal: over.signal })
     expect(answer.status).toBe(200)
@@ -161,8 +161,8 @@ for (const face of ['v1', 'v2'] as const) {
     await it.holds(1)
   })
 
-  test(`${face}: what cannot be captured is refused`, async () => {
-    const pc = await pcIn(await newProject(), face)
+  test(`${version}: a capture that is not possible is refused`, async () => {
+    const pc = await pcIn(await newProject(), version)
     const { node, port } = pc
     const actions = (at: string) => [
       post(`${at}/start_capture`, into('x.pcap')),
@@ -206,7 +206,7 @@ test.for([
   expect(files.filter(({ path }) => path.includes('captures'))).toEqual([])
 })
 
-test('what an Ethernet port does not carry is not captured there', async () => {
+test('an Ethernet port cannot be captured as a line of another type', async () => {
   const { port } = await linkedPc('v2')
   for (const [path, input] of [
     ['start_capture', { capture_file_name: 'x.pcap' }],

@@ -77,7 +77,7 @@ const isOneOf =
   (it: unknown) =>
     wanted.includes(String(it))
 
-test('the feed of everything tells of projects and of computes, in every transport', async () => {
+test('the feed of the service has events of projects and of computes, by every transport', async () => {
   const heard = (await heardByAll()) ?? (await heardByAll()) ?? (await heardByAll())
   expect(heard).toHaveLength(3)
   for (const found of heard ?? []) {
@@ -260,7 +260,7 @@ notByWorker('ports, and where a compute can be asked directly', async () => {
   expect((await send(`${path}/ports`)).status).toBe(409)
 })
 
-test('what cannot be asked is reported', async () => {
+test('a compute that cannot be reached is reported', async () => {
   for (const path of ['nobody/ports', 'nobody/iou/images', 'nobody/a/b']) {
     expect((await send(`${computes}/${path}`)).status).toBe(404)
   }
@@ -277,7 +277,7 @@ test('what cannot be asked is reported', async () => {
   socket.close()
 })
 
-test('paths of one segment are handed on, too, also at a gateway, whose local compute is itself', async () => {
+test('paths of one segment are handed on, too, also by a gateway to itself as the compute local', async () => {
   const at = (path: string) => `${computes}/local/${path}`
   expect(await body(send(at('version')))).toEqual(await body(send('/v2/compute/version')))
   expect(await body(send(at('capabilities?view=full')))).toEqual(await body(send('/v2/compute/capabilities?view=full')))

@@ -23,7 +23,7 @@ async function ask(path: string, body: object, init: RequestInit = {}) {
   }
 }
 
-test('what is typed is answered, and the answer is found by an expression, with what came before it', async () => {
+test('input is answered, and a regular expression finds the answer, with the output before it', async () => {
   const path = await startedPc()
   expect((await ask(`${path}/console/expect`, { expect: '^PC> $', within_s: 20 })).status).toBe(200)
   const found = await ask(`${path}/console/expect`, { send: 'echo one two\r', expect: '^(one) (two|three)(four)?$' })
@@ -39,7 +39,7 @@ test('output that does not come in time is a conflict with the last lines', asyn
   expect(body.message).toContain('PC>')
 })
 
-test('with something to type, only the output from then on counts', async () => {
+test('with a text to type, only later output counts', async () => {
   const path = await startedPc()
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
   await ask(`${path}/console/expect`, { send: 'echo once\r', expect: '^once$' })
@@ -47,7 +47,7 @@ test('with something to type, only the output from then on counts', async () => 
   expect(again.status).toBe(409)
 })
 
-test('an expression that is none, or that would be large, is refused', async () => {
+test('an expression that is not valid or too large is refused', async () => {
   const path = await startedPc()
   for (const wrong of ['(', '(?=x)', '(.{0,1000}){0,1000}', '(.{0,999}|a)*b', 'x'.repeat(1001)])
     expect((await ask(`${path}/console/expect`, { expect: wrong })).status).toBe(400)
@@ -94,7 +94,7 @@ test('a websocket begins with as many lines of the scroll-back as are asked for'
   expect((await fetch(`${base}${path}/console/ws?lines=0`)).status).toBe(400)
 })
 
-test('a websocket without the scroll-back shows only what comes', async () => {
+test('a websocket without the scroll-back shows only new output', async () => {
   const path = await startedPc()
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
   await ask(`${path}/console/expect`, { send: 'echo earlier\r', expect: '^earlier\\s+PC> $' })

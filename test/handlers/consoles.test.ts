@@ -47,7 +47,7 @@ test('a console is a websocket for several at once, until the node stops', async
   expect((await two.closed)[0]).toBe(1000)
 })
 
-test('a console that is left can be opened again', async () => {
+test('a closed console can be opened again', async () => {
   const path = await startedPc()
   for (let times = 0; times < 3; times++) {
     const it = open(path)
@@ -57,7 +57,7 @@ test('a console that is left can be opened again', async () => {
   }
 })
 
-test('a console of a node that does not run, or is not there, is refused with the reason', async () => {
+test('a console of a stopped or unknown node is refused with the reason', async () => {
   const { path } = await newPc(await newProject())
   for (const [place, status] of [
     [path, 409],

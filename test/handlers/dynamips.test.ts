@@ -31,7 +31,7 @@ const fault = async (answer: Response | Promise<Response>) => {
 describe('images', () => {
   const listed = async (path: string) => (await body<{ path: string }[]>(send(path))).map((it) => it.path)
 
-  test('are those that begin as IOS images do, in both faces', async () => {
+  test('are files that begin as IOS images do, in both API versions', async () => {
     const elf = Buffer.alloc(64)
     Buffer.from('7f454c46010101', 'hex').copy(elf)
     for (const [name, content] of [
@@ -76,7 +76,7 @@ describe('a router', () => {
     expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([node])
   })
 
-  test('is changed, and an empty idle PC is none', async () => {
+  test('can be changed, and an empty text removes the idle PC', async () => {
     const project = await newProject()
     const { at } = await newRouter(project)
     const changes = { name: 'R2', ram: 128, idlepc: '0x600ABCD0', usage: 'for tests', slot2: 'PA-8T' }
@@ -89,7 +89,7 @@ describe('a router', () => {
     expect(await body(put(at, { idlepc: '' }))).toMatchObject({ idlepc: null })
   })
 
-  test('v1 shows the same one in its own words', async () => {
+  test('has the member names of v1 in v1', async () => {
     const project = await newProject()
     const vms = `${project.v1}/dynamips/vms`
     const answer = await post(vms, { name: 'R1', platform: 'c7200', image, ram: 64 })
@@ -133,7 +133,7 @@ describe('a router', () => {
     expect(await body(send(`${project.v2}/dynamips/nodes`))).toEqual([])
   })
 
-  test('needs an image that is there, and is one', async () => {
+  test('needs an existing file that is an image', async () => {
     const project = await newProject()
     const create = (name: string) =>
       fault(post(`${project.v2}/dynamips/nodes`, { name: 'R1', platform: 'c7200', image: name }))
@@ -212,25 +212,25 @@ describe('the idle PC of an image', () => {
     ['ram', { ram: '64' }],
     ['ram', { ram: 0 }],
     ['rom', { rom: 4 }],
-  ] as const)('is not looked for with a wrong %s: %o', async ([field, input]) => {
+  ] as const)('is not searched for with a wrong %s: %o', async ([field, input]) => {
     expect(await fault(ask({ ...question, ...input }))).toMatchObject({
       status: 400,
       message: expect.stringMatching(new RegExp(`^${field}: `)),
     })
   })
 
-  test('is not looked for on a compute that is not known', async () => {
+  test('is not searched for on an unknown compute', async () => {
     expect(await fault(ask(question, `/v2/computes/${crypto.randomUUID()}`))).toMatchObject({ status: 404 })
   })
 
-  test('is not looked for in an image that is missing, or is none', async () => {
+  test('is not searched for in a missing file, or in one that is not an image', async () => {
     expect(await fault(ask({ ...question, image: 'missing.bin' }))).toMatchObject({ status: 409, image: 'missing.bin' })
     expect((await store('text.bin', Buffer.from('no image'))).status).toBe(204)
     expect(await fault(ask({ ...question, image: 'text.bin' }))).toMatchObject({ status: 409 })
     expect(await projects()).toEqual([])
   })
 
-  test('is not asked of a node that is not there', async () => {
+  test('is not searched for on an unknown node', async () => {
     const project = await newProject()
     const id = crypto.randomUUID()
     for (const node of [`${project.v1}/dynamips/vms/${id}`, `${project.v2}/dynamips/nodes/${id}`]) {

@@ -9,7 +9,7 @@ const transports = [
 ] as const
 
 for (const [name, open] of transports) {
-  test(`a feed by ${name} begins with a ping, tells in order, and ends with its project`, async () => {
+  test(`a feed by ${name} begins with a ping, has its events in order, and ends with its project`, async () => {
     const project = await newProject()
     const feed = await open(`${project.v2}/notifications`)
     expect(await feed.line()).toEqual({
@@ -37,7 +37,7 @@ for (const [name, open] of transports) {
     expect(await feed.line()).toBeUndefined()
   })
 
-  test(`a feed by ${name} that is opened again gets what it missed`, async () => {
+  test(`a feed by ${name} that is opened again gets the missed events`, async () => {
     const project = await newProject()
     const first = await open(`${project.v2}/notifications`)
     const pc = await newPc(project)
@@ -50,7 +50,7 @@ for (const [name, open] of transports) {
     expect(await second.next()).toMatchObject({ action: 'node.updated', event: { name: 'two' } })
   })
 
-  test(`a feed by ${name} is told when what it missed is not known any more`, async () => {
+  test(`a feed by ${name} gets resync when missed events are no longer stored`, async () => {
     const project = await newProject()
     const feed = await open(`${project.v2}/notifications?since=12`)
     const { action, seq } = await feed.next()
@@ -61,7 +61,7 @@ for (const [name, open] of transports) {
   })
 }
 
-test('a feed that was left before its first event is opened again from its ping', async () => {
+test('a feed that was closed before its first event continues from its ping', async () => {
   const project = await newProject()
   const first = await openFeed(`${project.v2}/notifications`)
   const ping = await first.line()
@@ -72,7 +72,7 @@ test('a feed that was left before its first event is opened again from its ping'
   expect(await again.next()).toMatchObject({ action: 'node.created' })
 })
 
-test('v1 has its own names, and only those', async () => {
+test('v1 has its own event names, and no others', async () => {
   const project = await newProject()
   const feed = await openFeed(`${project.v1}/notifications`)
   const pc = await newPc(project)
@@ -114,7 +114,7 @@ test('a feed is refused with the reason before it begins', async () => {
   expect((await send(`${project.v2}/notifications/ws`)).status).toBe(404)
 })
 
-test('feeds that were left count no more', async () => {
+test('closed feeds do not count for the limit', async () => {
   const project = await newProject()
   for (let times = 0; times < 100; times++) {
     const path = `${project.v2}/notifications`

@@ -4,7 +4,7 @@ import { openFeed } from '../support/feed.ts'
 
 const projects = '/v2/compute/projects'
 
-test('a project is shown in full where that is asked for', async () => {
+test('a project has all members with view=full', async () => {
   const { id, v1, v2 } = await newProject({ name: 'lab', variables: [{ name: 'AS', value: '1' }] })
   const full = { ...(await body(send(v1))), status: 'open', variables: [{ name: 'AS', value: '1' }] }
   expect(await body(send(`${v2}?view=full`))).toEqual(full)
@@ -18,13 +18,13 @@ test('a project is shown in full where that is asked for', async () => {
   expect((await send(`${v2}?view=half`)).status).toBe(400)
 })
 
-test('v2 takes what v1 takes of a project', async () => {
+test('v2 accepts the members of a project that v1 accepts', async () => {
   const { v1, v2 } = await newProject({ name: 'lab', temporary: true })
   expect(await body(send(v1))).toMatchObject({ temporary: true })
   expect(await body(put(`${v2}?view=full`, { temporary: false }))).toMatchObject({ name: 'lab', temporary: false })
 })
 
-test('an action shows the node in full where that is asked for', async () => {
+test('an action answers with the node with view=full', async () => {
   const { id, path } = await newPc(await newProject())
   const rows = [
     ['start', 'started'],
@@ -40,13 +40,13 @@ test('an action shows the node in full where that is asked for', async () => {
   }
 })
 
-test('v1 knows of no view', async () => {
+test('v1 has no view', async () => {
   const project = await newProject()
   const { id } = await newPc(project)
   expect((await post(`${project.v1}/pc/vms/${id}/stop?view=full`)).status).toBe(204)
 })
 
-test('a node whose id is known is refused where that is asked for, and says that it was known', async () => {
+test('a create with a known id is refused with existing=refuse, else the status says that the node existed', async () => {
   const project = await newProject()
   const { id, path } = await newPc(project)
   const create = (query: string) => post(`${project.v2}/pc/nodes${query}`, { name: 'again', node_id: id })
@@ -58,7 +58,7 @@ test('a node whose id is known is refused where that is asked for, and says that
   expect((await post(`${project.v2}/pc/nodes?view=full&existing=refuse`, { name: 'new' })).status).toBe(201)
 })
 
-test('a feed tells in full what happened where that is asked for', async () => {
+test('a feed has all members of events with view=full', async () => {
   const project = await newProject()
   const [full, usual] = await Promise.all(
     ['?view=full', ''].map((query) => openFeed(`${project.v2}/notifications${query}`)),
@@ -78,14 +78,14 @@ test('a feed tells in full what happened where that is asked for', async () => {
   expect(lines[2]?.event).toEqual(await body(send(`${project.v2}?view=full`)))
 })
 
-test('kinds have the words of clients, and our own where that is asked for', async () => {
+test('kinds have their aliases, and their own names with view=full', async () => {
   const types = async (query: string) =>
     (await body<{ node_types: string[] }>(send(`/v2/compute/capabilities${query}`))).node_types
   expect(await types('')).toContain('vpcs')
   expect(await types('?view=full')).toContain('pc')
 })
 
-test('the load and the figures are there as JSON', async () => {
+test('the load and the metrics are available as JSON', async () => {
   const percent = expect.any(Number)
   expect(await body(send('/v2/compute/load'))).toEqual({ cpu_usage_percent: percent, memory_usage_percent: percent })
   const families = await body<{ name: string }[]>(send('/v2/compute/metrics'))
@@ -93,7 +93,7 @@ test('the load and the figures are there as JSON', async () => {
   if (!inject('isWorker')) expect(families.map(({ name }) => name)).toContain('patchbay_projects_open')
 })
 
-test('a capture says of what it is', async () => {
+test('the headers of a capture name the port and the node', async () => {
   const { path } = await newPc(await newProject(), { name: 'Pö €' })
   const port = `${path}/adapters/0/ports/0`
   const { udp_port } = await body<{ udp_port: number }>(post(`${path.replace(/\/pc\/.*/, '')}/ports/udp`))

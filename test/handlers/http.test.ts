@@ -123,7 +123,7 @@ test('versions are compared', async () => {
   expect((await body<{ message: string }>(other)).message).toContain(version)
 })
 
-test('facts about the host', async () => {
+test('the host is described: interfaces, ports, load', async () => {
   expect(await body(send('/v2/compute/capabilities'))).toMatchObject({ platform: 'linux', packet_path: 'fast' })
   const interfaces = await body<{ name: string }[]>(send('/v2/compute/network/interfaces'))
   expect(interfaces).toContainEqual(expect.objectContaining({ name: 'lo', ip_address: '127.0.0.1', special: true }))
@@ -133,7 +133,7 @@ test('facts about the host', async () => {
   expect([ok, checks.filter(({ status }) => status !== 'ok')]).toEqual([true, []])
 })
 
-test('the configuration is reloaded with the statuses of both faces', async () => {
+test('a reload of the configuration has the status of each API version', async () => {
   const v1 = await post('/v1/config/reload')
   // A gateway is never in local mode.
   if (inject('isWorker')) {
@@ -145,7 +145,7 @@ test('the configuration is reloaded with the statuses of both faces', async () =
   expect(await body(post('/v2/compute/config/reload'))).toEqual({ changed: [], needs_restart: [] })
 })
 
-test('the page of the labs is asked for again each time, and its files are kept for ever', async () => {
+test('browsers revalidate the page each time, and cache its files for ever', async () => {
   const page = await send('/')
   expect(page.headers.get('content-security-policy')).toContain("script-src 'self';")
   expect(page.headers.get('cache-control')).toBe('no-cache')
@@ -187,7 +187,7 @@ test('each kind has a form of its settings, and its configurations apart from th
       expect(settings.properties).not.toHaveProperty(member)
 })
 
-test('the reference page and its document are there', async () => {
+test('the reference page and its document are served', async () => {
   const page = await send('/docs')
   expect(page.headers.get('content-security-policy')).toContain("default-src 'none'")
   expect(await page.text()).toContain('<script src="/docs/page.js" defer>')
@@ -202,12 +202,12 @@ test('the reference page and its document are there', async () => {
   expect(await body(send('/openapi.json'))).toMatchObject({ openapi: '3.1.1' })
 })
 
-test('a nullable field of an update is left alone by null', async () => {
+test('null leaves a nullable field of an update unchanged', async () => {
   const project = await newProject({ name: 'kept' })
   expect(await body(put(project.v2, { name: null, variables: null }))).toMatchObject({ name: 'kept' })
 })
 
-test('the id that a client gives its request is kept, and an answer of a gateway names its compute', async () => {
+test('an answer has the request id of the client, and at a gateway the name of the compute', async () => {
   const { v1, v2 } = await newProject()
   for (const path of [v1, v2, `${v2}/pc/nodes/${crypto.randomUUID()}`, '/v2/compute/projects', '/nowhere']) {
     const kept = await send(path, { headers: { 'X-Request-Id': 'Order-66' } })

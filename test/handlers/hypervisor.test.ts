@@ -32,7 +32,7 @@ const defaults = {
   acpi_shutdown: false,
   on_close: 'power_off',
 }
-/** Another value for each field that can be changed in both faces. */
+/** Another value for each field that can be changed in both API versions. */
 const others = {
   name: 'other',
   console: expect.any(Number),
@@ -88,7 +88,7 @@ async function freeConsole(first: number): Promise<number> {
   return port
 }
 
-test('what an update does not name, or names as null, stays', async () => {
+test('members of an update that are absent or null stay unchanged', async () => {
   const project = await newProject()
   const { v1, v2 } = await made(project, 2, Object.fromEntries(Object.keys(defaults).map((field) => [field, null])))
   expect(await read(v2)).toMatchObject(defaults)
@@ -125,7 +125,7 @@ const wrong: readonly (readonly [field: string, value: unknown])[] = [
   ['nonsense', '/tmp'],
   ['project_id', 'x'],
 ]
-test('input that is wrong is refused by its name in both faces, and nothing is made or changed', async () => {
+test('wrong input is refused with the name of the member in both API versions, and changes nothing', async () => {
   const project = await newProject()
   const { node, v1, v2 } = await made(project, 3)
   for (const [field, value] of wrong) {
@@ -163,7 +163,7 @@ test('input that is wrong is refused by its name in both faces, and nothing is m
   expect(await body(send(nodes(project)))).toEqual([node])
 })
 
-test('a VM has one node, and a node an id that each face treats its way', async () => {
+test('a VM has one node, and each API version treats a known id in its own way', async () => {
   const project = await newProject()
   const { node, v2 } = await made(project, 5)
   const taken = [409, expect.stringContaining('has the VM VM 5 already')]
@@ -187,7 +187,7 @@ test('a VM has one node, and a node an id that each face treats its way', async 
   expect((await del(v2)).status).toBe(404)
 })
 
-test('older and newer words for how a VM ends are one setting', async () => {
+test('acpi_shutdown and on_close are one setting', async () => {
   const { v1, v2 } = await made(await newProject(), 7, { acpi_shutdown: true })
   expect(await read(v2)).toMatchObject({ acpi_shutdown: true, on_close: 'shutdown_signal' })
   expect(await body(put(v2, { on_close: 'save_vm_state' }))).toMatchObject({ acpi_shutdown: false })
@@ -243,8 +243,8 @@ const way: Readonly<Record<string, readonly string[]>> = {
 describe.each([
   ['v1', 0, 9],
   ['v2', 1, 10],
-] as const)('in %s', (face, column, vm) => {
-  test('actions are as the table says', async () => {
+] as const)('in %s', (version, column, vm) => {
+  test('actions have the effects of the table', async () => {
     const project = await newProject()
     const paths = await made(project, vm, { adapters: 1, headless: true })
     const feed = await openFeed(`${project.v1}/notifications`)
@@ -253,7 +253,7 @@ describe.each([
         if ((await read(paths.v2)).status !== state) {
           for (const step of way[state] ?? []) expect((await post(`${paths.v2}/${step}`)).status).toBe(204)
         }
-        const answer = await post(`${paths[face]}/${action}`)
+        const answer = await post(`${paths[version]}/${action}`)
         const { status } = await read(paths.v2)
         expect([state, action, answer.status, status]).toEqual([state, action, expected[column], expected[2]])
         if (answer.status === 204) expect(await answer.text()).toBe('')
@@ -261,11 +261,11 @@ describe.each([
     }
     await post(`${paths.v2}/start`)
     for (const changes of [{ ram: 700 }, { vmname: 'VM 4' }]) {
-      expect(await said(put(paths[face], changes))).toEqual([409, expect.stringContaining('stop the node first')])
+      expect(await said(put(paths[version], changes))).toEqual([409, expect.stringContaining('stop the node first')])
     }
     expect((await put(paths.v2, { console_type: 'none' })).status).toBe(409)
-    expect((await del(paths[face])).status).toBe(204)
-    expect((await post(`${paths[face]}/start`)).status).toBe(404)
+    expect((await del(paths[version])).status).toBe(204)
+    expect((await post(`${paths[version]}/start`)).status).toBe(404)
     // The first that v1 is told is not of a VM.
     const pc = await newPc(project)
     await post(`${pc.path}/start`)

@@ -55,14 +55,14 @@ test('an image may be in one directory, written with a slash or with %2F, and is
   expect((await store(`a/b/${name}`, 'x')).status).toBe(400)
 })
 
-test('images that no node needs are told so', async () => {
+test('images that no node uses are shown as such', async () => {
   const name = fresh()
   await store(name, 'hello')
   const uses = await body<ImageUse[]>(send(`${v2}/image_uses`))
   expect(uses.find(({ path }) => path === name)).toMatchObject({ used_by: [] })
 })
 
-test('an image is deleted, once, and nothing outside the images', async () => {
+test('an image is deleted once, and nothing outside the images directory', async () => {
   const name = fresh()
   await store(`vendor/${name}`, 'hello')
   await store(name, 'other')
@@ -158,7 +158,7 @@ test('v1 has the same images', async () => {
   expect(await listed(name)).toHaveLength(1)
 })
 
-test('the words that aliases replace are fine as names of images', async () => {
+test('words that aliases replace are valid as names of images', async () => {
   expect((await store('vpcs', 'hello')).status).toBe(204)
   expect(await listed('vpcs')).toHaveLength(1)
   expect(await (await read('vpcs')).text()).toBe('hello')
@@ -255,7 +255,7 @@ test('HEAD tells the size and has no body', async () => {
   expect(await answer.text()).toBe('')
 })
 
-test('an upload in parts says what is there, goes on from there, and is an image when it is complete', async () => {
+test('an upload in parts reports the stored bytes, continues after them, and is an image when it is complete', async () => {
   const name = fresh()
   const begun = await part(name, '0-1/5', 'he')
   expect(begun.status).toBe(308)
@@ -274,7 +274,7 @@ test('an upload in parts says what is there, goes on from there, and is an image
 })
 
 test.for(['0-5/5', '3-1/5', '0-1/*', '0-1', 'x', '0-1/5 '])(
-  'the part %s is refused when it cannot be one',
+  'the part %s is refused, as it is not possible',
   async (range) => {
     const answer = await part(fresh(), range, '1234')
     expect(answer.status).toBe(400)
@@ -299,7 +299,7 @@ test('a digest is checked before the image is stored, in each way it can be give
   expect(await (await read(name)).text()).toBe('hello')
 })
 
-test('a digest that cannot be looked at is refused', async () => {
+test('a digest in an unsupported form is refused', async () => {
   for (const header of ['unknown=:AAAA:', 'sha-256=:AAAA:', 'sha-256=AAAA', 'md5=:===:', '']) {
     expect((await store(fresh(), 'hello', { 'repr-digest': header })).status).toBe(400)
   }
@@ -334,7 +334,7 @@ test('an image of an iou router is listed when it is a program for this kind of 
   }
 })
 
-test('a disk needs a format that there is, and options that the format has', async () => {
+test('a disk needs a known format, and options of that format', async () => {
   const create = (input: object) => post(`${v2}/img`, { path: fresh(), size: 8, ...input })
   const refusals: [object, string][] = [
     [{}, 'format: missing, expected one of qcow2, qcow, raw, vmdk, vdi, vpc, qed, parallels'],
@@ -352,7 +352,7 @@ test('a disk needs a format that there is, and options that the format has', asy
   }
 })
 
-test('only a tool that was found is run', async () => {
+test('only a tool that was found in PATH is run', async () => {
   for (const qemu_img of ['/bin/sh', 'sh', '../qemu-img']) {
     const answer = await post(`${v2}/img`, { path: fresh(), format: 'raw', size: 1, qemu_img })
     expect(answer.status).toBe(409)
@@ -365,7 +365,7 @@ test('only a tool that was found is run', async () => {
   }
 })
 
-test('a disk that is not there cannot be extended', async () => {
+test('a missing disk cannot be extended', async () => {
   const answer = await put(`${v2}/img`, { path: 'no-such.qcow2', extend: 1 })
   expect(answer.status).toBe(409)
   expect(await body(answer)).toMatchObject({ image: 'no-such.qcow2' })

@@ -19,7 +19,7 @@ function store({ view }: NewRouter, startup: string | null, own: string | null =
 const startupOf = ({ files }: NewRouter) => fileText(`${files}/startup-config.cfg`)
 const privateOf = ({ files }: NewRouter) => fileText(`${files}/private-config.cfg`)
 
-test('configurations are files of the node, with its name in them, and follow its name', async () => {
+test('configurations are files of the node with its name, and change with its name', async () => {
   const router = await newRouter(await newProject(), {
     startup_config_content: 'hostname %h\nbanner R1 of %h%h\n',
     private_config_content: 'key of %h\n',
@@ -32,7 +32,7 @@ test('configurations are files of the node, with its name in them, and follow it
   expect(await startupOf(router)).toBe('hostname R3\n')
 })
 
-test('an update overwrites, and takes the VLANs along; nothing and null never erase', async () => {
+test('an update overwrites a configuration, VLANs included; an empty text and null change nothing', async () => {
   const router = await newRouter(await newProject(), {
     startup_config_content: 'one\n',
     private_config_content: 'mine\n',
@@ -66,7 +66,7 @@ test('an update overwrites, and takes the VLANs along; nothing and null never er
   expect([await privateOf(router), await fileText(vlans)]).toEqual(['other of R1\n', 'vlans'])
 })
 
-test('what a saved lab holds counts, also when the create is repeated, or fails at first', async () => {
+test('a create keeps the configurations of a saved lab, also when it is repeated after a failure', async () => {
   const project = await newProject()
   const id = crypto.randomUUID()
   const files = `${project.v2}/files/project-files/iou/${id}`
@@ -126,7 +126,7 @@ test('a router that has stored nothing shows its files, and one that has what it
   expect([await startupOf(router), await privateOf(router)]).toEqual(['stored anew\n', 'own\n'])
 })
 
-test('what was written last counts: a configuration that a client has given since is not taken away', async () => {
+test('the last write counts: a configuration that a client sent later is not replaced by the stored one', async () => {
   const project = await newProject()
   const router = await newRouter(project)
   await store(router, 'stored!\n', 'own\n')
@@ -139,7 +139,7 @@ test('what was written last counts: a configuration that a client has given sinc
   expect([await startupOf(router), await privateOf(router)]).toEqual(['given\n', 'own\n'])
 })
 
-test('a router that stored something that cannot be read keeps its files, and is reported', async () => {
+test('a router with an unreadable NVRAM keeps its files, and this is reported', async () => {
   const router = await newRouter(await newProject(), { startup_config_content: 'in the file\n' })
   await writeFile(join(router.view.node_directory, nvramName(router.view.application_id)), Buffer.alloc(65_536, 1))
   for (const at of [router.v1, router.v2]) {
@@ -149,7 +149,7 @@ test('a router that stored something that cannot be read keeps its files, and is
   expect(await startupOf(router)).toBe('in the file\n')
 })
 
-test('nothing of a licence is ever shown, whatever is wrong with it', async () => {
+test('no message shows any part of a licence, whatever is wrong with it', async () => {
   const project = await newProject()
   const good = `[license]\nhost = ${key};\n`
   const { v1, v2, view, files } = await newRouter(project, { iourc_content: good })

@@ -53,7 +53,7 @@ test('v1 shows a router with the fields and types of the specification', async (
   expect(await body(send(at))).toMatchObject({ ram: 99 })
 })
 
-test('a configuration that is not there is null in every form', async () => {
+test('a missing configuration is null in both API versions', async () => {
   const { v1, v2, view } = await newRouter(await newProject())
   await rm(join(view.node_directory, 'startup-config.cfg'))
   // The service hears of the file from the kernel.
@@ -99,7 +99,7 @@ describe('what a create takes', () => {
     }
   })
 
-  test('what has another type or is out of range is refused by its name, and nothing is made or changed', async () => {
+  test('a value of a wrong type or out of range is refused with the name of the member, and changes nothing', async () => {
     const project = await newProject()
     const { v1, v2, view } = await newRouter(project)
     const bad: readonly (readonly [field: string, ...values: unknown[]])[] = [
@@ -142,7 +142,7 @@ describe('what a create takes', () => {
   })
 })
 
-test('an id is that of the client, in lower case, or a new one for an integer', async () => {
+test('the id is that of the client in lower case, or a new one for an integer', async () => {
   const project = await newProject()
   const id = crypto.randomUUID()
   expect(await body(post(`${project.v1}/iou/vms`, { ...create, vm_id: id.toUpperCase() }))).toMatchObject({ vm_id: id })
@@ -150,7 +150,7 @@ test('an id is that of the client, in lower case, or a new one for an integer', 
   expect(vm_id).toMatch(/^[0-9a-f-]{36}$/)
 })
 
-test('a v2 client may send back all that it was shown', async () => {
+test('a v2 client may send back all members that it has read', async () => {
   const project = await newProject()
   const { v2, view, id } = await newRouter(project, { usage: 'notes' })
   const answer = await put(v2, { ...view, name: 'R2' })
@@ -164,7 +164,7 @@ test('a v2 client may send back all that it was shown', async () => {
   expect(await body(send(`${project.v2}/iou/nodes`))).toMatchObject([{ node_id: id }])
 })
 
-test('an image that is stored in one face is there in the other, and can be used at once', async () => {
+test('an image that was uploaded by one API version can be used by the other at once', async () => {
   const project = await newProject()
   const [one, two] = [`${crypto.randomUUID()}.bin`, `nested/${crypto.randomUUID()}.bin`]
   const content = await (await send(`/v2/compute/iou/images/${iouImage}`)).arrayBuffer()
@@ -191,7 +191,7 @@ test('an image that is stored in one face is there in the other, and can be used
   }
 })
 
-test('the image is shown relative to the images, however it was named', async () => {
+test('the image is shown relative to the images directory, whichever path a client sent', async () => {
   const project = await newProject()
   const { v1, v2, view } = await newRouter(project)
   const images = join(view.node_directory, '../../../../../images/iou')

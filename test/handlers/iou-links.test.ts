@@ -52,13 +52,13 @@ async function attached({ v2 }: NewRouter, ...ports: readonly string[]): Promise
   return ports.filter((_, index) => statuses[index] === 200)
 }
 
-for (const face of ['v1', 'v2'] as const) {
-  test(`${face}: every port of ethernet and serial adapters takes a NIO, and gives it back`, async () => {
+for (const version of ['v1', 'v2'] as const) {
+  test(`${version}: a NIO can be attached to every port of Ethernet and serial adapters, and detached`, async () => {
     const project = await newProject()
     const router = await newRouter(project, { ethernet_adapters: 1, serial_adapters: 1 })
     for (const adapter of [0, 1]) {
       for (const port of [0, 1, 2, 3]) {
-        const at = `${portOf(router[face], adapter, port)}/nio`
+        const at = `${portOf(router[version], adapter, port)}/nio`
         const nio = await udpNio(project)
         const answer = await post(at, nio)
         expect([answer.status, await body(answer)]).toEqual([201, nio])
@@ -79,13 +79,13 @@ for (const face of ['v1', 'v2'] as const) {
       [0, 4, 'port_number: adapter 0 has no port 4, its ports are numbered from 0 to 3'],
       [1, 16, 'port_number: adapter 1 has no port 16, its ports are numbered from 0 to 3'],
     ] as const) {
-      const at = `${portOf(router[face], adapter, port)}/nio`
+      const at = `${portOf(router[version], adapter, port)}/nio`
       for (const answer of [await post(at, nio), await put(at, nio), await del(at)]) {
         expect([answer.status, await message(answer)]).toEqual([404, why])
       }
     }
-    expect((await put(router[face], { ethernet_adapters: 0, serial_adapters: 0 })).status).toBe(200)
-    const none = await post(`${portOf(router[face], 0, 0)}/nio`, nio)
+    expect((await put(router[version], { ethernet_adapters: 0, serial_adapters: 0 })).status).toBe(200)
+    const none = await post(`${portOf(router[version], 0, 0)}/nio`, nio)
     expect([none.status, await message(none)]).toEqual([404, 'adapter_number: the node has no adapter 0, it has none'])
   })
 }
@@ -119,7 +119,7 @@ describe('when the adapters change', () => {
     ['more ethernet adapters', { ethernet_adapters: 3 }, ['0/0', '1/3', '3/1', '4/2']],
     ['fewer ethernet adapters', { ethernet_adapters: 1 }, ['0/0', '2/0', '3/1']],
     ['one for the other', { ethernet_adapters: 4, serial_adapters: 1 }, ['0/0', '1/3', '4/2']],
-  ] as const)('what is attached stays where the port is the same: %s', async ([, changes, kept]) => {
+  ] as const)('NIOs stay on ports that still exist: %s', async ([, changes, kept]) => {
     const project = await newProject()
     const router = await linked(project, wide, ...all)
     const feed = await openFeed(`${project.v1}/notifications`)
@@ -136,7 +136,7 @@ describe('when the adapters change', () => {
     feed.close()
   })
 
-  test('a port that is another one now is as good as new', async () => {
+  test('a port that now belongs to another adapter has no NIO', async () => {
     const project = await newProject()
     const router = await linked(project, wide, '2/0')
     const at = portOf(router.v2, 2, 0)
@@ -149,7 +149,7 @@ describe('when the adapters change', () => {
     expect((await send(`${at}/nio`)).status).toBe(404)
   })
 
-  test('there are 16 in all: more are a bad request, or a conflict with those that are there', async () => {
+  test('there are at most 16 adapters: more are 400, or 409 with the present ones', async () => {
     const project = await newProject()
     const { v1, v2 } = await newRouter(project, { ethernet_adapters: 12, serial_adapters: 4 })
     const create = (input: object) => ({ name: 'R2', path: iouImage, ...input })
@@ -175,10 +175,10 @@ describe('captures', () => {
   const capturedIn = async (port: string) =>
     (await body<{ capture: { data_link_type: string } }>(send(`${port}/nio`))).capture
 
-  for (const face of ['v1', 'v2'] as const) {
-    test(`${face}: are of the frames that the port carries`, async () => {
+  for (const version of ['v1', 'v2'] as const) {
+    test(`${version}: have the link type of the port`, async () => {
       const router = await linked(await newProject(), {}, '0/0', '2/1')
-      const [ethernetPort, serialPort] = [portOf(router[face], 0, 0), portOf(router[face], 2, 1)]
+      const [ethernetPort, serialPort] = [portOf(router[version], 0, 0), portOf(router[version], 2, 1)]
       const start = (port: string, data_link_type?: string) =>
         post(`${port}/start_capture`, { capture_file_name: 'c.pcap', ...(data_link_type && { data_link_type }) })
       for (const [port, usual, types] of [
@@ -202,12 +202,12 @@ describe('captures', () => {
           expect([answer.status, await message(answer)]).toEqual([400, `data_link_type: ${expected}`])
         }
       }
-      expect((await start(portOf(router[face], 2, 2))).status).toBe(409)
-      expect((await start(portOf(router[face], 9, 9), 'DLT_EN10MB')).status).toBe(404)
+      expect((await start(portOf(router[version], 2, 2))).status).toBe(409)
+      expect((await start(portOf(router[version], 9, 9), 'DLT_EN10MB')).status).toBe(404)
     })
   }
 
-  test('streams say of what they are', async () => {
+  test('the headers of streams name the port and the node', async () => {
     const { v2 } = await linked(await newProject(), {}, '0/0', '2/1')
     const streams = []
     for (const [adapter, port, input, linkType] of [

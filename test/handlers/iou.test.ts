@@ -31,7 +31,7 @@ test('a router is created stopped, with the defaults of every field', async () =
   expect(await body(send(`${project.v2}/iou/nodes`))).toEqual([view])
 })
 
-test('application ids are unique on the host, and free again', async () => {
+test('application ids are unique on the host, and free after the deletion', async () => {
   const input = { name: 'lab', ...sameHost }
   const [one, two] = [await newProject(input), await newProject(input)]
   const [a, b] = [await newRouter(one), await newRouter(two)]
@@ -49,7 +49,7 @@ test('an image that is not there is a conflict that says which one', async () =>
   expect(await body(send(`${project.v2}/iou/nodes`))).toEqual([])
 })
 
-test('a router without an image does not start, in neither face, and its other actions are as of any node', async () => {
+test('a router without an image does not start in any API version, and its other actions are those of any node', async () => {
   const { v1, v2 } = await newRouter(await newProject())
   for (const at of [v1, v2]) {
     const statuses = []
@@ -67,7 +67,7 @@ test('a router without an image does not start, in neither face, and its other a
   }
 })
 
-test('the paths of a router that is not there, or elsewhere, are 404, and those of no UUID 400', async () => {
+test('paths of an unknown router, or of one in another project, are 404; paths without a UUID are 400', async () => {
   const [project, other] = [await newProject(), await newProject()]
   const { v1, v2, id } = await newRouter(project)
   const nio = { type: 'nio_udp', lport: 41_000, rhost: '127.0.0.1', rport: 41_001 }
@@ -105,7 +105,7 @@ test('the paths of a router that is not there, or elsewhere, are 404, and those 
   expect((await send(v2.replace(id, id.toUpperCase()))).status).toBe(200)
 })
 
-test('a copy has its own id and number, and the files of the other one', async () => {
+test('a copy has its own id and application id, and the files of its source', async () => {
   const project = await newProject()
   const a = await newRouter(project, { ram: 333, startup_config_content: 'hostname %h\n' })
   const b = await newRouter(project, { name: 'R2' })

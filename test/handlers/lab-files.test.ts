@@ -28,7 +28,7 @@ const fileOf = async (lab: string): Promise<string> => {
   return answer.text()
 }
 
-test('a project is shown as a lab file, of which an apply has nothing to do', async () => {
+test('a project is exported as a lab file, and an apply of this file changes nothing', async () => {
   const lab = newName()
   await applied(
     lab,
@@ -69,7 +69,7 @@ segments:
   await del(`${projects}/${lab}`)
 })
 
-test('a project that was made by hand is shown as a lab file, with what that lacks', async () => {
+test('a project that was made without a lab file is exported as one, with a list of what it lacks', async () => {
   const lab = newName()
   await post(projects, { name: lab })
   const at = `${projects}/${lab}`
@@ -91,7 +91,7 @@ test('a project that was made by hand is shown as a lab file, with what that lac
   for (const name of [lab, copy]) await del(`${projects}/${name}`)
 })
 
-test('the JSON Schema of lab files is there for editors', async () => {
+test('the JSON Schema of lab files is served', async () => {
   const schema = await send('/schemas/lab-1.json')
   expect(schema.headers.get('content-type')).toBe('application/schema+json')
   expect(await schema.json()).toMatchObject({ required: ['lab', 'nodes'] })

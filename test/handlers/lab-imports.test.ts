@@ -3,7 +3,7 @@ import type { ApplianceImport } from '../../src/model/lab/appliance.ts'
 import type { LabImport } from '../../src/model/lab/import.ts'
 import { body, del, post } from '../support/api.ts'
 
-test('a topology of containerlab becomes a lab file, and what this one has not is listed', async () => {
+test('a topology of containerlab becomes a lab file, and the parts that this lacks are listed', async () => {
   const text = `name: two
 topology:
   nodes:

@@ -54,7 +54,7 @@ test('a lab is created with the id that is given, once', async () => {
   await del(`${projects}/${project_id}`)
 })
 
-test('a node that cannot be suspended is left alone, and shown with its true status', async () => {
+test('a node that cannot be suspended keeps running, and is shown with its true status', async () => {
   const { at } = await newLab()
   const [pc, lan] = [await newNode(at, 'PC1'), await newNode(at, 'SW', { node_type: 'switch' })]
   const statusAfter = async (node: LabNode, action: string) =>
@@ -141,7 +141,7 @@ test('all nodes are started and stopped by one request, and are shown as they ar
   await del(at)
 })
 
-test('a closed lab keeps what it has, and refuses changes of it', async () => {
+test('a closed lab keeps its nodes and links, and refuses changes of them', async () => {
   const { at, name } = await newLab()
   await newNode(at, 'PC1')
   expect((await post(`${at}/close`)).status).toBe(204)
@@ -187,7 +187,7 @@ test('drawings are kept', async () => {
   await del(at)
 })
 
-test('templates that users made are there for every lab', async () => {
+test('templates of users are available for every lab', async () => {
   const { at } = await newLab()
   const name = nameOf('Web')
   await post('/v2/templates', { name, template_type: 'pc', startup_script: 'ip 10.0.0.9/24' })
@@ -210,7 +210,7 @@ for (const [transport, open] of [
   ['JSON lines', openFeed],
   ['a websocket', openSocketFeed],
 ] as const) {
-  test(`the feed of a lab by ${transport} tells edits and what happens on computes, and ends with the lab`, async () => {
+  test(`the feed of a lab by ${transport} has its edits and the events of its computes, and ends with the lab`, async () => {
     const { at } = await newLab()
     const feed = await open(`${at}/notifications`)
     expect(await feed.line()).toMatchObject({ action: 'ping' })

@@ -183,7 +183,7 @@ test.for([
   [{ hda_disk_imgae: 'x' }, 'hda_disk_imgae: unknown field, did you mean hda_disk_image?'],
   [{ state: 'started' }, 'state: unknown field'],
   [{ status: 'flying' }, 'status: expected "started"'],
-] as const)('%j is refused by name, in both faces', async ([input, message]) => {
+] as const)('%j is refused with the name of the member, in both API versions', async ([input, message]) => {
   const project = await newProject()
   const isNameless = Object.keys(input).length === 0
   for (const path of [nodes(project), instances(project)]) {
@@ -427,7 +427,7 @@ machineTest('the table of states and actions', async () => {
   const project = await newProject()
   const { id, path } = await newMachine(project, tiny)
   const v1 = `${instances(project)}/${id}`
-  const rows: readonly (readonly [face: string, action: string, answer: number, state: string])[] = [
+  const rows: readonly (readonly [root: string, action: string, answer: number, state: string])[] = [
     [path, 'stop', 204, 'stopped'],
     [path, 'suspend', 204, 'stopped'],
     [path, 'reload', 204, 'stopped'],
@@ -445,8 +445,8 @@ machineTest('the table of states and actions', async () => {
     [v1, 'reload', 204, 'started'],
     [v1, 'stop', 204, 'stopped'],
   ]
-  for (const [face, action, answer, state] of rows) {
-    expect([action, (await post(`${face}/${action}`)).status]).toEqual([action, answer])
+  for (const [root, action, answer, state] of rows) {
+    expect([action, (await post(`${root}/${action}`)).status]).toEqual([action, answer])
     expect([action, (await read(path)).status, (await read(v1)).status]).toEqual([action, state, state])
   }
 })
@@ -474,13 +474,13 @@ machineTest('a machine that runs is linked live, shown on the feed of v1, and en
   expect(await feed.next()).toMatchObject({ action: 'vm.stopped', event: { vm_id: id, status: 'stopped' } })
 })
 
-for (const face of ['/v1/machine-emulator', tools]) {
-  machineTest(`${face}: the emulators of the host are listed, all or by platform`, async () => {
+for (const root of ['/v1/machine-emulator', tools]) {
+  machineTest(`${root}: the emulators of the host are listed, all or by platform`, async () => {
     const list = async (query = '') => {
-      const found = await body<{ path: string }[]>(send(`${face}/binaries${query}`))
+      const found = await body<{ path: string }[]>(send(`${root}/binaries${query}`))
       return found.map(({ path }) => path.replace(/.*\//, ''))
     }
-    const all = await body<object[]>(send(`${face}/binaries`))
+    const all = await body<object[]>(send(`${root}/binaries`))
     for (const one of all) {
       expect(one).toEqual({ path: expect.stringMatching(/^\/.*qemu/), version: expect.stringMatching(/^\d/) })
     }
@@ -490,13 +490,13 @@ for (const face of ['/v1/machine-emulator', tools]) {
     const both = await list('?archs=x86_64,i386')
     expect(both).toEqual(expect.arrayContaining(['qemu-system-i386', 'qemu-system-x86_64']))
     expect(await list('?archs=x86_64&archs=i386')).toEqual(both)
-    const answer = await send(`${face}/binaries?archs=pdp11`)
+    const answer = await send(`${root}/binaries?archs=pdp11`)
     expect(answer.status).toBe(400)
     expect((await body<Fault>(answer)).message).toMatch(/^archs\[0\]: expected .*, got "pdp11"$/)
   })
 
-  machineTest(`${face}: a GET with a body, as older clients send it, is filtered by it`, async () => {
-    for (const path of [`${face}/binaries`, '/v2/computes/local/machine-emulator/binaries']) {
+  machineTest(`${root}: a GET with a body, as older clients send it, is filtered by it`, async () => {
+    for (const path of [`${root}/binaries`, '/v2/computes/local/machine-emulator/binaries']) {
       const ask = async (text: string, headers: Record<string, string | number>) => {
         const sent = request(base + path, { headers }).end(text)
         const [answer] = (await once(sent, 'response')) as [import('node:http').IncomingMessage]
@@ -513,8 +513,8 @@ for (const face of ['/v1/machine-emulator', tools]) {
     }
   })
 
-  test(`${face}: what is accelerated is listed`, async () => {
-    const { kvm } = await body<{ kvm: string[] }>(send(`${face}/capabilities`))
+  test(`${root}: the accelerated platforms are listed`, async () => {
+    const { kvm } = await body<{ kvm: string[] }>(send(`${root}/capabilities`))
     if (kvm.length > 0 && process.arch === 'x64') expect(kvm).toEqual(['x86_64', 'i386'])
     expect(Array.isArray(kvm)).toBe(true)
   })

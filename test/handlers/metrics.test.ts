@@ -17,7 +17,7 @@ async function scrape(): Promise<Map<string, Family>> {
 const requests = (families: Map<string, Family>, method: string, route: string, status: string): number =>
   figure(families, 'patchbay_http_requests_total', { method, route, status })
 
-test('the figures are text of the format that their media type names', async () => {
+test('the metrics are text in the format of their media type', async () => {
   const answer = await send('/metrics')
   expect(answer.headers.get('content-type')).toBe('text/plain; version=0.0.4; charset=utf-8')
   expect(answer.headers.get('cache-control')).toBe('no-store')
@@ -53,7 +53,7 @@ notByWorker('counts go up with requests, under the template of their route', asy
   expect(scrapes(after)).toBeGreaterThan(scrapes(before))
 })
 
-test('what clients make up is counted without a route, and makes no series of its own', async () => {
+test('requests to unknown paths are counted without a route, and add no series', async () => {
   const before = await scrape()
   const paths = ['/nowhere', '/metrics/more', `/${crypto.randomUUID()}`]
   for (const path of paths) expect((await send(path)).status).toBe(404)

@@ -11,7 +11,7 @@ async function reserve(project: { v2: string }): Promise<number> {
   return (await body<{ udp_port: number }>(post(`${project.v2}/ports/udp`))).udp_port
 }
 
-test('a name is put into a script as it is', async () => {
+test('a name is inserted into a script literally', async () => {
   const project = await newProject()
   const answer = await post(`${project.v2}/pc/nodes`, { name: "a$&b$'", startup_script: 'set pcname %h\n' })
   expect(await body(answer)).toMatchObject({ startup_script: "set pcname a$&b$'\n" })
@@ -38,7 +38,7 @@ test('a pc is created stopped, with the name in its script', async () => {
   expect(await body(send(`${project.v2}/pc/nodes`))).toEqual([node])
 })
 
-test('v2 gives a known node the other fields, v1 refuses its id, and an id of another project is a conflict', async () => {
+test('with a known id v2 changes the node, v1 refuses, and an id of another project is 409', async () => {
   const wanted = { name: 'lab', ...sameHost }
   const [project, other] = [await newProject(wanted), await newProject(wanted)]
   const pc = await newPc(project)
@@ -73,7 +73,7 @@ test('renaming edits only the name line of the script', async () => {
   })
 })
 
-test('an update leaves what it does not name, and never makes an empty script', async () => {
+test('an update does not change absent members, and never makes an empty script', async () => {
   const project = await newProject()
   const pc = await newPc(project)
   const before = await body(send(pc.path))
@@ -84,7 +84,7 @@ test('an update leaves what it does not name, and never makes an empty script', 
   })
 })
 
-test('a console is given up and asked for again by its type', async () => {
+test('a console is released and requested again by its type', async () => {
   const project = await newProject()
   const pc = await newPc(project, { console_type: 'none' })
   expect(await body(send(pc.path))).toMatchObject({ console: null })
@@ -105,7 +105,7 @@ test('the table of states and actions', async () => {
   const { path } = await newPc(project)
   const v1 = path.replace('/v2/compute', '/v1').replace('/nodes/', '/vms/')
   const status = async () => (await body<{ status: string }>(send(path))).status
-  const rows: readonly (readonly [face: string, action: string, answer: number, state: string])[] = [
+  const rows: readonly (readonly [root: string, action: string, answer: number, state: string])[] = [
     [path, 'stop', 204, 'stopped'],
     [path, 'suspend', 204, 'stopped'],
     [path, 'resume', 409, 'stopped'],
@@ -126,8 +126,8 @@ test('the table of states and actions', async () => {
     [v1, 'start', 204, 'started'],
     [v1, 'reload', 204, 'started'],
   ]
-  for (const [face, action, answer, state] of rows) {
-    expect([action, (await post(`${face}/${action}`)).status]).toEqual([action, answer])
+  for (const [root, action, answer, state] of rows) {
+    expect([action, (await post(`${root}/${action}`)).status]).toEqual([action, answer])
     expect([action, await status()]).toEqual([action, state])
   }
   expect((await put(path, { console_type: 'none' })).status).toBe(409)
@@ -231,7 +231,7 @@ test('a change of a NIO keeps what it does not name, also its type and its addre
   ])
 })
 
-test('a node shows where its console listens, in both faces', async () => {
+test('a node shows where its console listens, in both API versions', async () => {
   const pc = await newPc(await newProject())
   expect(await body(send(pc.path))).toMatchObject({ console: expect.any(Number), console_host: '127.0.0.1' })
   expect(await body(send(pc.path.replace('/v2/compute', '/v1').replace('/nodes/', '/vms/')))).toMatchObject({
@@ -344,7 +344,7 @@ test('a duplicate has the files of the source and a MAC address of its own', asy
   expect((await post(`${source.path}/duplicate`, { destination_node_id: copy.id })).status).toBe(409)
 })
 
-test("clients' own words for kinds work where an alias says so", async () => {
+test('aliases of kinds work when they are configured', async () => {
   const project = await newProject()
   const answer = await post(`${project.v2}/vpcs/nodes`, { name: 'PC1' })
   expect(answer.status).toBe(201)

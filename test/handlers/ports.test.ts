@@ -29,7 +29,7 @@ for (const state of ['stopped', 'running'] as const) {
   })
 }
 
-test('a node that is created with a console port that cannot be had is given another one, and a warning says why', async () => {
+test('a node that is created with an unavailable console port gets another one, and a warning says why', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const { console: taken } = await body<{ console: number }>(send((await newPc(project)).path))
   const feed = await openFeed(`${project.v2}/notifications`)
@@ -79,7 +79,7 @@ test('a local port outside of the range is taken only in local mode, and only wh
   expect((await post(at(other), outside)).status).toBe(409)
 })
 
-test('the console of a running node is reset: its clients are ended, new ones are served, and the guest runs on', async () => {
+test('a reset of a console disconnects its clients and serves new ones, and the guest keeps running', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const pc = await newPc(project)
   expect(await body(post(`${pc.path}/console/reset`))).toEqual(refused('does not run'))
@@ -98,7 +98,7 @@ test('the console of a running node is reset: its clients are ended, new ones ar
   expect((await post(`${pc.path.replace(pc.id, crypto.randomUUID())}/console/reset`)).status).toBe(404)
 })
 
-test('a UDP port is checked when the project has it, with numbers and a key that are right', async () => {
+test('a UDP port is checked when the project has reserved it, and the candidates and the key are valid', async () => {
   const project = await newProject({ name: 'lab', ...sameHost })
   const port = await reserve(project)
   const at = `${project.v2}/ports/udp/${port}`

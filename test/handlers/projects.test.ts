@@ -23,7 +23,7 @@ test('a v1 project is created, read, changed and deleted, with the fields of v1'
   expect((await send(path)).status).toBe(404)
 })
 
-test('v1 refuses the id of an open project, v2 gives that project back', async () => {
+test('v1 refuses the id of an open project, v2 answers with that project', async () => {
   const project_id = crypto.randomUUID()
   expect((await post('/v1/projects', { project_id, name: 'one' })).status).toBe(201)
   const again = await post('/v1/projects', { project_id: project_id.toUpperCase() })
@@ -34,7 +34,7 @@ test('v1 refuses the id of an open project, v2 gives that project back', async (
   expect(await v2.json()).toEqual({ project_id, name: 'one', variables: null })
 })
 
-test('what one face creates the other shows', async () => {
+test('a project that was created by one API version is shown by the other', async () => {
   const project = await newProject()
   const listed = await body<{ project_id: string }[]>(send('/v1/projects'))
   expect(listed.map((it) => it.project_id)).toContain(project.id)
@@ -42,7 +42,7 @@ test('what one face creates the other shows', async () => {
   expect(await body(send(`${project.v1}/pc/vms/${pc.id}`))).toMatchObject({ vm_id: pc.id, status: 'stopped' })
 })
 
-test('a closed project is shown as that, and a second close says so', async () => {
+test('a closed project is shown as closed, and a second close is answered with that', async () => {
   const project = await newProject()
   expect((await post(`${project.v1}/close`)).status).toBe(204)
   expect((await post(`${project.v1}/close`)).status).toBe(404)
@@ -62,7 +62,7 @@ test('a closed project is opened again with its nodes and their consoles; v1 may
   expect((await post(`${project.v1}/pc/vms`, { name: 'PC9', vm_id: pc.id })).status).toBe(409)
 })
 
-test('commit is answered without a body, also when there is nothing to write', async () => {
+test('a commit is answered without a body, also when there are no changes', async () => {
   const project = await newProject()
   const answer = await post(`${project.v1}/commit`)
   expect(answer.status).toBe(204)
@@ -157,7 +157,7 @@ test('a project is deleted while files are uploaded to it, and its id can be use
   expect([200, 201, 204, 404, 409]).toEqual(expect.arrayContaining([...answers]))
 })
 
-test('a closed project is listed and read as such in both versions, and what acts on it says how to open it', async () => {
+test('a closed project is shown as closed in both API versions, and actions on it say how to open it', async () => {
   const open = await newProject({ name: 'open', ...sameHost })
   const closed = await newProject({ name: 'shut', variables: [{ name: 'A', value: 'b' }], ...sameHost })
   const pc = await newPc(closed)

@@ -74,7 +74,7 @@ test('a lab file makes a lab, is shown as a plan first, and changes nothing when
   await del(`${projects}/${lab}`)
 })
 
-test('changes are made live, and what would disturb is withheld until it is allowed', async () => {
+test('changes are made while nodes run, and disturbing steps are withheld until an option allows them', async () => {
   const lab = newName()
   await applied(fileOf(lab), lab, '?start=true')
   const changed = fileOf(lab, { delay: '40ms', third: '' }).replace('10.0.0.2', '10.0.0.3')
@@ -102,7 +102,7 @@ test('changes are made live, and what would disturb is withheld until it is allo
   await del(`${projects}/${lab}`)
 })
 
-test('of a configuration the side that has changed wins, and when both have, nobody does', async () => {
+test('the changed side of a configuration wins, and when both have changed, it stays', async () => {
   const lab = newName()
   await applied(fileOf(lab), lab)
   const config = `${projects}/${lab}/nodes/PC1/config`
@@ -129,7 +129,7 @@ test('the checks of a lab file run on the service', async () => {
   await del(`${projects}/${lab}`)
 })
 
-test('files that the lab file names come with it', async () => {
+test('files that the lab file names are sent with it', async () => {
   const lab = newName()
   const document = fileOf(lab).replace('{ text: "ip 10.0.0.1/24" }', './pc1.vpc')
   const refused = await put(at(lab), { document })
@@ -162,7 +162,7 @@ test('all faults of a file are reported, and nothing is changed', async () => {
   expect((await apply('', lab)).status).toBe(400)
 })
 
-test('a project that was not made from a lab file is left alone, unless it is taken over', async () => {
+test('a project that was not made from a lab file is not changed, unless it is taken over', async () => {
   const name = newName()
   await post(projects, { name })
   const refused = await apply(fileOf(name), name)

@@ -10,7 +10,7 @@ const settings = { 'pc.engine': 'embedded' }
 const lines = 25_000
 const pasted = `${Array.from({ length: lines }, (_, line) => `echo line ${String(line).padStart(6, '0')} of what was pasted`).join('\r')}\r`
 
-test('one pc that 1 MB is pasted into holds up no other, and the end of one is never the end of others', async () => {
+test('a pc into which 1 MB is pasted does not delay others, and the end of a pc ends no other', async () => {
   const service = await TestService.start(settings)
   const busy = await createLab(service)
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'other' })
@@ -46,7 +46,7 @@ test('one pc that 1 MB is pasted into holds up no other, and the end of one is n
   expect(await status(service, busy.pc1)).toBe('started')
 })
 
-test('what is typed beyond what may wait is refused with a word, and Ctrl-C is still heard', async () => {
+test('input beyond the limit is refused with a message, and Ctrl-C still works', async () => {
   const service = await TestService.start({ ...settings })
   const { pc1 } = await createLab(service)
   await start(service, pc1)
@@ -76,7 +76,7 @@ test('a pc that is stopped while it is being pasted into ends, and can be starte
   await again.expect('icmp_seq=1 ttl=64')
 })
 
-test('a script that loads itself for ever holds up no other pc, and can be stopped', async () => {
+test('a script that loads itself for ever does not delay other pcs, and can be stopped', async () => {
   const service = await TestService.start({ ...settings })
   const { project, pc2 } = await createLab(service)
   const { node_id } = await service.call<{ node_id: string }>('POST', `${project}/pc/nodes`, {

@@ -111,7 +111,7 @@ async function makeLab(): Promise<void> {
   await vi.waitUntil(async () => (await job()).status === 'done', { timeout: hangMs })
 }
 
-test('programs on Node call, hear events and type on consoles', async () => {
+test('programs on Node call endpoints, read events and type on consoles', async () => {
   const { run } = (await import(pathToFileURL(join(directory, 'program.js')).href)) as {
     run(server: string): Promise<unknown>
   }
@@ -145,7 +145,7 @@ testWith(requireProgram('chromium'))('so do pages of other sites that may', asyn
   expect(await page.evaluate(`import('/program.js').then(({ run }) => run('${service.url}'))`)).toEqual(expected)
 })
 
-test('a feed goes on when its service was killed and is there again', async () => {
+test('a feed continues when its service was killed and has started again', async () => {
   const { port } = new URL(service.url)
   const client = new Patchbay({ server: service.url, token })
   const over = new AbortController()

@@ -3,7 +3,7 @@ import { createPc, start } from '../support/lab.ts'
 import { TestService } from '../support/service.ts'
 import { openSocketConsole } from '../support/socket-console.ts'
 
-test('the console is there as a websocket, for several at once, with what was shown before', async () => {
+test('the console is a websocket for several clients at once, with its scroll-back', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)

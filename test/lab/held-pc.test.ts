@@ -9,7 +9,7 @@ const vpcs = requireProgram('vpcs')
 for (const engine of ['embedded', 'vpcs'] as const) {
   const it = testWith(engine === 'vpcs' && vpcs)
 
-  it(`a suspended pc of ${engine} is held, also for the next service, and goes on where it was`, async () => {
+  it(`a suspended pc of ${engine} is held, also for the next service, and is resumed unchanged`, async () => {
     const settings = { 'pc.engine': engine }
     const service = await TestService.start(settings)
     const lab = await createLab(service)
@@ -44,7 +44,7 @@ for (const engine of ['embedded', 'vpcs'] as const) {
   })
 }
 
-test('corrupt between embedded pcs is loss, as they check the checksums of what comes', async () => {
+test('corrupt between embedded pcs is loss, as they verify checksums', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)

@@ -45,7 +45,7 @@ async function linked({ service, project }: VmLab, node: string): Promise<Peer> 
 
 const request = Buffer.concat([Buffer.alloc(6, 0xff), Buffer.from('02000000000188b5', 'hex'), Buffer.alloc(46, 'q')])
 
-test('a VM that runs cannot be in a snapshot: the answer names it, and it runs on', async () => {
+test('a running VM cannot be in a snapshot: the answer names it, and it keeps running', async () => {
   const { lab, world } = await labOf()
   world.add('Router')
   const node = await lab.node('Router', { headless: true })
@@ -60,7 +60,7 @@ test('a VM that runs cannot be in a snapshot: the answer names it, and it runs o
   expect((await keep())[0]).toBe(201)
 })
 
-test('a VM of VirtualBox is one of the lab, and given back as it was', async () => {
+test('a VM of VirtualBox is used as a node, and has its own settings afterwards', async () => {
   const { lab, world } = await labOf()
   const { service } = lab
   const { uuid } = world.add('Router', { nics: { 2: { attachment: 'nat' } } })

@@ -10,7 +10,7 @@ import { TestService } from '../support/service.ts'
 const vpcs = requireProgram('vpcs')
 const engines = ['embedded', 'vpcs'] as const
 
-test.for(engines)('what %s pcs see of a link changes with its filters, while they run', async (engine, { skip }) => {
+test.for(engines)('filters of a link take effect on running %s pcs', async (engine, { skip }) => {
   skip(engine === 'vpcs' && vpcs.skip, vpcs.missing)
   const service = await TestService.start({ 'pc.engine': engine })
   const lab = await createLab(service)
@@ -55,7 +55,7 @@ test.for(engines)('what %s pcs see of a link changes with its filters, while the
   })
 })
 
-test('a link whose port another program took while the service was away says so, and works when it is free', async () => {
+test('a link whose port another program took during a restart of the service says so, and works when the port is free', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`

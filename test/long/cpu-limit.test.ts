@@ -23,7 +23,7 @@ const stopped = (pid: number) => expect.poll(() => processState(pid), { interval
 const program = ({ shell, data }: TestKeeper, source: string) =>
   shell('a', '', { command: process.execPath, args: ['-e', source], cwd: data, ready: 'ready' })
 
-test('a busy program uses what it is given, also when the service that said so has gone', async () => {
+test('a busy program uses the time of its limit, also after the end of the service that set it', async () => {
   const keeper = await startKeeper()
   const { pid } = await keeper.shell('a', busy)
   const service = await KeeperClient.connect(keeper.data)
@@ -35,7 +35,7 @@ test('a busy program uses what it is given, also when the service that said so h
   expect(used).toBeLessThan(30)
 })
 
-test('a limit is changed and lifted while the program runs, and what is said twice changes nothing', async () => {
+test('a limit is changed and removed while the program runs, and setting it again changes nothing', async () => {
   const keeper = await startKeeper()
   const { pid } = await keeper.shell('a', busy)
   for (const percent of [0, 50, 5, 5]) await limit(keeper, percent)
@@ -81,7 +81,7 @@ test('several units have each a limit of their own', async () => {
   }
 })
 
-test('a program that sleeps and wakes up often is never stopped; once it works, it is', async () => {
+test('a program that sleeps and wakes up often is never stopped; a busy one is', async () => {
   const keeper = await startKeeper()
   const source = `
     process.on('SIGCONT', () => console.log('continued'))
@@ -103,7 +103,7 @@ test('a program that sleeps and wakes up often is never stopped; once it works, 
   await client.shows('continued')
 })
 
-test('a stop is polite at once, although the program is stopped by its limit', async () => {
+test('a stop sends SIGTERM at once, although the program is stopped by its limit', async () => {
   const keeper = await startKeeper()
   const round = async () => {
     const { pid } = await keeper.shell('a', `trap 'echo goodbye; exit 0' TERM; echo ready; ${busy}`, { ready: 'ready' })
@@ -118,7 +118,7 @@ test('a stop is polite at once, although the program is stopped by its limit', a
   expect(await quickest(700, round)).toBeLessThan(700)
 })
 
-test('the end of the keeper is as polite', async () => {
+test('the end of the keeper does the same', async () => {
   const keeper = await startKeeper()
   const file = join(keeper.data, 'goodbye')
   const { pid } = await keeper.shell('a', `trap 'echo goodbye > goodbye; exit' TERM; echo ready; ${busy}`, {
@@ -130,7 +130,7 @@ test('the end of the keeper is as polite', async () => {
   expect(readFileSync(file, 'utf8')).toBe('goodbye\n')
 })
 
-test('a killed keeper takes along what its limit has stopped', async () => {
+test('programs that a limit has stopped end with a killed keeper', async () => {
   const keeper = await startKeeper()
   const { pid } = await keeper.shell('a', busy)
   onTestFinished(() => {
@@ -143,7 +143,7 @@ test('a killed keeper takes along what its limit has stopped', async () => {
   await expect.poll(() => isAlive(pid)).toBe(false)
 })
 
-test('a limit ends with its unit: the next start is without, and nothing of it is left', async () => {
+test('a limit ends with its unit: the next start has none, and nothing remains of it', async () => {
   const keeper = await startKeeper()
   const { pid } = await keeper.shell('a', busy)
   await limit(keeper, 1)
@@ -159,7 +159,7 @@ test('a limit ends with its unit: the next start is without, and nothing of it i
   await expect.poll(() => usage(again.pid, 500)).toBeGreaterThan(40)
 })
 
-test('what does not run, is no process, or is no number that makes sense, is refused', async () => {
+test('a unit that does not run or has no process, and a limit that is not a valid number, are refused', async () => {
   const keeper = await startKeeper()
   await expect(limit(keeper, 50)).rejects.toMatchObject({ code: 'not_running' })
   await keeper.shell('a', 'exec cat')

@@ -35,7 +35,7 @@ describeWith(needed)('the Debian packages', () => {
   })
   afterAll(() => rm(packages, { recursive: true, force: true }))
 
-  test('have no error by lintian', async () => {
+  test('have no errors of lintian', async () => {
     const files = [first, node].map((it) => join(packages, it.slice('/packages'.length)))
     const { stdout } = await run('lintian', ['--fail-on', 'error', '--allow-root', ...files]).catch(
       (error: { stdout: string }) => error,
@@ -43,7 +43,7 @@ describeWith(needed)('the Debian packages', () => {
     expect(stdout).not.toMatch(/^E:/m)
   })
 
-  test('are installed, upgraded without an end of guests, removed with them, and purged', async () => {
+  test('are installed, upgraded while guests keep running, removed with their guests, and purged', async () => {
     const machine = await DebianMachine.create(packages)
     // Machines whose Node does not come from a package have it from ours.
     const hasNode = await machine.run('dpkg-query', '--show', 'nodejs').then(

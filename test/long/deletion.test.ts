@@ -19,7 +19,7 @@ async function killDuring(service: TestService, path: string, round: number, met
   await service.restart()
 }
 
-test('a node that a service was deleting when it was killed runs on as before, or is gone with all that was its own', async () => {
+test('a node that a service was deleting when it was killed keeps running as before, or is gone with all its files', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id, path } = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {})
   const project = `/v2/compute/projects/${project_id}`
@@ -40,7 +40,7 @@ test.each([
   { what: 'project', temporary: false, method: 'DELETE', action: '' },
   { what: 'temporary project', temporary: true, method: 'POST', action: '/close' },
 ])(
-  'a $what that a service was deleting when it was killed is as before, or gone with its directory, and its id is free',
+  'a $what that a service was deleting when it was killed is unchanged, or gone with its directory, and its id is free',
   async ({ temporary, method, action }) => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })
     const project_id = crypto.randomUUID()

@@ -65,7 +65,7 @@ describeWith(needsDynamips)('a measurement', () => {
   test.each([
     ['boot', 10 * hangMs],
     ['look at it', 50],
-  ])('that nobody waits for any more ends at once during the %s', async (_, boot) => {
+  ])('ends at once when its client disconnects during the %s', async (_, boot) => {
     const asker = new AbortController()
     const { lab, ref, answer, since } = await begun(boot, asker.signal)
     asker.abort(gone)
@@ -74,7 +74,7 @@ describeWith(needsDynamips)('a measurement', () => {
     expect(await lab.get(ref)).toMatchObject({ status: 'stopped', status_reason: null })
   })
 
-  test('that nobody waits for any more when it begins starts nothing', async () => {
+  test('starts nothing when its client has disconnected before', async () => {
     const lab = await RouterLab.open()
     const ref = await lab.router(idling)
     await expect(lab.agent.nodes.action(ref, 'autoIdlePc', {}, AbortSignal.abort(gone))).rejects.toThrow('went away')
@@ -127,7 +127,7 @@ describeWith(needsDynamips)('a measurement', () => {
     expect(await lab.get(ref)).toMatchObject({ status: 'stopped' })
   })
 
-  test('keeps nobody from reading the node or giving it a name, but from changing what is measured', async () => {
+  test('does not prevent reading or renaming the node, but refuses changes of the measured settings', async () => {
     const { lab, ref, answer } = await begun(10 * hangMs)
     const { nodes } = lab.agent
     expect(await nodes.update(ref, { name: 'R2' })).toMatchObject({ name: 'R2' })
@@ -160,7 +160,7 @@ describeWith(needsDynamips)('a measurement', () => {
 })
 
 describeWith(needsDynamips)('what dynamips finds', () => {
-  test('a program that never idles has no value, and what was tried is reported', async () => {
+  test('a program that never idles has no value, and the tried values are reported', async () => {
     const { lab, ref, answer } = askedFor('busy')
     expect(await answer).toMatchObject({
       status: 409,
@@ -172,7 +172,7 @@ describeWith(needsDynamips)('what dynamips finds', () => {
     expect([lab.pids, await lab.ports()]).toEqual([[], []])
   })
 
-  test('a router that runs is proposed values, and goes on as it was', async () => {
+  test('a running router gets proposals, and keeps running unchanged', async () => {
     const { lab, ref, answer } = askedFor('proposed')
     const proposals = (await answer) as string[]
     expect(proposals.length).toBeGreaterThan(0)

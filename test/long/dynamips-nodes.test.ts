@@ -151,7 +151,7 @@ describeWith(requireProgram('dynamips'))('a router', () => {
     ],
     ['c2691', { slot1: 'NM-16ESW', wic0: 'WIC-1T', wic1: 'WIC-2T', wic2: 'WIC-1T' }],
     ['c3745', { slot1: 'NM-1FE-TX', slot2: 'NM-4T', slot3: 'NM-16ESW', wic0: 'WIC-2T', wic2: 'WIC-2T' }],
-  ] as const)('takes a cable at every port of its cards: %s, %o', async ([platform, cards]) => {
+  ] as const)('has a link at every port of its cards: %s, %o', async ([platform, cards]) => {
     const { service, router, view } = await start()
     const at = await router({ platform, ...cards })
     await service.call('POST', `${at}/start`)

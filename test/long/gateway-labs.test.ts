@@ -18,7 +18,7 @@ const reasons = async (path: string) =>
   (await nodesOf(lab.gateway, path)).map(({ name, status, status_reason }) => [name, status, status_reason !== null])
 
 describe('a lab over two computes', () => {
-  it('has its nodes where they were asked for, and frames pass over a link between them', async () => {
+  it('has its nodes on the requested computes, and frames pass over a link between them', async () => {
     const path = await labOver(lab.gateway, ['a', 'b'])
     expect((await nodesOf(lab.gateway, path)).map(({ compute_id }) => compute_id)).toEqual(['a', 'b'])
     const link = await linked(lab.gateway, path, 'PC1', 'PC2')
@@ -129,7 +129,7 @@ describe('a lab over two computes', () => {
     await lab.gateway.call('DELETE', path)
   })
 
-  it('finds a node that a client made past the lab on its second compute', async () => {
+  it('finds a node that a client made on its second compute, without the lab', async () => {
     const path = await labOver(lab.gateway, ['a', 'b'])
     const nodes = `projects/${idOf(path)}/pc/nodes`
     const { node_id } = await lab.gateway.call<LabNode>('POST', `/v2/computes/b/${nodes}`, { name: 'PC9' })
@@ -138,8 +138,8 @@ describe('a lab over two computes', () => {
   })
 })
 
-describe('a compute of a lab that is not there', () => {
-  it('loses no node: these are shown with the reason, and are as they were when it comes back', async () => {
+describe('a compute of a lab that is not connected', () => {
+  it('loses no node: its nodes are shown with the reason, and are unchanged when it is back', async () => {
     const path = await labOver(lab.gateway, ['a', 'b'])
     await linked(lab.gateway, path, 'PC1', 'PC2')
     await lab.gateway.call('POST', `${path}/nodes/start`)
@@ -196,7 +196,7 @@ describe('a compute of a lab that is not there', () => {
     await lab.gateway.call('DELETE', path)
   })
 
-  it('is opened with what it has when the lab was opened without it', async () => {
+  it('is opened when it is back, after the lab was opened without it', async () => {
     const path = await labOver(lab.gateway, ['a', 'b'])
     await lab.gateway.call('POST', `${path}/close`)
     const port = portOf(lab.b)
@@ -233,7 +233,7 @@ it('after a reboot of a compute the nodes that ran there are started, with auto_
   await lab.shows(lab.farId, { connected: true })
 })
 
-it('a lab is as it was after the gateway was killed', async () => {
+it('a lab is unchanged after the gateway was killed', async () => {
   const path = await labOver(lab.gateway, ['a', lab.farId])
   await lab.gateway.call('POST', `${path}/nodes/start`)
   const port = portOf(lab.gateway)
@@ -249,7 +249,7 @@ it('a lab is as it was after the gateway was killed', async () => {
   await lab.gateway.call('DELETE', path)
 })
 
-it('nodes stay on the compute of their lab while that has room, and go on where room is', async () => {
+it('new nodes are placed on the compute of their lab while that has room, then on another', async () => {
   const gateway = await TestService.start({ gateway: true, 'rate_limit.per_s': 0 })
   const few = portRanges({ console: 2, udp: 8, vnc: 2 })
   const [small, large] = await Promise.all([

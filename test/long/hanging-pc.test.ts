@@ -39,7 +39,7 @@ test('a pc that hangs ends alone, and the others of its process answer pings aft
   expect(await Promise.all([pc1, pc2].map((node) => status(service, node)))).toEqual(['started', 'started'])
 })
 
-test('a pc that hung says so in its status, in an event and in the log of the keeper, and starts again', async () => {
+test('the hang of a pc is reported in its status, in an event and in the log of the keeper, and the pc starts again', async () => {
   const service = await TestService.startProgram(program, settings)
   const { project, pc1 } = await createLab(service)
   await start(service, pc1)
@@ -65,7 +65,7 @@ test('a pc that hung says so in its status, in an event and in the log of the ke
   await again.expect('\nhere\r')
 })
 
-test('it ends alone wherever its simulation hangs, also when it throws', async () => {
+test('only this pc ends, wherever its simulation hangs, also when it throws', async () => {
   const service = await TestService.startProgram(program, settings)
   const { pc1, pc2 } = await createLab(service)
   await start(service, pc2)

@@ -131,7 +131,7 @@ class Heard {
   }
 }
 
-test('feeds stay open while the object sleeps, and what happens meanwhile wakes it and is reported once', async () => {
+test('feeds stay open while the object hibernates, and an event wakes it and is reported once', async () => {
   const lab = await Lab.start()
   const { gateway, service } = lab
   const { project_id } = await gateway.call('POST', projects, { name: 'lab' })

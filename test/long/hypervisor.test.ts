@@ -120,7 +120,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     expect(await libvirt().virsh('dumpxml', '--inactive', 'guest')).toBe(before)
   })
 
-  test('is powered off when what holds the nodes dies, and when its project closes', async () => {
+  test('is powered off when the keeper dies, and when its project is closed', async () => {
     const vm = await vmOf(counting)
     const other = await vmOf(counting)
     const before = await vm.definition()
@@ -182,9 +182,9 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     expect(await count(await lab.get(a))).toBe('a')
     expect(await lab.answer('PUT', a, { name: 'other' })).toEqual([409, expect.stringContaining('stop the node')])
     expect((await lab.get(a)).vmname).toBe(`${vm.name}-c`)
-    for (const face of ['/v1', '/v2/compute']) {
-      expect(await service.call('GET', `${face}/hypervisor/vms`)).toContainEqual({ vmname: vm.name, ram: 32 })
-      expect(JSON.stringify(await service.call('GET', `${face}/hypervisor/vms`))).not.toContain(`${vm.name}-`)
+    for (const root of ['/v1', '/v2/compute']) {
+      expect(await service.call('GET', `${root}/hypervisor/vms`)).toContainEqual({ vmname: vm.name, ram: 32 })
+      expect(JSON.stringify(await service.call('GET', `${root}/hypervisor/vms`))).not.toContain(`${vm.name}-`)
     }
 
     // libvirt forgets it while its project is closed; whatever is done first with it then makes it known again.
@@ -242,7 +242,7 @@ describeWith(libvirtd)('a node that is a VM of libvirt', () => {
     await service.call('DELETE', node)
   })
 
-  test('is ended and removed later when libvirt was not there, or the service', async () => {
+  test('is ended and removed later when libvirt or the service did not run', async () => {
     const [vm, other, source] = [await vmOf(counting), await vmOf(counting), await vmOf(counting)]
     const [lab, deleted, temporary] = [await labOf(), await labOf(), await labOf({ temporary: true })]
     const { service, project } = lab

@@ -56,7 +56,7 @@ describe('an archive of a lab', () => {
     ['no', true],
     ['yes', false],
   ])(
-    'gives its nodes their MAC addresses, and so does a copy, but for reset_mac_addresses: %s',
+    'keeps the MAC addresses of nodes, as a copy does, except with reset_mac_addresses: %s',
     async (resets, isKept) => {
       const { service } = await lab()
       const mac_address = '00:50:79:66:68:42'
@@ -130,7 +130,7 @@ describe('an archive of a lab', () => {
       expect(await service.call('GET', `${projects}/${name}/stats`)).toMatchObject({ nodes: 4, links: 1 })
   })
 
-  it('has nothing of a deleted node, and what other clients gave of the project and of links', async () => {
+  it('has no files of a deleted node, and has the members of other clients of the project and of links', async () => {
     const { service } = await lab()
     await service.call('PUT', campus, { kept: { theme: 'dark' } })
     const [, pc2]: LabNode[] = await service.call('GET', `${campus}/nodes`)
@@ -148,7 +148,7 @@ describe('an archive of a lab', () => {
     expect(await copy.json()).toMatchObject({ kept: { theme: 'dark' } })
   })
 
-  it('takes the next free name, and refuses an id that is there', async () => {
+  it('gets the next free name, and is refused when its id exists', async () => {
     const { service } = await lab()
     const archive = await exported(service)
     expect(await (await imported(service, archive)).json()).toMatchObject({ name: 'Campus2' })
@@ -214,7 +214,7 @@ describe('images of an archive', () => {
     return [properties.hda_disk_image, status_reason]
   }
 
-  it('are stored where they are missing, and beside another one of their name', async () => {
+  it('are stored where they are missing, and under another name beside a different image', async () => {
     const { archive } = await machineLab('?include_images=yes')
     const other = await TestService.start()
     expect((await imported(other, archive, { query: '?name=Copy' })).status).toBe(201)
@@ -233,7 +233,7 @@ describe('images of an archive', () => {
     expect(await machineIn(other)).toEqual(['named-otherwise.img', null])
   })
 
-  it('that are not what their digests say are refused, and so is the archive', async () => {
+  it('with other digests than the archive says are refused, and so is the archive', async () => {
     const { archive } = await machineLab('?include_images=yes&compression=none')
     const { start, size } = await placeOf(archive, 'patchbay.json')
     const more = JSON.parse(archive.subarray(start, start + size).toString())
@@ -299,7 +299,7 @@ describe('an import or a copy of a lab', () => {
 })
 
 describe('a placeholder', () => {
-  it('is a node of a kind that is not here: it keeps its fields, ports and links, and says why it does not start', async () => {
+  it('is a node of an unknown kind: it keeps its fields, ports and links, and says why it does not start', async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })
     const [pc, box] = [randomUUID(), randomUUID()]
     const ends = [pc, box].map((node_id) => ({ node_id, adapter_number: 0, port_number: 0 }))
@@ -463,7 +463,7 @@ const middleCut = (archive: Buffer): Buffer => {
 }
 const bomb = deflateRawSync(Buffer.alloc(64 << 20))
 
-describe('an archive that was not made by a lab', () => {
+describe('an archive of another program', () => {
   const id = randomUUID()
   const member = (given: Partial<ZipMember>): Buffer =>
     zipOf([documentOf(), { name: 'project-files/a', data: 'x', ...given }])
@@ -598,7 +598,7 @@ describe('an archive that was not made by a lab', () => {
     expect((await readdir(service.data)).filter((name) => name.startsWith('archive-'))).toEqual([])
   })
 
-  it('leaves nothing when the client goes in the middle of the body', async () => {
+  it('leaves nothing when the client disconnects during the body', async () => {
     const service = await shared()
     const gone = new AbortController()
     const body = new ReadableStream<Uint8Array>({

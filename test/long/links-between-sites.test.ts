@@ -83,7 +83,7 @@ test('two computes behind NATs of their own are linked by the addresses of their
   expect([one.rhost, two.rhost]).toEqual([sites[1]?.address, sites[0]?.address])
 })
 
-test('a link through NATs is there again after both routers forgot its flow, without a frame of one end', async () => {
+test('a link through NATs works again after both routers lost its flow, although one end sends no frames', async () => {
   const internet = await Internet.make()
   const sites = [await Site.make(internet, 'same port'), await Site.make(internet, 'same port')]
   const spaces = await Promise.all(sites.map((site) => site.host()))
@@ -112,7 +112,7 @@ test('two computes of one network are linked in it, though the gateway sees both
   expect([one.rhost, two.rhost]).toEqual([b.address, a.address])
 })
 
-test('a NAT that gives each flow a port of its own is passed when the other compute has none', async () => {
+test('a link works through a NAT with another port for each flow, when the other compute has no NAT', async () => {
   const internet = await Internet.make()
   const site = await Site.make(internet, 'random port')
   const [a, b] = [await site.host(), await internet.host()]
@@ -122,7 +122,7 @@ test('a NAT that gives each flow a port of its own is passed when the other comp
   expect(two.rport).not.toBe(40_000)
 })
 
-test('where nothing passes, 409 says which addresses each has tried, and nothing is left', async () => {
+test('when no address works, 409 says which ones each compute has tried, and nothing is left', async () => {
   const internet = await Internet.make()
   const sites = [await Site.make(internet, 'random port'), await Site.make(internet, 'random port')]
   const spaces = await Promise.all(sites.map((site) => site.host()))

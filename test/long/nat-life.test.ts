@@ -21,7 +21,7 @@ const page = 'hello from outside'
 const needed = [requireLibslirp(), requireDevices(), requireFastPath(), requireProgram('curl')] as const
 
 describeWith(...needed, requireProgram('busybox'))('a nat', () => {
-  test('goes on under traffic while the service is killed, and the next service has it', async () => {
+  test('passes traffic while the service is killed, and is adopted by the next service', async () => {
     const server = await outside()
     const service = await natService(server)
     const lab = await natLab(service)
@@ -81,7 +81,7 @@ describeWith(...needed, requireProgram('busybox'))('a nat', () => {
 
   for (const sandbox of ['bubblewrap', 'namespaces']) {
     for (const who of ['root', 'another user']) {
-      test(`runs confined by ${sandbox} with all that it does, for ${who}`, async () => {
+      test(`has all its functions when it is confined by ${sandbox}, for ${who}`, async () => {
         const server = await outside()
         const { asked } = await nameServer(server)
         const settings = { local: false, sandbox, require_sandbox: true, allowed_interfaces: ['pbt*'], 'nat.reach': [] }

@@ -135,7 +135,7 @@ test('an install without development dependencies is small and starts', async (c
   await serves(directory, undefined, 'npm', 'start', '--')
 })
 
-test('an install with everything is one without a warning about Node', async (context) => {
+test('an install with development dependencies has no warning about Node', async (context) => {
   const directory = await checkout()
   expect(await npm(context, directory, 'ci', '--dry-run')).not.toContain('EBADENGINE')
 })

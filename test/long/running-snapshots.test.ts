@@ -96,7 +96,7 @@ class CountingLab {
 }
 
 describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that runs', () => {
-  it('has the memory of its machines, which run on, and go on from it after a restore', async () => {
+  it('has the memory of its machines, which keep running, and continue from it after a restore', async () => {
     const lab = await CountingLab.open()
     const made = [(await lab.machine('R1')).node_id, (await lab.machine('R2')).node_id]
     await lab.service.call('POST', `${campus}/nodes`, { name: 'PC1', node_type: 'pc' })
@@ -126,7 +126,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     await lab.expectNext('R1', 'a')
   })
 
-  it('keeps a suspended machine suspended, there and in the project', async () => {
+  it('keeps a suspended machine suspended, in the snapshot and in the project', async () => {
     const lab = await CountingLab.open()
     await lab.machine('R1')
     await lab.expectNext('R1', 'a')
@@ -156,7 +156,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     await lab.expectNext('R1', 'b')
   })
 
-  it('is refused, with their names, for machines that cannot be kept, and nothing changes', async () => {
+  it('is refused, with their names, when machines cannot be in a snapshot, and nothing changes', async () => {
     const lab = await CountingLab.open()
     await lab.machine('R1')
     await lab.machine('R2', { hda_disk_image: 'own.img', linked_clone: false })
@@ -175,7 +175,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     await lab.expectNext('R1', 'a')
   })
 
-  it('that does not fit any more says so, and a stop has the machine begin without it', async () => {
+  it('whose memory no longer fits is reported at a start, and a stop removes the memory', async () => {
     const lab = await CountingLab.open()
     const { node_id } = await lab.machine('R1')
     await lab.expectNext('R1', 'a')
@@ -193,7 +193,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     await lab.expectNext('R1', 'a')
   })
 
-  it('is not read through a link', async () => {
+  it('is not read through a symbolic link', async () => {
     const lab = await CountingLab.open()
     const { node_id } = await lab.machine('R1')
     await lab.act('R1', 'stop')
@@ -209,7 +209,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
     await lab.expectNext('R1', 'a')
   })
 
-  it('is reverted when its service is killed, and the machines run on', async () => {
+  it('is reverted when its service is killed, and the machines keep running', async () => {
     const lab = await CountingLab.open()
     await lab.machine('R1', full)
     await lab.expectNext('R1', 'a')
@@ -252,7 +252,7 @@ describeWith(requireProgram('qemu-system-x86_64'))('a snapshot of a project that
 })
 
 describeWith(requireProgram('qemu-system-x86_64'), requireRoot())('a snapshot of a project that runs', () => {
-  it('is 507 on a full disk, leaves nothing, and the machines run on', async () => {
+  it('is 507 on a full disk, leaves nothing, and the machines keep running', async () => {
     const lab = await CountingLab.open({ min_free_space_mb: 1 }, mountSmallDisk)
     await lab.machine('R1')
     await lab.machine('R2', full)

@@ -10,7 +10,7 @@ const vpcs = requireProgram('vpcs')
 for (const engine of ['embedded', 'vpcs']) {
   const it = testWith(engine === 'vpcs' && vpcs)
 
-  it(`a service killed with -9 does not disturb ${engine} pcs, and the next one takes them over`, async () => {
+  it(`a service killed with -9 does not disturb ${engine} pcs, and the next one adopts them`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
     await start(service, lab.pc1, lab.pc2)
@@ -40,7 +40,7 @@ for (const engine of ['embedded', 'vpcs']) {
     await again.expect('icmp_seq=1 ttl=64')
   })
 
-  it(`a keeper killed with -9 leaves ${engine} pcs stopped, told, and able to start again`, async () => {
+  it(`after kill -9 of a keeper, ${engine} pcs are reported as stopped, and can be started again`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
     await start(service, lab.pc1, lab.pc2)
@@ -59,7 +59,7 @@ for (const engine of ['embedded', 'vpcs']) {
     await console.expect('icmp_seq=1 ttl=64')
   })
 
-  it(`a service and a keeper that are both killed leave nothing of ${engine} pcs behind`, async () => {
+  it(`after kill -9 of service and keeper, no program of ${engine} pcs is left`, async () => {
     const service = await TestService.start({ 'pc.engine': engine })
     const lab = await createLab(service)
     await start(service, lab.pc1, lab.pc2)
@@ -76,7 +76,7 @@ for (const engine of ['embedded', 'vpcs']) {
   })
 }
 
-test('a polite end stops the nodes and the keeper; the next service knows the lab', async () => {
+test('SIGTERM stops the nodes and the keeper; the next service has the lab', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1)
@@ -87,7 +87,7 @@ test('a polite end stops the nodes and the keeper; the next service knows the la
   expect(await status(service, lab.pc1)).toBe('stopped')
 })
 
-test('a service that ends as soon as it is ready stops what the one before it had left', async () => {
+test('a service that ends as soon as it is ready stops the nodes that the one before it left', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)
@@ -98,7 +98,7 @@ test('a service that ends as soon as it is ready stops what the one before it ha
   for (const pid of processes) await expect.poll(() => state(pid)).toMatch(/gone|Z/)
 })
 
-test('with on_exit = "keep" a polite end leaves the nodes running', async () => {
+test('with on_exit = "keep" SIGTERM leaves the nodes running', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded', on_exit: 'keep' })
   const lab = await createLab(service)
   await start(service, lab.pc1, lab.pc2)

@@ -6,7 +6,7 @@ import { freshDirectory } from '../support/directory.ts'
 
 const program = join(import.meta.dirname, '../torture/main.ts')
 
-test('a minute of kills, full disks, torn connections and conflicting requests loses nothing', async () => {
+test('a minute of kills, full disks, broken connections and conflicting requests loses nothing', async () => {
   const directory = await freshDirectory()
   const child = spawn(process.execPath, [program, '1', '--build', inject('bundled')], {
     env: { ...process.env, TMPDIR: directory },

@@ -43,7 +43,7 @@ describe('an upgrade from 0.1.0', () => {
     { by: 'kill -9', signal: 'SIGKILL', on_exit: 'stop' },
     { by: 'a polite end with on_exit = keep', signal: 'SIGTERM', on_exit: 'keep' },
   ] as const)(
-    'by $by ends no guest: consoles, links and captures go on, and new nodes start beside the old ones',
+    'by $by leaves guests running: consoles, links and captures go on, and new nodes start beside the old ones',
     async ({ signal, on_exit }) => {
       const settings = {
         on_exit,
@@ -233,7 +233,7 @@ async function smallLab() {
   return { service, lab, before, keeper: Number(keeper) }
 }
 
-test('what the keeper of before an upgrade holds is unknown while it hangs, and settled when it answers', async () => {
+test('nodes of the keeper from before an upgrade are unknown while it hangs, and reconciled when it answers', async () => {
   const { service, lab, before, keeper } = await smallLab()
   process.kill(keeper, 'SIGSTOP')
   onTestFinished(() => {
@@ -260,7 +260,7 @@ test('what the keeper of before an upgrade holds is unknown while it hangs, and 
   await expect.poll(() => existsSync(`/proc/${keeper}`)).toBe(false)
 })
 
-test('a keeper of before an upgrade that is killed leaves its nodes stopped, told, and able to start in the new one', async () => {
+test('when the keeper from before an upgrade is killed, its nodes are reported as stopped, and start in the new one', async () => {
   const { service, lab, keeper } = await smallLab()
   await service.kill('SIGKILL')
   service.become(bundledProgram())
@@ -309,7 +309,7 @@ test('files of the program that are replaced under a running service are not mix
 })
 
 describe('a downgrade', () => {
-  test('destroys nothing: what a newer version runs and wrote is shown as such, and is there after the next upgrade', async () => {
+  test('loses nothing: nodes and records of a newer version are shown as such, and work after the next upgrade', async () => {
     const settings = { 'pc.engine': 'embedded', 'machine_emulator.acceleration': 'tcg' }
     const [present, next] = [bundledProgram(), await nextProgram(protocolVersion, recordVersion)]
     const service = await TestService.startProgram(present, settings)

@@ -32,7 +32,7 @@ async function running() {
   return { gateway, compute, path, states, listed }
 }
 
-test('a lab of a Worker stops or is deleted at its time, which a renewal puts off or brings nearer', async () => {
+test('a lab of a Worker stops or is deleted at its time, which a renewal changes', async () => {
   const { gateway, path, states } = await running()
   const lend = (ttl: object) => gateway.call<LabProject>('PUT', path, ttl)
   const first = await lend({ ttl_s: 2, ttl_deletes: true })
@@ -50,7 +50,7 @@ test('a lab of a Worker stops or is deleted at its time, which a renewal puts of
   await expect.poll(async () => (await gateway.fetch('GET', path)).status, { timeout: hangMs }).toBe(404)
 })
 
-test('the alarm of its object deletes a lab of a Worker that nobody asks for, at the renewed time', async () => {
+test('the alarm of its object deletes an unused lab of a Worker at the renewed time', async () => {
   const { gateway, compute, path, listed } = await running()
   await gateway.call('PUT', path, { ttl_s: 7200, ttl_deletes: true })
   await gateway.call('PUT', path, { ttl_s: 1 })

@@ -5,7 +5,7 @@ import { TestService } from '../support/service.ts'
 
 const basic = (user: string, password: string) => `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 
-test('with credentials configured nothing is answered without them', async () => {
+test('with configured credentials, requests without them are refused', async () => {
   const service = await TestService.start({
     user: 'anna',
     password: 'geheim:ü',
@@ -86,7 +86,7 @@ async function rawStatus(url: string, request: string, headers: Record<string, s
   return Number(answer.toString('latin1').split(' ')[1])
 }
 
-test('names and origins are added by the configuration, also while the service runs', async () => {
+test('the configuration adds names and origins, also while the service runs', async () => {
   const service = await TestService.start()
   const origin = 'https://lab.example'
   expect((await service.fetch('/v1/version', { headers: { origin } })).status).toBe(403)
@@ -102,7 +102,7 @@ test('names and origins are added by the configuration, also while the service r
   expect(((await refused.json()) as { message: string }).message).toContain('did you mean allowed_origins?')
 })
 
-test('outside local mode a project stays inside, and the configuration is not reloaded', async () => {
+test('outside local mode a project stays in the projects directory, and the configuration is not reloaded', async () => {
   const service = await TestService.start({ local: false })
   const create = (body: object) => service.fetch('/v1/projects', { method: 'POST', body: JSON.stringify(body) })
   expect((await create({ path: '/tmp/elsewhere-patchbay' })).status).toBe(403)

@@ -27,7 +27,7 @@ test('a bench that is killed leaves no service, keeper or emulator running', asy
   await expect.poll(() => readdir(directory)).toEqual([])
 })
 
-test('the figures of a row are those of this build: no difference, target, or emulator run beside it', () => {
+test('the figures of a row are those of this build only: no difference, no target, no figures of other emulators', () => {
   const figures = figuresOf([
     'machine start',
     '+12 ms p50',

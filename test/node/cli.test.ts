@@ -76,7 +76,7 @@ test('patchbay alone shows what it can do, and commands have a --help', async ()
   })
 })
 
-test('help is there for programs, too', async () => {
+test('help is available as JSON, too', async () => {
   const of = async (...argv: string[]) => JSON.parse((await run([...argv, '--json'])).out)
   const { commands, ...rest } = await of('help')
   expect(rest).toEqual({ ok: true, exit: 0, version: expect.stringMatching(/^\d/) })
@@ -120,7 +120,7 @@ test('the ready lines name the address, the page, the reference, the data direct
   await gone
 })
 
-test('a console that nobody serves is said in words', async () => {
+test('a console port without a listener is reported in words', async () => {
   expect(await run(['console', '1'])).toMatchObject({ code: 1, err: expect.stringContaining('nothing listens there') })
   expect(await run(['console', '70000'])).toMatchObject({ code: 64, err: expect.stringContaining('[HOST:]PORT') })
 })
@@ -135,7 +135,7 @@ test('a checkout runs as it is, also what it starts', async () => {
   await console.expect('from the sources')
 })
 
-test('what is not known is said, with what was probably meant', async () => {
+test('an unknown word is reported, with what was probably meant', async () => {
   expect(await run(['serv'])).toMatchObject({ code: 64, err: expect.stringContaining('did you mean serve?') })
   expect(await run(['serve', '--prot', '1'])).toMatchObject({
     code: 64,
@@ -156,7 +156,7 @@ test('config shows where each value came from, and no secret', async () => {
   expect(refused).toMatchObject({ code: 64, out: '', err: expect.stringContaining('--token-file FILE') })
 })
 
-test('doctor says what it found, and how to mend what it did not', async () => {
+test('doctor says what it found, and how to fix each fault', async () => {
   const { code, out } = await run(['doctor', '--json', '--data', '/tmp'])
   const { ok, exit, checks } = JSON.parse(out) as {
     ok: boolean
@@ -176,7 +176,7 @@ test('doctor says what it found, and how to mend what it did not', async () => {
   })
 })
 
-test('a data directory has one service, its files are private, and a polite end is code 0', async () => {
+test('a data directory has one service, its files are private, and SIGTERM ends it with code 0', async () => {
   const service = await TestService.start()
   expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
   await expect
@@ -207,7 +207,7 @@ test('console is a terminal on the console of a pc, also piped', async () => {
   await start(service, pc)
 })
 
-test('a data directory that cannot be made or written to ends the program at once, with a message that names it', async () => {
+test('a data directory that cannot be created or written to ends the program at once, with its name in the message', async () => {
   for (const data of ['/proc/x', '/proc/x/y', '/proc', '/sys/x', '/sys', '/dev/null/x']) {
     const { code, out, err } = await run(['serve', '--port', '0', '--data', data])
     expect([code, out, err]).toEqual([
@@ -239,7 +239,7 @@ test('a signal to npm ends the service that npm start has started', async () => 
   await expect(fetch(`${url}/v1/version`)).rejects.toThrow()
 })
 
-test('Ctrl-C at npm start ends the service politely: the terminal and npm send the same signal', async () => {
+test('Ctrl-C at npm start stops the service as one signal does: the terminal and npm both send it', async () => {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-cli-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   const root = join(import.meta.dirname, '../..')

@@ -27,7 +27,7 @@ async function cache() {
 }
 
 test.skipIf(nodeModule.flushCompileCache === undefined)(
-  'what was compiled for one start is there for the next, readable by the user alone',
+  'the next start reads the compiled code of the last one, which only the user can read',
   async () => {
     const { directory, run, compiled } = await cache()
     const { stdout } = await run()
@@ -47,7 +47,7 @@ test('a directory that other users can write to is not used', async () => {
   expect(await compiled()).toEqual([])
 })
 
-test('a directory below one that other users can write to is not used, but for a sticky one', async () => {
+test('a directory below one that other users can write to is not used, except below a sticky one', async () => {
   const { directory } = await cache()
   const inner = await mkdtemp(join(directory, 'inner-'))
   expect(isOnlyOurs(inner)).toBe(true)
@@ -57,7 +57,7 @@ test('a directory below one that other users can write to is not used, but for a
   expect(isOnlyOurs(inner)).toBe(true)
 })
 
-test('a cache that cannot be made does not keep a command from running', async () => {
+test('without a usable cache a command still runs', async () => {
   const { directory, run } = await cache()
   await writeFile(join(directory, 'patchbay'), 'a file where the directory would be')
   expect((await run()).stdout).toContain('Usage: patchbay')

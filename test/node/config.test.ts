@@ -37,7 +37,7 @@ function messageOf(work: () => unknown): string {
   }
 }
 
-test('there is nothing to configure', () => {
+test('a service needs no configuration', () => {
   expect(load().current).toMatchObject({
     host: '127.0.0.1',
     port: 3080,
@@ -47,7 +47,7 @@ test('there is nothing to configure', () => {
   })
 })
 
-test('flags win over the environment, that over the file, and that over the defaults', () => {
+test('flags override the environment, which overrides the file, which overrides the defaults', () => {
   const config = load(
     ['--port', '4'],
     { PATCHBAY_PORT: '3', PATCHBAY_PC_ENGINE: 'embedded' },
@@ -61,7 +61,7 @@ test('flags win over the environment, that over the file, and that over the defa
   expect(source('host')).toBe('default')
 })
 
-test('texts become what they stand for', () => {
+test('texts become values of their types', () => {
   const env = {
     PATCHBAY_UDP_PORT_RANGE: '40000-41000',
     PATCHBAY_ALLOWED_HOSTS: 'a, b',
@@ -77,7 +77,7 @@ test('texts become what they stand for', () => {
   expect(load(['--no-local']).current.local).toBe(false)
 })
 
-test('a range is taken in the file as it is shown, and as a list', () => {
+test('a range in the file may be a text as it is shown, or a list', () => {
   const file = 'console_port_range = "5000-6000"\nudp_port_range = [42000, 43000]'
   const config = load([], {}, file)
   expect(config.current).toMatchObject({ console_port_range: [5000, 6000], udp_port_range: [42_000, 43_000] })
@@ -127,12 +127,12 @@ test.for<[argv: string[], env: Record<string, string>, toml: string | undefined,
   expect(() => load(argv, env, toml)).toThrow(message)
 })
 
-test('beyond loopback needs credentials, or to be told', () => {
+test('an address beyond loopback needs credentials, or an explicit setting', () => {
   expect(load(['--host', '0.0.0.0', '--token', 'x']).current).toMatchObject({ local: false, console_host: '127.0.0.1' })
   expect(load(['--host', '0.0.0.0', '--insecure']).current.host).toBe('0.0.0.0')
 })
 
-test('Cloudflare Access needs both of its names, and is protection, too', () => {
+test('Cloudflare Access needs both of its settings, and counts as credentials', () => {
   const team = ['--cloudflare-access-team-domain', 'team.cloudflareaccess.com']
   expect(() => load(team)).toThrow('go together')
   expect(() => load(['--cloudflare-access-audience', 'x'])).toThrow('go together')
@@ -151,7 +151,7 @@ test('secrets are masked', () => {
   expect(shown).toContainEqual({ key: 'password', value: '********', source: 'flag --password' })
 })
 
-test('secrets that everybody on the machine could read are refused as flags, with other ways named', () => {
+test('secrets are refused as flags, which all users of the machine can read; the message names other ways', () => {
   for (const [flag, value, others] of [
     ['--password', 'geheim', '--password-file FILE, the variable PATCHBAY_PASSWORD, or the configuration file'],
     ['--token', 'geheim', '--token-file FILE, the variable PATCHBAY_TOKEN'],
@@ -230,7 +230,7 @@ test('the documents have every setting', async () => {
   }
 })
 
-test('a gateway to join needs a token, and a way on which nobody can read it', () => {
+test('joining a gateway needs a token, and https or loopback', () => {
   const token = ['--join-token', 'abc']
   const refused = (...argv: string[]) => {
     try {

@@ -26,7 +26,7 @@ test('without an emulator the doctor says how one is installed', async () => {
   ])
 })
 
-test('dynamips is looked for where the settings say', async () => {
+test('dynamips is searched for at the path of the settings', async () => {
   const check = async (path: string) => (await dynamipsOfHost.doctor?.({ path }))?.[0]
   expect(await check('no-such-dynamips')).toEqual({
     name: 'dynamips',
@@ -40,7 +40,7 @@ test('dynamips is looked for where the settings say', async () => {
   })
 })
 
-test('an emulator that does not run is a finding of its own', async () => {
+test('an emulator that does not run is a separate finding', async () => {
   const directory = await freshDirectory()
   const broken = join(directory, 'qemu-system-mips')
   await writeFile(broken, '#!/bin/sh\necho "cannot open shared object file" >&2\nexit 127\n')
@@ -70,7 +70,7 @@ test('an emulator that only lacks the right to KVM need not be installed again',
   })
 })
 
-test('the right to KVM comes with the group of its device, if that has it', () => {
+test('the fix for KVM names the group of the device, when that group has access', () => {
   const groups = 'root:x:0:\nkvm:x:106:libvirt-qemu\n'
   expect(kvmRightFix(0o20660, 106, groups)).toBe('sudo usermod -aG kvm "$USER", then log in again')
   expect(kvmRightFix(0o20660, 993, groups)).toBe('sudo usermod -aG 993 "$USER", then log in again')

@@ -241,7 +241,7 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   },
 }
 
-test.for(Object.entries(requests))('%s is the word of an error that a request has', async ([word, ask]) => {
+test.for(Object.entries(requests))('a request causes an error with the word %s', async ([word, ask]) => {
   const answer = await ask()
   expect(answer.headers.get('x-patchbay-error')).toBe(word)
   const [statuses] = errorWords[word as keyof typeof errorWords]

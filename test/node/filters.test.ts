@@ -10,12 +10,12 @@ const tcpdump = requireProgram('tcpdump')
 
 const refusal = (message: string) => expect.objectContaining({ status: 400, message: expect.stringContaining(message) })
 
-test('no filters are none', () => {
+test('without filters there are no stages', () => {
   expect(compileFilters()).toEqual([])
   expect(compileFilters({})).toEqual([])
 })
 
-test('a first parameter of 0 or "" means off, whatever follows', () => {
+test('a filter is off when its first parameter is 0 or ""', () => {
   const off: Required<Filters> = {
     frequency_drop: [0],
     packet_loss: [0],
@@ -39,7 +39,7 @@ test('parameters that are left out have their defaults', () => {
   expect(compileFilters({ rate: [2000, 32] })).toEqual([{ type: 'rate', kbps: 2000, burst_kb: 32, queue_ms: 100 }])
 })
 
-test('parameters that are given count, also those that are 0', () => {
+test('given parameters are used, also when they are 0', () => {
   expect(
     compileFilters({
       frequency_drop: [-1],
@@ -73,7 +73,7 @@ test('a chance of more than 100 and an unknown filter are refused', () => {
 })
 
 describeWith(tcpdump)('bpf', () => {
-  test('every line is a program, lines without text are none', () => {
+  test('each line with text is a program', () => {
     expect(compileFilters({ bpf: ['arp\n\n  \nicmp or tcp port 22\n'] })).toEqual([
       { type: 'bpf', programs: [compileBpf('arp', 1), compileBpf('icmp or tcp port 22', 1)] },
     ])
@@ -108,7 +108,7 @@ describeWith(tcpdump)('bpf', () => {
     ['ether host 00:11:22:33:44:55', 'DLT_C_HDLC'],
     ['vlan 3', 'DLT_PPP_SERIAL'],
     ['arp', 'DLT_FRELAY'],
-  ] as const)('%s is refused on a serial line, and what it was read as is said', ([expression, name]) => {
+  ] as const)('%s is refused on a serial line, and the message says how it was read', ([expression, name]) => {
     expect(() => compileFilters({ bpf: [expression, name] }, 'serial')).toThrow(
       refusal(`frames of this port are read as ${name}`),
     )

@@ -19,7 +19,7 @@ const upgrade = {
 
 const kinds = ['pc', 'iou', 'hypervisor', 'machine-emulator', 'dynamips']
 
-test('no request that a page of another site can make changes anything or is answered, whatever the browser adds by itself', async () => {
+test('no request of a page of another site changes anything or is answered, with any ambient credentials', async () => {
   const service = await TestService.start({ ...credentials, 'pc.engine': 'embedded' })
   const { cookie } = await logIn(service.url, credentials)
   const call = async <T = unknown>(method: string, path: string, body?: object): Promise<T> => {

@@ -22,7 +22,7 @@ const upgrade = {
   'sec-websocket-key': 'AAAAAAAAAAAAAAAAAAAAAA==',
 }
 
-test('of 30 wrong log-ins at once most are refused unseen, whatever they log in with', async () => {
+test('of 30 wrong log-ins at once most are refused without a check, with any form of credentials', async () => {
   const service = await TestService.start({ user: 'anna', password: 'geheim', token: 't0ken' })
   const headersOf: readonly [kind: string, (index: number) => Record<string, string>, target?: string][] = [
     ['basic', (index) => ({ authorization: basic('anna', `guess ${index}`) })],
@@ -61,7 +61,7 @@ test('of 30 wrong log-ins at once most are refused unseen, whatever they log in 
   }
 })
 
-test('behind a trusted proxy the client counts, and not the proxy; nobody else is believed', async () => {
+test('behind a trusted proxy the address of the client counts; headers of others are ignored', async () => {
   const service = await TestService.start({
     ...{ user: 'anna', password: 'geheim', insecure: true, trusted_proxies: ['127.0.2.0/24'] },
   })
@@ -85,7 +85,7 @@ test('behind a trusted proxy the client counts, and not the proxy; nobody else i
   expect(await status({ 'x-forwarded-for': '198.51.100.2' }, '127.0.0.1')).toBe(429)
 })
 
-test('a connection on which everything is refused is ended, with what was written ahead on it', async () => {
+test('a connection with many refusals is closed, with the requests that were sent ahead', async () => {
   const service = await TestService.start({ user: 'anna', password: 'geheim' })
   const socket = connect(Number(new URL(service.url).port), '127.0.0.1')
   const written = 20_000

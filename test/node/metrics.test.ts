@@ -8,7 +8,7 @@ import { TestService } from '../support/service.ts'
 const scrape = async (service: TestService): Promise<Map<string, Family>> =>
   parseExposition(await (await service.fetch('/metrics')).text())
 
-test('the figures of a lab follow what is done to it', async () => {
+test('the metrics of a lab follow its changes', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
@@ -65,7 +65,7 @@ test('the figures of a lab follow what is done to it', async () => {
   })
 })
 
-test('nothing but the process has figures on a host that has nothing, and a keeper that is gone is reported', async () => {
+test('an empty host only has the metrics of the process, and a keeper that has ended is reported', async () => {
   const families = await hostMetrics({
     version: '1.2.3',
     projects: { openCount: 0 },
@@ -86,7 +86,7 @@ test('nothing but the process has figures on a host that has nothing, and a keep
   ])
 })
 
-test('a keeper is there from when it answers until it ends', async () => {
+test('a keeper counts from its first answer until its end', async () => {
   const quiet = () => {}
   const data = await freshDirectory()
   const keeper = new KeeperLink(data, { debug: quiet, info: quiet, warn: quiet, error: quiet })

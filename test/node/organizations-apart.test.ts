@@ -12,7 +12,7 @@ import {
 } from '../support/organizations.ts'
 import { TestService } from '../support/service.ts'
 
-test('a token of one organization shows and changes nothing of another by any endpoint, nor hears of it, after a restart', async () => {
+test('a token of one organization shows and changes nothing of another by any endpoint, and gets no events of it, after a restart', async () => {
   const token = 'admin-of-tests-0123456789'
   const gateway = await TestService.start({ gateway: true, token, 'rate_limit.per_s': 0 })
   const as = (text: string): Ask => askAs(() => gateway.url, text)

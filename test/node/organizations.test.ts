@@ -65,7 +65,7 @@ describe('the organizations of a gateway', () => {
     await call(admin, 'DELETE', '/v2/organizations/tokens')
   })
 
-  it('are named by a header where the administrator of the deployment acts, also for a session and a ticket', async () => {
+  it('are chosen by a header of the administrator of the deployment, also for a session and a ticket', async () => {
     await makeOrganization(admin, 'header')
     const tokens = async (headers?: Record<string, string>) => {
       const answer = await admin('GET', '/v2/tokens', undefined, headers)
@@ -88,7 +88,7 @@ describe('the organizations of a gateway', () => {
     expect((await gateway.fetch('/v2/tokens', { headers: { cookie } })).status).toBe(401)
   })
 
-  it('have limits, which a request above them is told before anything changes', async () => {
+  it('have limits: a request above them is refused before anything changes', async () => {
     const token = await makeOrganization(admin, 'limited', { max_projects: 1, max_computes: 1 })
     const ask = as(token)
     const input = (name: string) => ({ name, protocol: 'http', host: '127.0.0.1', port: 1 })
@@ -146,7 +146,7 @@ describe('the organizations of a gateway', () => {
     expect((await deployment('GET', '/v2/version')).status).toBe(200)
   })
 
-  it('cannot have the gateway ask itself', async () => {
+  it('cannot make the gateway send requests to itself', async () => {
     const token = await makeOrganization(admin, 'round')
     const input = { name: 'itself', protocol: 'http', host: '127.0.0.1', port: portOf(gateway) }
     const refused = await message(as(token)('POST', '/v2/computes', { ...input, user: 'any', password: token }))
@@ -154,7 +154,7 @@ describe('the organizations of a gateway', () => {
     await call(admin, 'DELETE', '/v2/organizations/round')
   })
 
-  it('do not count projects that are gone: with their compute, from it, or as labs', async () => {
+  it('do not count projects that were deleted: with their compute, on it, or as labs', async () => {
     const ask = as(await makeOrganization(admin, 'gone', { max_projects: 1 }))
     const { service, id } = await joinCompute(gateway.url, ask, 'gone')
     const make = async () => (await call(ask, 'POST', '/v2/compute/projects', { name: 'one' })).project_id

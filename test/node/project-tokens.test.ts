@@ -74,7 +74,7 @@ describe('a token for some projects', () => {
     expect((await ask('POST', '/v2/projects', { body: taken })).status).toBe(403)
   })
 
-  it('gives no project a name that it does not have: by a copy, an import or an undo', async () => {
+  it('gives no project a name out of its scope: by a copy, an import or an undo', async () => {
     const ask = await tokenFor('own-*')
     await post(ask, '/v2/projects', { name: 'own-a' })
     const refused = async (answer: Promise<Response>) => {
@@ -132,7 +132,7 @@ describe('a token for some projects', () => {
     await staysUnseen({ project_id: secret.project_id, node_id, link_id: secret.link.link_id, names }, { asked, admin })
   })
 
-  it('hears only what happens in them', async () => {
+  it('gets events of these projects only', async () => {
     const asked = await tokenFor('heard-*')
     const feed = await asked('GET', '/v2/notifications')
     for (const name of ['hidden-1', 'heard-1', 'hidden-2', 'heard-2']) await labOf(name)
@@ -168,7 +168,7 @@ describe('a token for some projects', () => {
     expect([seen.status, await seen.json()]).toEqual([200, []])
   })
 
-  it('is refused where it would mean nothing, or be too long', async () => {
+  it('is refused where a scope has no meaning, or is too long', async () => {
     const status = async (input: object) =>
       (await admin('POST', '/v2/tokens', { body: JSON.stringify({ name: 'x', ...input }) })).status
     expect(await status({ purpose: 'join', projects: ['a'] })).toBe(400)

@@ -15,7 +15,7 @@ async function directory(): Promise<string> {
 const send = (service: TestService, method: string, path: string, body: object = {}) =>
   service.fetch(path, { method, ...(method !== 'GET' && { body: JSON.stringify(body) }) })
 
-test('a project elsewhere is found again after a restart, moved with its files, and deleted where it is', async () => {
+test('a project in another directory is found after a restart, moved with its files, and deleted there', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const place = await directory()
   const project = await service.call('POST', '/v1/projects', { name: 'lab', path: join(place, 'one') })
@@ -36,7 +36,7 @@ test('a project elsewhere is found again after a restart, moved with its files, 
   expect(await readdir(place)).toEqual([])
 })
 
-test('places that a project must not take are refused, and nothing is made or deleted there', async () => {
+test('forbidden directories for a project are refused, and nothing is created or deleted there', async () => {
   const service = await TestService.start()
   const place = await directory()
   await writeFile(join(place, 'precious'), 'mine')
@@ -61,7 +61,7 @@ test('places that a project must not take are refused, and nothing is made or de
   expect(await service.call('GET', '/v1/projects')).toEqual([])
 })
 
-test('links do not lead out of a project', async () => {
+test('symbolic links do not lead out of a project', async () => {
   const service = await TestService.start()
   const outside = await directory()
   await writeFile(join(outside, 'secret'), 'secret')
@@ -96,7 +96,7 @@ test('a temporary project is gone when it is closed, and when the service starts
   expect(existsSync(two.path)).toBe(false)
 })
 
-test('one project created, closed and deleted by many at once is never half there', async () => {
+test('a project that is created, closed and deleted by many requests at once is complete or gone', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const project_id = crypto.randomUUID()
   const path = `/v2/compute/projects/${project_id}`
@@ -118,7 +118,7 @@ test('one project created, closed and deleted by many at once is never half ther
   expect([console_ports, udp_ports]).toEqual([[], []])
 })
 
-test('a project whose node has lost its record opens all the same, and says what is wrong', async () => {
+test('a project with a node without a record is opened, and reports what is wrong', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
@@ -135,7 +135,7 @@ test('a project whose node has lost its record opens all the same, and says what
   })
 })
 
-test('a record that was cut short is replaced by the one before', async () => {
+test('a truncated record is replaced by the version before', async () => {
   const service = await TestService.start()
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v1/projects', { name: 'first' })
   await service.call('PUT', `/v1/projects/${project_id}`, { name: 'second' })
@@ -145,7 +145,7 @@ test('a record that was cut short is replaced by the one before', async () => {
   expect(await service.call('GET', `/v1/projects/${project_id}`)).toMatchObject({ name: 'first' })
 })
 
-test('a disk that is nearly full refuses what creates, and still lets nodes stop and go', async () => {
+test('on a nearly full disk creations are refused, and nodes can still be stopped and deleted', async () => {
   const settings = { 'pc.engine': 'embedded' }
   const service = await TestService.start(settings)
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
@@ -162,7 +162,7 @@ test('a disk that is nearly full refuses what creates, and still lets nodes stop
   expect((await send(service, 'DELETE', project)).status).toBe(204)
 })
 
-test('an upload that stops coming leaves nothing behind', async () => {
+test('an upload that stalls leaves nothing', async () => {
   const service = await TestService.start({ 'limits.body_timeout_ms': 300 })
   const { project_id, path } = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {})
   const stream = new ReadableStream({ start: (controller) => controller.enqueue(new TextEncoder().encode('half')) })
@@ -180,7 +180,7 @@ test('an upload that stops coming leaves nothing behind', async () => {
   await expect.poll(async () => readdir(path)).toEqual(['.patchbay'])
 })
 
-test('a temporary project that a killed service left goes, with what ran of it', async () => {
+test('a temporary project of a killed service is deleted, and its units are ended', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call('POST', '/v1/projects', { temporary: true })
   await start(service, await createPc(service, `/v2/compute/projects/${project_id}`, 1))

@@ -29,7 +29,7 @@ async function until(client: Socket, end: string): Promise<string> {
   return text
 }
 
-test('a download or a feed that is asked for as a websocket is not gathered in memory, and ends with its client', async () => {
+test('a download or a feed that is requested as a websocket is not collected in memory, and ends with its client', async () => {
   let pulls = 0
   let isGivenUp = () => {}
   const givenUp = new Promise<void>((resolve) => {
@@ -51,7 +51,7 @@ test('a download or a feed that is asked for as a websocket is not gathered in m
   await givenUp
 })
 
-test('an error is answered to who asks for a websocket, and the connection ends', async () => {
+test('a request for a websocket gets the error, and the connection is closed', async () => {
   const client = await asked(new Response('{"message": "no", "status": 404}\n', { status: 404 }))
   const text = await until(client, 'no end')
   expect(text).toMatch(/^HTTP\/1\.1 404 Not Found\r\n/)

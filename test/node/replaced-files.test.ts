@@ -13,7 +13,7 @@ async function serviceApart(): Promise<{ directory: string; service: TestService
   return { directory, service: await TestService.startProgram(join(directory, 'patchbay.js')) }
 }
 
-test('a service whose program was replaced says that it has to be restarted, and does what it has loaded', async () => {
+test('a service whose program files were replaced says that it has to be restarted, and uses the loaded parts', async () => {
   const { directory, service } = await serviceApart()
   for (const name of await readdir(directory)) if (name.startsWith('doctor-of-service')) await rm(join(directory, name))
   const answer = await fetch(`${service.url}/v2/compute/doctor`)
@@ -26,7 +26,7 @@ test('a service whose program was replaced says that it has to be restarted, and
   expect(service.isRunning).toBe(true)
 })
 
-test('without koffi the doctor says so, and what needs it', async () => {
+test('without koffi the doctor says so, and which functions need it', async () => {
   const { service } = await serviceApart()
   const { checks } = await service.call<{ checks: { name: string; status: string }[] }>('GET', '/v2/compute/doctor')
   expect(checks).toContainEqual(expect.objectContaining({ name: 'FFI', status: 'warning' }))

@@ -75,7 +75,7 @@ const closed = async (client: WebSocket): Promise<readonly [code: number, reason
   return [code, reason.toString()]
 }
 
-test('what passes a screen comes out as it went in, both ways', async () => {
+test('the bytes of a screen are unchanged in both directions', async () => {
   const client = await open((connection) => connection.pipe(connection))
   const sent = randomBytes(24 << 20)
   const received = listen(client)
@@ -101,7 +101,7 @@ test('a client that reads slowly gets all of a screen', async () => {
   expect((await received.all(shown.length)).equals(shown)).toBe(true)
 })
 
-test('a client that sends more than a screen reads is parted from it, and no byte is skipped', async () => {
+test('a client that sends more than a screen reads is disconnected, and no byte is skipped', async () => {
   const read: Buffer[] = []
   let connected: Connection | undefined
   const client = await open((connection) => {
@@ -121,13 +121,13 @@ test('a client that sends more than a screen reads is parted from it, and no byt
   }
 })
 
-test('text is not for a screen', async () => {
+test('text messages to a screen are refused', async () => {
   const client = await open(() => {})
   client.send('hello')
   expect(await closed(client)).toEqual([1003, 'A screen takes binary frames only'])
 })
 
-test.each([bridgeConsole, bridgeScreen])('what is sent just before the end still arrives: %o', async (bridge) => {
+test.each([bridgeConsole, bridgeScreen])('data that is sent just before the end still arrives: %o', async (bridge) => {
   const last = randomBytes(300_000)
   let heard: (bytes: Buffer) => void = () => {}
   const all = new Promise<Buffer>((resolve) => {
@@ -164,7 +164,7 @@ test.for([
   [['binary'], 'binary'],
   [['base64', 'binary'], 'binary'],
   [[], ''],
-] as const)('of the subprotocols %j it speaks %j', async ([offered, spoken]) => {
+] as const)('of the subprotocols %j it selects %j', async ([offered, spoken]) => {
   const client = await open(() => {}, { protocols: [...offered] })
   expect(client.protocol).toBe(spoken)
 })

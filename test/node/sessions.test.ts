@@ -11,7 +11,7 @@ const version = '/v2/compute/version'
 const statusOf = async (service: TestService, cookie: string, path = version) =>
   (await service.fetch(path, { headers: { cookie } })).status
 
-test('a log-in gives a cookie by which requests, websockets, feeds and downloads come in, until the log-out', async () => {
+test('a log-in sets a cookie that is valid for requests, websockets, feeds and downloads, until the log-out', async () => {
   const service = await TestService.start({ ...credentials, 'pc.engine': 'embedded' })
   const { status, body, setCookie, cookie } = await logIn(service.url, credentials)
   expect([status, body]).toEqual([201, { name: 'anna', role: 'admin', expires_at: expect.any(String) }])
@@ -85,7 +85,7 @@ test('a session that a token began has its role, and ends with the token', async
   expect((await logIn(service.url, { token: 't0ken' })).body).toMatchObject({ role: 'admin' })
 })
 
-test('log-ins are refused as they should be', async () => {
+test('wrong log-ins are refused with the right status', async () => {
   const service = await TestService.start({ ...credentials, trusted_proxies: ['127.0.0.1'] })
   const status = async (body: object, headers: Record<string, string> = {}) =>
     (await logIn(service.url, body, headers)).status

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 
 const root = join(import.meta.dirname, '../..')
 
-test('no failure is dropped without a reason: what ignores one names why', () => {
+test('no failure is ignored without a reason in the code', () => {
   const files = ['src', 'runtime'].flatMap((folder) =>
     readdirSync(join(root, folder), { recursive: true, encoding: 'utf8' }).map((name) => join(folder, name)),
   )

@@ -51,7 +51,7 @@ async function shownBy(url: string): Promise<string | undefined> {
 
 const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256
 
-test('the service speaks https, websockets included, and takes another certificate when the files change', async () => {
+test('the service serves https and websockets, and reads the certificate again when the files change', async () => {
   const directory = await freshDirectory()
   const { cert, key, write } = await pairIn(directory)
   const service = await TestService.start({
@@ -90,7 +90,7 @@ test('a service whose certificate cannot be used says why, and does not start', 
   await write(certificate, certificateKey)
 })
 
-test('a compute is registered by https, and works so', async () => {
+test('a compute is registered and used by https', async () => {
   const directory = await freshDirectory()
   const { cert, key } = await pairIn(directory)
   const compute = await TestService.start({

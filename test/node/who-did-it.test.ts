@@ -31,7 +31,7 @@ async function until(lines: AsyncGenerator<Record<string, unknown>>, action: str
 
 const projects = '/v2/compute/projects'
 
-test('feeds and figures name who did it, at a compute and by a gateway', async () => {
+test('feeds and metrics have the name of the caller, at a compute and by a gateway', async () => {
   const compute = await TestService.start({
     ...{ user: 'anna', password: 'geheim', 'pc.engine': 'embedded' },
   })
@@ -68,7 +68,7 @@ test('feeds and figures name who did it, at a compute and by a gateway', async (
   for (const { body } of feeds) await body?.cancel().catch(() => {})
 })
 
-test('a log line names who asked, and the client of a gateway', async () => {
+test('a log line has the name of the caller, and of the client of a gateway', async () => {
   const traced: Trace[] = []
   const app = authApp({ access: { user: 'anna', password: 'geheim' }, trace: (entry) => traced.push(entry) })
   const authorization = basic('anna', 'geheim')
@@ -87,7 +87,7 @@ test('a log line names who asked, and the client of a gateway', async () => {
   ])
 })
 
-test('the log of a service has the name of who asked once in a line', async () => {
+test('a line of the log has the name of the caller once', async () => {
   const log = join(await freshDirectory(), 'log')
   const launcher = ['sh', '-c', `exec "$@" --log-level debug 2>>${log}`, 'sh']
   const service = await TestService.start({ user: 'anna', password: 'geheim' }, launcher)
@@ -98,7 +98,7 @@ test('the log of a service has the name of who asked once in a line', async () =
   expect(Object.entries(line).filter(([, value]) => value === 'anna')).toEqual([['by', 'anna']])
 })
 
-test("what goes on after its request is nobody's doing", async () => {
+test('events after the end of a request have no caller', async () => {
   const caller = { isDirect: true, mayExecute: true, name: 'anna' }
   let later: Promise<string | undefined> = Promise.resolve(undefined)
   let answered = () => {}
@@ -113,7 +113,7 @@ test("what goes on after its request is nobody's doing", async () => {
   expect([during, await later, callerName()]).toEqual(['anna', undefined, undefined])
 })
 
-test('the names of credentials make a bounded number of series', () => {
+test('the names of credentials add a limited number of series', () => {
   const counted = new RequestMetrics()
   for (let index = 0; index < 1000; index++) counted.count('/v1/version', 'GET', 200, 0.001, `token ${index}`)
   counted.add({

@@ -47,7 +47,7 @@ test('operation ids are unique', () => {
   expect(new Set(operations.map(({ operationId }) => operationId)).size).toBe(operations.length)
 })
 
-test('every operation says what it is for, and what may be wrong with the request', () => {
+test('every operation has a summary, and its errors', () => {
   for (const { summary, responses, parameters } of operations) {
     expect(summary).not.toBe('')
     expect(Object.keys(responses)).toEqual(expect.arrayContaining(['400', '401', '403']))
@@ -63,30 +63,30 @@ test('every schema has a description, and no reference leads nowhere', () => {
   }
 })
 
-test('what stands in it several times is written once', () => {
+test('schemas that occur several times are components', () => {
   expect(JSON.stringify(document).length).toBeLessThan(1_100_000)
   for (const response of Object.values(document.components.responses)) {
     expect(JSON.stringify(document.paths)).not.toContain(JSON.stringify(response))
   }
 })
 
-test('a group has operations of one face, and no title twice', () => {
-  const faces = new Map<string, Set<string>>()
+test('a group has operations of one API version, and no summary twice', () => {
+  const versions = new Map<string, Set<string>>()
   const titles = new Set<string>()
   for (const [path, methods] of Object.entries(document.paths)) {
-    const encode = /^\/(v\d)\//.exec(path)?.[1] ?? 'none'
+    const version = /^\/(v\d)\//.exec(path)?.[1] ?? 'none'
     for (const {
       tags: [tag = ''],
       summary,
     } of Object.values(methods)) {
-      faces.set(tag, (faces.get(tag) ?? new Set()).add(encode))
+      versions.set(tag, (versions.get(tag) ?? new Set()).add(version))
       expect([...titles], `${tag}: ${summary}`).not.toContain(`${tag}: ${summary}`)
       titles.add(`${tag}: ${summary}`)
     }
   }
-  for (const [tag, its] of faces) expect([tag, [...its]]).toEqual([tag, [its.values().next().value]])
+  for (const [tag, its] of versions) expect([tag, [...its]]).toEqual([tag, [its.values().next().value]])
   const names = document.tags.map(({ name }) => name)
-  expect(names.sort()).toEqual([...faces.keys()].sort())
+  expect(names.sort()).toEqual([...versions.keys()].sort())
   expect((openapi(endpoints, '1') as unknown as Document).tags[0]?.name).toBe('v2 compute projects')
 })
 

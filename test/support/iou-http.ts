@@ -18,7 +18,7 @@ export type RouterView = Record<string, unknown> & {
   readonly node_directory: string
 }
 
-/** A router in a project: as it was shown, and where it is in both faces. */
+/** A router in a project: as it was shown, and where it is in both API versions. */
 export interface NewRouter {
   readonly view: RouterView
   readonly id: string

@@ -9,7 +9,7 @@ export interface Lab {
   readonly pc2: string
 }
 
-/** Creates the lab through the v2 face; paths of the project and its nodes. */
+/** Creates the lab by v2; paths of the project and its nodes. */
 export async function createLab(service: Pick<TestService, 'call'>): Promise<Lab> {
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`

@@ -41,7 +41,7 @@ async function badCredentials(): Promise<Record<string, string>[]> {
   ]
 }
 
-test('a request without valid credentials asks nothing of the object, whatever its path, method and form', async () => {
+test('a request without valid credentials does not reach the object, with any path, method and credentials', async () => {
   const worker = await CountingWorker.start({ ALLOWED_ORIGINS: 'https://lab.example' })
   const bad = await badCredentials()
   const forged = await signText(await signingKey(fleetKey, 'else'), 'ticket', {
@@ -92,7 +92,7 @@ test('a request without valid credentials asks nothing of the object, whatever i
   expect(await worker.counts()).toMatchObject({ calls: { fetch: 1 }, began: 1 })
 })
 
-test('signed tokens are judged without the object, but for the list of those that hold', async () => {
+test('signed tokens are checked without the object, except for the list of valid ones', async () => {
   const worker = await CountingWorker.start()
   const { token, token_id } = await worker.call('POST', '/v2/tokens', { name: 'ci', role: 'read' })
   const { token: join } = await worker.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
@@ -132,7 +132,7 @@ test('a compute that joins in a loop is refused before its object is called, and
   expect(await other()).toBe(101)
 })
 
-test('a ticket is good once, and for nothing once its token was revoked; only one with a good signature is looked up', async () => {
+test('a ticket is valid once, and not after its token was revoked; only one with a valid signature is looked up', async () => {
   const worker = await CountingWorker.start()
   const { token, token_id } = await worker.call('POST', '/v2/tokens', { name: 'ci', role: 'operate' })
   const ticketOf = async () => {
@@ -155,7 +155,7 @@ test('a ticket is good once, and for nothing once its token was revoked; only on
   expect(await open(second)).toBe(401)
 })
 
-test('tokens of version 0.1.0 hold until they are revoked, and texts that look like them wake the object once at most', async () => {
+test('tokens of version 0.1.0 are valid until they are revoked, and texts that look like them wake the object once at most', async () => {
   const worker = await CountingWorker.start()
   const made = await newToken()
   await worker.keepToken({
@@ -177,7 +177,7 @@ test('tokens of version 0.1.0 hold until they are revoked, and texts that look l
   expect(await as(made.text)).toBe(401)
 })
 
-test('no client is taken for an isolate', async () => {
+test('no client can act as an isolate', async () => {
   const worker = await CountingWorker.start()
   const { token } = await worker.call('POST', '/v2/tokens', { name: 'reader', role: 'read' })
   const admin = encodeURIComponent(JSON.stringify({ name: 'x', role: 'admin', key: '' }))

@@ -39,7 +39,7 @@ async function startWorker() {
   return { call, known: (id: string) => call<KnownCompute | null>('GET', `/known?id=${id}`) }
 }
 
-test('isolates are told of each compute that they ask for, and of no other', async () => {
+test('isolates get the record of each compute that they request, and of no other', async () => {
   const { call, known } = await startWorker()
   const { version } = await call<{ version: string }>('GET', '/v2/compute/version')
   const compute = await StandIn.start()

@@ -93,7 +93,7 @@ test('labs run on a compute behind the Worker, which keeps its state when it is 
   expect(await gateway.call('GET', projects)).toMatchObject([{ project_id: id }])
 })
 
-test('a compute joins by a tunnel, and comes back when the Worker was evicted', async () => {
+test('a compute joins by a tunnel, and returns when the Worker was evicted', async () => {
   const gateway = await WorkerGateway.start()
   const { token, token_id } = await gateway.call('POST', '/v2/tokens', { name: 'behind NAT', purpose: 'join' })
   const service = await TestService.start({
@@ -135,7 +135,7 @@ test('a compute joins by a tunnel, and comes back when the Worker was evicted', 
   expect(await gateway.call('GET', node)).toMatchObject({ status: 'started' })
 })
 
-test('who has no credentials is told what is needed, and a token may do what its role says', async () => {
+test('a request without credentials gets an error that names them, and a token has the rights of its role', async () => {
   const gateway = await WorkerGateway.start({ RATE_PER_S: '2' })
   const status = async (authorization: string, method: string, path: string, body?: unknown) =>
     (await gateway.fetch(method, path, body, { headers: { authorization } })).status
@@ -155,13 +155,13 @@ test('who has no credentials is told what is needed, and a token may do what its
   await expect.poll(() => status(bearer(user as string), 'GET', projects)).toBe(401)
 })
 
-test('without its secrets it says which are needed', async () => {
+test('without its secrets the Worker says which are needed', async () => {
   const gateway = await WorkerGateway.start({ FLEET_KEY: 'short' })
   const answer = await gateway.fetch('GET', projects)
   expect([answer.status, await answer.json()]).toMatchObject([503, { message: expect.stringContaining('FLEET_KEY') }])
 })
 
-test('clients have their own words for kinds when ALIASES says so', async () => {
+test('clients have aliases of kinds with ALIASES', async () => {
   const wrong = await WorkerGateway.start({ ALIASES: 'vpcs' })
   expect(await (await wrong.fetch('GET', projects)).json()).toMatchObject({
     message: expect.stringMatching(/^ALIASES/),
@@ -174,7 +174,7 @@ test('clients have their own words for kinds when ALIASES says so', async () => 
   }
 })
 
-test('a list over fifty computes asks six at a time', async () => {
+test('a list of fifty computes sends six requests at a time', async () => {
   let [open, most] = [0, 0]
   const server = createServer((req, res) => {
     const path = req.url ?? ''
@@ -206,7 +206,7 @@ test('a list over fifty computes asks six at a time', async () => {
   await expect.poll(mostOfList, { timeout: hangMs }).toBe(6)
 })
 
-test('what is about one project goes to its compute at once, and after it when it has moved', async () => {
+test('requests about a project go directly to its compute, and follow it when it has moved', async () => {
   const credentials = { user: 'anna', password: secret }
   const [gateway, a, b] = await Promise.all([
     WorkerGateway.start(),

@@ -42,7 +42,7 @@ async function checked() {
   return { compute, loop, after, begun: () => Promise.all(begun), untilAlarm: () => alarm - Date.now() }
 }
 
-test('the directory is told of a change at once, and of a load that changed little after a minute', async () => {
+test('a change is reported to the directory at once, and a small change of the load after a minute', async () => {
   const { compute, after } = await checked()
   expect(await after(0, 20)).toEqual([20])
   expect(await after(15_000, 20)).toEqual([])
@@ -70,7 +70,7 @@ test('a compute that is not used is checked seldom, and at once when it is used 
 
 const count = 80
 
-test('what was told of computes is known when the Worker begins again', async () => {
+test('reported states of computes are known after a restart of the Worker', async () => {
   const gateway = await WorkerGateway.start({ RATE_PER_S: '0' })
   const { version } = await gateway.call<{ version: string }>('GET', '/v2/compute/version')
   const compute = await StandIn.start()

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { JointWrites } from '../../runtime/worker/joint-writes.ts'
 
-test('writes are made together, and of one row the last one alone', async () => {
+test('writes are made together, and only the last one of each row', async () => {
   const writes = new JointWrites()
   const made: string[] = []
   const first = writes.add('a', () => made.push('a opened'))
@@ -12,7 +12,7 @@ test('writes are made together, and of one row the last one alone', async () => 
   expect(made).toEqual(['a closed', 'b opened'])
 })
 
-test('a write that cannot wait takes the place of what waits for its row', async () => {
+test('an immediate write replaces the waiting write of its row', async () => {
   const writes = new JointWrites()
   const made: string[] = []
   const waiting = [writes.add('a', () => made.push('a opened')), writes.add('b', () => made.push('b opened'))]
@@ -22,7 +22,7 @@ test('a write that cannot wait takes the place of what waits for its row', async
   expect(made).toEqual(['a removed', 'b opened'])
 })
 
-test('who waits with a write that fails is told, and later writes are made', async () => {
+test('all callers of a failed write get the error, and later writes are made', async () => {
   const writes = new JointWrites()
   const made: string[] = []
   const full = () => {

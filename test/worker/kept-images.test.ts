@@ -216,7 +216,7 @@ async function lyingAbout(service: TestService, name: string): Promise<number> {
   return listening(server)
 }
 
-test('R2 has what was uploaded last by a name, and nothing that a compute has in its place', async () => {
+test('R2 has the last upload of a name, and no other image that a compute has under it', async () => {
   const [gateway, first] = await Promise.all([WorkerGateway.start({}, [bucket]), TestService.start(embedded)])
   const port = await lyingAbout(first, 'lied.img')
   await gateway.call('POST', '/v2/computes', { compute_id: 'first', protocol: 'http', host: '127.0.0.1', port })
@@ -231,7 +231,7 @@ test('R2 has what was uploaded last by a name, and nothing that a compute has in
   await keys().toEqual([keyOf('two')])
 })
 
-test('R2 has what was uploaded to a joined compute alone, whole or in parts', async () => {
+test('R2 has images that were uploaded to one joined compute, whole or in parts', async () => {
   const gateway = await WorkerGateway.start({ RATE_PER_S: '0' }, [bucket])
   const { id, service } = await joinCompute(
     gateway.url,

@@ -153,13 +153,13 @@ describe('an archive of a lab', () => {
     expect(known.map(({ project_id }) => project_id)).not.toContain(id)
   })
 
-  it('that is cut or none at all is refused', async () => {
+  it('that is truncated, or not an archive, is refused', async () => {
     const whole = zipOf([document])
     for (const body of [whole.subarray(0, whole.length - 30), Buffer.from('no archive'), Buffer.alloc(0)])
       expect((await imported(new Uint8Array(body))).status).toBe(400)
   })
 
-  it('that breaks off with the program leaves nothing in the way of the next one', async () => {
+  it('that a restart of the program interrupts does not prevent the next one', async () => {
     const { path } = await labWithFile('near')
     const archive = new Uint8Array(await (await gateway.fetch('GET', `${path}/export?compression=none`)).arrayBuffer())
     await gateway.call('DELETE', path)
@@ -186,7 +186,7 @@ describe('an archive of a lab', () => {
     await gateway.call('DELETE', `${projects}/${id}`)
   })
 
-  it('ends when its compute goes away, and what came is no archive', async () => {
+  it('ends when its compute disconnects, and the received part is not an archive', async () => {
     const service = await TestService.start(embedded)
     const input = { compute_id: 'leaves', protocol: 'http', host: '127.0.0.1', port: portOf(service) }
     await gateway.call('POST', '/v2/computes', input)
@@ -234,7 +234,7 @@ it('a copy has the nodes where they were, over two computes, and ids of its own'
   for (const lab of [path, copy]) await gateway.call('DELETE', lab)
 })
 
-it('a snapshot gives a lab over two computes back as it was', async () => {
+it('a snapshot restores a lab over two computes', async () => {
   const { path, file } = await labWithFile('near', farId)
   // The document is longer than a row of the object may be.
   const svg = `<svg>${'<rect/>'.repeat(100_000)}</svg>`

@@ -80,7 +80,7 @@ const seen = async (name: string) =>
   (await gateway.call<LabProject[]>('GET', projects)).find((project) => project.name === name)
 
 describe('a lab of a Worker', () => {
-  it('has its nodes where they were asked for, and frames pass over a link between computes', async () => {
+  it('has its nodes on the requested computes, and frames pass over a link between computes', async () => {
     const path = await labOver(gateway, ['a', 'b'])
     await linked(gateway, path, 'PC1', 'PC2')
     await gateway.call('POST', `${path}/nodes/start`)
@@ -125,7 +125,7 @@ describe('a lab of a Worker', () => {
     await gateway.call('DELETE', path)
   })
 
-  it('is as it was after the program ended, as the platform may do at any time', async () => {
+  it('is unchanged after an end of the program, which the platform may cause at any time', async () => {
     const path = await labOver(gateway, ['a', 'b'])
     const link = await linked(gateway, path, 'PC1', 'PC2')
     await gateway.call('POST', `${path}/nodes/PC1/start`)
@@ -140,7 +140,7 @@ describe('a lab of a Worker', () => {
     await gateway.call('DELETE', path)
   })
 
-  it('is there for whoever sees it in the list, also while its compute still makes it', async () => {
+  it('is available to clients that see it in the list, also while its compute still creates it', async () => {
     let release = () => {}
     const held = new Promise<void>((resolve) => {
       release = resolve
@@ -169,14 +169,14 @@ describe('a lab of a Worker', () => {
     expect(await making).toMatchObject({ project_id: listed?.project_id })
   })
 
-  it('gives one of two clients a name that both want', async () => {
+  it('gives a name to one of two clients that request it', async () => {
     const name = `wanted ${crypto.randomUUID().slice(0, 8)}`
     const answers = await Promise.all([1, 2, 3].map(() => gateway.fetch('POST', projects, { name })))
     expect(answers.map(({ status }) => status).sort()).toEqual([201, 409, 409])
     await gateway.call('DELETE', `${projects}/${encodeURIComponent(name)}`)
   })
 
-  it('loses no node with a compute: these are shown with the reason, and are as they were when it comes back', async () => {
+  it('loses no node with a compute: its nodes are shown with the reason, and are unchanged when it is back', async () => {
     const path = await labOver(gateway, ['a', 'b'])
     await gateway.call('POST', `${path}/nodes/start`)
     const port = portOf(b)
@@ -238,7 +238,7 @@ describe('a lab of a Worker', () => {
     await gateway.call('DELETE', '/v2/computes/rebooted')
   })
 
-  it('is reported in the feed of the service, as soon as it is there', async () => {
+  it('is reported in the feed of the service, as soon as it exists', async () => {
     const feed = await gateway.fetch('GET', '/v2/notifications')
     const name = `told ${crypto.randomUUID().slice(0, 8)}`
     const path = `${projects}/${encodeURIComponent(name)}`

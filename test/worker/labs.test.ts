@@ -93,7 +93,7 @@ test('200 clients at once: each has its project and its node once, and the compu
   await serveManyClients(gateway, [a, b])
 })
 
-test('computes that take too long, lie or say nothing are named in lists, and nothing waits for them for long', async () => {
+test('computes that are slow, lie or are silent are named in lists, and delay answers only for a limited time', async () => {
   const [onA, onB] = [await project('a'), await project('b')]
   const { version } = await gateway.call('GET', '/v2/compute/version')
   const standIn = async (compute_id: string, answer: StandIn['answer'], said: unknown = version) => {

@@ -6,7 +6,7 @@ import { conflict } from '../../src/errors/api-error.ts'
 import { cuttingProxy, slowCompute } from '../support/slow-compute.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-test('what takes minutes at a compute is answered through a proxy that cuts what is silent, by isolates and by the object', async () => {
+test('a request that takes minutes at a compute is answered through a proxy that closes idle connections, by isolates and by the object', async () => {
   const [gateway, compute] = await Promise.all([WorkerGateway.start(), slowCompute(200)])
   const port = await cuttingProxy(compute.port)
   await gateway.call('POST', '/v2/computes', { compute_id: 'one', protocol: 'http', host: '127.0.0.1', port })

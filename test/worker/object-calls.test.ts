@@ -86,7 +86,7 @@ async function startedPc(worker: CountingWorker, compute_id: string): Promise<{ 
   return { node, project: `${projects}/${project_id}` }
 }
 
-test('each kind of request calls the objects that it is about, and no common one', async () => {
+test('each kind of request calls the objects that it is about, and no shared one', async () => {
   const worker = await CountingWorker.start({ RATE_PER_S: '0' })
   const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
   const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
@@ -190,7 +190,7 @@ test('credentials for some projects keep the data of these from the directory, t
   expect((await calls(feed, 101, { ...as, ...upgrade })).directory?.fetch).toBe(1)
 })
 
-test('every endpoint calls the objects that it is about, and the directory only for what is about all', async () => {
+test('every endpoint calls the objects that it is about, and the directory only for requests about all', async () => {
   const worker = await CountingWorker.start({ RATE_PER_S: '0' })
   const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
   const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
@@ -263,7 +263,7 @@ test('every endpoint calls the objects that it is about, and the directory only 
   expect(wrong).toEqual([])
 })
 
-test('the traffic of two computes loads their two objects, each with its own, and the directory with none of it', async () => {
+test('each of two computes sends its traffic through its own object, and none through the directory', async () => {
   const worker = await CountingWorker.start({ RATE_PER_S: '0' })
   const [one, other] = await Promise.all([joinedCompute(worker), joinedCompute(worker)])
   await untilConnected(worker, 2)
@@ -281,7 +281,7 @@ test('the traffic of two computes loads their two objects, each with its own, an
   expect(added(before.ofComputes, after.ofComputes)).toEqual({})
 })
 
-test('the directory asks no compute for its health: an idle minute calls it only when something is reported', async () => {
+test('the directory makes no health checks: in an idle minute it is called only for reports', async () => {
   const worker = await CountingWorker.start({ RATE_PER_S: '0' })
   const { version } = await worker.call<{ version: string }>('GET', '/v2/compute/version')
   const compute = await StandIn.start()

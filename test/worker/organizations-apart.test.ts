@@ -11,7 +11,7 @@ import {
 } from '../support/organizations.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
-test('a token of one organization shows and changes nothing of another by any endpoint of the Worker, nor hears of it', async () => {
+test('a token of one organization shows and changes nothing of another by any endpoint of the Worker, and gets no events of it', async () => {
   const gateway = await WorkerGateway.start({ RATE_PER_S: '0' })
   const as = (text: string): Ask => askAs(() => gateway.url, text)
   const admin = as(adminToken)

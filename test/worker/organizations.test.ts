@@ -62,7 +62,7 @@ test('the administrator of the deployment makes, changes and deletes organizatio
   await expect.poll(async () => (await ask('GET', '/v2/tokens')).status, { interval: 200 }).toBe(401)
 })
 
-test('a deleted organization takes nothing more, which a later one of its name would have', async () => {
+test('a deleted organization accepts no more data, which a later one of its name would have', async () => {
   const { admin } = await deployment()
   await makeOrganization(admin, 'school')
   // The isolate remembers for some seconds that it is there.
@@ -82,7 +82,7 @@ test('a deleted organization takes nothing more, which a later one of its name w
     expect(await (await admin('GET', path, undefined, within('school'))).json()).toEqual([])
 })
 
-test('an organization cannot have the Worker ask itself', async () => {
+test('an organization cannot make the Worker send requests to itself', async () => {
   const { gateway, as, admin } = await deployment()
   const token = await makeOrganization(admin, 'round')
   const { port } = new URL(gateway.url)

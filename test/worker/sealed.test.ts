@@ -8,7 +8,7 @@ import { Sealer } from '../../runtime/worker/sealed.ts'
 const root = join(import.meta.dirname, '../..')
 const key = 'a secret of tests that is long enough'
 
-test('what is sealed is opened with the same secret for the same compute only', async () => {
+test('a sealed text is opened with the same secret for the same compute only', async () => {
   const sealer = new Sealer(key)
   const sealed = await sealer.seal('geheim', 'One')
   expect(await sealer.seal('geheim', 'One')).not.toBe(sealed)
@@ -27,7 +27,7 @@ test('wrangler gives the Worker the version of the package', async () => {
   expect(settings.define).toEqual({ PATCHBAY_VERSION: `'${version}'` })
 })
 
-test('the gateway on this machine takes each setting that wrangler.toml names', async () => {
+test('the gateway on this machine has each setting that wrangler.toml names', async () => {
   const [, vars = ''] = (await readFile(join(root, 'wrangler.toml'), 'utf8')).split('# [vars]\n')
   const [named = ''] = vars.split('\n\n')
   const names = [...named.matchAll(/^# (\w+) = /gm)].map(([, name]) => name)

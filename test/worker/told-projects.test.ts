@@ -5,7 +5,7 @@ import { WorkerGateway } from '../support/worker-gateway.ts'
 
 const projects = '/v2/compute/projects'
 
-test('in a large fleet a project is on a compute that has told of it, and no other is asked', async () => {
+test('in a large fleet a project is searched for only on computes that have reported it', async () => {
   const gateway = await WorkerGateway.start({ RATE_PER_S: '0' })
   const { version } = await gateway.call<{ version: string }>('GET', '/v2/compute/version')
   const [told, unknown, chosen] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
@@ -40,7 +40,7 @@ test('in a large fleet a project is on a compute that has told of it, and no oth
   expect([told, unknown, chosen].flatMap(askedFor)).toEqual([])
 })
 
-test('of a compute that tells of more projects than it can have, the directory keeps ten thousand', async () => {
+test('of a compute that reports more projects than it can have, the directory stores ten thousand', async () => {
   const gateway = await WorkerGateway.start({ RATE_PER_S: '0' })
   const { version } = await gateway.call<{ version: string }>('GET', '/v2/compute/version')
   const ids = Array.from({ length: 10_001 }, () => crypto.randomUUID())

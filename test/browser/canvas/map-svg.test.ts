@@ -49,7 +49,7 @@ test('a map has its nodes, links, names of ports, impairment and drawings', () =
   expect(mapSvg(map({ links, hasPortNames: false }))).not.toContain('>e0<')
 })
 
-test('texts of users and drawings of other programs are no part of the document', () => {
+test('texts of users are escaped, and drawings of other programs are left out', () => {
   const name = '</text><script>alert(1)</script>"\u0001\ud800&'
   const foreign = '<svg width="10" height="10"><script>alert(2)</script></svg>'
   const svg = mapSvg(
@@ -67,7 +67,7 @@ test('texts of users and drawings of other programs are no part of the document'
   expect(textsOf(svg, 'title')[0]).toBe('</text><script>alert(1)</script>"\ufffd\ufffd&')
 })
 
-test('all that is drawn is in sight, also what is turned, and an empty map is one', () => {
+test('the view box has all drawings, rotated ones included, and an empty map has a view box', () => {
   const long = drawing('<svg width="400" height="10"><rect width="400" height="10"/></svg>', { rotation: 90 })
   const boxOf = (given: Partial<MapContents>) => /viewBox="([^"]*)"/.exec(mapSvg(map(given)))?.[1]
   expect(boxOf({})).toBe('-50 -50 464 189')

@@ -11,7 +11,7 @@ function dockWith(...ids: string[]): { dock: Dock; typed: string[] } {
   return { dock, typed }
 }
 
-test('a tab takes the place of the active one, and side by side all are shown', () => {
+test('a new tab replaces the active one, and side by side all tabs are shown', () => {
   const { dock } = dockWith('a', 'b', 'c')
   expect([dock.panes.value, dock.active.value]).toEqual([['c'], 'c'])
   dock.spread()
@@ -22,7 +22,7 @@ test('a tab takes the place of the active one, and side by side all are shown', 
   expect([dock.panes.value, dock.active.value]).toEqual([['c', 'a'], 'a'])
 })
 
-test('the tab beside a closed one is shown, and of the last nothing stays', () => {
+test('the tab beside a closed one is shown, and nothing remains after the last one', () => {
   const { dock } = dockWith('a', 'b', 'c')
   dock.show('b')
   dock.close('b')
@@ -32,7 +32,7 @@ test('the tab beside a closed one is shown, and of the last nothing stays', () =
   expect([dock.tabs.value, dock.panes.value, dock.active.value]).toEqual([[], [], undefined])
 })
 
-test('a tab takes the focus when the user asks for it, and none when it takes the place of one that is gone', () => {
+test('a tab gets the focus when the user selects it, and not when it replaces a closed tab', () => {
   const dock = new Dock()
   const focused: string[] = []
   for (const id of ['a', 'b', 'c']) {
@@ -47,7 +47,7 @@ test('a tab takes the focus when the user asks for it, and none when it takes th
   expect([dock.panes.value, dock.wanted, focused]).toEqual([['c'], 'c', ['b', 'c']])
 })
 
-test('what is typed goes to one console, or to all that are shown', () => {
+test('input goes to one console, or to all consoles that are shown', () => {
   const { dock, typed } = dockWith('a', 'b', 'c')
   dock.type('c', '1')
   dock.toggle('a')
@@ -60,7 +60,7 @@ test('what is typed goes to one console, or to all that are shown', () => {
   expect(dock.isShared.value).toBe(false)
 })
 
-test('a tab that is not shown reports output until it is', () => {
+test('a hidden tab reports output until it is shown', () => {
   const { dock } = dockWith('a', 'b')
   dock.hasOutput('a')
   dock.hasOutput('b')

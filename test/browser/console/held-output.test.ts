@@ -27,7 +27,7 @@ test('a terminal that is shown takes output at once', async () => {
   expect([given, timers.size]).toEqual([['a', 'b'], 0])
 })
 
-test('a hidden terminal takes in one piece what has come meanwhile, and the rest when it is shown', async () => {
+test('a hidden terminal takes the waiting output in one piece, and the rest when it is shown', async () => {
   const { held, given, timers, write } = output()
   held.setShown(false)
   await write('a')
@@ -40,7 +40,7 @@ test('a hidden terminal takes in one piece what has come meanwhile, and the rest
   expect([given, timers.size]).toEqual([['a', 'b', 'c'], 0])
 })
 
-test('a reader waits for a terminal that has much to take, shown or not', async () => {
+test('a reader waits while much output waits for the terminal, shown or hidden', async () => {
   for (const isShown of [true, false]) {
     const { held, given, taken, timers, write } = output()
     held.setShown(isShown)
@@ -59,7 +59,7 @@ test('a reader waits for a terminal that has much to take, shown or not', async 
   }
 })
 
-test('of a closed terminal nothing stays', async () => {
+test('nothing remains of a closed terminal', async () => {
   const { held, given, timers, write } = output()
   held.setShown(false)
   await write('a')

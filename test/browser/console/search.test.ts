@@ -9,7 +9,7 @@ async function found(output: string, text: string): Promise<(readonly [row: numb
   return placesOf(text, terminal.buffer.active, 20).map(({ row, column, size }) => [row, column, size])
 }
 
-test('a text is found in the scroll-back and on the screen, of capitals or not', async () => {
+test('a text is found in the scroll-back and on the screen, without regard to case', async () => {
   const output = 'PC1> ping\r\nPing: no answer\r\n\r\n\r\nPC1> ping'
   expect(await found(output, 'PING')).toEqual([
     [0, 5, 4],
@@ -30,13 +30,13 @@ test('wide characters take two cells, and combined ones one', async () => {
   expect(await found('ende\u0301 and', 'and')).toEqual([[0, 5, 3]])
 })
 
-test('the signs of regular expressions are themselves', async () => {
+test('characters of regular expressions are found as they are', async () => {
   expect(await found('eth0 (up) [1.5]', '(up) [1.5]')).toEqual([[0, 5, 10]])
   expect(await found('abc', 'a.c')).toEqual([])
   expect(await found('abc', '')).toEqual([])
 })
 
-test('the next place is the one after the selected, and after the last comes the first', () => {
+test('the next match is the one after the selected match, and after the last one the first', () => {
   const places = [
     { row: 1, column: 4, size: 2 },
     { row: 1, column: 9, size: 2 },

@@ -49,13 +49,13 @@ test('a drawing with anything else is no shape', () => {
   for (const svg of drawings) expect(shapeOf(svg), svg.slice(0, 80)).toBeUndefined()
 })
 
-test('what is written is read again', () => {
+test('a shape that was written can be read again', () => {
   const text = withText(newShape('text'), '<script>"&amp;\nשלום')
   for (const shape of [newShape('rect'), newShape('ellipse'), text]) expect(read(svgOf(shape))).toEqual(shape)
   expect(svgOf(text)).not.toContain('<script')
 })
 
-test('a shape keeps what a change is not about', () => {
+test('a change of a shape keeps its other properties', () => {
   const rect = withSize({ ...newShape('rect') }, { width: 99.6, height: 3 })
   expect([rect.width, rect.height, rect.attributes.width]).toEqual([100, 10, '100'])
   const frame = withColour({ ...rect, attributes: { ...rect.attributes, fill: 'none' } }, '#CC4B36')
@@ -69,7 +69,7 @@ test('a shape keeps what a change is not about', () => {
   expect(withSize(text, { width: 1, height: 50 }).attributes['font-size']).toBe('40')
 })
 
-test('the size of a drawing is found at once, whatever it is made of', () => {
+test('the size of any drawing is found quickly', () => {
   expect(sizeOf('<?xml version="1.0"?><svg height="20" width="30px"><g/></svg>')).toMatchObject({
     width: 30,
     height: 20,
@@ -78,6 +78,6 @@ test('the size of a drawing is found at once, whatever it is made of', () => {
   expect(sizeOf('<svg '.repeat((2 << 20) / 5))).toEqual({ width: 100, height: 100 })
 })
 
-test('a drawing with half a surrogate pair is a picture all the same', () => {
+test('a drawing with half a surrogate pair is still shown', () => {
   expect(pictureOf('<svg>\ud800</svg>')).toBe('data:image/svg+xml,%3Csvg%3E%EF%BF%BD%3C%2Fsvg%3E')
 })

@@ -22,7 +22,7 @@ test('keys are found as people press them', () => {
   expect(keyOf(press('Delete'))).toBe('Delete')
 })
 
-test('keys of one character are distinguished from those that no word has', () => {
+test('keys of one character are distinguished from keys that no text has', () => {
   expect(['s', 'S', '?', '+', '/', 'é'].map((key) => isCharacterKey(press(key)))).toEqual(Array(6).fill(true))
   expect(['Escape', 'F2', 'ArrowLeft', 'Delete'].map((key) => isCharacterKey(press(key)))).toEqual(Array(4).fill(false))
   expect(isCharacterKey(press('z', 'ctrl'))).toBe(false)
@@ -32,7 +32,7 @@ test('keys of one character are distinguished from those that no word has', () =
 const takenIn = (parts: string, key: ReturnType<typeof press>) =>
   isTaken(key, (asked) => asked.split(', ').some((it) => parts.split(' ').includes(it)))
 
-test('in the table of packets keys are its own, and those with Ctrl are commands', () => {
+test('the table of packets has its own keys, and keys with Ctrl are commands', () => {
   expect(takenIn('.packets', press('z'))).toBe(true)
   expect(takenIn('.packets', press('ArrowDown'))).toBe(true)
   expect(takenIn('.packets', press('z', 'ctrl'))).toBe(false)

@@ -29,7 +29,7 @@ async function pcWith(startup_script: string) {
   return { stored, put, remove, draft: new ConfigDraft(client, { project_id, node_id, name: 'startup' }) }
 }
 
-test('what is typed is compared with what the service has, and saved', async () => {
+test('a draft is compared with the configuration of the service, and saved', async () => {
   const { draft, stored } = await pcWith(config)
   await draft.read()
   expect([draft.text.value, draft.isChanged.value]).toEqual([config, false])
@@ -39,7 +39,7 @@ test('what is typed is compared with what the service has, and saved', async () 
   expect([await stored(), draft.isChanged.value, draft.fault.value]).toEqual([`${config}save\n`, false, ''])
 })
 
-test('a configuration that somebody else changed meanwhile is not replaced, and what was typed stays', async () => {
+test('a configuration that another client changed meanwhile is not replaced, and the draft stays', async () => {
   const { draft, stored, put } = await pcWith(config)
   await draft.read()
   draft.type('mine\n')
@@ -71,7 +71,7 @@ test('the ends of lines stay as they are on the service', async () => {
   expect(await stored()).toBe('one\r\nthree\r\n')
 })
 
-test('what cannot be read says why', async () => {
+test('the editor says why a configuration cannot be read', async () => {
   const { draft, remove } = await pcWith(config)
   await remove()
   await draft.read()

@@ -9,11 +9,11 @@ const entries = [
 ]
 const found = (words: string) => foundBy(words, entries).map(({ title }) => title)
 
-test('a command that has the words comes before the nodes whose state has them', () => {
+test('a command with the search words comes before nodes with these words in their state', () => {
   expect(found('start')).toEqual(['Start all nodes', 'Anna', 'Core'])
 })
 
-test('entries are found by title and hint together, and without words all are there', () => {
+test('entries are found by title and hint together, and all are shown without search words', () => {
   expect(found('anna STARTED')).toEqual(['Anna'])
   expect(found(' ')).toEqual(entries.map(({ title }) => title))
   expect(found('stop')).toEqual([])

@@ -5,7 +5,7 @@ import { type LabDrawing, type LabNode, type LabProject, Patchbay } from '../../
 
 const nowhere = new Patchbay({ server: 'http://127.0.0.1:9' })
 
-test('the place of what was deleted and came back is followed', () => {
+test('a node that was deleted and restored keeps its place up to date', () => {
   const store = new LabStore()
   const editor = new LabEditor(nowhere, store, 'lab')
   const node = { node_id: 'n', x: 1, y: 2, locked: false } as LabNode
@@ -25,7 +25,7 @@ test('the place of what was deleted and came back is followed', () => {
   expect(xs()).toEqual([11, 13])
 })
 
-test('what is locked is selected, and not moved', () => {
+test('locked objects can be selected, but not moved', () => {
   const store = new LabStore()
   const editor = new LabEditor(nowhere, store, 'lab')
   store.nodes.put('n', { node_id: 'n', x: 1, y: 2, locked: true } as LabNode)
@@ -34,7 +34,7 @@ test('what is locked is selected, and not moved', () => {
   expect([editor.selectedNodes.length, editor.selectedDrawings.length, editor.movable]).toEqual([1, 1, ['d']])
 })
 
-test('a node that is dragged on leaves the places of all others alone', () => {
+test('dragging a node does not move the others', () => {
   const { store, shown, move } = slowLab()
   move('a', 10)
   expect(shown()).toEqual([10, 100])
@@ -73,7 +73,7 @@ function slowLab() {
   return { asked, store, editor, shown, move }
 }
 
-test('a move that begins while the service is told of another one is not lost', async () => {
+test('a move that begins during the request of another move is not lost', async () => {
   const { asked, editor, shown, move } = slowLab()
   move('a', 10)
   const first = editor.drop()
@@ -118,7 +118,7 @@ test('nodes that are moved by keys one after the other are all moved', async () 
   expect(asked).toHaveLength(2)
 })
 
-test('a refused move goes back, and the one after it stays', async () => {
+test('a refused move is reverted, and the one after it stays', async () => {
   const { asked, editor, shown, move } = slowLab()
   move('a', 10)
   const first = editor.drop()
@@ -131,7 +131,7 @@ test('a refused move goes back, and the one after it stays', async () => {
   expect(shown()).toEqual([0, 100])
 })
 
-test('an answer does not replace what the feed has told since', async () => {
+test('an answer does not replace a newer event of the feed', async () => {
   const { asked, editor, store, shown, move } = slowLab()
   move('a', 10)
   const moved = editor.drop()
@@ -142,7 +142,7 @@ test('an answer does not replace what the feed has told since', async () => {
   expect(shown()[0]).toBe(77)
 })
 
-test('a lab has its new name when the service has taken it, also before the feed tells it', async () => {
+test('a lab has its new name when the service has accepted it, also before the event', async () => {
   const project = { project_id: 'lab', name: 'Old', revision: 1 } as LabProject
   const client = new Patchbay({
     server: 'http://127.0.0.1:9',

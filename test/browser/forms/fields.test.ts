@@ -22,7 +22,7 @@ test('each type has a field of its own', () => {
   expect(fieldOf(maybe(Type.Array(Type.Integer())))).toMatchObject({ kind: 'json' })
 })
 
-test('no setting of a machine but its lists is edited as JSON, and its paths are lines', () => {
+test('only lists of a machine are edited as JSON, and its paths have one line', () => {
   const fields = fieldsOf(JSON.parse(JSON.stringify(kindOf('machine-emulator').update)) as Schema)
   expect(fields.filter(({ kind }) => kind === 'json')).toEqual([])
   const [mac, path] = ['mac_address', 'qemu_path'].map((name) => fields.find((it) => it.name === name))
@@ -48,7 +48,7 @@ test('settings have titles of words, and abbreviations as they are written', () 
   expect(wrong.map(({ title }) => title)).toEqual([])
 })
 
-test('a text becomes a value of the type, and says what is wrong', () => {
+test('a text becomes a value of the type, or an error that says what is wrong', () => {
   const number = fieldOf(Type.Integer())
   expect([valueIn(number, '12'), valueIn(number, ' ')]).toEqual([12, null])
   expect(() => valueIn(number, '1x')).toThrow('Member: expected a number')

@@ -17,7 +17,7 @@ test('labs are distinguished from the files that belong to them', () => {
   expect(sorted('other.annotations.json')).toEqual([['other.annotations.json', undefined, []]])
 })
 
-test('files of which none looks like a lab are all tried', () => {
+test('when no file looks like a lab, all are tried', () => {
   expect(sorted('notes.txt', 'picture.png').map(([name]) => name)).toEqual(['notes.txt', 'picture.png'])
 })
 
@@ -27,7 +27,7 @@ test('an archive is known by its first bytes, not by its name', async () => {
   expect(await isArchive(new Blob([]))).toBe(false)
 })
 
-test('what is no text, or too long for a lab, is refused before it is sent', async () => {
+test('a file that is not text, or too long for a lab, is refused before it is sent', async () => {
   expect(await textOf(new Blob(['lab: räuber']))).toBe('lab: räuber')
   await expect(textOf(new Blob([]))).rejects.toThrow('The file is empty.')
   await expect(textOf(new Blob([Uint8Array.of(0xff, 0xfe, 0)]))).rejects.toThrow('neither an archive nor text in UTF-8')

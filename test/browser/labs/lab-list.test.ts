@@ -69,7 +69,7 @@ test('a renamed compute has its new name', async () => {
   expect(list.computes.get('local')?.name).toBe('there')
 })
 
-test('while a slow service answers, labs are not read once more beside that', async () => {
+test('labs are not read again while a slow service answers', async () => {
   const other = { ...lab, project_id: '31111111-2222-4333-8444-555555555555' }
   const answers: (() => void)[] = []
   const read: unknown[] = []

@@ -17,7 +17,7 @@ const knob = (title: string) => {
   return found
 }
 
-test('a knob changes its number alone', () => {
+test('a control changes only its own number', () => {
   const filters = { delay: [20, 5], bpf: ['icmp'] }
   expect(withValue(filters, knob('Delay'), 100)).toEqual({ delay: [100, 5], bpf: ['icmp'] })
   expect(withValue({}, knob('Jitter'), 7)).toEqual({ delay: [0, 7] })

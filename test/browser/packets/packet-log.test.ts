@@ -22,7 +22,7 @@ test('the last frames are kept, and all are counted', () => {
   expect(log.begin).toBe(100.5)
 })
 
-test('frames that never came are counted apart', () => {
+test('lost frames are counted separately', () => {
   const log = new PacketLog()
   log.add([], 5)
   log.add(frames(arp, 2), 3)
@@ -37,14 +37,14 @@ test('large frames take no more memory', () => {
   expect(log.row(log.length - 1)?.number).toBe(1000)
 })
 
-test('a piece of the stream is not kept in memory by one of its frames', () => {
+test('one frame does not keep a whole piece of the stream in memory', () => {
   const log = new PacketLog()
   const piece = new Uint8Array(1 << 20)
   log.add([{ ...frame(arp), bytes: piece.subarray(0, 60) }])
   expect(log.frames[0]?.bytes.buffer.byteLength).toBe(60)
 })
 
-test('a filter holds for what is kept and what comes, and has words for protocols', () => {
+test('a filter applies to stored and new frames, and has names for protocols', () => {
   const log = new PacketLog()
   log.add([...frames(loopback, 5), frame(arp)])
   log.filter('ARP')

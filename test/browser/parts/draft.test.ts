@@ -31,7 +31,7 @@ test('a refused value is no longer shown', async () => {
   expect(draft.value).toBeUndefined()
 })
 
-test('what is typed while an earlier value is sent stays, and is sent after it', async () => {
+test('input during the request of an earlier value stays, and is sent after it', async () => {
   const { sent, send } = slowService()
   const draft = new Draft<string>()
   const first = draft.take('1', send('1'))
@@ -45,7 +45,7 @@ test('what is typed while an earlier value is sent stays, and is sent after it',
   expect([draft.value, sent.map(({ wanted }) => wanted)]).toEqual([undefined, ['1', '10']])
 })
 
-test('a field that is left twice meanwhile sends its value once', async () => {
+test('a field that loses the focus twice meanwhile sends its value once', async () => {
   const { sent, send } = slowService()
   const draft = new Draft<string>()
   const both = [draft.take('R1', send('R1')), draft.take('R1', send('R1'))]

@@ -24,7 +24,7 @@ test('events after a snapshot change it', () => {
   expect(store.seq).toBe(6)
 })
 
-test('events that the snapshot has already do no harm', () => {
+test('events that the snapshot already has change nothing', () => {
   const store = new LabStore()
   store.reset(snapshot({ nodes: [node('a')] }))
   store.apply({ action: 'node.created', event: node('a'), seq: 1 })
@@ -80,7 +80,7 @@ test('selections of others come and go, and messages of the service are shown', 
   expect(said).toEqual(['warning: the disk is nearly full'])
 })
 
-test('what others have selected has their names, of one with two windows once', () => {
+test('selections of other users have their names, each user once also with two windows', () => {
   const store = new LabStore()
   const presence = { name: 'anna', client: 'left', selection: ['node', 'link'], present: true }
   store.apply({ action: 'presence', event: presence })
@@ -90,7 +90,7 @@ test('what others have selected has their names, of one with two windows once', 
   expect(['node', 'link', 'other'].map(names)).toEqual([['anna'], ['anna', 'ben'], []])
 })
 
-test('events are kept as sentences, with who did it', () => {
+test('events are stored as sentences with the name of the caller', () => {
   const store = new LabStore()
   store.reset(snapshot({ nodes: [node('PC1'), node('PC2')] }))
   const ends = { nodes: [{ node_id: 'PC1' }, { node_id: 'PC2' }] }

@@ -2,7 +2,7 @@ import { effect } from '@preact/signals'
 import { expect, test } from 'vitest'
 import { Table } from '../../../runtime/browser/state/table.ts'
 
-test('who shows one resource is not told of the others', () => {
+test('a reader of one resource is not notified of changes of others', () => {
   const table = new Table<string>()
   table.put('a', 'one')
   table.put('b', 'two')
@@ -17,7 +17,7 @@ test('who shows one resource is not told of the others', () => {
   expect(seen).toEqual(['one', 'five'])
 })
 
-test('who shows a resource that is not there learns when it comes', () => {
+test('a reader of a missing resource is notified when it appears', () => {
   const table = new Table<string>()
   const seen: (string | undefined)[] = []
   effect(() => {
@@ -27,7 +27,7 @@ test('who shows a resource that is not there learns when it comes', () => {
   expect(seen).toEqual([undefined, 'here'])
 })
 
-test('a reset keeps the signals of what stays, and reports it once', () => {
+test('a reset keeps the signals of resources that stay, and notifies each once', () => {
   const table = new Table<number>()
   table.put('a', 1)
   table.put('b', 2)

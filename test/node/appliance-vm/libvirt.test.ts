@@ -65,7 +65,7 @@ async function newLab(files: (directory: string) => Promise<ApplianceGuest>) {
 }
 
 describeWith(...needed)('a VM of libvirt as the appliance VM', () => {
-  test('it becomes the compute vm, sleeps, is found again, and ends by its power button', {
+  test('the VM becomes the compute vm, is suspended, found again, and ended by its power button', {
     timeout: 500_000,
   }, async () => {
     const { libvirt, name, service, ram, change, vm, state } = await newLab((directory) =>
@@ -127,7 +127,7 @@ describeWith(...needed)('a VM of libvirt as the appliance VM', () => {
     expect(await libvirt.virsh('dumpxml', '--inactive', name)).toBe(before)
   })
 
-  test('a VM that cannot start and a libvirt that is gone are reported, and are in nobody’s way', {
+  test('a VM that cannot start, and a libvirt that does not run, are reported without other effects', {
     timeout: 120_000,
   }, async () => {
     const { libvirt, name, service, change, vm, state } = await newLab(async (directory) => {

@@ -14,7 +14,7 @@ async function newFile(minFreeMb = 0) {
 
 const modeOf = async (path: string) => (await stat(path)).mode & 0o777
 
-test('what was saved is read again, and is for nobody else', async () => {
+test('saved settings are read again, and only their user can read the file', async () => {
   const { file, path, said } = await newFile()
   expect(await file.load()).toBeUndefined()
   await file.save(settings)
@@ -27,14 +27,14 @@ test('what was saved is read again, and is for nobody else', async () => {
   expect(said).toEqual([])
 })
 
-test('settings of another version are read: what is missing is as usual, what is not known is left out', async () => {
+test('settings of another version are read: missing ones have defaults, unknown ones are left out', async () => {
   const { file, path } = await newFile()
   await writeFile(path, JSON.stringify({ enable: true, vmname: 'Lab VM', secret: 'x', engine: 'virtualbox' }))
   expect(await file.load()).toEqual({ ...defaultAppliance, enable: true, vmname: 'Lab VM', engine: 'virtualbox' })
 })
 
 test.for(['', '{', 'null', '{"ram":"much"}', '{"engine":"vmware"}', '\0\0\0'])(
-  'a file with %j is replaced by the one before',
+  'a file with %j is replaced by the version before',
   async (text) => {
     const { file, path, said } = await newFile()
     await file.save(settings)
@@ -45,7 +45,7 @@ test.for(['', '{', 'null', '{"ram":"much"}', '{"engine":"vmware"}', '\0\0\0'])(
   },
 )
 
-test('without one before it is put aside, and what is usual is used', async () => {
+test('without a version before, the damaged file is renamed, and the defaults are used', async () => {
   const { file, path, said } = await newFile()
   await writeFile(path, '{')
   expect(await file.load()).toBeUndefined()
@@ -57,7 +57,7 @@ test('without one before it is put aside, and what is usual is used', async () =
   expect(await file.load()).toEqual(settings)
 })
 
-test('a disk that is full is reported', async () => {
+test('a full disk is reported', async () => {
   const { file } = await newFile(2 ** 40)
   await expect(file.save(settings)).rejects.toMatchObject({ status: 507 })
 })

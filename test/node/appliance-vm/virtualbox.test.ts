@@ -26,7 +26,7 @@ async function newEngine(nics: Readonly<Record<number, Partial<Nic>>> = both) {
   return { ...all, uuid, engine, tell, done }
 }
 
-test('it gets its size, runs without a window, and ends by its power button', async () => {
+test('the VM gets its size, runs without a window, and ends by its power button', async () => {
   const { world, engine, uuid, done } = await newEngine()
   expect(await engine.vms()).toEqual(['Lab VM'])
   done('')
@@ -47,7 +47,7 @@ test('it gets its size, runs without a window, and ends by its power button', as
   expect(world.machine(uuid)).toMatchObject({ memory: 2048, processors: 2 })
 })
 
-test('with its own size it is as it was; saved, it goes on, and is not started to be ended', async () => {
+test('without allocate_vcpus_ram the size of the VM stays; a saved VM continues, and is not started only to be ended', async () => {
   const { world, engine, uuid, done } = await newEngine()
   await engine.start({ ...settings, allocate_vcpus_ram: false }, never)
   expect(world.machine(uuid)).toMatchObject({ memory: 512 })
@@ -61,7 +61,7 @@ test('with its own size it is as it was; saved, it goes on, and is not started t
   expect(world.machine(uuid)).toMatchObject({ state: 'saved' })
 })
 
-test('a guest that does not obey is switched off when it is not waited for any more', async () => {
+test('a guest that does not react is powered off after the timeout', async () => {
   const { world, engine, uuid } = await newEngine()
   world.alter((state) => {
     for (const machine of state.machines) machine.obeys = false
@@ -71,7 +71,7 @@ test('a guest that does not obey is switched off when it is not waited for any m
   expect(world.machine(uuid)).toMatchObject({ state: 'poweroff' })
 })
 
-test('one that is paused by somebody goes on', async () => {
+test('a paused VM is resumed', async () => {
   const { world, driver, engine, uuid } = await newEngine()
   await engine.start(settings, never)
   await driver.suspend(uuid)
@@ -80,7 +80,7 @@ test('one that is paused by somebody goes on', async () => {
   expect(world.machine(uuid)).toMatchObject({ state: 'running' })
 })
 
-test.for(['6_1', '7_0'])('it is where its guest says, else behind a port of this host (API %s)', async (api) => {
+test.for(['6_1', '7_0'])('the address is that of the guest, else a port of this host (API %s)', async (api) => {
   const { world, engine, uuid, tell, done } = await newEngine()
   world.alter((state) => {
     state.api = api
@@ -106,7 +106,7 @@ test.for(['6_1', '7_0'])('it is where its guest says, else behind a port of this
   ])
 })
 
-test('the rule of a service before this one is made again', async () => {
+test('the port forward of an earlier service is made again', async () => {
   const forwardings = { Patchbay: 'tcp,127.0.0.1,22,,3080', mine: 'tcp,,2222,,22' }
   const { world, engine, uuid } = await newEngine({ 1: { attachment: 'nat', forwardings } })
   await engine.start(settings, never)
@@ -117,7 +117,7 @@ test('the rule of a service before this one is made again', async () => {
   })
 })
 
-test('one that cannot be reached from here is a conflict', async () => {
+test('a VM that cannot be reached from here is a conflict', async () => {
   const { engine } = await newEngine({ 1: { attachment: 'intnet' } })
   await engine.start(settings, never)
   await expect(engine.places(settings)).rejects.toMatchObject({
@@ -125,7 +125,7 @@ test('one that cannot be reached from here is a conflict', async () => {
   })
 })
 
-test('a start that seems to have failed counts when it runs all the same', async () => {
+test('a start that reports a failure is accepted when the VM runs', async () => {
   const { world, engine, done } = await newEngine()
   world.fault('startvm', 'lose', { stderr: 'VBoxManage: error: The connection broke' })
   await engine.start(settings, never)
@@ -133,7 +133,7 @@ test('a start that seems to have failed counts when it runs all the same', async
   expect(done('startvm')).toHaveLength(1)
 })
 
-test('what happens to it is told, and what VirtualBox refuses is a conflict', async () => {
+test('changes of the VM are reported, and a refusal of VirtualBox is a conflict', async () => {
   const { world, engine, uuid } = await newEngine()
   world.fault('startvm', 'die', { stderr: 'VBoxManage: error: VT-x is disabled' })
   await expect(engine.start(settings, never)).rejects.toMatchObject({ status: 409, message: /VT-x is disabled/ })

@@ -17,7 +17,7 @@ async function open(argv: string[], data?: string, isGateway = false) {
   return { ...auth, directory, said }
 }
 
-test('without credentials in the configuration there are no tokens, and it says so where there were some', async () => {
+test('without configured credentials there are no tokens, and a warning says so when some are stored', async () => {
   const { tokens, directory } = await open(['--token', 'x'])
   const { token } = (await tokens?.create({ name: 'ci', role: 'read' })) ?? { token: '' }
   const none = await open([], directory)
@@ -38,7 +38,7 @@ test('Cloudflare Access alone is enough to have tokens', async () => {
   expect(await verifier?.(wrong, undefined)).toBeUndefined()
 })
 
-test('only a gateway bounds requests where the configuration says nothing', async () => {
+test('only a gateway limits requests by default', async () => {
   const [compute, gateway, told] = await Promise.all([
     open([]),
     open([], undefined, true),

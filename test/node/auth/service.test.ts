@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { basic, bearer } from '../../support/auth-app.ts'
 import { TestService } from '../../support/service.ts'
 
-test('tokens come in with their role, over restarts, until they are revoked', async () => {
+test('tokens are valid with their role, also after restarts, until they are revoked', async () => {
   const settings = { token: 't0ken' }
   const service = await TestService.start(settings)
   const send = (method: string, path: string, authorization: string, body?: object) =>
@@ -31,7 +31,7 @@ test('tokens come in with their role, over restarts, until they are revoked', as
   expect(await asViewer()).toEqual([401, 401, 401, 401])
 })
 
-test('a service without credentials is open as ever, and has no tokens', async () => {
+test('a service without credentials is open, and has no tokens', async () => {
   const service = await TestService.start()
   expect((await service.fetch('/v2/tokens')).status).toBe(404)
   const create = await service.fetch('/v2/tokens', { method: 'POST', body: '{"name": "x", "role": "read"}' })

@@ -17,7 +17,7 @@ async function open(data?: string, minFreeMb = 0) {
   return { file: await TokenFile.open(records), directory, said, path: join(directory, 'tokens.json') }
 }
 
-test('what is kept is there after a restart, and nobody else can read it', async () => {
+test('tokens are stored over a restart, and only their user can read the file', async () => {
   const { file, directory, path } = await open()
   // Together: each change has those before it.
   await Promise.all(['a', 'b', 'c'].map((id) => file.put(record(id))))
@@ -31,7 +31,7 @@ test('what is kept is there after a restart, and nobody else can read it', async
   expect((await stat(path)).mode & 0o777).toBe(0o600)
 })
 
-test('damage brings no revoked token back', async () => {
+test('a damaged file does not make a revoked token valid', async () => {
   const { file, directory, path } = await open()
   await file.put(record('a'))
   await file.put(record('b'))
@@ -55,7 +55,7 @@ test('a revoked token is in no file after a power cut', async () => {
   expect(afterPowerCut(directory)).toEqual(['tokens.json'])
 })
 
-test('on a full disk nothing is kept, and what was there can still be revoked', async () => {
+test('on a full disk no token is created, and stored tokens can still be revoked', async () => {
   const { file, directory } = await open()
   await file.put(record('a'))
   const full = await open(directory, 1e9)

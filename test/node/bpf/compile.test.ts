@@ -146,7 +146,7 @@ testWith(needsTcpdump)('expressions that would keep libpcap busy for seconds are
   expect((user + system) / 1000).toBeLessThan(5000)
 })
 
-describe('what is no expression at all', () => {
+describe('a text that is not an expression', () => {
   test.for(['', '   '])('is empty: "%s"', (expression) => {
     expect(() => compileBpf(expression, ethernet)).toThrow(refusal('a filter expression cannot be empty'))
   })

@@ -86,7 +86,7 @@ describeWith(tcpdump)('the frames that match are those that tcpdump shows', () =
     expect(found.length).toBeLessThan(frames.length)
   })
 
-  test('wherever the frame lies in its buffer, whatever is around it', () => {
+  test('at any position of the frame in its buffer, with any bytes around it', () => {
     const matches = bpfMatcher(compileBpf('udp port 53 or greater 100', ethernet))
     for (const frame of frames.slice(0, 200)) {
       const around = Uint8Array.from([...random.bytes(33), ...frame, ...random.bytes(80)])
@@ -133,7 +133,7 @@ describe('the arithmetic is that of the kernel', () => {
     expect(verdict(load(0x8000_0000), [0x45, 0, 1, 0x8000_0000], ret(1), ret(0))).toBe(true)
   })
 
-  test('scratch memory, transfers, lengths and the accumulator as the verdict', () => {
+  test('scratch memory, transfers, lengths and the accumulator as the result', () => {
     expect(isLeft(7, load(7), [0x02, 0, 0, 15], load(0), [0x61, 0, 0, 15], [0x87, 0, 0, 0])).toBe(true)
     expect(isLeft(9, index(9), [0x03, 0, 0, 0], load(1), [0x07, 0, 0, 0], [0x60, 0, 0, 0])).toBe(true)
     expect(isLeft(4, [0x80, 0, 0, 0])).toBe(true)
@@ -183,7 +183,7 @@ test.for<[string, BpfProgram]>([
   expect(() => bpfMatcher(program)).toThrow(/BPF program/)
 })
 
-test('the longest program there can be is compiled', () => {
+test('the longest possible program is compiled', () => {
   const steps = Array.from({ length: 2046 }, (): BpfInstruction[] => [
     [0x04, 0, 0, 1],
     [0x15, 0, 0, 5000],

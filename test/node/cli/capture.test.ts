@@ -130,7 +130,7 @@ test('a pipe whose reader has enough ends the capture, and so does the end of th
   expect(await over).toEqual([0, null])
 })
 
-test('a file has the frames of a stream that tells losses, and nothing of what tells them', async () => {
+test('a file has the frames of a stream with records of losses, without these records', async () => {
   const path = join(await freshDirectory(), 'lossy.pcap')
   const sink = await sinkOf({ write: path, json: false }, true, 1)
   const reader = new CaptureReader()
@@ -154,7 +154,7 @@ test('a file has the frames of a stream that tells losses, and nothing of what t
   expect(reader.lost).toBe(12)
 })
 
-test('what is wrong is said before a file is touched', async () => {
+test('faults are reported before the file is opened', async () => {
   const { patchbay } = await lab('wrong')
   const file = await patchbay.file('kept.pcap', 'kept')
   const wrong = [
@@ -178,7 +178,7 @@ test('what is wrong is said before a file is touched', async () => {
   })
 })
 
-test('a terminal that is slow gets fewer rows, and is told how many are missing', async () => {
+test('a slow terminal gets fewer rows, and the number of missing ones', async () => {
   const path = join(await freshDirectory(), 'terminal')
   execFileSync('mkfifo', [path])
   // Opened for both, a FIFO is not waited for.

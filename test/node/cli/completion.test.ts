@@ -111,7 +111,7 @@ links: [{ name: core, ends: [R1, R2] }, [R 3, R4]]`,
   expect(await byBash(patchbay, 'patchbay up --dry')).toEqual(['--dry-run'])
 })
 
-test('without a service, or with one that does not answer, no names are offered and nothing is said', async () => {
+test('without a service, or with one that does not answer, there are no names and no errors', async () => {
   const alone = await CommandLine.of()
   expect(await byBash(alone, 'patchbay inspect ')).toEqual([''])
   const away = await CommandLine.of({ server: 'http://127.0.0.1:9' })
@@ -119,7 +119,7 @@ test('without a service, or with one that does not answer, no names are offered 
   expect(await byBash(away, 'patchbay down na')).toEqual([''])
 })
 
-test.each(['bash', 'zsh', 'fish'])('there is a script for %s', async (shell) => {
+test.each(['bash', 'zsh', 'fish'])('the script for %s exists', async (shell) => {
   const patchbay = await CommandLine.of()
   const { code, out } = await patchbay.run(['completion', shell])
   expect({ code, out }).toMatchObject({ code: 0, out: expect.stringContaining('complete -- ') })

@@ -95,7 +95,7 @@ test('a lab file names computes by their names, too, but not by one that several
   expect((await patchbay.run(['ls'])).out).not.toMatch(/twice|none/)
 })
 
-test('what is no compute is told, and not registered', async () => {
+test('a server that is not a compute is reported, and not registered', async () => {
   const service = await TestService.start()
   const patchbay = await CommandLine.of({ server: service.url })
   const wrong = [

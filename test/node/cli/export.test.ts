@@ -88,7 +88,7 @@ test('an archive without its end is reported, and no file is left', async () => 
   )
 })
 
-test('what cannot be exported is reported, and no file is left', async () => {
+test('a failed export is reported, and leaves no file', async () => {
   const patchbay = await labOf('refused')
   const wrong = [
     [['export', 'refusde'], 1, 'did you mean refused?'],

@@ -20,7 +20,7 @@ test('the table of the gallery has every lab', () => {
   expect(alone.length).toBeGreaterThanOrEqual(5)
 })
 
-test('the labs that need nothing start, and their checks hold', async () => {
+test('the labs without images start, and their checks succeed', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
   const { labs } = await patchbay.json<{

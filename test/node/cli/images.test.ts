@@ -50,7 +50,7 @@ test('images are pushed with their kind, listed and deleted', async () => {
   expect((await patchbay.run(['images', 'ls'])).out).not.toContain('disk.qcow2')
 })
 
-test('a push goes on where an earlier one ended', async () => {
+test('a push continues an earlier one', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   const size = (16 << 20) + 1000
   await writeFile(join(patchbay.home, 'big.qcow2'), qcow2(size))
@@ -95,7 +95,7 @@ test('an image gets another name', async () => {
   await patchbay.run(['images', 'rm', 'second.img', 'fourth.img'])
 })
 
-test('what is no image is reported before anything is sent', async () => {
+test('a file that is not an image is reported before anything is sent', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('empty.img', '')
   await patchbay.file('notes', 'text')

@@ -37,7 +37,7 @@ test('labs and nodes are started, shown and stopped by their names', async () =>
   expect(labs.find(({ name }) => name === 'wan-edge')).toMatchObject({ nodes: 2, running: 1 })
 })
 
-test('start and stop count nodes as ls does: a segment is none, unless it alone is named', async () => {
+test('start and stop count nodes as ls does: without segments, unless only these are named', async () => {
   const patchbay = await lab('segmented')
   await service.call('POST', '/v2/projects/segmented/nodes', { name: 'sw1', node_type: 'switch' })
   expect((await patchbay.run(['ls'])).out).toMatch(/segmented +stopped +2\n/)
@@ -47,7 +47,7 @@ test('start and stop count nodes as ls does: a segment is none, unless it alone 
   expect((await patchbay.run(['start', 'segmented/sw1'])).out).toBe('segmented: 1 segment started\n')
 })
 
-test('a lab that could not be stopped is not said to be', async () => {
+test('a lab that could not be stopped is not reported as stopped', async () => {
   const nodes = [{ name: 'PC1', state: 'failed', reason: 'Its keeper does not answer' }]
   const answers: Readonly<Record<string, unknown>> = {
     'GET /v2/projects/one': { project_id: '1', name: 'one', status: 'opened' },
@@ -68,7 +68,7 @@ test('a lab that could not be stopped is not said to be', async () => {
   })
 })
 
-test('nodes are listed by their names, whatever was made first', async () => {
+test('nodes are sorted by name, not by creation', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await service.call('POST', '/v2/projects', { name: 'mixed' })
   for (const pc of ['PC10', 'PC2', 'A'])
@@ -119,7 +119,7 @@ test('a lab is found by its name where a directory has it, too', async () => {
   expect(await patchbay.run(['down', 'directory'])).toMatchObject({ code: 0, err: '' })
 })
 
-test('a link is impaired and suspended while it runs; what is not named stays', async () => {
+test('a link is impaired and suspended while it runs; other settings stay', async () => {
   const patchbay = await lab('impaired')
   const link = (...argv: string[]) => patchbay.run(['link', 'impaired/PC1--PC2', ...argv])
   expect((await link()).out).toContain('impairment  none\n')
@@ -190,7 +190,7 @@ test('a console is a terminal by websocket and by telnet, and is logged to a fil
   )
 })
 
-test('a console that is lost with the service is no end of the output of its node', async () => {
+test('after a loss of the service the console is opened again, and its output continues', async () => {
   const lone = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: lone.url })
   await patchbay.file('one.lab.yaml', 'lab: one\nnodes: { PC1: { kind: pc, config: { text: "ip 10.0.0.1/24" } } }\n')
@@ -213,7 +213,7 @@ test('a console that is lost with the service is no end of the output of its nod
   ])
 })
 
-test('logs -f shows what comes while it connects, once', async () => {
+test('logs -f shows output during its connection exactly once', async () => {
   const patchbay = await lab('followed')
   await patchbay.run(['start', 'followed/PC1'])
   const console = '/v2/projects/followed/nodes/PC1/console'
@@ -275,7 +275,7 @@ test('watch prints a line for each change where there is no terminal', async () 
   expect(await new Promise((resolve) => watching.once('exit', resolve))).toBe(130)
 })
 
-test('a command whose output nothing reads ends, and one whose output is lost says so', async () => {
+test('a command ends when the reader of its output does, and reports output that could not be written', async () => {
   const patchbay = await lab('unread')
   await patchbay.run(['start', 'unread'])
   const watching = patchbay.start(['watch', 'unread'])

@@ -14,7 +14,7 @@ beforeAll(async () => {
 
 const fileOf = ({ home }: CommandLine): string => join(home, 'config/patchbay/login.json')
 
-test('login keeps a service and its token for all commands, logout forgets both', async () => {
+test('login stores a service and its token for all commands, logout removes both', async () => {
   const patchbay = await CommandLine.of()
   expect(await patchbay.run(['login', service.url], { input: `${token}\n` })).toEqual({
     ...{ code: 0, err: '' },
@@ -29,14 +29,14 @@ test('login keeps a service and its token for all commands, logout forgets both'
   expect(await patchbay.run(['ls'])).toMatchObject({ code: 5 })
 })
 
-test.each(['', 'relative'])('the token is kept in the home directory when XDG_CONFIG_HOME is "%s"', async (base) => {
+test.each(['', 'relative'])('the token is stored in the home directory when XDG_CONFIG_HOME is "%s"', async (base) => {
   const patchbay = await CommandLine.of()
   const login = await patchbay.run(['login', service.url], { input: token, env: { XDG_CONFIG_HOME: base } })
   expect(login).toMatchObject({ code: 0 })
   expect((await stat(join(patchbay.home, '.config/patchbay/login.json'))).mode & 0o777).toBe(0o600)
 })
 
-test('a token that is not let in is not kept, and what was kept before stays', async () => {
+test('a refused token is not stored, and the stored one stays', async () => {
   const patchbay = await CommandLine.of()
   await patchbay.run(['login', service.url], { input: token })
   const before = await readFile(fileOf(patchbay), 'utf8')
@@ -53,7 +53,7 @@ test('a token that is not let in is not kept, and what was kept before stays', a
   expect(await readFile(fileOf(patchbay), 'utf8')).toBe(before)
 })
 
-test('flags and variables win over what is kept, and a token goes to its own service alone', async () => {
+test('flags and variables override the stored login, and a token is sent to its own service only', async () => {
   const patchbay = await CommandLine.of()
   await patchbay.run(['login', service.url], { input: token })
   const other = await TestService.start({ token: 'another-token' })
@@ -66,7 +66,7 @@ test('flags and variables win over what is kept, and a token goes to its own ser
   expect(await patchbay.run(['ls'], { env: { PATCHBAY_TOKEN: 'another-token' } })).toMatchObject({ code: 5 })
 })
 
-test('a service that wants no token is kept without one; its URL may come from a variable or the last login', async () => {
+test('a service without credentials is stored without a token; its URL may come from a variable or the last login', async () => {
   const patchbay = await CommandLine.of()
   expect(await patchbay.run(['login'])).toMatchObject({ code: 64, err: expect.stringContaining('expected URL') })
   const open = await TestService.start()

@@ -41,7 +41,7 @@ async function labOf(name: string) {
   }
 }
 
-test('what was changed in a lab is saved where it stands in the file, and diff is empty then', async () => {
+test('changes in a lab are saved at their place in the file, and diff is empty then', async () => {
   const { patchbay, read, change } = await labOf('saved')
   await patchbay.run(['link', 'saved/PC3--lan1', '--delay', '20ms', '--loss', '1%', '--there'])
   await change('/nodes/PC1', { x: 40, y: -20 })
@@ -103,7 +103,7 @@ test('configurations are saved with --configs: in the file, in the file that it 
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
 })
 
-test('what the file lacks is listed, and added with --all', async () => {
+test('objects that the file lacks are listed, and added with --all', async () => {
   const { patchbay, read, change } = await labOf('grown')
   await change('/nodes', { name: 'PC9', node_type: 'pc', x: 300, y: 300 }, 'POST')
   await change('/nodes', { name: 'hub1', node_type: 'hub', x: 400, y: 300 }, 'POST')
@@ -115,7 +115,7 @@ test('what the file lacks is listed, and added with --all', async () => {
   expect(await patchbay.run(['diff', '--exit-code'])).toMatchObject({ code: 0 })
 })
 
-test('a node that got another name in the lab is saved with all that names it, and diff is empty then', async () => {
+test('a renamed node is saved with all references to it, and diff is empty then', async () => {
   const { patchbay, read, change } = await labOf('renamed')
   await change('/nodes/PC1', { name: 'Teacher', x: 7, y: 8 })
   await change('/nodes/lan1', { name: 'room' })
@@ -145,7 +145,7 @@ test('a name that a lab file cannot have is reported, and the rest is saved', as
   expect(await read()).toBe(file('unsayable').replace('[0, 0]', '[7, 8]'))
 })
 
-test('a node that a segment has taken the place of is saved as a segment with --all, and back', async () => {
+test('a node that was replaced by a segment is saved as a segment with --all, and the reverse', async () => {
   const { patchbay, read, change } = await labOf('turned')
   const turn = async (node_type: string, port: string) => {
     await service.call('DELETE', '/v2/projects/turned/nodes/PC3')
@@ -163,7 +163,7 @@ test('a node that a segment has taken the place of is saved as a segment with --
   expect(pc).toContain('  PC3: { kind: pc, at: [100, 200] }')
 })
 
-test('what the lab has lost is reported, and stays in the file', async () => {
+test('objects that the lab lacks are reported, and stay in the file', async () => {
   const { patchbay, read, change } = await labOf('shrunk')
   await service.call('DELETE', '/v2/projects/shrunk/nodes/PC3')
   await change('/nodes/PC1', { x: 5, y: 5 })
@@ -177,7 +177,7 @@ test('what the lab has lost is reported, and stays in the file', async () => {
   expect(await read()).toContain('PC3:\n')
 })
 
-test('what the lab has lost leaves the file with --all, and diff is empty then', async () => {
+test('objects that the lab lacks are removed from the file with --all, and diff is empty then', async () => {
   const { patchbay, read, change } = await labOf('lost')
   await service.call('DELETE', '/v2/projects/lost/nodes/PC3')
   await service.call('DELETE', '/v2/projects/lost/nodes/PC2')

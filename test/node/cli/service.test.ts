@@ -7,7 +7,7 @@ import { identify } from '../../../runtime/node/system/process-identity.ts'
 import { CommandLine } from '../../support/command-line.ts'
 import { TestService } from '../../support/service.ts'
 
-test('a service of its own is started once, found by all commands, and ended', async () => {
+test('the service of up is started once, found by all commands, and ended', async () => {
   const patchbay = await CommandLine.of()
   expect(await patchbay.run(['service', 'status'])).toMatchObject({ code: 5, out: 'No service runs\n' })
   expect(await patchbay.run(['ls'])).toMatchObject({ code: 5, err: expect.stringContaining('patchbay up') })
@@ -38,7 +38,7 @@ async function keepersOf(data: string): Promise<string[]> {
   return lines.filter((it) => it.includes(`\0${data}\0`) && it.includes('keeper'))
 }
 
-test('the file of a killed service, or of another process with its number, is not believed', async () => {
+test('the file of a killed service, or of another process with its PID, is ignored', async () => {
   const patchbay = await CommandLine.of()
   await patchbay.json(['service', 'start'])
   const file = join(patchbay.data, 'run/service.json')
@@ -51,7 +51,7 @@ test('the file of a killed service, or of another process with its number, is no
   expect(await patchbay.run(['service', 'status'])).toMatchObject({ code: 5 })
 })
 
-test('a taken port is no obstacle, and settings that are wrong are reported', async () => {
+test('another port is used when the port is taken, and wrong settings are reported', async () => {
   const patchbay = await CommandLine.of()
   const other = createServer().listen(0, '127.0.0.1')
   onTestFinished(() => void other.close())
@@ -65,7 +65,7 @@ test('a taken port is no obstacle, and settings that are wrong are reported', as
   expect(wrong).toMatchObject({ code: 5, err: expect.stringContaining('PATCHBAY_PC_ENGINE') })
 })
 
-test('the token of a service on this machine lets the commands of its user in', async () => {
+test('commands of the same user read the token of a service on this machine', async () => {
   const patchbay = await CommandLine.of()
   const service = await TestService.start({ token: 'token-of-the-test' })
   const env = { PATCHBAY_DATA: service.data }

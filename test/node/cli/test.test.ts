@@ -29,7 +29,7 @@ ${checks}`
 
 const pings = '  - { from: PC1, ping: PC2 }\n'
 
-test('a lab is made under a name of its own, its checks run, and it is taken away', async () => {
+test('a lab is made under a unique name, its checks run, and it is deleted', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('cable.lab.yaml', cable('alone', `${pings}  - { link: cable, verdict: ok }\n`))
   await patchbay.run(['up'])
@@ -54,7 +54,7 @@ test('a lab is made under a name of its own, its checks run, and it is taken awa
   expect((await patchbay.run(['inspect', name])).out).toContain('2 of 2 nodes running')
 })
 
-test('a check that fails shows what was there; the exit code is 1, and the other files are tested', async () => {
+test('a failed check shows the actual result; the exit code is 1, and the other files are tested', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   const checks =
     '  - { from: PC1, ping: PC2, within: 1s }\n  - { on: PC1, type: show ip, expect: 10\\.7\\.0, within: 1s }\n'
@@ -95,7 +95,7 @@ test('a lab that does not start fails its test, and its checks are not run', asy
   expect(await labNames()).not.toContainEqual(expect.stringMatching(/^stuck/))
 })
 
-test('--running checks a lab as it is', async () => {
+test('--running runs the checks on an existing lab', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('exercise.lab.yaml', cable('exercise', '  - { link: cable, verdict: ok, within: 1s }\n'))
   expect(await patchbay.run(['test', '--running'])).toMatchObject({
@@ -134,7 +134,7 @@ async function endless(patchbay: CommandLine, name: string) {
   return begun
 }
 
-test.each(['SIGINT', 'SIGTERM'] as const)('%s takes the lab away', async (signal) => {
+test.each(['SIGINT', 'SIGTERM'] as const)('%s deletes the lab', async (signal) => {
   const patchbay = await CommandLine.of({ server: service.url })
   const name = `ended-by-${signal.toLowerCase()}`
   const begun = await endless(patchbay, name)
@@ -158,7 +158,7 @@ test('the lab of a test that is killed is deleted by the service', async () => {
   await expect.poll(labNames, { timeout: hangMs }).not.toContain(lab)
 })
 
-test('what is wrong is reported before a lab is made', async () => {
+test('faults are reported before a lab is made', async () => {
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('good.lab.yaml', cable('good', pings))
   await patchbay.file('bad.lab.yaml', cable('bad', '  - { from: PC9, ping: PC2 }\n'))

@@ -33,7 +33,7 @@ test('tokens are made, used, listed and revoked', async () => {
   expect(await other.run(['ls'])).toMatchObject({ code: 5 })
 })
 
-test('a token to join is for computes alone, and wrong arguments are reported', async () => {
+test('a join token is for computes only, and wrong arguments are reported', async () => {
   const service = await TestService.start({ token: 'token-of-the-test' })
   const admin = await CommandLine.of({ server: service.url, token: 'token-of-the-test' })
   const join = await admin.json<{ token: string }>(['tokens', 'create', 'rack', '--join', '--compute', 'rack-1'])

@@ -20,7 +20,7 @@ segments:
   lan1: { kind: switch, members: [PC1, PC2, PC3] }
 ${more}`
 
-test('up makes and starts a lab without a service, does nothing when nothing differs, and down takes it back', async () => {
+test('up starts a service and a lab, does nothing without a difference, and down deletes the lab', async () => {
   const patchbay = await CommandLine.of()
   await patchbay.file('lan.lab.yaml', lan())
   await patchbay.file('pc3.cfg', 'ip 10.0.1.3/24')
@@ -44,7 +44,7 @@ test('up makes and starts a lab without a service, does nothing when nothing dif
   expect((await patchbay.run(['service', 'status'])).code).toBe(0)
 })
 
-test('after an edit only what differs is done; what disturbs a running node needs its flag', async () => {
+test('after an edit only the differences are applied; steps that disturb a running node need a flag', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file('pc3.cfg', 'ip 10.0.1.3/24')
@@ -99,7 +99,7 @@ test('after an edit only what differs is done; what disturbs a running node need
   expect(deleted).toMatchObject({ code: 0, out: expect.stringContaining('deleted 1 node') })
 })
 
-test('what is wrong in a file is reported with line and column, before anything is changed', async () => {
+test('faults of a file are reported with line and column, before anything is changed', async () => {
   const patchbay = await CommandLine.of()
   await mkdir(join(patchbay.home, 'labs'))
   await writeFile(join(patchbay.home, 'secret.cfg'), 'secret')
@@ -210,7 +210,7 @@ test('down takes the lab that the file names, also when the file is wrong otherw
   expect((await patchbay.run(['down'])).code).toBe(3)
 })
 
-test('names cannot command a terminal or a shell', async () => {
+test('names cannot control a terminal or a shell', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
   // The character before 31m begins an escape sequence (ECMA-48, CSI); the last name turns the direction of text.
@@ -226,7 +226,7 @@ test('names cannot command a terminal or a shell', async () => {
   expect(out).toContain('patchbay console odd/路由器\n')
 })
 
-test('why a node is not ready is reported in lines', async () => {
+test('the reasons why nodes are not ready are reported in lines', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
   await patchbay.file(
@@ -243,7 +243,7 @@ test('why a node is not ready is reported in lines', async () => {
   ])
 })
 
-test('a lab that was made in another way is used with --take-over alone', async () => {
+test('a lab that was made without the file is used only with --take-over', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
   await service.call('POST', '/v2/projects', { name: 'small-lan' })

@@ -72,7 +72,7 @@ test('the body of an answer ends with the signal, and with a connection that is 
   await expect((await wireFetch(`${server}/lost`, {})).text()).rejects.toThrow('aborted')
 })
 
-test('a service that is not there: the reason of the system', async () => {
+test('a service that cannot be reached is an error with the reason of the system', async () => {
   await expect(wireFetch('http://127.0.0.1:9', {})).rejects.toMatchObject({ code: 'ECONNREFUSED' })
   await expect(wireFetch('http://[::1]:9', {})).rejects.toThrow(/::1/)
 })

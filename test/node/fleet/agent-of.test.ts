@@ -8,7 +8,7 @@ import { TestService } from '../../support/service.ts'
 
 const protectedBy = { user: 'anna', password: 'Geheim-7f3a' }
 
-test('a compute of a fleet is asked like our own agent, until it is taken away', async () => {
+test('a compute of a fleet has the interface of our own agent, until it is removed', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded', ...protectedBy })
   const { fleet } = await openFleet({ version })
   const port = Number(new URL(service.url).port)
@@ -38,7 +38,7 @@ test('a compute of a fleet is asked like our own agent, until it is taken away',
   expect(() => agentOf(fleet, 'one')).toThrow('there is no compute one')
 })
 
-test('what the fleet knows of a compute is what the agent answers', async () => {
+test('the agent answers with the data that the fleet has of a compute', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet({ timeouts: { failures: 1, retryMs: [60_000, 60_000] } })
   await fleet.create(compute.input(protectedBy))

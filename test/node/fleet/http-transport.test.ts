@@ -40,7 +40,7 @@ test('a compute behind TLS is asked when its certificate is trusted, and not oth
   }
 })
 
-test('a name that leads to forbidden addresses only is not connected to', async () => {
+test('no connection is made to a name with forbidden addresses only', async () => {
   const resolved = (...addresses: string[]) =>
     guarded(((_: string, __: object, callback: (error: null, found: object[]) => void) =>
       callback(
@@ -56,7 +56,7 @@ test('a name that leads to forbidden addresses only is not connected to', async 
   expect(error).toMatchObject({ message: 'lab leads to an address that no compute can have' })
 })
 
-test('a connection is used again, and one that its server ended meanwhile is replaced', async () => {
+test('a connection is reused, and replaced when its server has closed it', async () => {
   let connections = 0
   const server = createHttp(answer).on('connection', () => {
     connections += 1
@@ -74,7 +74,7 @@ test('a connection is used again, and one that its server ended meanwhile is rep
   server.closeAllConnections()
 })
 
-test('a request that was under way for some time when its connection ended is not sent again', async () => {
+test('a request whose connection ends after some time is not sent again', async () => {
   vi.useFakeTimers({ toFake: ['performance'] })
   onTestFinished(() => void vi.useRealTimers())
   let requests = 0
@@ -107,7 +107,7 @@ test.for(['POST', 'PUT', 'DELETE'])(
   },
 )
 
-test.for(['GET', 'HEAD'])('a %s is sent again once when the connection that it used again is reset', async (method) => {
+test.for(['GET', 'HEAD'])('a %s is sent again once when its reused connection is reset', async (method) => {
   const asked: string[] = []
   const server = createHttp((req, res) => {
     asked.push(req.method ?? '')
@@ -120,7 +120,7 @@ test.for(['GET', 'HEAD'])('a %s is sent again once when the connection that it u
   expect(asked).toEqual(['GET', method, method])
 })
 
-test('requests that come together time after time find their connections again', async () => {
+test('repeated groups of requests reuse their connections', async () => {
   let connections = 0
   const server = createHttp(answer).on('connection', () => void connections++)
   const send = sender(await listening(server))
@@ -131,7 +131,7 @@ test('requests that come together time after time find their connections again',
   expect(connections).toBeLessThan(60)
 })
 
-test('what is no HTTP was reached all the same', async () => {
+test('an answer that is not HTTP shows that the address is reachable', async () => {
   const port = await listening(
     createTcp((socket) => {
       socket.on('error', () => {})

@@ -22,7 +22,7 @@ test('a digest goes to the new name of its image, in place of the one that was t
   expect(known).toEqual([undefined, digest, undefined])
 })
 
-test('digests of images outlive the service, and a file that cannot be read is put aside', async () => {
+test('digests of images are stored over a restart, and an unreadable file is renamed', async () => {
   const { records, data, said } = await openRecords()
   const open = () => ImageDigestFile.open(records)
   const first = await open()

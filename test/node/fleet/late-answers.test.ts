@@ -42,7 +42,7 @@ async function begun({ asked }: SlowCompute, count: number) {
   return asked
 }
 
-test('what takes minutes is answered through a proxy that cuts what is silent', async () => {
+test('a request that takes minutes is answered through a proxy that closes idle connections', async () => {
   const compute = await slowCompute(200)
   const gateway = await gatewayOf(compute)
   const [handedOn, again] = [gateway.get(), gateway.get()]
@@ -77,7 +77,7 @@ test('what takes minutes is answered through a proxy that cuts what is silent', 
   ])
 })
 
-test('without that it would be cut, and is a compute that went away', async () => {
+test('without late answers the connection would be closed, and the compute count as lost', async () => {
   const compute = await slowCompute(60_000)
   const gateway = await gatewayOf(compute)
   expect(await faultOf(gateway.get())).toMatchObject({
@@ -87,7 +87,7 @@ test('without that it would be cut, and is a compute that went away', async () =
   await compute.asked[0]?.left
 })
 
-test('a body that came whole and that nobody reads does not end a long request', async () => {
+test('a complete body that is not read does not end a long request', async () => {
   const compute = await slowCompute(200)
   // `fetch` sends none with GET.
   const asked = request(`${compute.url}/v2/compute/${measure}`, { headers: { 'Content-Length': '2' } })

@@ -11,7 +11,7 @@ async function opened(data: string, minFreeMb = 0): Promise<PlacementLog> {
   return placements
 }
 
-test('placements are there after a restart, those that were removed are not', async () => {
+test('placements are stored over a restart, and removed ones are not', async () => {
   const data = await freshDirectory()
   const [kept, moved, gone] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
   const first = await opened(data)
@@ -23,7 +23,7 @@ test('placements are there after a restart, those that were removed are not', as
   expect((await stat(join(data, 'placements.log'))).mode & 0o777).toBe(0o600)
 })
 
-test('what a crash tore is no change, and does not spoil the next one', async () => {
+test('an incomplete line after a crash is ignored, and does not damage the next one', async () => {
   const data = await freshDirectory()
   const [kept, torn, next] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
   await (await opened(data)).put(kept, 'a')
@@ -37,7 +37,7 @@ test('what a crash tore is no change, and does not spoil the next one', async ()
   expect(await Promise.all([kept, next, torn].map((id) => third.get(id)))).toEqual(['a', 'b', undefined])
 })
 
-test('history is dropped, so that the file does not grow for ever', async () => {
+test('the file is rewritten without old changes, so that it does not grow for ever', async () => {
   const data = await freshDirectory()
   const placements = await opened(data)
   const id = crypto.randomUUID()
@@ -49,14 +49,14 @@ test('history is dropped, so that the file does not grow for ever', async () => 
   expect(await (await opened(data)).get(id)).toBe('last')
 })
 
-test('a placement that cannot be saved is refused, and not remembered', async () => {
+test('a placement that cannot be saved is refused, and has no effect', async () => {
   const placements = await opened(await freshDirectory(), Number.MAX_SAFE_INTEGER)
   const id = crypto.randomUUID()
   await expect(placements.put(id, 'a')).rejects.toMatchObject({ status: 507 })
   expect(await placements.get(id)).toBeUndefined()
 })
 
-test('of changes that cannot be saved together none is remembered, and the placements from before count', async () => {
+test('when changes cannot be saved together, none has an effect, and the earlier placements stay', async () => {
   const data = await freshDirectory()
   const [kept, fresh] = [crypto.randomUUID(), crypto.randomUUID()]
   await (await opened(data)).put(kept, 'a')

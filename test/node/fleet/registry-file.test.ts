@@ -20,7 +20,7 @@ async function open(data?: string, minFreeMb = 0) {
   return { registry, directory, said, file: join(directory, 'computes.json'), records: await registry.load() }
 }
 
-test('what is saved is there after a restart, in its order, and nobody else can read it', async () => {
+test('saved computes are read after a restart, in their order, and only the user can read the file', async () => {
   const { registry, directory, file, records } = await open()
   expect(records).toEqual([])
   for (const id of ['b', 'A', 'c']) await registry.save(record(id))
@@ -31,7 +31,7 @@ test('what is saved is there after a restart, in its order, and nobody else can 
   expect((await open(directory)).records).toEqual([record('B', { name: 'changed' }), record('A')])
 })
 
-test('a file that others could read is closed to them', async () => {
+test('a file that others could read becomes private', async () => {
   const { registry, directory, file } = await open()
   await registry.save(record('a'))
   await chmod(file, 0o644)
@@ -39,7 +39,7 @@ test('a file that others could read is closed to them', async () => {
   expect((await stat(file)).mode & 0o777).toBe(0o600)
 })
 
-test('a damaged file is replaced by the one before; one that has none is put aside', async () => {
+test('a damaged file is replaced by the version before, or renamed when there is none', async () => {
   const { registry, directory, file } = await open()
   await registry.save(record('a'))
   await registry.save(record('b'))
@@ -54,7 +54,7 @@ test('a damaged file is replaced by the one before; one that has none is put asi
   expect(await readFile(`${file}.damaged`, 'utf8')).toBe('{')
 })
 
-test('on a full disk nothing is saved, and what was there can still be deleted', async () => {
+test('on a full disk no compute is added, and stored ones can still be deleted', async () => {
   const { registry, directory } = await open()
   await registry.save(record('a'))
   const full = await open(directory, 1e9)

@@ -23,7 +23,7 @@ async function register(gateway: TestService, service: TestService, more: object
 const shown = (gateway: TestService) => gateway.call<Compute>('GET', compute)
 const status = async (gateway: TestService, path: string) => (await gateway.fetch(path)).status
 
-test('a lab is run on another service: images, nodes, events, and what is given up', async () => {
+test('a lab runs on another service: images, nodes, events, and cancelled requests', async () => {
   const [gateway, service] = await Promise.all([
     TestService.start({ ...embedded }),
     TestService.start({ ...embedded, ...protectedBy }),
@@ -96,7 +96,7 @@ test('a lab is run on another service: images, nodes, events, and what is given 
   await expect.poll(files).toEqual(before)
 })
 
-test('a service that is killed is shown so, and is there again after it was started', async () => {
+test('a killed compute is shown as not connected, and is connected again after its start', async () => {
   const log = join(await freshDirectory(), 'log')
   const launcher = ['sh', '-c', `exec "$@" --log-level debug 2>>${log}`, 'sh']
   const [gateway, service] = await Promise.all([

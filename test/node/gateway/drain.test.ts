@@ -116,7 +116,7 @@ it('moves a part of a lab, and joins its links to the other part again', async (
   })
 })
 
-it('moves nothing to where the labels of a lab are not', async () => {
+it('moves no lab to a compute without the labels of the lab', async () => {
   const { gateway } = lab
   const { project_id } = await gateway.call<LabProject>('POST', '/v2/projects', { name: 'tied', compute_id: 'a' })
   const tied = `/v2/projects/${project_id}`
@@ -130,7 +130,7 @@ it('moves nothing to where the labels of a lab are not', async () => {
   await gateway.call('DELETE', tied)
 })
 
-it('moves a part of a lab to where its links find a way to the other part', async () => {
+it('moves a part of a lab to a compute that can be linked with the other part', async () => {
   const { gateway } = lab
   const path = await labOver(gateway, ['a', 'b'])
   await linked(gateway, path, 'PC1', 'PC2')
@@ -143,7 +143,7 @@ it('moves a part of a lab to where its links find a way to the other part', asyn
   await gateway.call('DELETE', path)
 })
 
-it('shows a lab whose compute has died as such, until the compute is back', async () => {
+it('shows a lab whose compute is not connected as such, until the compute is back', async () => {
   const { gateway, b } = lab
   const open = await labOver(gateway, ['a', 'b'])
   const closed = await labOver(gateway, ['b'])

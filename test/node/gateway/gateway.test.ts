@@ -17,7 +17,7 @@ async function createProject(gateway: TestGateway, wanted: Record<string, unknow
 const idsOf = async (agent: HostAgent): Promise<string[]> =>
   (await agent.projects.list()).map(({ project_id }) => project_id)
 
-test('projects are spread over the computes, and each is asked for where it is', async () => {
+test('projects are spread over the computes, and requests about a project go to its compute', async () => {
   const gateway = await twoComputes()
   const [a, b] = gateway.members
   const ids = await Promise.all(Array.from({ length: 8 }, () => createProject(gateway)))
@@ -36,7 +36,7 @@ test('projects are spread over the computes, and each is asked for where it is',
   expect(gateway.placements.has(id)).toBe(false)
 })
 
-test('a project goes where most room is, where it is asked for, and where its files are', async () => {
+test('a project is placed by room, by the request, and by its files', async () => {
   const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
@@ -61,7 +61,7 @@ test('a project goes where most room is, where it is asked for, and where its fi
   expect([unknown.status, await unknown.json()]).toMatchObject([400, { message: /there is no compute c7/ }])
 })
 
-test('lists say which compute was not there, and what is on it is 503, not 404', async () => {
+test('lists name a compute that does not answer, and its projects are 503, not 404', async () => {
   const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
@@ -84,7 +84,7 @@ test('lists say which compute was not there, and what is on it is 503, not 404',
   expect((await gateway.fetch('POST', projects, { name: 'lab' })).status).toBe(503)
 })
 
-test('what the map has lost is found by asking, also after it has moved', async () => {
+test('a project without a placement is found by asking the computes, also after it has moved', async () => {
   const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
@@ -98,7 +98,7 @@ test('what the map has lost is found by asking, also after it has moved', async 
   expect(gateway.placements.get(id)).toBe('c0')
 })
 
-test('a compute that turns out not to be there is passed over, and one that refuses is not', async () => {
+test('a new project skips a compute that does not answer, and not one that refuses', async () => {
   const agents = await Promise.all([startAgent(), startAgent()])
   let status = 503
   const broken = new Proxy(agents[0] as HostAgent, {
@@ -135,7 +135,7 @@ test('two requests with one id make one project', async () => {
   expect(all.flat()).toEqual([project_id])
 })
 
-test('an image goes to every compute, as fast as the slowest takes it, and is read from the first that has it', async () => {
+test('an image goes to every compute, at the speed of the slowest, and is read from the first that has it', async () => {
   const gateway = await twoComputes()
   const content = crypto.getRandomValues(new Uint8Array(60_000))
   const image = '/v2/compute/machine-emulator/images/vios.qcow2'
@@ -148,7 +148,7 @@ test('an image goes to every compute, as fast as the slowest takes it, and is re
   expect(new Uint8Array(await read.arrayBuffer())).toEqual(content)
 })
 
-test('one feed tells what happens on all computes, and a resync when it cannot know', async () => {
+test('one feed has the events of all computes, and a resync when events are missing', async () => {
   const gateway = await twoComputes()
   const [a, b] = gateway.members
   if (a === undefined || b === undefined) throw new Error('two were started')
@@ -178,7 +178,7 @@ test('one feed tells what happens on all computes, and a resync when it cannot k
   expect(nodes).toHaveLength(2)
 })
 
-test('a compute that answers nothing but its feed does not hold up what the others tell', async () => {
+test('a compute that only answers its feed does not delay the events of others', async () => {
   const load = { cpu_usage_percent: 1, memory_usage_percent: 1 }
   const silent = await lyingCompute((req, res) => {
     if (req.url?.startsWith('/v2/compute/notifications'))
@@ -220,7 +220,7 @@ test('a compute that answers nothing but its feed does not hold up what the othe
   expect(await nextEvent()).toMatchObject({ project_id: unplaced, event: { name: 'renamed' } })
 })
 
-test('two ports are patched together over two computes in one request, or nothing is left', async () => {
+test('one request links two ports of two computes, or leaves nothing', async () => {
   const gateway = await twoComputes()
   const ends = await Promise.all(
     ['c0', 'c1'].map(async (compute_id) => {

@@ -86,7 +86,7 @@ async function createOn(computes: readonly ImageCompute[]) {
   return { gateway, create }
 }
 
-test('where images are kept apart from the computes, an upload goes once, and to those that have one of its name', async () => {
+test('with kept images an upload goes to one compute, and to those that have an image of the name', async () => {
   const kept = new Map<string, string>()
   const keeping = {
     kept: {
@@ -316,7 +316,7 @@ test('an image that is being deleted is not copied', async () => {
   expect((await removal).status).toBe(204)
 })
 
-test('what a compute lacks is copied to it from one that has it, once', async () => {
+test('a missing image is copied to a compute from one that has it, once', async () => {
   const [none, one, newcomer] = [compute({}), compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }), compute({})]
   const { create, gateway } = await createOn([none, one, newcomer])
   uploaded(gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
@@ -327,7 +327,7 @@ test('what a compute lacks is copied to it from one that has it, once', async ()
   expect(none.written).toEqual([])
 })
 
-test('what nobody has, or cannot be copied, is missing as on one compute', async () => {
+test('an image that no compute has, or that cannot be copied, is missing as on a single compute', async () => {
   const [one, newcomer] = [compute({ 'a.qcow2': 'A' }), compute({})]
   const { create, gateway } = await createOn([one, newcomer])
   uploaded(gateway, { 'a.qcow2': 'A' })
@@ -341,7 +341,7 @@ test('what nobody has, or cannot be copied, is missing as on one compute', async
   expect([refused.status, await refused.json()]).toMatchObject([409, { image: 'a.qcow2' }])
 })
 
-test('what was not uploaded through the gateway is not copied, and the error says what to do', async () => {
+test('an image that was not uploaded through the gateway is not copied, and the error says what to do', async () => {
   const [one, newcomer] = [compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }), compute({})]
   const { create } = await createOn([one, newcomer])
   const refused = await create()
@@ -353,7 +353,7 @@ test('what was not uploaded through the gateway is not copied, and the error say
   expect(newcomer.written).toEqual([])
 })
 
-test('a compute that has another image under the name gives it to nobody', async () => {
+test('a different image of the same name is not copied', async () => {
   const [fake, newcomer] = [compute({ 'a.qcow2': 'malware', 'b.qcow2': 'B' }), compute({})]
   const { create, gateway } = await createOn([fake, newcomer])
   uploaded(gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
@@ -379,7 +379,7 @@ test('a compute that has another image under the name gives it to nobody', async
   expect(third.images).toEqual(honest.images)
 })
 
-test('the digest of an upload is recorded, whole or in parts that follow each other, and what it replaces is forgotten', async () => {
+test('the digest of an upload, whole or in consecutive parts, is recorded, and replaces the earlier one', async () => {
   const gateway = startGateway([compute({}).agent, compute({}).agent])
   const path = '/v2/compute/machine-emulator/images/x.img'
   const post = async (body: string, headers: Record<string, string> = {}) =>
@@ -449,7 +449,7 @@ test('an upload that one compute refuses is refused with its name, and the other
   expect(one.images.get('x')).toBe('content')
 })
 
-test('a reader that takes nothing is dropped, and the others go on', async () => {
+test('a receiver that does not read is dropped, and the others go on', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const source = new Blob([new Uint8Array(10).fill(7)]).stream()
@@ -461,7 +461,7 @@ test('a reader that takes nothing is dropped, and the others go on', async () =>
   await expect(late.read()).rejects.toMatchObject({ status: 504 })
 })
 
-test('a list of images whose sums are still made is waited for, within a bound', async () => {
+test('a list waits a limited time for checksums that are being computed', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const image = { filename: 'x', path: 'x', md5sum: '0'.repeat(32), filesize: 1 }

@@ -7,7 +7,7 @@ import { TestService } from '../../support/service.ts'
 
 const embedded = { 'pc.engine': 'embedded' }
 
-it('makes a closed lab from its archive on another compute, when its own is gone', async () => {
+it('makes a closed lab from its archive on another compute, when its compute is gone', async () => {
   const [gateway, a, b] = await Promise.all([
     TestService.start({ gateway: true, 'fleet.keep_archives': true, 'rate_limit.per_s': 0 }),
     TestService.start(embedded),

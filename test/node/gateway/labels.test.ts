@@ -16,7 +16,7 @@ async function labWith(settings: object): Promise<string> {
 const addTo = async (path: string, input: object = {}) =>
   (await lab.gateway.call<LabNode>('POST', `${path}/nodes`, { name: 'PC1', node_type: 'pc', ...input })).compute_id
 
-it('has computes that find labels themselves, and get others from the administrator', async () => {
+it('has computes with detected labels, and labels of the administrator', async () => {
   const { gateway } = lab
   const put = (id: string, labels: string[]) => gateway.call<Compute>('PUT', `/v2/computes/${id}`, { labels })
   expect(await put('a', ['site=berlin', 'fast'])).toMatchObject({ labels: ['site=berlin', 'fast'], connected: true })
@@ -30,7 +30,7 @@ it('has computes that find labels themselves, and get others from the administra
   expect([refused.status, await refused.json()]).toMatchObject([400, { message: /a label such as kvm or site=berlin/ }])
 })
 
-it('puts a node where its labels and those of its lab are', async () => {
+it('places a node on a compute with its labels and those of its lab', async () => {
   const path = await labWith({ placement: { labels: ['site'] } })
   expect(await addTo(path, { placement: { labels: ['site=paris'] } })).toBe('b')
   expect(await addTo(path, { placement: { labels: ['fast'] } })).toBe('a')
@@ -44,7 +44,7 @@ it('puts a node where its labels and those of its lab are', async () => {
   await lab.gateway.call('DELETE', path)
 })
 
-it('refuses a node whose labels no compute has, and says which there are', async () => {
+it('refuses a node whose labels no compute has, and lists the existing ones', async () => {
   const path = await labWith({})
   const body = JSON.stringify({ name: 'PC1', node_type: 'pc', placement: { labels: ['site=oslo'] } })
   const answer = await lab.gateway.fetch(`${path}/nodes`, { method: 'POST', body })
@@ -58,7 +58,7 @@ it('refuses a node whose labels no compute has, and says which there are', async
   await lab.gateway.call('DELETE', path)
 })
 
-it('keeps a lab together by room and packed, and spreads it when asked to, also of nodes made at the same time', async () => {
+it('keeps a lab together by room or packed, and spreads it on request, also nodes that are made at the same time', async () => {
   for (const [policy, computes] of [
     ['room', 1],
     ['pack', 1],
@@ -72,7 +72,7 @@ it('keeps a lab together by room and packed, and spreads it when asked to, also 
   }
 })
 
-it('takes the placement of a lab file for all nodes, with that of each', async () => {
+it('uses the placement of a lab file for all nodes, together with that of each node', async () => {
   const { gateway } = lab
   const file = (more: string) => `
 lab: labelled

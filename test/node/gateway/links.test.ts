@@ -61,7 +61,7 @@ test('of two requests for one port one is refused, and the other makes the link'
   expect((await link()).status).toBe(201)
 })
 
-test('what a compute refused to attach is not detached, and what it may have attached is', async () => {
+test('after a failure only NIOs are detached that the compute did not refuse', async () => {
   const refusing = compute(() => Promise.reject(conflict('no')))
   expect((await linker(refusing.agent)()).status).toBe(409)
   expect(refusing.done).toEqual(['reserve', 'reserve', 'attach', 'release', 'release'])
@@ -70,7 +70,7 @@ test('what a compute refused to attach is not detached, and what it may have att
   expect(lost.done).toEqual(['reserve', 'reserve', 'attach', 'detach', 'release', 'release'])
 })
 
-test('a link that fails releases each port once, also where both computes had offered the same port', async () => {
+test('a failed link releases each port once, also when both computes had offered the same port', async () => {
   const { agent, released } = compute(() => Promise.reject(conflict('no')), [20_001, 20_001, 20_002])
   expect((await linker(agent)()).status).toBe(409)
   // One of each compute, of the same number, and the one that was offered instead.

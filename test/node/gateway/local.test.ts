@@ -9,7 +9,7 @@ import { openSocketConsole } from '../../support/socket-console.ts'
 const lab = GatewayLab.forAll()
 const local = '/v2/computes/local'
 
-test('at a gateway the compute local is where placement says, and in no list', async () => {
+test('at a gateway requests to the compute local follow the placements, and no list has it', async () => {
   const { gateway } = lab
   const listed = await gateway.call<Compute[]>('GET', '/v2/computes')
   expect(listed.map(({ compute_id }) => compute_id)).not.toContain('local')

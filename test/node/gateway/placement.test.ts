@@ -44,7 +44,7 @@ function compute(more: Partial<HostAgent['projects']> = {}): { agent: HostAgent;
 
 const gone = () => new Unreachable(409, 'cannot be reached: ECONNREFUSED')
 
-test('a project that is created while it is closed is where the map says', async () => {
+test('a project that is created while it is closed is on the compute of its placement', async () => {
   let arrived = () => {}
   let go = () => {}
   const closing = new Promise<void>((resolve) => {
@@ -86,7 +86,7 @@ test('computes are asked whether they have a project only when the client gives 
   expect(asked).toEqual([project_id, project_id])
 })
 
-test('what was placed while it was looked for stays where it was placed', async () => {
+test('a project that is placed during a search for it stays there', async () => {
   const one = compute()
   let found = () => {}
   let go = () => {}
@@ -135,7 +135,7 @@ test('a compute that cannot be reached is 503 with Retry-After, and not the 409 
   expect(answers.at(-1)?.headers.get('X-Patchbay-Unreachable')).toBe('Compute%200')
 })
 
-test('computes that say nothing hold a list up for a bounded time, and what others have is in it', async () => {
+test('silent computes delay a list for a limited time, and the list has the projects of others', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const silent = () => compute({ list: () => new Promise(() => {}) }).agent
@@ -149,7 +149,7 @@ test('computes that say nothing hold a list up for a bounded time, and what othe
   expect(await answer.json()).toMatchObject([{ name: 'lab' }])
 })
 
-test('a compute that says nothing does not keep an image from those who ask for it, and what it says late is not read', async () => {
+test('a silent compute does not delay the download of an image, and its late answer is not read', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   let cancelled = () => {}
@@ -174,7 +174,7 @@ test('a compute that says nothing does not keep an image from those who ask for 
   await isCancelled
 })
 
-test('an image is refused as by the compute that has it, whoever was asked last', async () => {
+test('the error of an image is that of the compute that has it, in any order of answers', async () => {
   const images = (error: ApiError) => ({ images: { read: () => Promise.reject(error) } }) as unknown as HostAgent
   const none = missingImage('There is no image x', 'x')
   const read = async (...errors: ApiError[]) =>
@@ -185,7 +185,7 @@ test('an image is refused as by the compute that has it, whoever was asked last'
   expect(await read(gone(), conflict('a directory is there'))).toBe(409)
 })
 
-test('a project that was not placed after all takes no room, whatever was placed meanwhile', () => {
+test('a failed creation of a project takes no room, also with other placements meanwhile', () => {
   const room = new Scheduler()
   const member = (id: string) => ({
     ...{ id, name: id, agent: {} as HostAgent, isConnected: true, acceptsProjects: true, weight: 1 },
@@ -200,7 +200,7 @@ test('a project that was not placed after all takes no room, whatever was placed
   expect(room.order([b, a]).map(({ id }) => id)).toEqual(['a', 'b'])
 })
 
-test('a compute that went while its feed was to be opened, and loads that cannot be read, end nothing', async () => {
+test('a compute that leaves while its feed is opened, and unreadable loads, have no other effects', async () => {
   const gateway = startGateway([compute().agent])
   const [member] = gateway.members
   Object.defineProperty(member, 'agent', {
@@ -216,7 +216,7 @@ test('a compute that went while its feed was to be opened, and loads that cannot
   await reader?.cancel()
 })
 
-test('a compute whose processor was busy for a moment has its share of many projects, one whose memory is full has none', () => {
+test('a compute with a short peak of load gets its share of many projects, one with full memory gets none', () => {
   const room = new Scheduler()
   const loads = { idle: [0, 0], busy: [100, 0], full: [0, 100] }
   const members = Object.entries(loads).map(([id, [cpu = 0, memory = 0]]) => ({
@@ -273,7 +273,7 @@ test('a project that is open on two computes and was not placed is 409 that name
   expect([answer.status, answer.headers.get('x-patchbay-compute')]).toEqual([200, 'c0'])
 })
 
-test('a compute that says it has a project which was placed elsewhere takes nothing from there', async () => {
+test('a compute that claims a project of another placement does not get its requests', async () => {
   const [one, thief] = [compute(), compute()]
   const gateway = startGateway([thief.agent, one.agent])
   const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id: 'c1' })
@@ -288,7 +288,7 @@ test('a compute that says it has a project which was placed elsewhere takes noth
   expect([await answer.json(), answer.headers.get('x-patchbay-compute')]).toMatchObject([{ name: 'lab' }, 'c1'])
 })
 
-test('every answer that is of one compute names it, also an error', async () => {
+test('every answer of a single compute names it, also an error', async () => {
   const [one, two] = [compute(), compute({ update: () => Promise.reject(conflict('it is busy')) })]
   const gateway = startGateway([one.agent, two.agent])
   const created = await gateway.fetch('POST', projects, { name: 'lab', compute_id: 'c1' })
@@ -298,7 +298,7 @@ test('every answer that is of one compute names it, also an error', async () => 
   expect([refused.status, refused.headers.get('x-patchbay-compute')]).toEqual([409, 'c1'])
 })
 
-test('requests that do not depend on a placement that cannot be saved are answered: reads, and deletions that are done', async () => {
+test('when placements cannot be saved, reads and completed deletions are still answered', async () => {
   const [one, two] = [compute(), compute()]
   const gateway = startGateway([one.agent, two.agent])
   const { project_id } = await gateway.call<Project>('POST', projects, { name: 'placed' })

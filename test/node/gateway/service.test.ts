@@ -57,48 +57,51 @@ test('a console and a live capture go through gateway, tunnel and keeper', async
   await console.closed
 })
 
-test.each(['a', 'far'] as const)('a file goes up to %s and down again, as fast as it is taken', async (name) => {
-  const { gateway } = lab
-  const compute = lab[name]
-  const project = await lab.project(name === 'a' ? name : lab.farId)
-  const content = randomBytes(16 * 2 ** 20)
-  const file = `${project}/files/whole.bin`
-  expect((await gateway.fetch(file, { method: 'POST', body: content })).status).toBeLessThan(300)
-  const back = Buffer.from(await (await gateway.fetch(file)).arrayBuffer())
-  expect(back.equals(content)).toBe(true)
+test.each(['a', 'far'] as const)(
+  'a file is uploaded to %s and downloaded, at the speed of the receiver',
+  async (name) => {
+    const { gateway } = lab
+    const compute = lab[name]
+    const project = await lab.project(name === 'a' ? name : lab.farId)
+    const content = randomBytes(16 * 2 ** 20)
+    const file = `${project}/files/whole.bin`
+    expect((await gateway.fetch(file, { method: 'POST', body: content })).status).toBeLessThan(300)
+    const back = Buffer.from(await (await gateway.fetch(file)).arrayBuffer())
+    expect(back.equals(content)).toBe(true)
 
-  // Halfabyte that nobody reads, or takes.
-  const places = join(compute.data, 'projects', idOf(project))
-  await truncate(join(places, await pathIn(places, 'whole.bin')), 2 ** 29)
-  const before = await bytesRead(compute)
-  const over = new AbortController()
-  const down = await gateway.fetch(file, { signal: over.signal })
-  expect(down.headers.get('content-length')).toBe(String(2 ** 29))
-  expect((await settled(() => bytesRead(compute))) - before).toBeLessThan(2 ** 27)
-  process.kill(compute.pid, 'SIGSTOP')
-  onTestFinished(() => void process.kill(compute.pid, 'SIGCONT'))
-  let sent = 0
-  const endless = new ReadableStream<Uint8Array>({
-    pull(controller) {
-      if (over.signal.aborted) return controller.close()
-      controller.enqueue(content.slice(0, 2 ** 20))
-      sent += 2 ** 20
-    },
-  })
-  const init = { method: 'POST', body: endless, duplex: 'half', signal: over.signal } as RequestInit
-  const up = gateway.fetch(`${project}/files/endless.bin`, init)
-  expect(await settled(async () => sent)).toBeLessThan(2 ** 26)
-  over.abort()
-  await expect(up).rejects.toThrow()
-  process.kill(compute.pid, 'SIGCONT')
-  expect((await gateway.fetch(project)).status).toBe(200)
-})
+    // Halfabyte that nobody reads, or takes.
+    const places = join(compute.data, 'projects', idOf(project))
+    await truncate(join(places, await pathIn(places, 'whole.bin')), 2 ** 29)
+    const before = await bytesRead(compute)
+    const over = new AbortController()
+    const down = await gateway.fetch(file, { signal: over.signal })
+    expect(down.headers.get('content-length')).toBe(String(2 ** 29))
+    expect((await settled(() => bytesRead(compute))) - before).toBeLessThan(2 ** 27)
+    process.kill(compute.pid, 'SIGSTOP')
+    onTestFinished(() => void process.kill(compute.pid, 'SIGCONT'))
+    let sent = 0
+    const endless = new ReadableStream<Uint8Array>({
+      pull(controller) {
+        if (over.signal.aborted) return controller.close()
+        controller.enqueue(content.slice(0, 2 ** 20))
+        sent += 2 ** 20
+      },
+    })
+    const init = { method: 'POST', body: endless, duplex: 'half', signal: over.signal } as RequestInit
+    const up = gateway.fetch(`${project}/files/endless.bin`, init)
+    expect(await settled(async () => sent)).toBeLessThan(2 ** 26)
+    over.abort()
+    await expect(up).rejects.toThrow()
+    process.kill(compute.pid, 'SIGCONT')
+    expect((await gateway.fetch(project)).status).toBe(200)
+  },
+)
 
 test('200 clients at once: each has its project and its node once, and the computes share them', async () => {
   await serveManyClients(lab.gateway, lab.computes)
 })
 
-test('what is on a compute that was killed is 503 until it is back; all else goes on', async () => {
+test('projects of a killed compute are 503 until it is back; all others go on', async () => {
   const { gateway, a } = lab
   const [onA, onB] = [await lab.project('a'), await lab.project('b')]
   const pc = await createPc(gateway, onA, 1)
@@ -125,7 +128,7 @@ test('what is on a compute that was killed is 503 until it is back; all else goe
   expect(idsOf(await gateway.call('GET', projects))).toEqual(expect.arrayContaining([onA, onB].map(idOf)))
 })
 
-test('a gateway that was killed knows all that it had said, and its computes come back', async () => {
+test('a killed gateway has all acknowledged changes after its start, and its computes connect again', async () => {
   const { gateway } = lab
   const before = [await lab.project('a'), await lab.project('b'), await lab.project(lab.farId)]
   const ids = Array.from({ length: 30 }, () => randomUUID())
@@ -157,7 +160,7 @@ test('a gateway that was killed knows all that it had said, and its computes com
   expect(found.sort()).toEqual(ids.toSorted())
 })
 
-test('computes that say nothing, take too long, or lie are named in lists, and nothing waits for them for long', async () => {
+test('computes that are silent, slow or lie are named in lists, and delay answers only for a limited time', async () => {
   const { gateway, b } = lab
   const [onA, onB] = [await lab.project('a'), await lab.project('b')]
   const { version } = await gateway.call<{ version: string }>('GET', '/v2/compute/version')

@@ -22,7 +22,7 @@ async function withNode(service: TestService) {
 }
 
 describe('a compute of a controller of release 2.2', () => {
-  it('says the version of the controller, and what it has in the words of that release alone', async () => {
+  it('reports the version of the controller, and has the words of that release only', async () => {
     const service = await gns3Service()
     const capabilities = await service.call('GET', `${compute}/capabilities`)
     expect(Object.keys(capabilities).sort()).toEqual(['node_types', 'platform', 'version'])
@@ -70,7 +70,7 @@ describe('a compute of a controller of release 2.2', () => {
     ])
   })
 
-  it('answers only with the statuses that the controller knows', async () => {
+  it('answers only with status codes that the controller knows', async () => {
     const service = await gns3Service({ 'limits.json_kb': 1 })
     const large = { name: 'x'.repeat(2000) }
     expect(await answerOf(service, 'POST', `${compute}/projects`, large)).toEqual([
@@ -80,7 +80,7 @@ describe('a compute of a controller of release 2.2', () => {
     expect((await answerOf(service, 'DELETE', `${compute}/version`))[0]).toBe(404)
   })
 
-  it('tells of changes of nodes, with their project, and not of what the web client fails on', async () => {
+  it('has events of nodes, with their project, without those on which the web client fails', async () => {
     const service = await gns3Service()
     const lines = await heard(service, `${compute}/notifications/ws`)
     const { node, path } = await withNode(service)
@@ -93,7 +93,7 @@ describe('a compute of a controller of release 2.2', () => {
     expect(lines[0]?.event).toHaveProperty('cpu_usage_percent')
   })
 
-  it('takes back a node as it showed it', async () => {
+  it('accepts a node as it showed it', async () => {
     const service = await gns3Service()
     const { path, node } = await withNode(service)
     expect(await service.call('PUT', path, { ...node, name: 'Renamed' })).toMatchObject({ name: 'Renamed' })
@@ -105,7 +105,7 @@ describe('a compute of a controller of release 2.2', () => {
     expect((await answerOf(service, 'POST', `${path}/console/reset`))[0]).toBe(204)
   })
 
-  it('speaks its own words to gateways and to clients that ask for them', async () => {
+  it('has its own words for gateways, and for clients that request them', async () => {
     const service = await gns3Service()
     const { node, list } = await withNode(service)
     const path = `${list.replace('vpcs', 'pc')}/${node.node_id}`

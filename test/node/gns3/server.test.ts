@@ -147,7 +147,7 @@ describe('a server for clients of release 2.2', () => {
     expect((node.ports as Members[]).map(({ name }) => name)).toEqual(['FastEthernet0', 'Serial0', 'Serial1'])
   })
 
-  it('takes the settings of the appliance VM back as it shows them, without a name, too', async () => {
+  it('accepts the settings of the appliance VM as it shows them, also without a name', async () => {
     const service = await gns3Service()
     const shown = await service.call('GET', '/v2/gns3vm')
     expect(shown).toMatchObject({ enable: false, vmname: '' })
@@ -203,7 +203,7 @@ describe('a server for clients of release 2.2', () => {
     expect(await service.call('GET', `${project}/nodes/${nodes[1]?.node_id}`)).toMatchObject({ status: 'stopped' })
   })
 
-  it('tells the feed of a project what happens there, and nothing that the web client does not know', async () => {
+  it('has events in the feed of a project, and none that the web client does not know', async () => {
     const service = await gns3Service()
     const { project, nodes } = await lab(service)
     const lines = await heard(service, `${project}/notifications/ws`)
@@ -215,7 +215,7 @@ describe('a server for clients of release 2.2', () => {
     expect(lines.some(({ action }) => action === 'link.state')).toBe(false)
   })
 
-  it('is told the version of the desktop client, and says the same one', async () => {
+  it('reports the same version as the desktop client', async () => {
     const service = await gns3Service({ clients_version: '2.2.40' })
     const headers = { 'user-agent': 'GNS3 QT Client v2.2.57' }
     expect(await (await service.fetch('/v2/version', { headers })).json()).toMatchObject({ version: '2.2.57' })

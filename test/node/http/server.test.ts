@@ -37,7 +37,7 @@ async function open(service: TestService): Promise<Socket> {
   return socket
 }
 
-test('what is no HTTP, or not all of it, is answered in kind and in time, and hurts nobody', async () => {
+test('malformed or incomplete HTTP gets an error in time, and does not affect other requests', async () => {
   const service = await TestService.start(settings)
   const host = new URL(service.url).host
   const head = `POST /v1/projects HTTP/1.1\r\nHost: ${host}\r\n`
@@ -94,7 +94,7 @@ test('a connection is kept for further requests, also when they are sent togethe
   expect(answer).toMatch(/Connection: keep-alive/)
 })
 
-test('a client that never reads its feed costs no memory and no other feed an event', async () => {
+test('a client that never reads its feed needs no memory, and other feeds lose no events', async () => {
   const service = await TestService.start({ ...settings })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const path = `/v2/compute/projects/${project_id}`
@@ -134,7 +134,7 @@ test('a client that never reads its feed costs no memory and no other feed an ev
   await told
 })
 
-test('more feeds than the limit are refused, and a feed that is left makes room', async () => {
+test('more feeds than the limit are refused, and a closed feed makes room', async () => {
   const service = await TestService.start({ ...settings, 'limits.feeds': 2 })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const path = `/v2/compute/projects/${project_id}/notifications`
@@ -171,7 +171,7 @@ test('a large body that is refused early gets its answer, with Connection: close
   }
 })
 
-test('a client that is busy sending for a second gets the answer to a body that was refused', async () => {
+test('a client that sends for a second gets the answer to a refused body', async () => {
   const service = await TestService.start({ ...settings, min_free_space_mb: 10 ** 9 })
   const socket = await open(service)
   socket.pause()

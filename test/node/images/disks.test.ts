@@ -143,7 +143,7 @@ testWith(imageTool)('what is allocated at once has to fit', async () => {
   expect(await readdir(own)).toEqual([])
 })
 
-test('a tool is listed once, however often PATH leads to it; one without a version is none', async () => {
+test('a tool is listed once, even when PATH has it several times; one without a version is not listed', async () => {
   const good = await scripted('echo "qemu-img version 9.9.1 (Test)"')
   const bad = await scripted('exit 1')
   const again = await freshDirectory()
@@ -159,7 +159,7 @@ test('a tool is listed once, however often PATH leads to it; one without a versi
   await expect(new DiskTools(() => bad).choose(undefined)).rejects.toEqual(status(409, 'apt-get install'))
 })
 
-test('the tool gets exactly the options, in order, and what it half wrote is removed when it fails', async () => {
+test('the tool gets exactly the options, in order, and an incomplete file is removed when it fails', async () => {
   const directory = await scripted(
     '[ "$1" = --version ] && echo "qemu-img version 1.0" && exit\nfor it; do file=$size size=$it; done\necho half > "$file"; echo "$@" | sed "s|/[^ ]*/||" >&2; exit 1',
   )
@@ -172,7 +172,7 @@ test('the tool gets exactly the options, in order, and what it half wrote is rem
   expect(await readdir(own)).toEqual([])
 })
 
-test('closing ends a tool that takes long, and removes what it made', async () => {
+test('the end of the service ends a running tool, and removes its file', async () => {
   const directory = await scripted(
     '[ "$1" = --version ] && echo "qemu-img version 1.0" && exit\nfor it; do file=$size size=$it; done\necho half > "$file"; exec sleep 60',
   )

@@ -57,7 +57,7 @@ async function router(as: User, more: Record<string, unknown> = {}): Promise<str
 describeWith(gcc)('outside local mode', () => {
   const settings = { local: false, token: admin, sandbox: 'off' }
 
-  test('only an administrator uploads what will be run, and only that is run or asked', async () => {
+  test('only an administrator uploads programs, and only these are run or probed', async () => {
     const service = await TestService.start({ ...settings })
     const [root, student] = [user(service, admin), await operator(service)]
     const { bytes, hasRun } = await tellTale()
@@ -89,7 +89,7 @@ describeWith(gcc)('outside local mode', () => {
     expect((await student('POST', `${node}/start`, start)).status).toBe(200)
   })
 
-  test('a digest of the setting lets anybody upload and run that program, and no other', async () => {
+  test('with a digest in the setting all users may upload and run that program, and no other', async () => {
     const { bytes, hasRun } = await tellTale()
     const settingsNow = { ...settings, executables: [sha256(bytes).toUpperCase()] }
     const service = await TestService.start(settingsNow)
@@ -112,7 +112,7 @@ describeWith(gcc)('outside local mode', () => {
     expect(reopened.status).toBe(409)
   })
 
-  test('a program that is replaced or written to after it was looked at does not run', async () => {
+  test('a program that is replaced or written to after the check does not run', async () => {
     const service = await TestService.start({ ...settings })
     const root = user(service, admin)
     const [good, evil] = [await tellTale(), await tellTale()]
@@ -137,7 +137,7 @@ describeWith(gcc)('outside local mode', () => {
     expect(await evil.hasRun()).toBe(false)
   })
 
-  test('parts of another user are not made complete by an administrator', async () => {
+  test('an administrator does not complete an upload in parts of another user', async () => {
     const { bytes } = await tellTale()
     const service = await TestService.start({ ...settings, executables: ['0'.repeat(64)] })
     const student = await operator(service)
@@ -153,7 +153,7 @@ describeWith(gcc)('outside local mode', () => {
     expect((await student('GET', images)).status).toBe(200)
   })
 
-  test('no name of an image leads to the parts of an administrator', async () => {
+  test('the parts of an administrator cannot be reached by the name of an image', async () => {
     const listed = sha256(Buffer.from('some other program'))
     const service = await TestService.start({ ...settings, executables: [listed] })
     const { bytes } = await tellTale()
@@ -180,7 +180,7 @@ describeWith(gcc)('outside local mode', () => {
     expect(await hasRun()).toBe(false)
   })
 
-  test('a gateway hands on who asks, by every way', async () => {
+  test('a gateway hands on the role of the client, on every way to a compute', async () => {
     const gateway = await TestService.start({ gateway: true, token: admin })
     const compute = await TestService.start({ user: 'gateway', password: 'secret-of-it' })
     const [root, student] = [user(gateway, admin), await operator(gateway)]

@@ -22,7 +22,7 @@ async function filled(...paths: readonly string[]): Promise<string> {
   return directory
 }
 
-test('the list has our own images first, then what is new in the additional directories, at any depth', async () => {
+test('the list has our own images first, then other names of the additional directories, at any depth', async () => {
   const one = await filled('disk.qcow2', 'cisco/vios/vios.qcow2', 'router.bin', 'x.MD5SUM', '.hidden', '.d/deep')
   const two = await filled('vios.qcow2', 'two.qcow2')
   const { images, own } = await openImages({ additional: () => [one, '/no/such/directory', two] })
@@ -81,7 +81,7 @@ test('an absolute path is any file in local mode, else one inside the directorie
   }
 })
 
-test('a link that leaves the images is for nodes in local mode alone, and is never sent', async () => {
+test('a symbolic link that leaves the images is for nodes in local mode only, and is never sent', async () => {
   const outside = await filled('disk')
   const { images, own, data } = await openImages()
   await symlink(join(outside, 'disk'), join(own, 'link'))
@@ -103,7 +103,7 @@ test('a link that leaves the images is for nodes in local mode alone, and is nev
   expect(await new Response(content).text()).toBe('x')
 })
 
-test('sums are kept over restarts, until the size or the time of a file is another', async () => {
+test('checksums are stored over restarts, until the size or the time of a file changes', async () => {
   const { images, data, own } = await openImages()
   const file = join(own, 'disk')
   await writeFile(file, 'hello')
@@ -121,7 +121,7 @@ test('sums are kept over restarts, until the size or the time of a file is anoth
   expect(await next.list(kind)).toMatchObject([{ md5sum: expect.not.stringContaining(hello.md5sum) }])
 })
 
-test('the sum of an upload that had to have it is not made again', async () => {
+test('the checksum that an upload was verified with is not computed again', async () => {
   const { images, data } = await openImages()
   const digest = { algorithm: 'md5' as const, hex: '5d41402abc4b2a76b9719d911017c592' }
   await images.write(kind, 'disk', bodyOf('hello'), { digests: [digest] })

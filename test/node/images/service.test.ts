@@ -38,7 +38,7 @@ test('a service that is killed in the middle of uploads leaves the old image, an
   expect(await service.call('GET', images)).toMatchObject([{ path: 'disk', filesize: 3 }])
 })
 
-test('an upload whose connection broke goes on where it was, also one that was to come whole', async () => {
+test('an upload whose connection broke is continued, also one that was not in parts', async () => {
   const service = await TestService.start()
   const own = join(service.data, 'images/machine-emulator')
   const { drop } = begin(service, 'disk', { 'content-length': '8', 'content-range': 'bytes 0-7/8' }, 'half')

@@ -26,7 +26,7 @@ test('a reader sees the old image until the new one is complete', async () => {
   expect(await readdir(own)).toEqual(['disk'])
 })
 
-test('a whole upload that breaks off or stops coming leaves nothing', async () => {
+test('a whole upload of unknown length that breaks off or stalls leaves nothing', async () => {
   const { images, own } = await openImages({ bodyTimeoutMs: 100 })
   const { stream, wanted, fail } = slowBody('half')
   const writing = images.write(kind, 'disk', stream, none)
@@ -37,7 +37,7 @@ test('a whole upload that breaks off or stops coming leaves nothing', async () =
   expect(await readdir(own)).toEqual([])
 })
 
-test('a whole upload that breaks off goes on as a part, with the digests that it had', async () => {
+test('a whole upload that breaks off is continued as a part, with its digests', async () => {
   const { images, own } = await openImages()
   const broken = async (digests: { algorithm: 'md5'; hex: string }[]) => {
     const { stream, wanted, fail } = slowBody('half')
@@ -57,7 +57,7 @@ test('a whole upload that breaks off goes on as a part, with the digests that it
   expect(await readdir(own)).toEqual(['disk'])
 })
 
-test('what came of a whole upload takes nothing from one in parts that has more', async () => {
+test('an interrupted whole upload does not replace an upload in parts that has more bytes', async () => {
   const { images, own } = await openImages()
   await images.write(kind, 'disk', bodyOf('abcdef'), part(0, 7, 8))
   const { stream, wanted, fail } = slowBody('zz')
@@ -69,7 +69,7 @@ test('what came of a whole upload takes nothing from one in parts that has more'
   expect(await readFile(join(own, 'disk'), 'utf8')).toBe('abcdefgh')
 })
 
-test('parts of one upload name one digest of a kind, and nothing grows with how often they do', async () => {
+test('parts of an upload have one digest of each algorithm, and repetitions take no memory', async () => {
   const { images, own } = await openImages()
   const named = (first: number, of: string) => ({ ...part(first, 7, 8), digests: [md5(of)] })
   await images.write(kind, 'disk', bodyOf('half'), named(0, 'halfhalf'))
@@ -80,14 +80,14 @@ test('parts of one upload name one digest of a kind, and nothing grows with how 
   expect(await readdir(own)).toEqual(['disk'])
 })
 
-test('an upload that is wrong, and not broken off, leaves no part', async () => {
+test('a wrong upload that did not break off leaves no part', async () => {
   const { images, own } = await openImages()
   const wrong = images.write(kind, 'disk', bodyOf('halfhalf'), { digests: [md5('other')], size: 8 })
   await expect(wrong).rejects.toEqual(status(400, 'md5: expected'))
   expect(await readdir(own)).toEqual([])
 })
 
-test('a part that breaks off is kept as far as it came, and the upload goes on from there', async () => {
+test('the received bytes of a part that breaks off are stored, and the upload continues after them', async () => {
   const { images, own } = await openImages()
   const { stream, wanted, fail } = slowBody('half')
   const writing = images.write(kind, 'disk', stream, part(0, 9, 10))
@@ -126,7 +126,7 @@ test('a body that is longer than its part is refused', async () => {
   expect(await readdir(own)).toHaveLength(1)
 })
 
-test('a wrong digest drops what came, also one that came with an early part', async () => {
+test('a wrong digest removes the stored parts, also one that came with an early part', async () => {
   const { images, own } = await openImages()
   await images.write(kind, 'disk', bodyOf('old'), none)
   await expect(images.write(kind, 'disk', bodyOf('new'), { digests: [md5('other')] })).rejects.toEqual(
@@ -156,7 +156,7 @@ test('an upload ends when the disk gets full while it is written', async () => {
   expect(await readFile(join(own, 'disk'), 'utf8')).toBe('old')
 })
 
-test('what cannot fit is refused before a byte is taken', async () => {
+test('an upload that cannot fit is refused before its body is read', async () => {
   const { images, own } = await openImages({ maxGb: () => 1_000_000 })
   const tooMuch = { digests: [], size: 900_000 * 2 ** 30 }
   await expect(images.write(kind, 'disk', bodyOf('x'), tooMuch)).rejects.toEqual(status(507, 'min_free_space_mb'))
@@ -168,13 +168,13 @@ test('what cannot fit is refused before a byte is taken', async () => {
   expect(await readdir(own)).toEqual([])
 })
 
-test('an image of unknown length is held to the limit too', async () => {
+test('the limit applies to an image of unknown length, too', async () => {
   const { images, own } = await openImages({ maxGb: () => 1e-5 })
   await expect(images.write(kind, 'disk', bodyOf('x'.repeat(20_000)), none)).rejects.toEqual(status(413))
   expect(await readdir(own)).toEqual([])
 })
 
-test('nothing is written through a link that leaves the images, and a link itself is replaced', async () => {
+test('nothing is written through a symbolic link that leaves the images, and the link itself is replaced', async () => {
   const { images, own } = await openImages()
   const outside = await freshDirectory()
   await writeFile(join(outside, 'precious'), 'old')
@@ -204,7 +204,7 @@ test('a name may be as long as the file system takes', async () => {
   expect(await readFile(join(own, name), 'utf8')).toBe('ab')
 })
 
-test('parts nobody went on with for a day go with the next upload; files that are not ours stay', async () => {
+test('parts that were not continued for a day are removed by the next upload; other files stay', async () => {
   const { images, own } = await openImages()
   await images.write(kind, 'disk', bodyOf('a'), part(0, 0, 2))
   await writeFile(join(own, '.mine'), '')

@@ -11,7 +11,7 @@ const node = (name: string, project_id: string, ...images: string[]): ImageUser 
   return { kind, name, project_id, projectPath: `/no/such/directory/${project_id}`, images }
 }
 
-test('images tell which nodes of which projects start from them, also by other names of their files', async () => {
+test('the uses of images list nodes and projects, also for other names of the files', async () => {
   const nodes: ImageUser[] = []
   const { images, own } = await openImages({ nodes: () => nodes })
   for (const name of ['used', 'free']) await images.write(kind, name, bodyOf(name), { digests: [] })

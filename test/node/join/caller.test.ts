@@ -78,7 +78,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
   },
 )
 
-test('a client that says it comes by a gateway only loses its local mode', async () => {
+test('a client that claims to be a gateway only loses local mode', async () => {
   const service = await TestService.start({ ...embedded })
   for (const via of ['admin', 'user', 'x']) {
     const headers = { 'x-patchbay-via': via }

@@ -27,7 +27,7 @@ const upload = (headers: Record<string, string>, body?: string) =>
     ...(body !== undefined && { body }),
   })
 
-test('an upload whose content is at the gateway is given it, and any other one stays as it is', async () => {
+test('the content of an upload is read at the gateway when a header says so, and else in the body', async () => {
   const { url, asked } = await gatewayWithImage()
   const read = contentAtGateway(url)
   const given = await read(upload({ [header]: '/v2/kept-images/v1.there', 'repr-digest': 'sha-256=:x:' }))
@@ -44,7 +44,7 @@ test('an upload whose content is at the gateway is given it, and any other one s
   expect(asked).toHaveLength(1)
 })
 
-test('nothing is asked but images of the gateway, and what is not there is reported', async () => {
+test('only images of the gateway are read, and a missing one is reported', async () => {
   const { url, asked } = await gatewayWithImage()
   const read = contentAtGateway(url)
   const wrong = ['/v2/computes', '//other.example/v2/kept-images/v1.x', 'http://other.example/', '/v2/kept-images/']

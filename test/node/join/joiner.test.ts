@@ -65,7 +65,7 @@ function join(url: string, waits = { first: 10, longest: 40, steadyMs: 60_000 })
   }
 }
 
-test('a connection that ends is made again, with growing waits, and reported once', async () => {
+test('a lost connection is opened again, with growing waits, and reported once', async () => {
   const there = await gateway('right')
   there.server.on('connection', (socket) => socket.close(1001, 'The service ends'))
   const { said } = join(there.url)
@@ -79,7 +79,7 @@ test('a connection that ends is made again, with growing waits, and reported onc
   ])
 })
 
-test('computes that lost their gateway at the same time do not come back at the same time, the first time neither', () => {
+test('computes that lost their gateway at the same time do not return at the same time, even at the first attempt', () => {
   const waits = { first: 1000, longest: 30_000, steadyMs: 10_000 }
   const range = (failures: number) => [waitAfter(failures, waits, 0), waitAfter(failures, waits, 1)]
   expect([1, 2, 3, 100].map(range)).toEqual([
@@ -90,7 +90,7 @@ test('computes that lost their gateway at the same time do not come back at the 
   ])
 })
 
-test('it serves while it is connected, and ends in kind', async () => {
+test('requests are answered while the tunnel is open, and it is closed with a code', async () => {
   const there = await gateway('right')
   const connected = once(there.server, 'connection') as Promise<[WebSocket]>
   const { joiner, said, until } = join(there.url)
@@ -108,7 +108,7 @@ test('it serves while it is connected, and ends in kind', async () => {
   expect(there.attempts).toHaveLength(1)
 })
 
-test('a token that is refused is reported once, and tried again after the longest wait', async () => {
+test('a refused token is reported once, and tried again after the longest wait', async () => {
   const there = await gateway('another')
   const { said, until } = join(there.url, { first: 1, longest: 80, steadyMs: 60_000 })
   await until('the gateway refuses this compute')
@@ -128,7 +128,7 @@ test('a compute that has to wait before it may join tries again, and reports why
   expect(said).toMatchObject([['warn', 'the gateway is not connected; the compute tries again', { reason }]])
 })
 
-test('a compute that was replaced does not come back at once', async () => {
+test('a compute that was replaced does not return at once', async () => {
   const there = await gateway('right')
   there.server.on('connection', (socket) => socket.close(4409, 'The compute has joined again'))
   const { said, until } = join(there.url, { first: 1, longest: 60_000, steadyMs: 60_000 })

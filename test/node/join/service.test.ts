@@ -50,7 +50,7 @@ const isConnected = (compute: Compute | undefined) => compute?.connected === tru
 const memoryOf = async (pid: number) =>
   Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
-test('a compute that joins does its work by the tunnel: requests, an upload, streams beside each other, websockets', async () => {
+test('a compute that joins answers by the tunnel: requests, an upload, concurrent streams, websockets', async () => {
   const { gateway, service, id, compute } = await joined()
   const shown = await until(gateway, id, isConnected)
   expect(shown).toMatchObject({ protocol: 'tunnel', port: 0, capabilities: { platform: 'linux' }, last_error: null })
@@ -124,7 +124,7 @@ test('a compute that joins does its work by the tunnel: requests, an upload, str
   over.abort()
 })
 
-test('a compute comes back to a gateway that was killed, and one that is killed is shown so at once', async () => {
+test('a compute returns to a gateway that was killed, and a killed compute is shown so at once', async () => {
   const { gateway, service, id, compute } = await joined()
   await until(gateway, id, isConnected)
   const port = Number(new URL(gateway.url).port)
@@ -155,7 +155,7 @@ test('a compute comes back to a gateway that was killed, and one that is killed 
   expect((await stat(join(service.data, 'compute-id'))).mode & 0o077).toBe(0)
 })
 
-test('nobody joins without a token, and no page or ticket opens the door', async () => {
+test('a join needs a token; pages and tickets are refused', async () => {
   const gateway = await TestService.start({ ...gatewaySettings })
   const url = `${gateway.url.replace('http', 'ws')}/v2/computes/join`
   const attempt = async (headers: Record<string, string>, path = '') => {
@@ -205,7 +205,7 @@ test('a compute that joins in a loop is refused until it waits, and others are n
   expect(await attempt(second)).toBeUndefined()
 })
 
-test('a token belongs to the compute that used it first, also after both services began again', async () => {
+test('a token belongs to the compute that used it first, also after restarts of both services', async () => {
   const gateway = await TestService.start({ ...gatewaySettings, 'fleet.join_tokens': [token, second] })
   const service = await TestService.start({
     ...{ ...embedded, 'join.url': gateway.url, 'join.token': token },

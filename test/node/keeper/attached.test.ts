@@ -49,7 +49,7 @@ async function consoleOf(client: TestKeeper['client']) {
 }
 
 test.for(['port', 'path'] as const)(
-  'the serial port of a guest, at a %s that appears later, is its console',
+  'the console of a guest is its serial port, at a %s that appears later',
   async (type) => {
     const place = type === 'port' ? { port: freePort() } : { path: join(await freshDirectory(), 'serial') }
     const { client, exit } = await attach(place)
@@ -66,7 +66,7 @@ test.for(['port', 'path'] as const)(
   },
 )
 
-test('one that only begins again has not ended', async () => {
+test('a guest that restarts has not ended', async () => {
   const port = freePort()
   const { client } = await attach({ port })
   const { clients } = await serialPort({ port })
@@ -76,12 +76,12 @@ test('one that only begins again has not ended', async () => {
   await console.shows('login: login: ')
 })
 
-test('one that never appears has ended after its time, and nobody says it was quiet', async () => {
+test('a serial port that never appears counts as ended after the timeout', async () => {
   const { exit } = await attach({ port: freePort() }, 100)
   expect(await exit()).toMatchObject({ key, exit: { code: null, requested: false } })
 })
 
-test('it is let go of at once', async () => {
+test('a serial port is closed at once', async () => {
   const port = freePort()
   const { clients } = await serialPort({ port })
   const { client } = await attach({ port })
@@ -92,7 +92,7 @@ test('it is let go of at once', async () => {
   await expect(client.call('console.attach', { key })).rejects.toMatchObject({ code: 'not_running' })
 })
 
-test('it may be waited for when it is let go of', async () => {
+test('a serial port may still be awaited when it is closed', async () => {
   const { client } = await attach({ port: freePort() }, 60_000)
   expect(await client.call('unit.stop', { key, grace_ms: 60_000 })).toMatchObject({ exit: { requested: true } })
 })

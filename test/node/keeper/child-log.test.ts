@@ -20,7 +20,7 @@ test('a log that is a FIFO, a link or a device is refused, and the keeper goes o
   expect((await client.call('inventory', {})).units).toEqual([])
 })
 
-test('what takes the place of the log of a child is not read for its last words', async () => {
+test('a file that replaces the log of a child is not read for its last output', async () => {
   const { data, client, shell, exit } = await startKeeper()
   await writeFile(join(data, 'secret'), 'a secret')
   await shell('iou:a', 'rm a.log; mkfifo a.log; exit 3', { log: join(data, 'a.log') })
@@ -32,7 +32,7 @@ test('what takes the place of the log of a child is not read for its last words'
   await client.call('unit.stop', { key: 'iou:a', grace_ms: 0 })
 })
 
-test('a child that cannot be recorded does not run: nobody would find it', async () => {
+test('a child whose record cannot be written does not run: the next keeper would not find it', async () => {
   const { data, client, shell } = await startKeeper()
   const mark = randomUUID()
   const record = createHash('sha256').update('iou:a').digest('hex').slice(0, 32)

@@ -3,7 +3,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { ChildProcessRunner } from '../../../runtime/node/keeper/child-process.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
-test('programs that are to start together each start in a turn of the event loop of their own', async () => {
+test('programs that start together start in separate turns of the event loop', async () => {
   const cwd = await freshDirectory()
   let turn = 0
   let isOver = false

@@ -33,7 +33,7 @@ async function change(directory: string, pid: number, changes: object): Promise<
   }
 }
 
-test('exactly the recorded processes are ended: one of another start time or boot is somebody else', async () => {
+test('exactly the recorded processes are ended: one with another start time or boot is a different process', async () => {
   const directory = await freshDirectory()
   const [left, laterPid, otherBoot, unrecorded] = await Promise.all(
     ['', '', '', ''].map((script) => startGroup(script)),
@@ -53,7 +53,7 @@ test('exactly the recorded processes are ended: one of another start time or boo
   expect(await reapLeftovers(directory)).toEqual([])
 })
 
-test('a leftover that was stopped is asked to end, too', async () => {
+test('an orphan that was stopped gets SIGTERM, too', async () => {
   const directory = await freshDirectory()
   const left = await startGroup('trap "echo bye > goodbye; exit 0" TERM;', directory)
   new ChildRecords(directory).add('pc:left', left.pid)
@@ -64,7 +64,7 @@ test('a leftover that was stopped is asked to end, too', async () => {
   expect(await readFile(join(directory, 'goodbye'), 'utf8')).toBe('bye\n')
 })
 
-test('a leftover that ignores SIGTERM is killed, with its group', async () => {
+test('an orphan that ignores SIGTERM is killed, with its group', async () => {
   const directory = await freshDirectory()
   const stubborn = await startGroup(
     'trap "" TERM; (trap "" TERM; while :; do sleep 1; done) & echo "$!." > child; ',
@@ -79,7 +79,7 @@ test('a leftover that ignores SIGTERM is killed, with its group', async () => {
   await expect.poll(() => identify(child)).toBeUndefined()
 })
 
-test('records that cannot be read are removed, and end nobody', async () => {
+test('unreadable records are removed, and end no process', async () => {
   const directory = await freshDirectory()
   new ChildRecords(directory)
   for (const [index, text] of ['', '{', '{"pid":1,"key":"init"}', '{"pid":-1}', '[]'].entries()) {
@@ -89,7 +89,7 @@ test('records that cannot be read are removed, and end nobody', async () => {
   expect(await readdir(join(directory, 'children'))).toEqual([])
 })
 
-test('a record is private, names any key, and goes when it is removed', async () => {
+test('a record is private, may have any key, and is deleted when it is removed', async () => {
   const directory = await freshDirectory()
   const records = new ChildRecords(directory)
   const key = '../../escape:/\0'

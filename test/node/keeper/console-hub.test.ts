@@ -45,7 +45,7 @@ function closeOf(socket: Socket): Promise<void> {
   return new Promise((resolve) => (socket.closed ? resolve() : socket.once('close', () => resolve())))
 }
 
-test('every client gets the greeting and the same output, and what any of them types reaches the guest', async () => {
+test('every client gets the greeting and the same output, and the input of each reaches the guest', async () => {
   const { hub, typed, onTyped } = await openHub(base)
   const clients = await Promise.all(Array.from({ length: 10 }, () => TcpClient.connect(base)))
   for (const client of clients) await client.untilLength(greeting.length)
@@ -62,7 +62,7 @@ test('every client gets the greeting and the same output, and what any of them t
   await expect.poll(typed).toBe('x\r'.repeat(10))
 })
 
-test('a client that comes late is shown the last 64 KiB', async () => {
+test('a late client gets the last 64 KiB', async () => {
   const { hub } = await openHub(base + 1)
   const text = Array.from({ length: 20_000 }, (_, line) => `${line}\r\n`).join('')
   hub.output(Buffer.from(text))
@@ -95,7 +95,7 @@ test('a client that never reads is dropped, while another one reads on and misse
   expect(reader.socket.closed).toBe(false)
 })
 
-test('a port that is taken is refused, and the listener that was there stays', async () => {
+test('a taken port is refused, and the present listener stays', async () => {
   await occupy(base + 4)
   const { hub } = await openHub(base + 3)
   await expect(hub.setListen({ host, port: base + 4 })).rejects.toMatchObject({ code: 'port_taken' })
@@ -104,7 +104,7 @@ test('a port that is taken is refused, and the listener that was there stays', a
   await client.untilLength(greeting.length)
 })
 
-test('moving the listener ends its clients and frees the port, but not a raw attachment', async () => {
+test('moving the listener disconnects its clients and frees the port, but keeps a raw attachment', async () => {
   const { hub } = await openHub(base + 5)
   const telnet = await TcpClient.connect(base + 5)
   await telnet.untilLength(greeting.length)
@@ -134,7 +134,7 @@ test('listeners that are moved several times at once leave only the last one ope
   ])
 })
 
-test('a listener that is opened while the unit ends does not stay behind', async () => {
+test('a listener that is opened while the unit ends is closed, too', async () => {
   const { hub } = await openHub(base + 12)
   const moving = hub.setListen({ host, port: base + 13 })
   hub.close()
@@ -143,7 +143,7 @@ test('a listener that is opened while the unit ends does not stay behind', async
   expect(await canConnect(base + 13)).toBe(false)
 })
 
-test('the 65th client is told so and sent away, and one that leaves rudely does no harm', async () => {
+test('the 65th client is refused with a message, and a reset of one client does not affect others', async () => {
   const { hub } = await openHub(base + 14)
   const clients: TcpClient[] = []
   for (let count = 0; count < 64; count++) clients.push(await TcpClient.connect(base + 14))
@@ -214,7 +214,7 @@ test('a client that types faster than the guest reads waits for it, and nothing 
   expect(most).toBeLessThanOrEqual(128 * 1024)
 })
 
-test('what is typed for a guest that takes nothing is refused with a word, once', async () => {
+test('input for a guest that reads nothing is refused with a message, once', async () => {
   const hub = new ConsoleHub(() => ({ isTaken: false }))
   onTestFinished(() => hub.close())
   await hub.setListen({ host, port: base + 21 })
@@ -246,7 +246,7 @@ test.for([
   await hub.setListen(null)
 })
 
-test('what somebody types or pastes reaches the guest, also when it speaks of HTTP', async () => {
+test('typed or pasted input reaches the guest, also when it contains HTTP', async () => {
   const { typed } = await openHub(base + 41)
   for (const text of ['P', 'GET / now\r', 'GET / HTTP/1.1\r', '\xff\xfd\x03POST / HTTP/1.1\r\n']) {
     const client = connect(base + 41, host)

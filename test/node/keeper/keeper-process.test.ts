@@ -56,7 +56,7 @@ test('the second keeper of a directory refuses, and the first one goes on', asyn
   expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
 })
 
-test('many services that begin at the same moment share one keeper, which one of them made', async () => {
+test('many services that start at the same moment share one keeper, which one of them started', async () => {
   const data = await freshDirectory()
   const all = await Promise.all(Array.from({ length: 4 }, () => ensureKeeper(data)))
   for (const { client } of all) endWith(client)
@@ -64,7 +64,7 @@ test('many services that begin at the same moment share one keeper, which one of
   expect(all.filter(({ created }) => created).length).toBe(1)
 })
 
-test('every service is told of the end of a unit, and can attach to its console', async () => {
+test('every service gets the event of the end of a unit, and can attach to its console', async () => {
   const { data, client } = await openKeeper()
   const other = await KeeperClient.connect(data)
   onTestFinished(() => other.disconnect())
@@ -82,7 +82,7 @@ test('every service is told of the end of a unit, and can attach to its console'
   expect(unit).toMatchObject({ run, exit: { code: 4, requested: false } })
 })
 
-test('a service that goes leaves its units running, and the next one finds them', async () => {
+test('units keep running after the end of a service, and the next one finds them', async () => {
   const { data, client } = await openKeeper()
   const { pid } = await client.call('unit.start', shellUnit(data, 'exec cat'))
   client.disconnect()
@@ -94,7 +94,7 @@ test('a service that goes leaves its units running, and the next one finds them'
   expect((await next.call('inventory', {})).units).toMatchObject([{ key: 'test:unit', pid, exit: null }])
 })
 
-test('a keeper killed with -9 closes its clients, fails what they wait for, and takes its children along', async () => {
+test('kill -9 of a keeper closes its connections, fails pending requests, and ends its children', async () => {
   const { data, client } = await openKeeper()
   const { pid } = await client.call('unit.start', shellUnit(data, 'exec cat'))
   const waiting = client.call('unit.start', { ...shellUnit(data, 'sleep 100', { ready: 'never' }), key: 'test:other' })
@@ -114,7 +114,7 @@ test('a keeper killed with -9 closes its clients, fails what they wait for, and 
   await expect.poll(() => identify(pid)).toBeUndefined()
 })
 
-test('a service that comes while an idle keeper ends gets one that works', async () => {
+test('a service that starts while an idle keeper ends gets a working one', async () => {
   const data = await freshDirectory()
   let last = 0
   for (let round = 0; round < 3; round++) {
@@ -143,7 +143,7 @@ test('an idle keeper ends after its time, and its children and its socket with i
   expect(existsSync(join(keeperDirectory(data), 'keeper.sock'))).toBe(false)
 })
 
-test('Ctrl-C and a closed terminal do not end the keeper, SIGTERM ends it politely with its units', async () => {
+test('Ctrl-C and a closed terminal do not end the keeper; SIGTERM ends it and its units', async () => {
   const { data, client } = await openKeeper()
   for (const signal of ['SIGINT', 'SIGHUP', 'SIGQUIT'] as const) process.kill(client.pid, signal)
   const { pid } = await client.call('unit.start', shellUnit(data, 'exec cat'))
@@ -153,7 +153,7 @@ test('Ctrl-C and a closed terminal do not end the keeper, SIGTERM ends it polite
   await expect.poll(() => identify(client.pid)).toBeUndefined()
 })
 
-test('a service of whatever version is told what the keeper speaks, and what nobody knows is refused', async () => {
+test('a service of any version gets the version of the keeper, and unknown operations are refused', async () => {
   const { data, client } = await openKeeper()
   const { ask } = await rawSocket(data)
   for (const protocol of [protocolVersion - 1, protocolVersion, protocolVersion + 1]) {
@@ -170,7 +170,7 @@ test('a service of whatever version is told what the keeper speaks, and what nob
   })
 })
 
-test('a keeper that refuses to talk to this version is not taken for none: no other is started beside it', async () => {
+test('no second keeper is started beside one that refuses this version', async () => {
   const data = await freshDirectory()
   mkdirSync(keeperDirectory(data), { recursive: true })
   const message = 'this keeper speaks protocol 1, the service another'
@@ -183,7 +183,7 @@ test('a keeper that refuses to talk to this version is not taken for none: no ot
   expect(existsSync(join(data, 'run', 'keeper.log'))).toBe(false)
 })
 
-test('a connection that sends no JSON is ended, and harms nobody', async () => {
+test('a connection that does not send JSON is closed, without effect on others', async () => {
   const { data, client } = await openKeeper()
   for (const rubbish of ['GET / HTTP/1.1\r\n', 'null\n', '"text"\n', '{"id":1,"op":"unit.start","with":null}\n']) {
     const { socket } = await rawSocket(data)
@@ -194,7 +194,7 @@ test('a connection that sends no JSON is ended, and harms nobody', async () => {
   expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
 })
 
-test('runs of two keepers have different numbers: the news of an end may be taken up when another one runs the node', async () => {
+test('runs of two keepers have different numbers: the event of an end may come when another keeper runs the node', async () => {
   const runs = new Set<number>()
   for (let keeper = 0; keeper < 2; keeper++) {
     const { data, client } = await openKeeper()

@@ -20,7 +20,7 @@ const vpcs = requireProgram('vpcs')
 const first = freePorts(20)
 const port = (offset: number) => first + offset
 
-test('a unit that ends by itself is reported with its code and its last words, also later', async () => {
+test('a unit that ends by itself is reported with its code and its last output, also later', async () => {
   const { client, shell, exit } = await startKeeper()
   await shell('a', 'echo something is wrong; exit 3')
   expect(await exit()).toEqual({
@@ -45,7 +45,7 @@ test('a unit that ignores SIGTERM is killed with all its children', async () => 
   await expect.poll(() => isAlive(pid)).toBe(false)
 })
 
-test('one key runs once, and a start waits for the stop before it', async () => {
+test('a key has one unit at a time, and a start waits for the stop before it', async () => {
   const { client, shell } = await startKeeper()
   await shell('a', 'cat')
   await expect(shell('a', 'cat')).rejects.toMatchObject({ code: 'exists' })
@@ -106,7 +106,7 @@ test('a client that does not read is dropped, while the guest and another client
   await reader.expect('still here')
 })
 
-test('a guest that does not read blocks nobody', async () => {
+test('a guest that does not read does not block others', async () => {
   const { client, shell } = await startKeeper()
   await shell('a', 'sleep 1000', {}, port(4))
   const terminal = await Terminal.connect(port(4))
@@ -171,7 +171,7 @@ testWith(vpcs)('VPCS runs on a terminal of its own; quit is an end that nobody a
   }
 })
 
-test('the socket is ours alone, and found in a directory of any length', async () => {
+test('only the user can use the socket, and it works in a directory with a long path', async () => {
   const base = await mkdtemp(join(tmpdir(), 'patchbay-long-'))
   const data = join(base, 'd'.repeat(200))
   mkdirSync(data)
@@ -188,7 +188,7 @@ test('two services at once share one keeper', async () => {
   two.client.disconnect()
 })
 
-test('a keeper that serves nobody and holds nothing ends by itself, one that holds something does not', async () => {
+test('a keeper without services and units ends by itself, one with units does not', async () => {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-idle-'))
   onTestFinished(() => rm(data, { recursive: true, force: true }))
   const { client } = await ensureKeeper(data, { idleMs: 1000 })
@@ -205,7 +205,7 @@ test('a keeper that serves nobody and holds nothing ends by itself, one that hol
   await expect.poll(() => isAlive(pid)).toBe(false)
 })
 
-test('what a killed keeper left is ended, and nothing else', async () => {
+test('orphans of a killed keeper are ended, and no other process', async () => {
   const run = await mkdtemp(join(tmpdir(), 'patchbay-reap-'))
   onTestFinished(() => rm(run, { recursive: true, force: true }))
   const [ours, foreign] = [0, 1].map(() => spawn('sleep', ['1000'], { detached: true, stdio: 'ignore' }))

@@ -12,7 +12,7 @@ function split(whole: Buffer, cuts: readonly number[]): Buffer[] {
   return [0, ...ends].map((from, index) => whole.subarray(from, ends[index] ?? whole.length))
 }
 
-test('a scroll-back holds exactly the last bytes, whatever the pieces were', () => {
+test('a scroll-back has exactly the last bytes, for pieces of any size', () => {
   fc.assert(
     fc.property(chunks, fc.integer({ min: 1, max: 64 }), (pieces, capacity) => {
       const scrollback = new Scrollback(capacity)
@@ -27,7 +27,7 @@ test('a scroll-back holds exactly the last bytes, whatever the pieces were', () 
   )
 })
 
-test('what was read from a scroll-back does not change with what comes later', () => {
+test('output that was read from a scroll-back does not change later', () => {
   const scrollback = new Scrollback(4)
   scrollback.push(Buffer.from('abcd'))
   const read = scrollback.read()
@@ -49,7 +49,7 @@ test('every line feed gets its carriage return once, also when the two come apar
   )
 })
 
-test('frames come out as they went in, wherever the stream was split', () => {
+test('frames are unchanged, wherever the stream was split', () => {
   const frame = fc.record({
     type: fc.constantFrom(...Object.values(frameType)),
     pc: fc.integer({ min: 0, max: 0xffffffff }),
@@ -65,12 +65,12 @@ test('frames come out as they went in, wherever the stream was split', () => {
   )
 })
 
-test('a frame whose length cannot be is an error, not a wait for gigabytes', () => {
+test('a frame with an impossible length is an error, not a wait for gigabytes', () => {
   expect(() => new FrameReader().push(Buffer.from([255, 255, 255, 255]))).toThrow(/frame of 4294967295/)
   expect(() => new FrameReader().push(Buffer.from([4, 0, 0, 0]))).toThrow(/frame of 4/)
 })
 
-test('lines come out as they went in, wherever the stream and its characters were split', () => {
+test('lines are unchanged, wherever the stream and its characters were split', () => {
   const line = fc.string({ unit: 'grapheme', maxLength: 30 }).filter((it) => !it.includes('\n'))
   fc.assert(
     fc.property(fc.array(line), line, fc.array(fc.nat()), (lines, rest, cuts) => {

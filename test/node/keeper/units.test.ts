@@ -63,7 +63,7 @@ async function canConnect(port: number): Promise<boolean> {
   return is
 }
 
-test('what is typed on the console of a program reaches its stdin, and its stdout the console', async () => {
+test('input on a console reaches the stdin of its program, and its stdout the console', async () => {
   const { directory, units } = await openBench()
   await units.start({ ...shellUnit(directory, 'exec cat'), console: { host, port: base } })
   const client = await TcpClient.connect(base)
@@ -71,7 +71,7 @@ test('what is typed on the console of a program reaches its stdin, and its stdou
   await client.shows('to the guest\r')
 })
 
-test('the console of a program that serves it by telnet is read whenever the program listens, without telnet commands', async () => {
+test('the console of a program that listens by telnet is read when it listens, without telnet commands', async () => {
   const { directory, units } = await openBench()
   const at = { host: '127.0.0.2', port: base + 40 }
   const server = createServer()
@@ -100,7 +100,7 @@ test('the console of a program that serves it by telnet is read whenever the pro
   await gone
 })
 
-test('a program that ends by itself is reported as not requested, with its code and last words, and stays listed', async () => {
+test('a program that ends by itself is reported as not requested, with its code and last output, and stays listed', async () => {
   const { directory, units, exit } = await openBench()
   const { pid, run } = await units.start({
     ...shellUnit(directory, 'echo no licence; read line; exit 7'),
@@ -120,14 +120,14 @@ test('a program that ends by itself is reported as not requested, with its code 
   expect(units.list()).toEqual([])
 })
 
-test('the last words of a program without console output are the end of its log', async () => {
+test('the last output of a program without console output is the end of its log', async () => {
   const { directory, units, exit } = await openBench()
   await units.start(shellUnit(directory, 'echo cannot open disk >&2; exit 1', { stdio: 'none' }))
   expect((await exit()).exit.last_words).toBe('cannot open disk')
   expect(await readFile(join(directory, 'unit.log'), 'utf8')).toBe('cannot open disk\n')
 })
 
-test('what a program complains of in its log comes before what its guest has shown, and only from this run', async () => {
+test('errors in the log of a program come before the output of its guest, and only those of this run', async () => {
   const { directory, units, exit } = await openBench()
   const lastWords = async (script: string, more: Partial<ProcessSpec> = {}) => {
     await units.start(shellUnit(directory, script, more))
@@ -184,7 +184,7 @@ test('a key that runs cannot be started a second time, also not at the same mome
   expect(units.running).toBe(1)
 })
 
-test('a whole tree that ignores SIGTERM is killed after the grace period', async () => {
+test('a tree of processes that ignores SIGTERM is killed after the grace period', async () => {
   const { directory, units } = await openBench()
   const stubborn = 'trap "" TERM; sh -c \'trap "" TERM; echo "child $$."; while :; do sleep 1; done\' & wait; wait'
   const { pid } = await units.start(shellUnit(directory, stubborn))
@@ -195,7 +195,7 @@ test('a whole tree that ignores SIGTERM is killed after the grace period', async
   await expect.poll(() => [identify(pid), identify(child)]).toEqual([undefined, undefined])
 })
 
-test('children that a program leaves behind end with it, whether it was stopped or went by itself', async () => {
+test('children of a program end with it, when it was stopped and when it ended by itself', async () => {
   const { directory, units, exit } = await openBench()
   const leaving = 'sh -c \'trap "" TERM HUP; echo "child $$."; while :; do sleep 1; done\' & read line'
   for (const end of [() => units.stop(key, 2000), () => endOfInput(units)]) {
@@ -216,7 +216,7 @@ async function endOfInput(units: Units): Promise<void> {
   client.socket.write('\n')
 }
 
-test('a program that is not ready at once fails the start, with its last words', async () => {
+test('a program that ends before it is ready fails the start, with its last output', async () => {
   const { directory, units } = await openBench()
   const failing = {
     ...shellUnit(directory, 'echo bad image; exit 3', { ready: 'prompt>' }),
@@ -239,7 +239,7 @@ test('a program that does not become ready in its time is ended', async () => {
   expect(identify(pid)).toBeUndefined()
 })
 
-test('the text that says ready may come in pieces', async () => {
+test('the text that means ready may come in pieces', async () => {
   const { directory, units } = await openBench()
   const spec = shellUnit(directory, 'printf pro; sleep 0.1; printf "mpt>"; exec cat', { ready: 'prompt>' })
   await units.start(spec)
@@ -315,7 +315,7 @@ testWith(vpcs)('a program on a pseudo-terminal that ends leaves no descriptor op
   }
 })
 
-test('the end of a pc that does not answer is the end of that one alone', async () => {
+test('a pc that does not answer is ended alone', async () => {
   const { directory, units } = await openBench()
   const pc = (name: string, port: number): UnitSpec => ({
     key: name,

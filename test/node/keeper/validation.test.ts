@@ -94,7 +94,7 @@ test('a malformed start of a pc is refused and ends no other pc', async () => {
   expect(await stillRunning()).toEqual(all)
 })
 
-test('a line that is no request ends its own connection alone', async () => {
+test('a line that is not a request only ends its own connection', async () => {
   const { data, stillRunning } = await busyKeeper()
   for (const line of ['null', '[]', '7', '{', '"x"', '\u0000']) {
     const socket = connect(join(keeperDirectory(data), 'keeper.sock'))
@@ -105,7 +105,7 @@ test('a line that is no request ends its own connection alone', async () => {
   expect(await stillRunning()).toEqual(all)
 })
 
-test('whatever is sent to an operation of the keeper, it answers, and what runs goes on', async () => {
+test('the keeper answers any input of an operation, and its units keep running', async () => {
   const { data, client, pc, nio, first, stillRunning } = await busyKeeper()
   const send = await rawConnection(data)
   await writeFile(join(data, 'startup.vpc'), '')

@@ -49,7 +49,7 @@ async function pings(service: TestService, node: string, address: string): Promi
 }
 
 describeWith(devices)('a cloud', () => {
-  test('is a device of the host, which is in use while something is linked to it', async () => {
+  test('is a device of the host, which is in use while a link is attached to it', async () => {
     const { service, pc, make, join } = await lab()
     const host = await Namespace.make()
     const { outside, inside } = await host.veth()
@@ -117,7 +117,7 @@ describeWith(devices)('a cloud', () => {
     await pings(service, pc, '10.0.0.2')
   })
 
-  test('takes only devices that are allowed and there', async () => {
+  test('uses only allowed, existing devices', async () => {
     const { service, pc, make, join } = await lab({ allowed_interfaces: ['pbt*'] })
     const refused = await make('cloud', [{ port_number: 0, interface: 'lo' }]).catch((error: Error) => error.message)
     expect(refused).toMatch(/403 .*allowed_interfaces/)

@@ -36,7 +36,7 @@ async function lab() {
   return { service, project_id: String(project_id), v1, v2 }
 }
 
-test('a kind is one import and one entry in each of two lists', async () => {
+test('a kind needs one import and one entry in each of two lists', async () => {
   for (const list of lists) {
     const before = await readFile(list.file, 'utf8')
     const lines = (text: string) => text.split('\n')
@@ -45,7 +45,7 @@ test('a kind is one import and one entry in each of two lists', async () => {
   }
 })
 
-test('its nodes are made, shown and changed in both versions of the API, each with its own members', async () => {
+test('its nodes are created, shown and changed in both API versions, each with its own members', async () => {
   const { service, v1, v2 } = await lab()
   const one = await service.call<Mirror>('POST', v2, { name: 'left', glass: 'clear.glass' })
   expect(one).toMatchObject({ name: 'left', glass: 'clear.glass', turns: false, polished: 0, console_type: 'telnet' })
@@ -108,7 +108,7 @@ test('its actions are endpoints of the versions that it names, and what they cha
   expect(await service.call('GET', `${v2}/${node_id}`)).toMatchObject({ status: 'stopped', polished: 3 })
 })
 
-test('its images, its words and its capabilities are known', async () => {
+test('its images, aliases and capabilities are known', async () => {
   const { service, project_id } = await lab()
   await service.fetch('/v2/compute/mirror/images/wood.glass', { method: 'POST', body: 'WOOD' })
   expect(await service.call('GET', '/v2/compute/mirror/images')).toMatchObject([{ filename: 'clear.glass' }])

@@ -100,7 +100,7 @@ describe('a switch', () => {
     expect((await service.fetch(box, { method: 'PUT', body: JSON.stringify(wrong) })).status).toBe(400)
   })
 
-  test('goes on while the service is down, and runs again after the keeper died or the project was closed', async () => {
+  test('keeps running while the service is down, and runs again after the keeper died or the project was closed', async () => {
     const {
       service,
       project,
@@ -130,7 +130,7 @@ describe('a switch', () => {
     await pings(service, a, '10.0.0.2')
   })
 
-  test('takes NIOs as any node', async () => {
+  test('accepts NIOs like any node', async () => {
     const {
       service,
       project,

@@ -99,7 +99,7 @@ describe('a job', () => {
     expect(await service.call('GET', '/v2/jobs')).toEqual([])
   })
 
-  it('is cancelled while it waits; started nodes run on, and a second request forgets the job', async () => {
+  it('is cancelled while it waits; started nodes keep running, and a second request forgets the job', async () => {
     const service = await campus({ PC1: { ready: { ...never, within_s: 3600 } }, PC2: { after: ['PC1'] } })
     const { job_id } = await begin(service, { action: 'start' })
     const state = async () => (await service.call<LabJob>('GET', `/v2/jobs/${job_id}`)).nodes.map((it) => it.state)
@@ -127,7 +127,7 @@ describe('a job', () => {
     }
   })
 
-  it('has its id in the answer to a start of all nodes, which comes after all requests, or when all nodes are ready', async () => {
+  it('has its id in the answer to a start of all nodes, which is sent after all requests, or when all nodes are ready', async () => {
     const service = await campus({ PC1: { ready: { ...never, within_s: 3600 } }, PC2: {} })
     const asked = await service.fetch(`${lab}/nodes/start`, { method: 'POST' })
     expect(asked.status).toBe(204)

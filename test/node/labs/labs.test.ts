@@ -200,7 +200,7 @@ describe('the streams of a lab', () => {
     expect((await growing).byteLength).toBe(file.byteLength)
   })
 
-  it('is not captured any more when it was closed', async () => {
+  it('is no longer captured after it was closed', async () => {
     const { service, link } = await lab()
     const at = `${path('campus')}/links/${link.link_id}`
     await service.call('POST', `${at}/start_capture`, { capture_file_name: 'a.pcap' })

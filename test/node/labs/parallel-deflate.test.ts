@@ -35,7 +35,7 @@ test('a block refers to the text before it', async () => {
   expect(packed.length - before.length).toBeLessThan(1000)
 })
 
-test('it takes no more when its output is not read, and ends when it is destroyed', async () => {
+test('it takes no more input while its output is not read, and ends when it is destroyed', async () => {
   const deflate = parallelDeflate({ level: 1 })
   let taken = 0
   const source = Readable.from(

@@ -59,7 +59,7 @@ describe('a snapshot', () => {
     expect((await readdir(join(service.data, 'projects'))).length).toBe(1)
   })
 
-  it('is restored in the order that it had, which the next service shows too', async () => {
+  it('is restored in its order, which the next service shows, too', async () => {
     const { service, pcs } = await lab()
     await service.call('POST', `${campus}/nodes`, { name: 'PC3', node_type: 'pc' })
     const kept: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'begin' })
@@ -113,7 +113,7 @@ describe('a snapshot', () => {
     expect((await service.call<unknown[]>('GET', `${campus}/snapshots`)).length).toBe(1)
   })
 
-  it('that cannot be restored leaves the project as it was, and nodes run that ran', async () => {
+  it('that cannot be restored leaves the project unchanged, and running nodes running', async () => {
     const { service, project } = await lab()
     const kept: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'begin' })
     await write(service, 'second')
@@ -243,7 +243,7 @@ describe('undo', () => {
     expect(await service.call('GET', `${campus}/links`)).toEqual([])
   })
 
-  it('gives nodes the console ports back that they had: of a change, of a deletion, and of an apply of a lab file', async () => {
+  it('restores the console ports of nodes, after a change, a deletion, and an apply of a lab file', async () => {
     const { service } = await lab()
     const ports = async () => (await nodesOf(service)).map((it) => Number(it.console)).sort((a, b) => a - b)
     const [first, second] = (await ports()) as [number, number]

@@ -35,7 +35,7 @@ test('the service stops a lab after its time', async () => {
   expect((await patchbay.run(['up'])).out).not.toContain('--ttl')
 })
 
-test('a service that was killed meanwhile stops the lab when it is back', async () => {
+test('after a kill of the service the next one stops the lab', async () => {
   const { service, patchbay, project } = await lent()
   const { stop_at = '' } = await patchbay.json<Project>(['up', '--ttl', '1s'])
   await service.kill('SIGKILL')
@@ -45,7 +45,7 @@ test('a service that was killed meanwhile stops the lab when it is back', async 
   await expect.poll(async () => (await project()).stop_at).toBe(undefined)
 })
 
-test('the time is shown, renewed, taken away, and forgotten when the lab is stopped', async () => {
+test('the time is shown, renewed, removed, and cleared when the lab is stopped', async () => {
   const { service, patchbay, project } = await lent()
   await patchbay.run(['up', '--ttl', '2h'])
   expect((await patchbay.run(['ls'])).out).toMatch(/lent +running +2 of 2 +stops in 2 h\n/)
@@ -104,7 +104,7 @@ test('with ttl_deletes the service deletes the lab at that time', async () => {
   await expect.poll(async () => (await service.fetch('/v2/projects/lent')).status, { timeout: hangMs }).toBe(404)
 })
 
-test('a renewal in time keeps a lab that was to be deleted, in its running state', async () => {
+test('a renewal in time keeps a lab that was to be deleted, and its nodes keep running', async () => {
   const { service, patchbay, project } = await lent()
   await patchbay.run(['up'])
   const first = await service.call<Project>('PUT', '/v2/projects/lent', { ttl_s: 2, ttl_deletes: true })

@@ -86,7 +86,7 @@ describe('an apply of a lab file', () => {
     expect(there).toHaveLength(60)
   })
 
-  it('writes links together, and nodes that come meanwhile', async () => {
+  it('writes several links at once, and nodes that are created meanwhile', async () => {
     const service = await start()
     const [count, first] = [60, await put(service, pcs(60))]
     expect(await ended(service, first.job_id)).toMatchObject({ status: 'done', done: 2 * count + 1 })
@@ -96,7 +96,7 @@ describe('an apply of a lab file', () => {
     expect(writesOf('node')).toBeLessThan(count)
   })
 
-  it('is refused before anything is made when a compute is not there', async () => {
+  it('is refused before any change when a compute is not connected', async () => {
     const service = await start()
     const document = 'lab: campus\nnodes:\n  A: { kind: pc }\n  B: { kind: pc, compute: rack }\n'
     const refused = await service.fetch(`${lab}/topology`, { method: 'PUT', body: JSON.stringify({ document }) })
@@ -107,7 +107,7 @@ describe('an apply of a lab file', () => {
     expect((await service.fetch(lab)).status).toBe(404)
   })
 
-  it('may come twice at once', async () => {
+  it('may be requested twice at once', async () => {
     const service = await start()
     const plans = await Promise.all([1, 2, 3].map(() => put(service, pcs(4), { start: true })))
     for (const { job_id } of plans)
@@ -115,7 +115,7 @@ describe('an apply of a lab file', () => {
     expect(await put(service, pcs(4), { start: true })).toMatchObject({ steps: [], withheld: [], extra: [] })
   })
 
-  it('leaves a project alone that another request makes at the same time', async () => {
+  it('does not delete a project that another request creates at the same time', async () => {
     const service = await start()
     const byHand = () => service.call('POST', '/v2/projects', { name: 'campus', project_id: projectIdOf('campus') })
     // Whichever comes first has the project; the other one is refused.
@@ -146,7 +146,7 @@ describe('an apply of a lab file', () => {
     })
   })
 
-  it('that was killed after it had stopped nodes has them run again, and the next one does the rest', async () => {
+  it('that was killed after it had stopped nodes starts them again, and the next one does the rest', async () => {
     const service = await start()
     await ended(service, (await put(service, pcs(40), { start: true })).job_id)
     const changed = pcs(40).replaceAll('10.0.0.', '10.0.1.')
@@ -165,7 +165,7 @@ describe('an apply of a lab file', () => {
     expect(await running()).toBe(41)
   })
 
-  it('that is cancelled leaves the lab as it was, and no lab when it is the first one', async () => {
+  it('that is cancelled leaves the lab unchanged, and a new lab is deleted', async () => {
     const service = await start()
     const cancelled = async (file: string) => {
       const { job_id } = await put(service, file)
@@ -184,7 +184,7 @@ describe('an apply of a lab file', () => {
     expect(await linksOf(service)).toHaveLength(2)
   })
 
-  it('starts its nodes in the order that the file says, and gives up when one is not ready', async () => {
+  it('starts its nodes in the order of the file, and fails when one is not ready', async () => {
     const service = await start()
     const file = `
 lab: campus
@@ -248,7 +248,7 @@ links:
     expect(await becauseOf(file(', delay: 5ms'))).toEqual([])
   })
 
-  it('goes on with the captures of a node that is made again, in another file', async () => {
+  it('continues the captures of a node that is made again, in another file', async () => {
     const service = await start()
     const file = (more: string) => `
 lab: campus

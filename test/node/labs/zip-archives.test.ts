@@ -15,7 +15,7 @@ const member = (name: string, text: string): ArchiveMember => ({
 })
 
 describe('a zip archive', () => {
-  it.each([0, 1, 9])('gives back what was written at level %i, also what is empty', async (level) => {
+  it.each([0, 1, 9])('is read as it was written at level %i, also when it is empty', async (level) => {
     const zip = await archives()
     const texts = ['', 'x', 'text '.repeat(200_000)]
     async function* members() {

@@ -38,7 +38,7 @@ const asks = (socket: Socket, port: number, more: { key?: Buffer; end?: 'a' | 'b
     '127.0.0.1',
   )
 
-test('two ends find the address that works, and tell how each was seen', async () => {
+test('two ends find the address that works, and report under which address each was seen', async () => {
   const [a, b, nobody] = [freePort(), freePort(), freePort()]
   const [ofA, ofB] = await Promise.all([
     attempt({ port: a, end: 'a', candidates: [at(nobody), at(b)] }),
@@ -74,7 +74,7 @@ test('works over IPv6', async () => {
   expect(ofA.paths).toEqual([{ ...at(b, '::1'), seen_as: at(a, '::1') }])
 })
 
-test('a port that a NAT has chosen at a named address is found by the question that comes from it', async () => {
+test('a port that a NAT has chosen at a named address is found by a question from it', async () => {
   const [a, b, wrong] = [freePort(), freePort(), freePort()]
   const [ofA, ofB] = await Promise.all([
     attempt({ port: a, end: 'a', candidates: [at(wrong)] }),
@@ -84,7 +84,7 @@ test('a port that a NAT has chosen at a named address is found by the question t
   expect(ofB.paths.map(seen)).toEqual([at(a)])
 })
 
-test('an address that was not named gets nothing, whatever it sends', async () => {
+test('an address that was not named gets no datagram, whatever it sends', async () => {
   const [a, b] = [freePort(), freePort()]
   const named = await other(b)
   const stranger = await other(0, '127.0.0.2')
@@ -100,7 +100,7 @@ test('an address that was not named gets nothing, whatever it sends', async () =
   expect(stranger.got).toEqual([])
 })
 
-test('datagrams without the key, of the same end, and answers to nothing that was asked count for nothing', async () => {
+test('datagrams without the key, of the same end, and answers without a question are ignored', async () => {
   const [a, b] = [freePort(), freePort()]
   const { socket, got } = await other(b)
   const over = new AbortController()
@@ -141,7 +141,7 @@ test('a flood is answered a bounded number of times, from a bounded number of po
   expect(new Set(all.flat().map(({ bytes }) => bytes.length))).toEqual(new Set([84]))
 })
 
-test('a port that another program has is said, at once', async () => {
+test('a port that another program has is reported at once', async () => {
   const { port } = await other(0, '0.0.0.0')
   expect(await attempt({ port, end: 'a', candidates: [at(freePort())] })).toMatchObject({
     paths: [],

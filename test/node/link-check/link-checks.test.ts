@@ -18,7 +18,7 @@ const check = (hosts: readonly string[], more: Partial<LinkCheck> = {}): LinkChe
   candidates: hosts.map((host) => ({ host, port: 40_000 })),
 })
 
-test('tells the addresses of its interfaces that another host may reach, and those of the setting', async () => {
+test('the candidates are the addresses of interfaces that another host may reach, and those of the setting', async () => {
   const { addresses, boot_id } = await checks().candidates(project, freePort())
   expect(addresses.every((address) => isIP(address) !== 0 && !/^(127\.|::1$|fe80|169\.254)/.test(address))).toBe(true)
   expect(boot_id).toBe(bootId())
@@ -27,7 +27,7 @@ test('tells the addresses of its interfaces that another host may reach, and tho
   expect(told.addresses).toEqual([...addresses.slice(0, 1), ...more])
 })
 
-test('nothing is sent to loopback, link-local, metadata and group addresses, in whatever form they are given', async () => {
+test('nothing is sent to loopback, link-local, metadata and multicast addresses, in any form', async () => {
   const ear = createSocket('udp4').bind(0, '127.0.0.1')
   onTestFinished(() => void ear.close())
   await once(ear, 'listening')
@@ -52,7 +52,7 @@ test.runIf(bootId() !== undefined)('computes of one host reach each other by loo
   expect([ofA.paths.length, ofB.paths.length]).toEqual([1, 1])
 })
 
-test('a port is checked once at a time, and only for the project that has it', async () => {
+test('a port is checked once at a time, and only for the project that has reserved it', async () => {
   const port = freePort()
   const over = new AbortController()
   const running = checks()

@@ -20,7 +20,7 @@ test('an error shows its trace below the message', () => {
   )
 })
 
-test('what a guest or client sent cannot drive the terminal', () => {
+test('data of guests and clients cannot control the terminal', () => {
   const text = logged(false, (it) => it.info({ path: '/\u001b[2J' }, 'a\u001b[31mb\u0007'))
   expect([...text.trimEnd()].every((letter) => letter >= ' ')).toBe(true)
 })

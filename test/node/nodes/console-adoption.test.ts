@@ -14,7 +14,7 @@ interface Shown {
 const pcs = 8
 const rounds = 7
 
-test('a service killed while it starts nodes whose console ports are taken leaves no console that nobody listens on', async () => {
+test('after a kill of a service that starts nodes with taken console ports, each shown console has a listener', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`

@@ -96,14 +96,14 @@ for (const [name, term, program, command] of [
       }
   })
 
-it('a check takes nothing of a line for its echo that is also earlier in it', async () => {
+it('the end of a line is no echo when it also occurs earlier in the line', async () => {
   const line = 'ping 10.0.0.1 -c 1; ping 10.0.0.1 -c 1'
   const [half, rest] = [line.slice(0, 19), line.slice(19)]
   expect(await found(line, 'ping', `${half}\r\n${rest}\r\nno answer\r\n`)).toBe(false)
   expect(await found(line, 'no', `${half}\r\n${rest}\r\nno answer\r\n`)).toBe(true)
 })
 
-it('a second echo is no answer: that of the terminal, then that of the shell, and that of an earlier try', async () => {
+it('a second echo is no answer: that of the shell after that of the terminal, or that of an earlier attempt', async () => {
   const line = 'show ip ospf neighbor'
   const busy = `${line}\r\n% wait\r\nR1#${line}\r\nNeighbor 10.0.0.2 FULL\r\nR1#${line}\r\nR1#`
   expect(await found(line, 'ospf|ip|show', busy)).toBe(false)
@@ -111,14 +111,14 @@ it('a second echo is no answer: that of the terminal, then that of the shell, an
     expect(await found(line, answer, busy)).toBe(true)
 })
 
-it('output that resembles the line is an answer, once it is known to be no echo', async () => {
+it('output that resembles the line is an answer when it cannot be an echo', async () => {
   expect(await found('ls', '^tools# ', 'tools# ls\r\nbin\r\ntools# ')).toBe(true)
   expect(await found('show', 'packets', '#show\r\n3 packets\r\n')).toBe(true)
   expect(await found('ping 10.0.0.1', 'ping 10', '>ping 10.0.0.1\r\nping 10.0.0.2 is what you mean\r\n')).toBe(true)
   expect(await found('', '^>', 'before\r\n>')).toBe(true)
 })
 
-it('nothing before the first echo is an answer', async () => {
+it('output before the first echo is no answer', async () => {
   expect(await found('version', 'booted', 'booted\r\n>version\r\n1.0\r\n')).toBe(false)
   expect(await found('version', '1.0', '1.0 booted\r\n>')).toBe(false)
 })

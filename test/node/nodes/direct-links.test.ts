@@ -74,7 +74,7 @@ describe('direct links', () => {
     expect(await service.call('GET', `${project}/links`)).toEqual([])
   })
 
-  test('outlive a service that is killed, a restart of a node, and the keeper', async () => {
+  test('outlive a killed service, a restart of a node, and the keeper', async () => {
     const {
       service,
       project,
@@ -99,7 +99,7 @@ describe('direct links', () => {
     await pings(service, b, '10.0.0.1')
   })
 
-  test('lose a port to a NIO, which is reported, and get it back', async () => {
+  test('lose a port to a NIO, which is reported, and get the port back', async () => {
     const {
       service,
       project,
@@ -152,7 +152,7 @@ describe('direct links', () => {
     expect((await service.fetch(nioOf(b))).status).toBe(404)
   })
 
-  test('tell their states once, then those that changed, and all to a client of an earlier service', async () => {
+  test('report all states once, then changed ones, and all to a client of an earlier service', async () => {
     const {
       service,
       project,
@@ -190,7 +190,7 @@ describe('direct links', () => {
     expect(ids(await list(changed.next))).toEqual([other])
   })
 
-  test('tell at most 250 states in one answer, and the others when asked again', async () => {
+  test('report at most 250 states in one answer, and the others in the next', async () => {
     const service = await TestService.start()
     const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
     const project = `/v2/compute/projects/${project_id}`
@@ -238,7 +238,7 @@ describe('direct links', () => {
     expect(await used()).toBe(2)
   })
 
-  test('what is shown of a port is taken back unchanged, and is no NIO to attach', async () => {
+  test('the shown NIO of a port is accepted unchanged, and cannot be attached', async () => {
     const {
       service,
       project,

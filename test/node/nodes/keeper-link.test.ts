@@ -28,7 +28,7 @@ async function open() {
   return { link, kill, log: join(data, 'run/keeper.log'), losses: () => losses }
 }
 
-test('the end of a keeper is reported before anything is asked of the next one', async () => {
+test('the end of a keeper is reported before any request to the next one', async () => {
   const { link, kill, losses } = await open()
   for (const count of [1, 2]) {
     await kill()
@@ -37,7 +37,7 @@ test('the end of a keeper is reported before anything is asked of the next one',
   }
 })
 
-test('and once, however long it takes until there is a next one', async () => {
+test('the end of a keeper is reported once, also when the next one starts much later', async () => {
   const { link, kill, log, losses } = await open()
   await rm(log)
   // Then none can be started.

@@ -63,14 +63,14 @@ const fail = (message: string) => () => {
   throw new Error(message)
 }
 
-test('a kind is told when its process runs, and when it has ended', async () => {
+test('the hooks of a kind are called when its process runs, and when it has ended', async () => {
   const { node, lifeCycle, told } = await lab()
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
   expect(told).toEqual(['unit.start', 'started', 'unit.stop', 'exited'])
 })
 
-test('a node is stopped whatever its kind cannot do any more', async () => {
+test('a node is stopped, also when a hook of its kind fails', async () => {
   const { node, lifeCycle, warnings, events } = await lab({ onExited: fail('no such thing') })
   await lifeCycle.start(node)
   await lifeCycle.stop(node)
@@ -81,7 +81,7 @@ test('a node is stopped whatever its kind cannot do any more', async () => {
   expect([node.status, warnings().length]).toEqual(['stopped', 2])
 })
 
-test('a node is shown as stopped when nothing of it is left', async () => {
+test('a node without a unit is shown as stopped', async () => {
   const seen: string[] = []
   const { node, lifeCycle } = await lab({ onExited: async ({ status }) => void seen.push(status) })
   await lifeCycle.start(node)
@@ -92,7 +92,7 @@ test('a node is shown as stopped when nothing of it is left', async () => {
   expect([seen, node.status]).toEqual([['started', 'started'], 'stopped'])
 })
 
-test('what a kind has made ready is looked after when the start fails, and only then', async () => {
+test('a failed start, and only that, cleans up after the preparation of its kind', async () => {
   const refuse = () => {
     throw new KeeperError('spawn_failed', 'it cannot be started')
   }
@@ -104,7 +104,7 @@ test('what a kind has made ready is looked after when the start fails, and only 
   expect(late.told).toEqual(['unit.start', 'unit.stop', 'exited'])
 })
 
-test('a kind that fails when its process runs leaves none running', async () => {
+test('when a kind fails after the start of its process, the process is ended', async () => {
   const { node, lifeCycle, told } = await lab({ onStarted: fail('no more') })
   await expect(lifeCycle.start(node)).rejects.toThrow('no more')
   expect([node.status, node.record.running, told]).toEqual([
@@ -114,7 +114,7 @@ test('a kind that fails when its process runs leaves none running', async () => 
   ])
 })
 
-test('one that ended between the question what runs and its opening is not taken for one that runs', async () => {
+test('a unit that ended after the inventory is not shown as running', async () => {
   const { node, lifeCycle, told } = await lab({}, { unit: async () => ({ ...process, exit: ended(3) }) })
   lifeCycle.noteExit(node.key, 1)
   await lifeCycle.adopt(node, process)
@@ -128,7 +128,7 @@ test('one that ended between the question what runs and its opening is not taken
   expect([other.node.status, other.told]).toEqual(['started', ['found']])
 })
 
-test('what may help is reported with the end of a process that ended by itself', async () => {
+test('a hint is reported with the end of a process that ended by itself', async () => {
   const hint = ({ code }: Exit) => (code === 11 ? 'try another image' : undefined)
   const { node, lifeCycle, events } = await lab({ hint })
   for (const code of [11, 12]) {
@@ -142,7 +142,7 @@ test('what may help is reported with the end of a process that ended by itself',
   ])
 })
 
-test('an embedded pc whose port was taken in the last moment is started again with other ports', async () => {
+test('an embedded pc whose port was taken at the last moment is started again with other ports', async () => {
   const taken = () => {
     throw new KeeperError('spawn_failed', 'the embedded pc cannot be started: bind EADDRINUSE 127.0.0.1:2')
   }

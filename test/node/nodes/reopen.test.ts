@@ -7,7 +7,7 @@ import { freshDirectory } from '../../support/directory.ts'
 import { createPc, start, status } from '../../support/lab.ts'
 import { TestService } from '../../support/service.ts'
 
-test('a project that is opened again is what the keeper says now, not what it said at another one', async () => {
+test('a project that is opened again has the present states of the keeper, not earlier ones', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const projects = await Promise.all(
     ['a', 'b'].map((name) => service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name })),
@@ -26,7 +26,7 @@ test('a project that is opened again is what the keeper says now, not what it sa
   expect(await status(service, pc ?? '')).toBe('started')
 })
 
-test('a node that has gone when it is its turn gets no ports back from a new keeper', async () => {
+test('a node that was deleted meanwhile gets no ports from a new keeper', async () => {
   const done: string[] = []
   const [stays, goes] = ['stays', 'goes'].map((key) => ({ key, status: 'stopped', project: {}, isSettled: true })) as [
     LabNode,
@@ -46,7 +46,7 @@ test('a node that has gone when it is its turn gets no ports back from a new kee
   expect(done).toEqual(['stays'])
 })
 
-test('a project is not deleted from disk while a guest of it could not be ended, and one that ended all the same is no obstacle', async () => {
+test('a project is not deleted from disk while a guest of it keeps running, and a guest that ended late does not prevent it', async () => {
   const path = await freshDirectory()
   const name = `pc-${crypto.randomUUID()}.json`
   const key = name.replace(/^pc-(.+)\.json$/, 'pc:$1')

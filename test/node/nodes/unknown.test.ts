@@ -76,7 +76,7 @@ test('a start beside a keeper that hangs soon says why, changes nothing, and wor
   await service.call('DELETE', project)
 })
 
-test('a service that starts beside a keeper that hangs shows what was last known, deletes nothing, and settles it later', async () => {
+test('a service that starts beside a hanging keeper shows the last known states, deletes nothing, and reconciles them later', async () => {
   const settings = { 'pc.engine': 'embedded' }
   const service = await TestService.start(settings)
   const { project, pc1, pc2 } = await createLab(service)
@@ -112,7 +112,7 @@ test('a service that starts beside a keeper that hangs shows what was last known
   await service.call('DELETE', project)
 })
 
-test('a keeper that speaks no protocol that is known is not taken for one that holds nothing', async () => {
+test('a keeper with an unknown protocol does not count as one without units', async () => {
   const settings = { 'pc.engine': 'embedded' }
   const service = await TestService.start(settings)
   const { pc1 } = await createLab(service)

@@ -40,7 +40,7 @@ for (const [pool, range, isFree] of [
   ['udp', [base + 100, base + 299], isUdpFree],
   ['console', [base + 300, base + 349], (port: number) => isTcpFree(port, '127.0.0.1')],
 ] as const) {
-  test(`200 allocations at once get every free ${pool} port of the range once, and the rest are told`, async () => {
+  test(`200 allocations at once get every free ${pool} port of the range once, and the others fail`, async () => {
     const ports = allocator({ [pool]: range })
     const results = await Promise.allSettled(
       Array.from({ length: 200 }, (_, n) => ports.allocate(pool, `${project}/${n}`)),
@@ -64,7 +64,7 @@ for (const [pool, range, isFree] of [
   })
 }
 
-test('ports that others on this machine have are passed over, on whatever address they have them', async () => {
+test('ports that other programs have are skipped, at any address', async () => {
   const ports = allocator({ console: [base + 40, base + 42], udp: [base + 50, base + 51] })
   await occupyTcp(base + 40, '0.0.0.0')
   await occupyTcp(base + 41, '127.0.0.2')
@@ -74,14 +74,14 @@ test('ports that others on this machine have are passed over, on whatever addres
   expect(ports.used('udp')).toEqual([base + 51])
 })
 
-test('ports that browsers refuse are no console ports, but good for links', async () => {
+test('ports that browsers refuse are not used for consoles, but for links', async () => {
   const console = allocator({ console: [6665, 6669], udp: [6665, 6669] })
   await expect(console.allocate('console', project)).rejects.toMatchObject({ status: 409 })
   await expect(console.allocate('console', project, 6667)).rejects.toMatchObject({ status: 409 })
   expect(await console.allocate('udp', project, 6667)).toBe(6667)
 })
 
-test('a wanted port is given when it can be had, and another one when not', async () => {
+test('a requested port is assigned when it is available, and else another one', async () => {
   const ports = allocator({})
   expect(await ports.allocate('console', project, base + 5)).toBe(base + 5)
   const second = await ports.allocate('console', project, base + 5)
@@ -91,7 +91,7 @@ test('a wanted port is given when it can be had, and another one when not', asyn
   expect(outside).toBeLessThanOrEqual(base + 9)
 })
 
-test('console and VNC ports are one space: no port is both', async () => {
+test('console and VNC ports have one pool: no port is used for both', async () => {
   const ports = allocator({ console: [base + 60, base + 63], vnc: [base + 60, base + 63] })
   const got = await Promise.all(
     [1, 2].flatMap((n) => [ports.allocate('console', `${project}/${n}`), ports.allocate('vnc', `${project}/${n}`)]),
@@ -99,7 +99,7 @@ test('console and VNC ports are one space: no port is both', async () => {
   expect(new Set(got).size).toBe(4)
 })
 
-test('a port that was released is handed out again, one released by somebody else is not', async () => {
+test('a released port is assigned again, except when another owner released it', async () => {
   const ports = allocator({ udp: [base + 70, base + 70] })
   const port = await ports.allocate('udp', project)
   ports.release('udp', port, other)
@@ -108,7 +108,7 @@ test('a port that was released is handed out again, one released by somebody els
   expect(await ports.allocate('udp', other)).toBe(port)
 })
 
-test('a link takes the port that its own project reserved, and a free one of any number', async () => {
+test('a link may use the port that its project reserved, or any free port', async () => {
   const ports = allocator({})
   const port = await ports.allocate('udp', project)
   ports.claimUdp(port, `${project}/pc:1/0/0`)
@@ -154,7 +154,7 @@ test('a port that a node of ours has bound already is adopted, unless another on
   expect(ports.used('console')).toEqual([base + 8])
 })
 
-test('asking whether a port is free leaves it free', async () => {
+test('a check whether a port is free leaves it free', async () => {
   expect(await isTcpFree(base + 90, '127.0.0.1')).toBe(true)
   expect(await isTcpFree(base + 90, '127.0.0.1')).toBe(true)
   expect(await isUdpFree(base + 90)).toBe(true)
@@ -166,7 +166,7 @@ test('asking whether a port is free leaves it free', async () => {
   expect(await isTcpFree(base + 91, '203.0.113.1')).toBe(false)
 })
 
-test("what a program binds beside a port is nobody else's, also not that of a link of the same node", async () => {
+test('the second port that a program binds is not available to others, also not to a link of the same node', async () => {
   const ports = allocator({ udp: [base + 60, base + 80] })
   const got = await Promise.all(
     Array.from({ length: 4 }, (_, n) => ports.allocateWith('udp', `${project}/pc:${n}`, [9])),
@@ -182,7 +182,7 @@ test("what a program binds beside a port is nobody else's, also not that of a li
   expect(ports.used('udp')).toHaveLength(6)
 })
 
-test("a port is not given when what is bound beside it is another program's", async () => {
+test('a port is not assigned when its second port belongs to another program', async () => {
   const ports = allocator({ udp: [base + 82, base + 92] })
   await occupyUdp(base + 91)
   expect(await ports.allocateWith('udp', project, [9])).toBe(base + 83)
@@ -190,7 +190,7 @@ test("a port is not given when what is bound beside it is another program's", as
   expect(ports.used('udp')).toEqual([base + 83, base + 92])
 })
 
-test("a port that is bound is the one's who has it, whatever may be bound beside another", () => {
+test('a bound port stays with its owner, also when it is the second port of another one', () => {
   const ports = allocator({})
   expect(ports.adopt('udp', base + 20, `${project}/pc:1`, [9])).toBe(true)
   expect(ports.adopt('udp', base + 29, `${project}/pc:2`)).toBe(true)
@@ -198,7 +198,7 @@ test("a port that is bound is the one's who has it, whatever may be bound beside
   expect(ports.adopt('udp', base + 29, `${project}/pc:3`)).toBe(false)
 })
 
-test('a process without descriptors is told so, and not that every port of the range is in use', async () => {
+test('without free file descriptors the error says so, and not that every port is in use', async () => {
   const directory = await freshDirectory()
   const source = join(import.meta.dirname, '../../../runtime/node/ports/allocator.ts')
   await build({

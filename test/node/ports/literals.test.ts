@@ -8,7 +8,7 @@ const tests = join(import.meta.dirname, '../..')
 const port =
   /(?:ports?: ?|_range: \[|(?<!RHOST:PORT {2}: )127\.0\.0\.1:|peer\(|connect\(|listen\(|bind\()(\d[\d_]{3,6})\b/g
 
-test('no test names a port that another test may lease', () => {
+test('no test has the literal number of a port that another test may lease', () => {
   const named = globSync('**/*.ts', { cwd: tests }).flatMap((file) => {
     const found = readFileSync(join(tests, file), 'utf8').matchAll(port)
     return [...found].map(([, number = '']) => [file, Number(number.replaceAll('_', ''))] as const)

@@ -49,7 +49,7 @@ test('a reserved port that a NIO uses is that of the NIO after a restart, and fr
   expect(await used()).not.toContain(lport)
 })
 
-test('a console that is reset ends its telnet clients, and shows the new ones what was there', async () => {
+test('a reset of a console disconnects its telnet clients, and new ones get the scroll-back', async () => {
   const service = await TestService.start({ ...settings, 'pc.engine': 'embedded' })
   const pc = await createPc(service, await newProject(service), 1)
   await start(service, pc)

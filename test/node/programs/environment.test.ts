@@ -19,7 +19,7 @@ const secrets = {
   CLOUD_SECRET: 'x',
 }
 
-test('the environment of a program is what every program may know, what it needs, and what is set for it', () => {
+test('the environment of a program has the shared variables, its own, and those that are set for it', () => {
   const ours = {
     PATH: '/p',
     HOME: '/h',

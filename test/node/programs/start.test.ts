@@ -30,7 +30,7 @@ test('a program whose child holds its output ends soon after it, and the child w
   expect(await sh('(sleep 0.1; echo late) & echo soon')).toEqual({ error: null, stdout: 'soon\nlate\n', stderr: '' })
 })
 
-test('a child that does not hold the output of its program runs on', async () => {
+test('a child that does not hold the output of its program keeps running', async () => {
   const { stdout } = await sh('sleep 60 > /dev/null 2>&1 & echo $!')
   expect(() => process.kill(Number(stdout), 'SIGKILL')).not.toThrow()
 })

@@ -40,7 +40,7 @@ async function openFiles({ minFreeMb = 0, bodyTimeoutMs = 5000 } = {}): Promise<
   return { root, files }
 }
 
-test('what is written can be read, with its size and time, and is listed with its sum', async () => {
+test('a file that is written can be read, with its size and time, and is listed with its checksum', async () => {
   const { root, files } = await openFiles()
   await files.write(id, 'configs/start.txt', bodyOf('one ', 'two'), { parents: true })
   await files.write(id, 'empty', bodyOf(), { parents: false })
@@ -56,7 +56,7 @@ test('what is written can be read, with its size and time, and is listed with it
   ])
 })
 
-test('the list has regular files alone: no records of ours, no links, no pipes, no ghosts, no uploads under way', async () => {
+test('the list has regular files only: no records of the service, no symbolic links, no pipes, no deleted files, no unfinished uploads', async () => {
   const { root, files } = await openFiles()
   for (const path of ['.patchbay/nodes', 'a/.patchbay']) await mkdir(join(root, path), { recursive: true })
   for (const path of ['.patchbay/project.json', 'a/.patchbay/mine', 'disk.ghost', 'a/b', '.hidden', 'my.upload'])
@@ -73,7 +73,7 @@ test('the list has regular files alone: no records of ours, no links, no pipes, 
   expect(paths).toEqual(['.hidden', 'a/.patchbay/mine', 'a/b', 'my.upload'])
 })
 
-test('what is not a file of the project cannot be read: 404 for none, a directory or a pipe, 403 for outside', async () => {
+test('only files of the project can be read: 404 for a missing file, a directory or a pipe, 403 outside of the project', async () => {
   const { root, files } = await openFiles()
   await mkdir(join(root, 'directory'))
   await writeFile(join(root, 'file'), '')
@@ -86,7 +86,7 @@ test('what is not a file of the project cannot be read: 404 for none, a director
   await expect(files.read('22222222-2222-4222-8222-222222222222', 'file')).rejects.toEqual(status(404))
 })
 
-test('a reader sees the old file or the new one, never a half', async () => {
+test('a reader sees the old file or the new one, never a part', async () => {
   const { root, files } = await openFiles()
   await files.write(id, 'file', bodyOf('the old text'), { parents: false })
   const reading = await files.read(id, 'file')
@@ -113,7 +113,7 @@ test('a body that breaks off or stops coming leaves the old file and no other', 
   expect(await readdir(root)).toEqual(['file'])
 })
 
-test('what cannot be written to is said: 404 without a parent, 409 for what is in the way, 403 for outside', async () => {
+test('a path that cannot be written is refused: 404 without a parent, 409 for another type of file, 403 outside of the project', async () => {
   const { root, files } = await openFiles()
   await mkdir(join(root, 'directory'))
   await writeFile(join(root, 'file'), 'old')
@@ -160,7 +160,7 @@ test('a large body is written completely and can be read back while it grows no 
   expect((await new Response(content).arrayBuffer()).byteLength).toBe(size)
 })
 
-test('a directory that became a link after its path was resolved is not read from and not written to', async () => {
+test('a directory that became a symbolic link after its path was resolved is neither read nor written', async () => {
   const [root, outside] = [await freshDirectory(), await freshDirectory()]
   await writeFile(join(outside, 'secret'), 'a secret of the host')
   await mkdir(join(root, 'node'))
@@ -175,7 +175,7 @@ test('a directory that became a link after its path was resolved is not read fro
   await expect(openDirectory(join(root, 'node/below'), missing)).rejects.toEqual(status(404))
 })
 
-test('a directory that becomes a link while a body comes leads out of no project', async () => {
+test('a directory that becomes a symbolic link during an upload does not lead out of the project', async () => {
   const { root, files } = await openFiles()
   const outside = await freshDirectory()
   await mkdir(join(root, 'node'))

@@ -77,7 +77,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
         .not.toContain(`sleep ${seconds}`)
     })
 
-    test('ends with a program that hangs or does not stop talking', async () => {
+    test('ends with a program that hangs or has endless output', async () => {
       const hanging = await shellIn()
       const tooLong = { killed: true, message: 'it took longer than 300 ms' }
       const seconds = `${process.pid}00${by === 'bubblewrap' ? 1 : 2}`

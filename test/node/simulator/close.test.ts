@@ -40,7 +40,7 @@ test.for([
   expect(wire.frames).toHaveLength(sent)
 })
 
-test('no neighbour is asked for any longer once that is over', async () => {
+test('no ARP or neighbour request is repeated after the end of a command', async () => {
   const asked: string[] = []
   const neighbours = new Neighbours((address) => asked.push(address))
   const first = neighbours.resolve('one')
@@ -51,7 +51,7 @@ test('no neighbour is asked for any longer once that is over', async () => {
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('Ctrl-C ends the look for a duplicate address, and the address stays', async () => {
+test('Ctrl-C ends the duplicate address detection, and the address stays', async () => {
   const wire = new Wire()
   const it = await boot(wire)
   it.type('ip 10.0.0.9/24\r')
@@ -65,7 +65,7 @@ test('Ctrl-C ends the look for a duplicate address, and the address stays', asyn
   expect(it.shown).toContain('IP/MASK     : 10.0.0.1/24')
 })
 
-test('Ctrl-C ends the look for a name at the first name server', async () => {
+test('Ctrl-C ends the resolution of a name at the first name server', async () => {
   const it = await boot(new Wire())
   it.type('ping www.example\r')
   await vi.advanceTimersByTimeAsync(50)

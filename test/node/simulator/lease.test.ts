@@ -87,7 +87,7 @@ test('a lease is renewed with its server at T1, and again half a lease later', a
   expect(await lease.address()).toBe('10.0.0.50/24')
 })
 
-test('any server is asked from T2 on, when that of the lease is silent', async () => {
+test('any server is asked after T2, when the server of the lease does not answer', async () => {
   const lease = await Lease.take()
   lease.reply = 0
   await lease.pass(t2 - 1)
@@ -104,7 +104,7 @@ test('any server is asked from T2 on, when that of the lease is silent', async (
   expect(await lease.address()).toBe('10.0.0.50/24')
 })
 
-test('the address is given up at the end of the lease, when nobody answers', async () => {
+test('the address is removed at the end of the lease, when no server answers', async () => {
   const lease = await Lease.take()
   lease.reply = 0
   await lease.pass(seconds - 1)
@@ -117,14 +117,14 @@ test('the address is given up at the end of the lease, when nobody answers', asy
   expect(lease.requests).toHaveLength(before)
 })
 
-test('the address is given up at once when its server refuses it', async () => {
+test('the address is removed at once when its server refuses it', async () => {
   const lease = await Lease.take()
   lease.reply = 6
   await lease.pass(t1 + 1)
   expect(await lease.address()).toBe('0.0.0.0/0')
 })
 
-test('the server may name T1 and T2', async () => {
+test('the server may set T1 and T2', async () => {
   const lease = await Lease.take(58, 4, 0, 0, 0, 100, 59, 4, 0, 0, 0, 200)
   lease.reply = 0
   await lease.pass(202)
@@ -135,7 +135,7 @@ test('the server may name T1 and T2', async () => {
   ])
 })
 
-test.for(['dhcp -x', 'clear ip', 'ip 10.0.0.60/24'])('"%s" ends the care for the lease', async (command) => {
+test.for(['dhcp -x', 'clear ip', 'ip 10.0.0.60/24'])('"%s" ends the renewal of the lease', async (command) => {
   const lease = await Lease.take()
   lease.pc.type(`${command}\r`)
   await lease.pass(1)

@@ -50,7 +50,7 @@ test('udp and tcp pings reach the echo ports', async () => {
   expect(await one.run('ping 10.0.0.2 -3 -p 80 -c 1')).toContain('RST returned')
 })
 
-test('what cannot be reached is said: no answer, no host, no gateway, no address', async () => {
+test('an unreachable destination is reported: no answer, no host, no gateway, no address', async () => {
   const [one, , wire] = await pair()
   await one.run('ping 10.0.0.2 -c 1')
   wire.isCut = true
@@ -65,7 +65,7 @@ test('what cannot be reached is said: no answer, no host, no gateway, no address
   expect(await three.run('ping nonsense..name')).toContain('Cannot resolve nonsense..name')
 })
 
-test('Ctrl-C ends a ping, and what was typed ahead', async () => {
+test('Ctrl-C ends a ping, and drops the input after it', async () => {
   const [one] = await pair()
   one.type('ping 10.0.0.2 -t -i 10\r')
   await one.until(/icmp_seq=3/)
@@ -76,7 +76,7 @@ test('Ctrl-C ends a ping, and what was typed ahead', async () => {
   expect(await one.run('echo again')).toBe('again\r\n')
 })
 
-test('an address that somebody else has is not taken', async () => {
+test('an address that another host has is not used', async () => {
   const [one] = await pair()
   expect(await one.run('ip 10.0.0.2/24')).toBe(
     'Checking for duplicate address...\r\n10.0.0.2 is being used by MAC 00:50:79:66:68:02\r\nAddress not changed\r\n',
@@ -139,7 +139,7 @@ test('IPv6: neighbours are found, pinged and shown', async () => {
   expect(await one.run('show ipv6')).toContain('LINK-LOCAL SCOPE  : fe80::250:79ff:fe66:6801/64')
 })
 
-test('a configuration that is saved is there after load', async () => {
+test('a saved configuration is restored by load', async () => {
   const [one, , wire] = await pair('ip dns 10.0.0.53', 'ip 2001:db8::1/64', 'set mtu 1400')
   expect(await one.run('save')).toBe('Saving startup configuration to startup.vpc\r\n.  done\r\n')
   const saved = one.files.get('startup.vpc') ?? ''
@@ -162,7 +162,7 @@ test('a script that loads itself ends', async () => {
   expect(await pc.run('load loop')).toContain('nested too deeply')
 })
 
-test('set echo shows the lines of scripts, and leaves alone what is typed', async () => {
+test('set echo shows the lines of scripts, and does not change typed lines', async () => {
   const pc = await TestPc.boot(new Wire(), 1)
   const lines = ['set mtu 1400', 'echo told', '@set mtu 1300', '# nothing', 'sleep 0', 'sleep 0 slept']
   pc.files.set('lines.vpc', lines.join('\n'))
@@ -180,7 +180,7 @@ test('set echo shows the lines of scripts, and leaves alone what is typed', asyn
   expect(pc.shown).toMatch(/^echo typed\r\ntyped\r\n/)
 })
 
-test('commands are found by their beginning, when that is enough', async () => {
+test('commands may be abbreviated, when that is unambiguous', async () => {
   expect(findCommand('pi')).toMatchObject({ name: 'ping' })
   expect(findCommand('tracert')).toMatchObject({ name: 'trace' })
   expect(findCommand('s')).toBe('ambiguous')

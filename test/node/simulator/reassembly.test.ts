@@ -13,11 +13,11 @@ test('a packet of the largest size is put together', () => {
   expect(addAll(new Reassembly(), 65_515, 1480)).toHaveLength(65_515)
 })
 
-test('a packet in very many small pieces is given up', () => {
+test('a packet in very many small fragments is dropped', () => {
   expect(addAll(new Reassembly(), 8 * 300, 8)).toBeUndefined()
 })
 
-test('pieces of no size, or of one that no fragment has, are not kept', () => {
+test('empty fragments, and those of an impossible size, are not stored', () => {
   const reassembly = new Reassembly()
   expect(reassembly.add('a', 8, new Uint8Array(0), false)).toBeUndefined()
   expect(reassembly.add('a', 0, new Uint8Array(9), false)).toBeUndefined()
@@ -25,7 +25,7 @@ test('pieces of no size, or of one that no fragment has, are not kept', () => {
   expect(reassembly.add('a', 8, new Uint8Array(8), true)).toHaveLength(16)
 })
 
-test('pieces that overlap are forgotten once they hold more than any packet', () => {
+test('overlapping fragments are dropped once they are larger than any packet', () => {
   const reassembly = new Reassembly()
   const pieces = Math.ceil(65_536 / 1480)
   for (let piece = 0; piece < pieces; piece++)

@@ -37,7 +37,7 @@ function dhcp(
   }
 }
 
-test('an address is obtained by DHCP, with all that comes along', async () => {
+test('an address is obtained by DHCP, with its options', async () => {
   const wire = new NewWire()
   server(wire, '10.0.0.1', dhcp('offers'))
   const pc = await TestPc.boot(wire, 1)
@@ -52,7 +52,7 @@ test('an address is obtained by DHCP, with all that comes along', async () => {
   expect(await pc.run('show ip')).toContain('IP/MASK     : 0.0.0.0/0')
 })
 
-test('a server that refuses, and no server at all', async () => {
+test('a refusal of a DHCP server, and a missing server, are reported', async () => {
   const wire = new NewWire()
   server(wire, '10.0.0.1', dhcp('refuses'))
   const pc = await TestPc.boot(wire, 1)

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { bufferBytes, giveBack, lend } from '../../../runtime/node/storage/buffers.ts'
 
-test('a buffer is lent again after it was given back, and only once', () => {
+test('a buffer is used again after it was returned, and only once', () => {
   const first = lend(bufferBytes)
   const second = lend(bufferBytes)
   expect(second.buffer).not.toBe(first.buffer)
@@ -12,7 +12,7 @@ test('a buffer is lent again after it was given back, and only once', () => {
   expect(fourth.buffer).not.toBe(first.buffer)
 })
 
-test('a part of a buffer, a short one and one of others are not taken: something else may refer to them', () => {
+test('a part of a buffer, a short buffer and a foreign one are not reused: other code may refer to them', () => {
   const whole = lend(bufferBytes)
   for (const piece of [whole.subarray(0, 10), whole.subarray(10), lend(10), new Uint8Array(bufferBytes)]) {
     giveBack(piece)

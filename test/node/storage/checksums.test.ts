@@ -14,7 +14,7 @@ async function openChecksums(): Promise<{ directory: string; sum: (path: string)
   return { directory: await freshDirectory(), sum }
 }
 
-test('the sum of a file is its MD5, and many at once do not mix', async () => {
+test('the checksum of a file is its MD5, also for many files at once', async () => {
   const { directory, sum } = await openChecksums()
   const texts = ['', 'a', 'b'.repeat(3_000_000), ...Array.from({ length: 50 }, (_, n) => `file ${n}`)]
   await Promise.all(texts.map((text, n) => writeFile(join(directory, String(n)), text)))
@@ -22,7 +22,7 @@ test('the sum of a file is its MD5, and many at once do not mix', async () => {
   expect(sums).toEqual(texts.map(md5))
 })
 
-test('a file that changed has a new sum: in its length, in its bytes, at once, or with its old time put back', async () => {
+test('a changed file has a new checksum: with another length, other bytes, at once, or with its old time', async () => {
   const { directory, sum } = await openChecksums()
   const path = join(directory, 'file')
   await writeFile(path, 'one')
@@ -52,7 +52,7 @@ async function settled(path: string): Promise<void> {
   await expect.poll(() => Date.now() - ctimeMs, { interval: 10 }).toBeGreaterThan(25)
 }
 
-test('a sum that is known is not made again', async () => {
+test('a known checksum is not computed again', async () => {
   const checksums = new Checksums()
   onTestFinished(() => checksums.close())
   const path = join(await freshDirectory(), 'file')
@@ -64,7 +64,7 @@ test('a sum that is known is not made again', async () => {
   expect(await checksums.of(path, stats)).toBe(md5('text'))
 })
 
-test('a file that cannot be read has no sum, and the next one has', async () => {
+test('an unreadable file has no checksum, and the next one has', async () => {
   const { directory, sum } = await openChecksums()
   const path = join(directory, 'file')
   await writeFile(path, 'text')

@@ -24,7 +24,7 @@ const parse = (text: string): { value: number } => {
 }
 const record = (value: number) => JSON.stringify({ value })
 
-test('a record that was written is read, private, and the one before is beside it', async () => {
+test('a written record is private and can be read, and the version before is beside it', async () => {
   const directory = await freshDirectory()
   const path = join(directory, 'record.json')
   expect(await readDurable(path, parse)).toBeUndefined()
@@ -42,7 +42,7 @@ test.each([
   ['cut off', '{"value":'],
   ['zeros', '\0\0\0\0'],
   ['of another shape', '{"value":"two"}'],
-])('a record that is %s is replaced by the one before, and that is said', async (_, text) => {
+])('a record that is %s is replaced by the version before, and this is reported', async (_, text) => {
   const path = join(await freshDirectory(), 'record.json')
   await writeDurable(path, record(1))
   await writeDurable(path, record(2))
@@ -52,7 +52,7 @@ test.each([
   expect(await readDurable(path, parse)).toBeUndefined()
 })
 
-test('a write that fails leaves the record and nothing else', async () => {
+test('a failed write leaves the record and no other file', async () => {
   const directory = await freshDirectory()
   const path = join(directory, 'record.json')
   await writeDurable(path, record(1))
@@ -64,7 +64,7 @@ test('a write that fails leaves the record and nothing else', async () => {
   expect(await readDurable(path, parse)).toMatchObject({ damaged: false })
 })
 
-test('what killed writers left behind is removed, and nothing else', async () => {
+test('files of killed writers are removed, and no others', async () => {
   const directory = await freshDirectory()
   for (const name of ['.writing-record.json-0a', '.writing-record.json-0a.bak', 'record.json', '.writin', 'x.writing-'])
     await writeFile(join(directory, name), name)
@@ -73,7 +73,7 @@ test('what killed writers left behind is removed, and nothing else', async () =>
   await removeTemporaries(join(directory, 'none'))
 })
 
-test('what was removed is gone after a power cut, too: records, the versions before them, directories, and projects', async () => {
+test('removals last over a power cut: of records, their versions before, directories, and projects', async () => {
   const directory = await freshDirectory()
   const afterPowerCut = await watchSyncs()
   const path = join(directory, 'record.json')
@@ -149,7 +149,7 @@ for (const [what, before] of [
   })
 }
 
-test('a record has its new name, and the version before is gone, after a power cut, too', async () => {
+test('a renamed record has its new name after a power cut, and the version before is gone', async () => {
   const directory = await freshDirectory()
   const afterPowerCut = await watchSyncs()
   const path = join(directory, 'record.json')
@@ -160,7 +160,7 @@ test('a record has its new name, and the version before is gone, after a power c
   expect(await readDurable(join(directory, 'other.json'), parse)).toMatchObject({ value: { value: 2 } })
 })
 
-test('removals at once share syncs of their directory, and each has ended only after one that came later', async () => {
+test('concurrent removals share syncs of their directory, and each ends only after a sync that began later', async () => {
   const directory = await freshDirectory()
   const names = Array.from({ length: 50 }, (_, number) => `${number}.json`)
   for (const name of names) await writeFile(join(directory, name), record(1))

@@ -24,7 +24,7 @@ async function names() {
   return { directory, facts, shown, state }
 }
 
-test('files are looked at once, and again after another program has changed something', async () => {
+test('files are read once, and again after another program has changed them', async () => {
   const { directory, shown, state } = await names()
   expect(await shown()).toEqual([])
   expect(await shown()).toEqual([])
@@ -36,7 +36,7 @@ test('files are looked at once, and again after another program has changed some
   await expect.poll(async () => (await shown()) && state.looks).toBeGreaterThan(looks)
 })
 
-test('what this program has changed is looked at without waiting for the news of it', async () => {
+test('files that this program has changed are read without waiting for the event', async () => {
   const { facts, shown, state } = await names()
   await shown()
   facts.forget('a')
@@ -44,7 +44,7 @@ test('what this program has changed is looked at without waiting for the news of
   expect(state.looks).toBe(2)
 })
 
-test('a directory that another one takes the place of is looked at again', async () => {
+test('a replaced directory is read again', async () => {
   const { directory, shown } = await names()
   await shown()
   await mkdir(`${directory}.copy`)
@@ -54,7 +54,7 @@ test('a directory that another one takes the place of is looked at again', async
   await expect.poll(() => shown()).toEqual(['startup.vpc'])
 })
 
-test('a directory that goes, and comes again, is looked at each time', async () => {
+test('a directory that was deleted and created again is read each time', async () => {
   const { directory, shown } = await names()
   await writeFile(join(directory, 'startup.vpc'), '')
   expect(await shown()).toEqual(['startup.vpc'])
@@ -65,7 +65,7 @@ test('a directory that goes, and comes again, is looked at each time', async () 
   await expect.poll(() => shown()).toEqual(['other'])
 })
 
-test('other files are looked at when the project has moved', async () => {
+test('the files at the new path are read when the project has moved', async () => {
   const { directory, shown, state } = await names()
   await shown()
   await rename(directory, `${directory}-moved`)

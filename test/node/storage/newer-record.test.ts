@@ -76,7 +76,7 @@ test('a node whose record a newer version wrote is shown as such, goes on runnin
   expect((await readdir(directory)).sort()).toEqual(expect.arrayContaining(names))
 })
 
-test('a project whose record a newer version wrote is left alone, with what runs in it', async () => {
+test('a project whose record a newer version wrote is not changed, and its nodes keep running', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
@@ -107,7 +107,7 @@ test('a project whose record a newer version wrote is left alone, with what runs
   expect(await service.call<Shown>('GET', pc)).toMatchObject({ status: 'started', console })
 })
 
-test('a service does not start beside tokens of a newer version, and leaves them as they are', async () => {
+test('a service does not start with tokens of a newer version, and does not change them', async () => {
   const service = await TestService.start()
   await service.end()
   const file = join(service.data, 'tokens.json')

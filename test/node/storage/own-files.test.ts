@@ -8,7 +8,7 @@ import { freshDirectory } from '../../support/directory.ts'
 
 const refused = (message: string) => ({ status: 409, message })
 
-test('a file is read with the time it was written at, and none is none', async () => {
+test('a file is read with its time, and a missing one is absent', async () => {
   const directory = await freshDirectory()
   expect(await readOwn(directory, 'a', 3)).toBe(undefined)
   await writeFile(join(directory, 'a'), 'abc')
@@ -17,7 +17,7 @@ test('a file is read with the time it was written at, and none is none', async (
   await expect(readOwn(directory, 'a', 2)).rejects.toMatchObject(refused('a has 3 bytes, expected at most 2'))
 })
 
-test('what is no file is not opened: a FIFO that nobody writes, a link, a directory, a socket', async () => {
+test('only a regular file is opened: not a FIFO without a writer, a symbolic link, a directory, a socket', async () => {
   const directory = await freshDirectory()
   execFileSync('mkfifo', [join(directory, 'fifo')])
   await writeFile(join(directory, 'there'), 'secret')
@@ -31,7 +31,7 @@ test('what is no file is not opened: a FIFO that nobody writes, a link, a direct
   }
 })
 
-test('a file takes the place of whatever has its name, but of no directory, and is for us alone', async () => {
+test('a file replaces anything of its name except a directory, and only its user can read it', async () => {
   const directory = await freshDirectory()
   await writeFile(join(directory, 'there'), 'mine')
   await symlink(join(directory, 'there'), join(directory, 'link'))
@@ -49,7 +49,7 @@ test('a file takes the place of whatever has its name, but of no directory, and 
   expect((await readdir(directory)).sort()).toEqual(['directory', 'fifo', 'link', 'new', 'there'])
 })
 
-test('what was staged is there when it is committed, and nothing of it otherwise', async () => {
+test('staged files exist after the commit, and not without it', async () => {
   const directory = await freshDirectory()
   const [kept, given] = [await stageOwn(directory, 'a', 'a'), await stageOwn(directory, 'b', 'b')]
   await given.discard()
@@ -58,7 +58,7 @@ test('what was staged is there when it is committed, and nothing of it otherwise
   expect(await readdir(directory)).toEqual(['a'])
 })
 
-test('what a killed service had staged is removed, and nothing else', async () => {
+test('staged files of a killed service are removed, and no others', async () => {
   const directory = await freshDirectory()
   await stageOwn(directory, 'a', 'a')
   await writeFile(join(directory, 'b.writing'), '')

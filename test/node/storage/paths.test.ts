@@ -29,7 +29,7 @@ test('a path is inside another by its components, not by its letters', () => {
   expect(isInside('/', '/anything')).toBe(true)
 })
 
-test('a file of the project is found in every spelling that stays inside', async () => {
+test('a file of the project is found by every form of its path that stays inside', async () => {
   const { root } = await openRoot()
   for (const path of [
     'configs/start.txt',
@@ -84,13 +84,13 @@ test('a symbolic link that stays inside is followed, one that leads out is not',
   await expect(resolveInProject(root, 'loop/x')).rejects.toThrow('ELOOP')
 })
 
-test('the project may itself be reached through a link', async () => {
+test('the path of the project may contain a symbolic link', async () => {
   const { root, outside } = await openRoot()
   await symlink(root, join(outside, 'link'))
   expect(await resolveInProject(join(outside, 'link'), 'configs/start.txt')).toBe(join(root, 'configs', 'start.txt'))
 })
 
-test('the records of the service are no files of the project, by whatever way', async () => {
+test('the records of the service are not files of the project, by any path', async () => {
   const { root } = await openRoot()
   await symlink('.patchbay', join(root, 'records'))
   for (const path of [
@@ -121,7 +121,7 @@ async function openRules(local: boolean): Promise<{ base: string; rules: PlaceRu
   return { base, rules }
 }
 
-test('in local mode a project may be anywhere but over the data of the service or of the user', async () => {
+test('in local mode a project may be in any directory that has no data of the service or the home of the user', async () => {
   const { base, rules } = await openRules(true)
   expect(await checkedProjectPath(join(base, 'lab'), rules)).toBe(join(base, 'lab'))
   expect(await checkedProjectPath(`${base}/x/../lab/`, rules)).toBe(join(base, 'lab'))
@@ -155,7 +155,7 @@ test('outside local mode a project is inside the projects directory, links resol
     await expect(checkedProjectPath(path, rules)).rejects.toEqual(status(403))
 })
 
-test('what cannot be the path of a directory is said before anything is made', async () => {
+test('an invalid path of a directory is reported before anything is created', async () => {
   const { base, rules } = await openRules(true)
   await writeFile(join(base, 'file'), '')
   await expect(checkedProjectPath('lab', rules)).rejects.toEqual(status(400))

@@ -34,7 +34,7 @@ function syncsOf(handle: FileHandle): { count: number } {
   return syncs
 }
 
-test('the content of a file arrives, whatever its length, and is written to the disk while it comes', async () => {
+test('the content of a file of any length arrives, and is synced while it comes', async () => {
   for (const bytes of [0, 1, mb - 1, mb, 40 * mb + 5]) {
     const { content, source, target, to, options } = await files(bytes)
     const syncs = syncsOf(target)
@@ -44,7 +44,7 @@ test('the content of a file arrives, whatever its length, and is written to the 
   }
 })
 
-test('a part of a file arrives, and a file that became shorter ends early', async () => {
+test('a part of a file can be read, and a file that became shorter ends early', async () => {
   const { content, source, target, to, options } = await files(3 * mb)
   await receive(contentOf(source, 2 * mb, 1000), target, options)
   expect((await readFile(to)).equals(content.subarray(1000, 2 * mb + 1000))).toBe(true)
@@ -53,14 +53,14 @@ test('a part of a file arrives, and a file that became shorter ends early', asyn
   expect((await readFile(short.to)).equals(short.content)).toBe(true)
 })
 
-test('a file that need not last is not written to the disk', async () => {
+test('a temporary file is not synced', async () => {
   const { source, target, options } = await files(20 * mb)
   const syncs = syncsOf(target)
   await receive(contentOf(source, 20 * mb), target, { ...options, lasts: false })
   expect(syncs.count).toBe(0)
 })
 
-test('a disk that fails while the body comes is an error', async () => {
+test('a failure of the disk during the body is an error', async () => {
   const { source, target, options } = await files(40 * mb)
   target.datasync = () => Promise.reject(Object.assign(new Error('EIO'), { code: 'EIO' }))
   await expect(receive(contentOf(source, 40 * mb), target, options)).rejects.toThrow('EIO')

@@ -39,7 +39,7 @@ test('a record that cannot be saved is refused, logged and reported in the feed,
   expect(await readdir(data)).toEqual(['things.json', 'things.json.bak'])
 })
 
-test('on a disk that is nearly full a record takes no more, and can be made smaller', async () => {
+test('on a nearly full disk a record cannot grow, and can be made smaller', async () => {
   const { records, said } = await openRecords({ minFreeMb: 2 ** 40 })
   await expect(write(records, 1, true)).rejects.toMatchObject({ status: 507 })
   await expect(records.requireSpace(format)).rejects.toMatchObject({ status: 507 })
@@ -48,7 +48,7 @@ test('on a disk that is nearly full a record takes no more, and can be made smal
   expect(await records.read(format)).toMatchObject({ value: { value: 2 } })
 })
 
-test('a record that cannot be read is put aside, and is not written over where that cannot be done', async () => {
+test('an unreadable record is renamed, and not overwritten when that fails', async () => {
   const { records, data, said } = await openRecords()
   expect(await records.read(format)).toEqual({ state: 'none' })
   const path = join(data, 'things.json')
@@ -63,7 +63,7 @@ test('a record that cannot be read is put aside, and is not written over where t
   expect(await readFile(path, 'utf8')).toBe('{')
 })
 
-test('what killed writers left is removed when the records are opened, and others cannot read a record', async () => {
+test('files of killed writers are removed when the records are opened, and other users cannot read a record', async () => {
   const { records, data } = await openRecords()
   await write(records, 1)
   const path = join(data, 'things.json')

@@ -47,7 +47,7 @@ async function bridged(path: 'fast' | 'portable', ports: readonly PortOf[], more
 const next = async (peer: Peer) => (await peer.holds(1)).shift()
 
 describe.each(packetPaths)('a switch on the %s packet path', (path) => {
-  test('floods what it does not know, and learns', async () => {
+  test('floods frames to unknown addresses, and learns', async () => {
     const { it, guests, report } = await bridged(path, [access(1), access(1), access(1)])
     const [a, b, c] = guests
     const hello = frame(broadcast, 1, 'hello')
@@ -74,7 +74,7 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     expect(String(await next(c))).toContain('unknown again')
   })
 
-  test('a capture behind it has the time of each frame', async () => {
+  test('a capture of frames that it forwards has the time of each frame', async () => {
     const { it, guests } = await bridged(path, [access(1), access(1)])
     const file = join(await freshDirectory(), 'behind.pcap')
     await it.captured('g1').start(file, 1, 0)
@@ -123,7 +123,7 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     expect(await next(ten)).toEqual(frame(broadcast, 2, 'last'))
   })
 
-  test('is a hub when it does not learn', async () => {
+  test('floods all frames as a hub, when it does not learn', async () => {
     const { guests, it } = await bridged(path, [access(1), access(2), access(3)], { forwards: 'all' })
     const [a, b, c] = guests
     const tagged = frame(mac(2), 1, 'x', [0x8100, 7])
@@ -205,7 +205,7 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     expect((await report('sw/0/500')).counters.dropped.not_linked).toBe(1)
   })
 
-  test('reports a loop, and does not drown in it', async () => {
+  test('reports a loop, and still works', async () => {
     const { guests, it, loops } = await bridged(path, [access(1), access(1)])
     await it.configure('other', spec([access(1), access(1)]))
     // The second switch hangs on the first by two cables, in the places of two guests.
@@ -239,7 +239,7 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
   })
 })
 
-test('a switch of which nothing is left is forgotten', async () => {
+test('a switch without ports is removed', async () => {
   const it = await Switch.start({ captureFailed: () => {}, log: () => {}, path: 'portable' })
   await it.configure('sw', spec([access(1)]))
   await it.open('sw/0/0', it.bridgePort('sw', 0))

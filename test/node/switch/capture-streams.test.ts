@@ -11,7 +11,7 @@ import { freePorts } from '../../support/ports.ts'
 describe.each(packetPaths)('streams of captures on the %s packet path', (path) => {
   const base = freePorts(190)
 
-  test('without a NIO nothing is captured, and a NIO that goes ends file and streams', async () => {
+  test('without a NIO nothing is captured, and the removal of a NIO ends file and streams', async () => {
     const { lan: it, recorder, file, guest } = await linked(path, base + 70)
     const [follower, live] = [await openReader(), await openReader()]
     await recorder.start(file, ethernet, 0)
@@ -29,7 +29,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     expect(recorder.state).toBe(null)
   })
 
-  test('streams beside a file have what passes from their beginning on, and go without disturbing the others', async () => {
+  test('streams beside a file have the frames after their beginning, and their ends do not disturb others', async () => {
     const { recorder, file, guest } = await linked(path, base + 80)
     const readers = [await openReader(), await openReader(), await openReader()] as const
     const [one, two, three] = readers
@@ -116,7 +116,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     expect([early.bytes(), late.bytes()]).toEqual(Array(2).fill(readFileSync(file)))
   })
 
-  test('followers that hang and leave do not keep the file open', async () => {
+  test('followers that stall or disconnect do not keep the file open', async () => {
     const { recorder, file, guest, remote } = await linked(path, base + 110)
     await recorder.start(file, ethernet, 0)
     await sendAll(guest, remote, 500, 8000)
@@ -137,7 +137,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     await vi.waitFor(() => expect(openDescriptors(file)).toBe(0), { timeout: hangMs })
   })
 
-  test('who follows a capture reads it to its end, also when its path leads to another file', async () => {
+  test('a follower of a capture reads it to its end, also when its path leads to another file', async () => {
     const { recorder, file, guest } = await linked(path, base + 170)
     const [before, after, late] = [await openReader(), await openReader(), await openReader()]
     await recorder.start(file, ethernet, 0)
@@ -162,7 +162,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     expect(textsOf(await late.holds(1))).toEqual(['three'])
   })
 
-  test('captures and streams that begin and end while frames pass have nothing of each other', async () => {
+  test('captures and streams that begin and end while frames pass do not mix', async () => {
     const { recorder, file, guest, remote } = await linked(path, base + 130)
     let isOver = false
     const traffic = (async () => {

@@ -47,7 +47,7 @@ describe.each(packetPaths)('captures on the %s packet path', (path) => {
     for (const file of files) expect(textsOf(await holds(file, 2))).toEqual(['one', 'two'])
   })
 
-  test('what a filter dropped is not in the file', async () => {
+  test('dropped frames are not in the file', async () => {
     const filters: Filter[] = [{ type: 'frequency_drop', every: 2 }]
     const { recorder, file, guest, counted } = await linked(path, base + 20, filters)
     await recorder.start(file, ethernet, 0)
@@ -66,7 +66,7 @@ describe.each(packetPaths)('captures on the %s packet path', (path) => {
     expect(textsOf(await readWhole(file))).toEqual(['twice', 'twice'])
   })
 
-  test('a stop leaves a complete file with all that passed before it, and frames go on passing', async () => {
+  test('a stop leaves a complete file with all frames before it, and frames still pass', async () => {
     const { recorder, file, guest, remote } = await linked(path, base + 40)
     await recorder.start(file, ethernet, 0)
     const frames = Array.from({ length: 100 }, (_, index) => `frame ${index}`)
@@ -90,7 +90,7 @@ describe.each(packetPaths)('captures on the %s packet path', (path) => {
     expect(textsOf(await holds(file, 2))).toEqual(['one', 'two'])
   })
 
-  test('a file that is there is replaced, and a path that cannot be written is reported and captures nothing', async () => {
+  test('an existing file is replaced, and a path that cannot be written is reported and captures nothing', async () => {
     const { recorder, file, guest } = await linked(path, base + 60)
     for (const frame of ['old', 'new']) {
       await recorder.start(file, ethernet, 0)

@@ -70,7 +70,7 @@ const waits = fc.oneof(
 )
 const puts = fc.record({ wait: waits, length: lengths })
 
-test('frames leave when they are due, all of them and none before, in order and whole', () => {
+test('all frames leave unchanged, in order, and not before they are due', () => {
   const steps = fc.array(fc.record({ puts: fc.array(puts, { maxLength: 8 }), wait: waits }), { maxLength: 40 })
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), steps, (start, steps) => {
@@ -91,7 +91,7 @@ test('frames leave when they are due, all of them and none before, in order and 
   )
 })
 
-test('who looks again at nextDue gets every frame less than a tick after it is due', () => {
+test('a caller that polls at nextDue gets every frame less than a tick after it is due', () => {
   fc.assert(
     fc.property(fc.double({ min: 0, max: 1e9, noNaN: true }), fc.array(puts, { maxLength: 60 }), (start, puts) => {
       const tried = new Tried()
@@ -113,7 +113,7 @@ test('who looks again at nextDue gets every frame less than a tick after it is d
   )
 })
 
-test('a frame that comes when another is due does not find that one in the queue', () => {
+test('a frame that comes when another is due does not leave before it', () => {
   const tried = new Tried()
   tried.put(1000.3, 60, 1000)
   tried.put(1000.4, 60, 1000)
@@ -124,21 +124,21 @@ test('a frame that comes when another is due does not find that one in the queue
   expect(tried.take(1000.4)).toMatchObject([{ number: 1 }])
 })
 
-test('frames of several turns of the wheel leave in their order, however late somebody looks', () => {
+test('frames of several turns of the wheel leave in order, however late the queue is polled', () => {
   const tried = new Tried()
   // The later ones come to the same places of the wheel, or to earlier ones.
   for (const due of [3 * turnMs + 5, 2 * turnMs + 5, turnMs + 5, 5, turnMs + 1, 2 * turnMs + 9]) tried.put(due, 60, 0)
   expect(tried.take(10 * turnMs).map(({ number }) => number)).toEqual([3, 4, 2, 1, 5, 0])
 })
 
-test('frames without a delay of their own leave at the next look', () => {
+test('frames without a delay leave at the next poll', () => {
   const tried = new Tried()
   tried.put(1000, 60, 1000)
   tried.put(990, 60, 1000)
   expect(tried.take(1000.01).map(({ number }) => number)).toEqual([0, 1])
 })
 
-test('so many frames fit and no more; there is room again when some have left', () => {
+test('the number of frames is limited; there is room again when some have left', () => {
   const queue = new DelayQueue((bytes) => ({ bytes: new Uint8Array(bytes), address: 0 }))
   const bytes = new Uint8Array(60)
   const put = (due: number) => queue.put(bytes, 0, bytes.length, due, 0, 1, 1)
@@ -156,7 +156,7 @@ test('so many frames fit and no more; there is room again when some have left', 
   expect([taken, queue.size]).toEqual([capacity + 100, 0])
 })
 
-test('long frames have a bound of their own, in bytes, that does not keep short ones out', () => {
+test('long frames have a separate limit in bytes, which does not apply to short ones', () => {
   const queue = new DelayQueue((bytes) => ({ bytes: new Uint8Array(bytes), address: 0 }))
   const bytes = new Uint8Array(64 * 1024)
   const put = (length: number) => queue.put(bytes, 0, length, 1, 0, 1, 1)

@@ -32,7 +32,7 @@ describeWith(devices)('what senders leave to their device', () => {
     expect(await nextPacket(guest)).toMatchObject({ protocol: 6, flags: 2, isSound: true })
   })
 
-  test('the one of SCTP is, too', async () => {
+  test('the checksum of SCTP is completed, too', async () => {
     const { guest, host, inside } = await vethLan()
     const wire = await host.wire(inside)
     const ipv4 = Buffer.from([0x45, 0, 0, 41, 0, 1, 0, 0, 64, 132, 0, 0, 192, 0, 2, 1, 192, 0, 2, 2])
@@ -47,7 +47,7 @@ describeWith(devices)('what senders leave to their device', () => {
     expect(slowCrc32c(Buffer.from('123456789'))).toBe(0xe3069283)
   })
 
-  test("a TAP makes the checksums itself, whatever it promised to its last user's program", async () => {
+  test('a TAP completes checksums itself, whichever offloads its last program had set', async () => {
     const device = freshName()
     await ip(`tuntap add dev ${device} mode tap`)
     removeLater(device)
@@ -91,7 +91,7 @@ fcntl.ioctl(fd, 0x400454d0, 1 | 2 | 4)`
     },
   )
 
-  test.each([false, true])('one of UDP becomes datagrams; IPv6: %s', async (isSix) => {
+  test.each([false, true])('a super-frame of UDP becomes datagrams; IPv6: %s', async (isSix) => {
     const { guest, host, inside } = await vethLan()
     const wire = await host.wire(inside)
     const payload = randomBytes(40 * 1200 + 1)
@@ -103,7 +103,7 @@ fcntl.ioctl(fd, 0x400454d0, 1 | 2 | 4)`
     expect(Buffer.concat(packets.map((it) => it.payload))).toEqual(payload)
   })
 
-  test('segments that are short, and so more than go in one call, all come', async () => {
+  test('many short segments, more than fit in one call, all arrive', async () => {
     const { guest, host, inside } = await vethLan()
     const wire = await host.wire(inside)
     const payload = randomBytes(20_000)

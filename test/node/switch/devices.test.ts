@@ -24,7 +24,7 @@ const exists = async (device: string): Promise<boolean> =>
   )
 
 describeWith(devices)('a device of the host', () => {
-  test('frames go in and out as they are, and our own do not come back', async () => {
+  test('frames pass unchanged both ways, and our own are not received again', async () => {
     const { guest, host, inside, report, counted } = await vethLan()
     const wire = await host.wire(inside)
     const inward = rawFrame(stranger, 'to a stranger', experimental)
@@ -41,7 +41,7 @@ describeWith(devices)('a device of the host', () => {
     await expect.poll(async () => (await report('a')).link).toBe('ok')
   })
 
-  test('what this host itself sends there is not for the guest', async () => {
+  test('frames that this host sends do not reach the guest', async () => {
     const { guest, host, inside, outside } = await vethLan()
     const [wire, ours] = [await host.wire(inside), await wireOf(outside)]
     ours.send(rawFrame(stranger, 'of the host', experimental))
@@ -50,7 +50,7 @@ describeWith(devices)('a device of the host', () => {
     expect(await nextFrame(guest)).toEqual(rawFrame(stranger, 'of another', experimental))
   })
 
-  test('it is promiscuous while it is attached', async () => {
+  test('the device is promiscuous while it is attached', async () => {
     const { lan: it, outside } = await vethLan()
     expect(isPromiscuous(outside)).toBe(true)
     await it.detach('a')
@@ -83,7 +83,7 @@ describeWith(devices)('a device of the host', () => {
     await counted('a', ({ dropped }) => expect(dropped.send_failed).toBe(1))
   })
 
-  test('one that goes away harms nobody, is reported, and is linked again when it comes back', async () => {
+  test('the loss of a device is reported, affects no other link, and the device is linked again when it is back', async () => {
     const { lan: it, guest, host, outside, report } = await vethLan()
     await it.open('b', (await peer(0)).port)
     const lport = freePorts(2)
@@ -113,7 +113,7 @@ describeWith(devices)('a device of the host', () => {
     await expect.poll(async () => (await report('a')).link).toBe('ok')
   })
 
-  test('attaching it again links the new device of that name at once', async () => {
+  test('attaching a device again links the new device of that name at once', async () => {
     const { lan: it, guest, host, outside } = await vethLan()
     await ip(`link del ${outside}`)
     const { inside } = await host.veth(undefined, outside)
@@ -124,7 +124,7 @@ describeWith(devices)('a device of the host', () => {
     await vi.waitFor(() => expect(wire.got).toContainEqual(frame), { timeout: hangMs })
   })
 
-  test('one that is down is reported, and works when it is up again', async () => {
+  test('a device that is down is reported, and works when it is up again', async () => {
     const { guest, host, outside, inside, report } = await vethLan()
     const wire = await host.wire(inside)
     await ip(`link set ${outside} down`)
@@ -142,7 +142,7 @@ describeWith(devices)('a device of the host', () => {
     await expect.poll(async () => (await report('a')).link).toBe('ok')
   })
 
-  test('two links may share it', async () => {
+  test('two links may share a device', async () => {
     const { lan: it, guest, host, outside, inside } = await vethLan()
     const wire = await host.wire(inside)
     const second = await peer(0)
@@ -153,7 +153,7 @@ describeWith(devices)('a device of the host', () => {
     expect([await nextFrame(guest), await nextFrame(second)]).toEqual([frame, frame])
   })
 
-  test('one that is not there, or does not carry Ethernet frames, is refused', async () => {
+  test('a device that is missing, or does not carry Ethernet frames, is refused', async () => {
     const { lan: it } = await lan('fast', 'a')
     await expect(it.attach('a', deviceNio('ethernet', 'pbt-nowhere'))).rejects.toMatchObject({ code: 'no_device' })
     const tun = freshName()
@@ -175,7 +175,7 @@ describeWith(devices)('a TAP device', () => {
     return { ...made, guest: made.guests[0], device }
   }
 
-  test('is made, and gone when it is detached', async () => {
+  test('is created, and deleted when it is detached', async () => {
     const { lan: it, device } = await tapLan(false)
     expect(await exists(device)).toBe(true)
     expect(await ip(`link show ${device}`)).toContain('LOWER_UP')
@@ -183,14 +183,14 @@ describeWith(devices)('a TAP device', () => {
     expect(await exists(device)).toBe(false)
   })
 
-  test('stays when it was there before', async () => {
+  test('stays when it existed before', async () => {
     const { lan: it, device } = await tapLan(true)
     await it.detach('a')
     expect(await exists(device)).toBe(true)
     await it.attach('b', deviceNio('tap', device))
   })
 
-  test('is taken by one link only', async () => {
+  test('is used by one link only', async () => {
     const { lan: it, device } = await tapLan(false)
     await expect(it.attach('b', deviceNio('tap', device))).rejects.toMatchObject({ code: 'port_taken' })
     await it.detach('a')
@@ -219,7 +219,7 @@ describeWith(devices)('a TAP device', () => {
     await expect.poll(async () => (await report('a')).link).toBe('ok')
   })
 
-  test('one that goes away harms nobody, is reported, and is linked again when it comes back', async () => {
+  test('the loss of a device is reported, affects no other link, and the device is linked again when it is back', async () => {
     const { guest, device, report } = await tapLan(true)
     await ip(`link del ${device}`)
     await vi.waitFor(async () => expect((await report('a')).link).toBe('peer_unreachable'), { timeout: hangMs })
@@ -235,7 +235,7 @@ describeWith(devices)('a TAP device', () => {
     expect(await wire.next()).toEqual(frame)
   })
 
-  test('one that is down is reported, and works when it is up again', async () => {
+  test('a device that is down is reported, and works when it is up again', async () => {
     const { guest, device, report } = await tapLan(false)
     await ip(`link set ${device} down`)
     expect((await report('a')).link).toBe('peer_unreachable')

@@ -19,7 +19,7 @@ const link = (
 describe.each(packetPaths)('a direct link on the %s packet path', (path) => {
   const base = freePorts(100)
 
-  test('joins two ports, and parts them', async () => {
+  test('joins two ports, and separates them', async () => {
     const { lan: it, guests, report, counted } = await lan(path, 'a', 'b')
     const [a, b] = guests
     await it.joinAll([link('1', 'a', 'b')])
@@ -84,7 +84,7 @@ describe.each(packetPaths)('a direct link on the %s packet path', (path) => {
     expect(it.links()).toEqual([])
   })
 
-  test('is not disturbed when it is asked for again', async () => {
+  test('does not change when it is requested again', async () => {
     const { lan: it, guests } = await lan(path, 'a', 'b')
     const delayed = link('1', 'a', 'b', { ab: { delay: [50] } })
     await it.joinAll([delayed])

@@ -46,7 +46,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(numbers, name).toEqual(sorted(numbers))
   }
 
-  test('delay holds every frame for as long as was asked, in order', async () => {
+  test('delay holds every frame for its time, in order', async () => {
     const { ways } = await wires(path, { filters: [delay(20)] })
     for (const way of ways) await expectDelay(way, 20)
   })
@@ -94,7 +94,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  test('rate lets a burst pass, and then as much as was asked', async () => {
+  test('rate lets a burst pass, and then its bit rate', async () => {
     const [kbps, size, burst] = [2000, 1000, 16 * 1024]
     const frameMs = (size * 8) / kbps
     const round = async () => {
@@ -126,7 +126,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await quickest(1, round)).toBeLessThan(1)
   })
 
-  test('rate drops and counts what would have to wait too long', async () => {
+  test('rate drops and counts frames that would have to wait too long', async () => {
     const { ways } = await wires(path, {
       filters: [{ type: 'rate', kbps: 2000, burst_kb: 16, queue_ms: 100 }],
     })
@@ -171,7 +171,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  test('a delay that changes counts at once; what waits keeps its time, and is not overtaken', async () => {
+  test('a changed delay applies at once; waiting frames keep their time, and are not overtaken', async () => {
     const { ways, impair } = await wires(path, {})
     for (const way of ways) {
       const steps = [60, 20, 0, 40]

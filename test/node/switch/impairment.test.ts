@@ -136,7 +136,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  test('a suspended link counts what it does not carry, and its filters meet nothing', async () => {
+  test('a suspended link counts the frames that it drops, and its filters get none', async () => {
     const stages = { filters: [{ type: 'packet_loss' as const, percent: 50 }] }
     const { ways, impair } = await wires(path, { suspend: true, ...stages })
     for (const way of ways) {
@@ -150,7 +150,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  test('every frame is counted once, whatever becomes of it', async () => {
+  test('every frame is counted once, also when it is dropped', async () => {
     const { ways } = await wires(path, {
       filters: [
         { type: 'frequency_drop', every: 10 },
@@ -176,7 +176,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  test('the filters of both ends of joined ports count', async () => {
+  test('the filters of both ends of joined ports apply', async () => {
     const { outOfJoined, intoJoined, impairOther, otherCounters } = await wires(path, {
       filters: [{ type: 'frequency_drop', every: 2 }],
     })
@@ -196,7 +196,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
       .toMatchObject({ out_frames: 40, dropped: { frequency_drop: 120 } })
   })
 
-  test('copies that one end made are counted by the other', async () => {
+  test('copies of one end are counted by the other', async () => {
     const twice: Filter = { type: 'duplicate', percent: 100 }
     const { outOfJoined, impairOther, otherCounters } = await wires(path, { filters: [twice] })
     await impairOther({ filters: [twice, { type: 'corrupt', percent: 100 }] })
@@ -231,7 +231,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  test('chances are those of a frame, however long it is', async () => {
+  test('probabilities apply to frames of any length', async () => {
     const { toRemote } = await wires(path, { filters: [{ type: 'corrupt', percent: 50 }] })
     await toRemote.send(some, (number) => numbered(number, 18 + (number % 1483)))
     expect(toRemote.came.map(({ frame }) => frame.length)).toEqual(toRemote.sent.map(({ frame }) => frame.length))

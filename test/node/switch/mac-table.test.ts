@@ -2,7 +2,7 @@ import { expect, test } from 'vitest'
 import { Bridge, drop, flood } from '../../../runtime/node/switch/core/bridge.ts'
 import { MacTable } from '../../../runtime/node/switch/core/mac-table.ts'
 
-test('an address is forgotten when it was not seen for the ageing time', () => {
+test('an address is removed when it was not seen for the ageing time', () => {
   const table = new MacTable()
   table.learn(1, 2, 7, 0)
   expect(table.find(1, 2, 299_999)).toBe(7)

@@ -50,7 +50,7 @@ if len(sys.argv) > 2:
     bound.connect(sys.argv[2])`
 
 describeWith(fastPath)('the files of the socket of a bridge', () => {
-  test('are made in a directory that is ours alone, and gone when it is closed', async () => {
+  test('are created in a private directory, and deleted when they are closed', async () => {
     const directory = join(await freshDirectory(), 'netio')
     const socket = NetioSocket.open(loadLibc(), directory, ids)
     expect(statSync(directory).mode & 0o777).toBe(0o700)
@@ -62,7 +62,7 @@ describeWith(fastPath)('the files of the socket of a bridge', () => {
     expect(statSync(directory).mode & 0o777).toBe(0o700)
   })
 
-  test('are not made through a symbolic link, nor where a file is', async () => {
+  test('are not created through a symbolic link, or in place of a file', async () => {
     const there = await freshDirectory()
     symlinkSync(there, join(there, 'link'))
     writeFileSync(join(there, 'file'), '')
@@ -79,7 +79,7 @@ describeWith(fastPath)('the files of the socket of a bridge', () => {
     expect(() => open(directory)).toThrow(expect.objectContaining({ code: 'no_privilege' }))
   })
 
-  test('belong to one program: a record lock of another one is respected, and ours by it', async () => {
+  test('belong to one program: a record lock of another one is respected, and the other way round', async () => {
     const directory = await freshDirectory()
     const lock = join(directory, '832.lck')
     const holder = await python(lockScript, lock)
@@ -91,7 +91,7 @@ describeWith(fastPath)('the files of the socket of a bridge', () => {
     expect(await late.exited).toEqual([1, null])
   })
 
-  test('that a killed program left are taken over; a socket that somebody has is not', async () => {
+  test('of a killed program are taken over; a socket in use is not', async () => {
     const directory = await freshDirectory()
     await python(bindScript, join(directory, 'elsewhere'))
     for (const connectedTo of [[], [join(directory, 'elsewhere')]]) {
@@ -105,7 +105,7 @@ describeWith(fastPath)('the files of the socket of a bridge', () => {
     }
   })
 
-  test('two keepers do not have the same instance, until the one that has it ends, however', async () => {
+  test('two keepers do not use the same instance, until the first one ends, in any way', async () => {
     const [one, two] = [await startKeeper(), await startKeeper()]
     const guest = { key: 'iou:a/0/0', netio: netio(321, 0) }
     expect(await one.client.call('port.open', guest)).toEqual({ switch_port: 0 })
@@ -125,7 +125,7 @@ describeWith(fastPath)('the files of the socket of a bridge', () => {
     expect(existsSync(bridgePath(321))).toBe(false)
   })
 
-  test('are gone when a keeper is told to end by a signal', async () => {
+  test('are deleted when a signal ends the keeper', async () => {
     const { client } = await ensureKeeper(await freshDirectory())
     await client.call('port.open', { key: 'iou:a/0/0', netio: netio(322, 0) })
     process.kill(client.pid, 'SIGTERM')
@@ -133,7 +133,7 @@ describeWith(fastPath)('the files of the socket of a bridge', () => {
     await expect.poll(() => existsSync(bridgePath(322))).toBe(false)
   })
 
-  test('of an instance that has ended are removed, those of one that runs are not', async () => {
+  test('of an instance that has ended are removed, those of a running one are not', async () => {
     const { client } = await startKeeper()
     const tidy = () => client.call('netio.tidy', { application_id: 323 })
     const instance = join(netioDirectory(), '323')

@@ -55,7 +55,7 @@ function sendJoined(from: number, to: number, frames: Buffer, segment: number): 
 }
 
 describeWith(fastPath)('the ports of an IOU instance', () => {
-  test('frames go both ways as they are, with exact headers, whatever their length', async () => {
+  test('frames of any length pass unchanged both ways, with exact headers', async () => {
     const { instance, remote, lport, counted } = await linked(300, base, { port: 0x21 })
     const frames = [numbered(1, 18), numbered(2, 60), numbered(3, 1514), numbered(4, 4096)]
     for (const frame of frames) {
@@ -72,7 +72,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     await counted('r', ({ dropped }) => expect(dropped.send_failed).toBe(1))
   })
 
-  test('all 64 have links of their own, also when their frames come at once', async () => {
+  test('all 64 ports have their own links, also when their frames come at once', async () => {
     const { lan: it } = await lan('fast')
     const instance = await iouInstance(301)
     const many = freePorts(128)
@@ -92,7 +92,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     expect(came.toSorted()).toEqual(ports.map((port) => [port, port, `to ${port}`]).toSorted())
   })
 
-  test('one is joined to a UDP guest, and to a port of another instance and of the same one', async () => {
+  test('a port is joined with a UDP guest, and with a port of another instance and of the same one', async () => {
     const { lan: it, guests, report, counted } = await lan('fast', 'pc')
     const [one, two] = [await iouInstance(302), await iouInstance(303)]
     await it.open('one/0', netio(302, 0))
@@ -136,7 +136,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     expect(remote.got).toEqual([])
   })
 
-  test('a serial port is captured as what it is, and left alone otherwise', async () => {
+  test('a serial port is captured with its link type, and its frames are not changed', async () => {
     const { lan: it, instance, remote, lport, report } = await linked(305, base + 30, { port: 0x12, ethernet: false })
     const file = join(await freshDirectory(), 'serial.pcap')
     await it.captured('r').start(file, hdlc, 0)
@@ -160,7 +160,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     await expect(it.attach('r', device)).rejects.toMatchObject({ code: 'bad_request' })
   })
 
-  test('impairments and captures meet its frames in both directions', async () => {
+  test('impairments and captures apply to frames of both directions', async () => {
     const { lan: it, instance, remote, lport, counted } = await linked(306, base + 40)
     const file = join(await freshDirectory(), 'r.pcap')
     await it.captured('r').start(file, 1, 0)
@@ -184,7 +184,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     await counted('r', ({ dropped }) => expect(dropped.suspended).toBe(1))
   })
 
-  test('one that does not run harms nobody, is reported, and is found when it starts again', async () => {
+  test('a router that does not run is reported, affects no other, and is found when it starts again', async () => {
     const { lan: it, guests, report, counted } = await lan('fast', 'pc')
     await it.open('r', netio(307, 3))
     await it.attach('r', udp(base + 50, base + 51))
@@ -205,7 +205,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     }
   })
 
-  test('a burst of which its socket takes only a part arrives whole and in order', async () => {
+  test('a burst that its socket accepts only in part arrives completely and in order', async () => {
     const { instance, remote, lport, counted } = await linked(308, base + 60)
     instance.stop()
     await remote.send('first', lport)
@@ -222,7 +222,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     ['', false],
     [', where more datagrams may wait than our buffer holds', true],
   ] as const)(
-    'one that takes nothing costs frames alone, and its end what waited for it%s',
+    'a router that reads nothing only loses its frames, and its end drops the waiting ones%s',
     async ([, isRoomy], { skip }) => {
       skip(isRoomy && devices.skip, devices.missing)
       const { lan: it, guests, counted } = await lan('fast', 'pc')
@@ -291,7 +291,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     await counted('r', (counters) => expect(counters).toMatchObject({ out_frames: 1, dropped: { not_linked: 8 } }))
   })
 
-  test('the socket is there from the first port to the last, and nobody else can have it or a port', async () => {
+  test('the socket exists from the first port to the last, and no other keeper can use it or a port', async () => {
     const { lan: it } = await lan('fast')
     const { lan: other } = await lan('fast')
     await it.open('a', netio(311, 0))

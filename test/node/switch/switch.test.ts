@@ -6,7 +6,7 @@ import { freePorts } from '../../support/ports.ts'
 describe.each(packetPaths)('the %s packet path', (path) => {
   const base = freePorts(100)
 
-  test('frames go to the peer of a NIO and come back, from the peer alone', async () => {
+  test('frames go to the peer of a NIO, and only those of the peer are received', async () => {
     const { lan: it, guests } = await lan(path, 'a')
     const remote = await peer(base + 2)
     const stranger = await peer(0)
@@ -18,7 +18,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await guests[0].next()).toBe('in')
   })
 
-  test('two ends in one switch are joined, and parted when one of them goes elsewhere', async () => {
+  test('two ends in one switch are joined, and separated when one of them gets another peer', async () => {
     const { lan: it, guests } = await lan(path, 'a', 'b')
     const [a, b] = guests
     await it.attach('a', udp(base + 11, base + 12))
@@ -62,7 +62,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect([await remote.next(), await a.next()]).toEqual(['there', 'here'])
   })
 
-  test('a local port that is taken is reported, and what was attached stays', async () => {
+  test('a local port that is taken is reported, and the attached NIO stays', async () => {
     const { lan: it, guests } = await lan(path, 'a', 'b')
     const [a] = guests
     const remote = await peer(base + 32)
@@ -89,7 +89,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await first.next()).toBe('to the first')
   })
 
-  test('a peer that is not there harms nobody, and is reported', async () => {
+  test('a missing peer is reported, and affects no other link', async () => {
     const { lan: it, guests, report } = await lan(path, 'a')
     await it.attach('a', udp(base + 51, base + 52))
     for (let round = 0; round < 50; round++) await guests[0].send('nobody')
@@ -100,7 +100,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(['first refused', 'now', 'nobody']).toContain(await late.next())
   })
 
-  test('opening a port again gives it back as it is', async () => {
+  test('opening an open port does not change it', async () => {
     const { lan: it, guests } = await lan(path, 'a')
     await it.attach('a', udp(base + 61, base + 62))
     const before = it.list()
@@ -139,7 +139,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await remote.next()).toBe('genuine')
   })
 
-  test('ends that are attached and detached at once carry what is attached in the end, and nothing else', async () => {
+  test('ends that are attached and detached at once have the last attached NIO, and no other', async () => {
     const { lan: it, guests, counted } = await lan(path, 'a', 'b')
     const [a, b] = guests
     for (let round = 0; round < 30; round++) {
@@ -164,7 +164,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect([a.got, late.got]).toEqual([[], []])
   })
 
-  test('frames of a new link do not wait behind those of an old one', async () => {
+  test('frames of a new link do not wait behind those of the old one', async () => {
     const { lan: it, guests, counted } = await lan(path, 'a')
     const [old, late] = [await peer(base + 88), await peer(base + 89)]
     await it.attach('a', udp(base + 87, old.port, { filters: [{ type: 'delay', ms: 30_000, jitter_ms: 0 }] }))
@@ -192,7 +192,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     expect(await near[1].next()).toBe('joined')
   })
 
-  test('a port that is closed gives its local port back, parts the link, and is unknown from then on', async () => {
+  test('a closed port releases its local port, separates the link, and is then unknown', async () => {
     const { lan: it, guests } = await lan(path, 'a', 'b')
     await it.attach('a', udp(base + 91, base + 92))
     await it.attach('b', udp(base + 92, base + 91))

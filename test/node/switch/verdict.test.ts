@@ -10,7 +10,7 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
   const base = freePorts(100)
   const settled = { timeout: hangMs, interval: 50 }
 
-  test('is ok as soon as the switch at the other end has it too, without a frame of a guest', async () => {
+  test('is ok as soon as the switch at the other end has the link too, without a frame of a guest', async () => {
     const here = await lan(path, 'a')
     const there = await lan(path, 'b')
     await here.lan.attach('a', udp(base + 1, base + 2))
@@ -29,7 +29,7 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     expect((await here.report('a')).counters).toMatchObject({ out_frames: 1, in_frames: 0 })
   })
 
-  test('is refused when nothing listens at the other end, and ok again when something does', async () => {
+  test('is peer_unreachable when nothing listens at the other end, and ok again when something does', async () => {
     const here = await lan(path, 'a')
     await here.lan.attach('a', udp(base + 11, base + 12))
     await vi.waitFor(async () => expect((await here.report('a')).link).toBe('peer_unreachable'), settled)
@@ -38,7 +38,7 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     await vi.waitFor(async () => expect((await here.report('a')).link).toBe('ok'), settled)
   })
 
-  test('is silent when the other end says nothing, one-way when only one of them talks, ok when both do', async () => {
+  test('is silent when the other end does not send, one_way when only one of them sends, ok when both do', async () => {
     const here = await lan(path, 'a')
     const other = await peer(base + 22)
     await here.lan.attach('a', udp(base + 21, base + 22))
@@ -54,7 +54,7 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     expect((await here.report('a')).link).toBe('one_way')
   })
 
-  test('is one-way when the peer asks and never hears the answer', async () => {
+  test('is one_way when the peer sends probes and never gets an answer', async () => {
     const here = await lan(path, 'a')
     // It asks, and throws away what comes: as a firewall on the way back would.
     const deaf = createSocket('udp4')
@@ -65,7 +65,7 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     await vi.waitFor(async () => expect((await here.report('a')).link).toBe('one_way'), settled)
   })
 
-  test('between two ports of this switch is ok, and refused when the other guest is not there', async () => {
+  test('between two ports of this switch is ok, and peer_unreachable without the other guest', async () => {
     const { lan: it, guests, report } = await lan(path, 'a', 'b')
     await it.attach('a', udp(base + 41, base + 42))
     await it.attach('b', udp(base + 42, base + 41))
@@ -79,7 +79,7 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     guests[1].socket.close = (() => guests[1].socket) as never
   })
 
-  test('is judged by what passed since it was made', async () => {
+  test('has a verdict from the frames since it was attached', async () => {
     const { lan: it, guests, report } = await lan(path, 'a')
     const [one, two] = [await peer(base + 62), await peer(base + 63)]
     await it.attach('a', udp(base + 61, one.port))
@@ -92,14 +92,14 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     expect((await report('a')).link).toBe('silent')
   })
 
-  test('that is suspended is told so', async () => {
+  test('that is suspended has the verdict suspended', async () => {
     const { lan: it, report } = await lan(path, 'a', 'b')
     await it.attach('a', udp(base + 51, base + 52, { suspend: true }))
     await it.attach('b', udp(base + 52, base + 51))
     expect(await report('a')).toMatchObject({ link: 'suspended', reason: null })
   })
 
-  test('with IPv4 at one end and IPv6 at the other is refused, and the reason names both', async () => {
+  test('with IPv4 at one end and IPv6 at the other is peer_unreachable, and the reason names both', async () => {
     const { lan: it, report } = await lan(path, 'a', 'b')
     await it.attach('a', udp(base + 61, base + 62))
     await it.attach('b', udp(base + 62, base + 61, {}, '::1'))
@@ -108,7 +108,7 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     await vi.waitFor(async () => expect(await report('a')).toMatchObject({ link: 'peer_unreachable', reason }), settled)
   })
 
-  test('to a port where nothing listens names that port', async () => {
+  test('to a port without a listener names that port', async () => {
     const { lan: it, report } = await lan(path, 'a')
     await it.attach('a', udp(base + 71, base + 72))
     const reason = `nothing listens on UDP port ${base + 72} of 127.0.0.1`
@@ -134,7 +134,7 @@ describe('the prober', () => {
     }
   }
 
-  test('leaves a peer alone that does not answer, until it asks', () => {
+  test('does not probe a peer without answers, until the peer sends a probe', () => {
     const { prober, sent } = wired()
     prober.start()
     vi.advanceTimersByTime(3_600_000)
@@ -144,7 +144,7 @@ describe('the prober', () => {
     expect(sent.slice(7)).toMatchObject([{ isQuestion: false, sequence: 9 }, { isQuestion: true }])
   })
 
-  test('asks a peer that answers seldom, and notices when it does no more, and when it does again', () => {
+  test('probes a peer that answers seldom, and notices when it stops, and when it answers again', () => {
     const { prober, sent, answer } = wired()
     prober.start()
     answer()
@@ -163,7 +163,7 @@ describe('the prober', () => {
     expect(prober.finding).toBe('answers')
   })
 
-  test('takes an answer that came late', () => {
+  test('accepts a late answer', () => {
     const { prober, sent } = wired()
     prober.start()
     vi.advanceTimersByTime(300)
@@ -175,7 +175,7 @@ describe('the prober', () => {
     expect(prober.finding).toBe('answers')
   })
 
-  test('has one question under way at a time, however often it is looked at', async () => {
+  test('has one probe under way at a time, however often the verdict is read', async () => {
     const { prober, sent, answer } = wired()
     prober.start()
     answer()

@@ -9,7 +9,7 @@ import { testWith } from '../../support/test-with.ts'
 
 const name = () => `patchbay-test-${randomUUID()}`
 
-test('one process has a lock, until it lets go', async () => {
+test('one process has a lock, until it releases it', async () => {
   const lock = name()
   expect(await isLocked(lock)).toBe(false)
   const held = await takeLock(lock)
@@ -18,7 +18,7 @@ test('one process has a lock, until it lets go', async () => {
   await expect.poll(() => isLocked(lock)).toBe(false)
 })
 
-test('the lock of a service from before, on this Node, is seen', async () => {
+test('the lock of an earlier version of the service is respected', async () => {
   const lock = name()
   const before = createServer().listen(`\0${lock}`)
   onTestFinished(() => void before.close())

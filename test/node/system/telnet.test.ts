@@ -32,7 +32,7 @@ test('any split of any byte stream gives the same data and the same replies', ()
   )
 })
 
-test('what a client sends arrives without the commands that are between it, wherever they are', () => {
+test('input of a client arrives without the telnet commands in it, wherever they are', () => {
   const plain = fc.integer({ min: 0, max: 254 }).filter((it) => it !== CR)
   const item = fc.oneof(
     plain.map((it) => ({ sent: [it], meant: [it] })),
@@ -59,7 +59,7 @@ test('CR NUL and CR LF are one CR, a CR by itself stays, and so do NUL and LF', 
   expect(decode(Uint8Array.of(CR, 0, CR, LF, CR, CR, LF, 65, LF, 0)).data).toEqual([CR, CR, CR, CR, 65, LF, 0])
 })
 
-test('CR is given on at once, not when the next byte comes', () => {
+test('CR is passed on at once, not with the next byte', () => {
   expect(decode(Uint8Array.of(65, CR)).data).toEqual([65, CR])
 })
 
@@ -73,7 +73,7 @@ test('Are-You-There is answered, and is no data', () => {
   expect(Buffer.from(reply).toString()).toMatch(/^\r\n.*here.*\r\n$/)
 })
 
-test('a sub-negotiation that never ends does not hold the input back for ever', () => {
+test('a sub-negotiation without an end does not block the input for ever', () => {
   const { data } = decode(Uint8Array.of(IAC, SB, 24), new Uint8Array(200).fill(120), Uint8Array.of(111, 107))
   expect(data.length).toBeGreaterThan(100)
   expect(data.slice(-2)).toEqual([111, 107])
@@ -83,13 +83,13 @@ test('a doubled FF inside a sub-negotiation does not end it', () => {
   expect(decode(Uint8Array.of(IAC, SB, 31, 0, IAC, IAC, 0, 24, IAC, SE, 65)).data).toEqual([65])
 })
 
-test('options that nobody offered are refused, those of the greeting are agreed on by silence', () => {
+test('options that were not offered are refused, those of the greeting are accepted without a reply', () => {
   expect(decode(Uint8Array.of(IAC, DO, 33)).reply).toEqual([IAC, WONT, 33])
   expect(decode(Uint8Array.of(IAC, WILL, 24)).reply).toEqual([IAC, DONT, 24])
   expect(decode(Uint8Array.of(IAC, DO, 1, IAC, DO, 3, IAC, DO, 0, IAC, WILL, 0, IAC, WILL, 3)).reply).toEqual([])
 })
 
-test('two sides never talk in circles: no reply makes the other side reply', () => {
+test('there are no loops: no reply makes the other side reply', () => {
   fc.assert(
     fc.property(bytes, (whole) => {
       const { reply } = decode(whole)
@@ -99,7 +99,7 @@ test('two sides never talk in circles: no reply makes the other side reply', () 
   )
 })
 
-test('output reaches a telnet terminal as it was, however it is split', () => {
+test('output reaches a telnet terminal unchanged, however it is split', () => {
   fc.assert(
     fc.property(bytes, fc.array(fc.nat()), (output, cuts) => {
       const stripper = new TelnetStripper()

@@ -5,13 +5,13 @@ import { webStream } from '../../../runtime/node/system/web-stream.ts'
 import { hangMs } from '../../support/limits.ts'
 import { openReader } from '../../support/pcap.ts'
 
-test('what a Node stream has comes out, in order and to its end', async () => {
+test('all data of a Node stream is read, in order and to its end', async () => {
   const pieces = Array.from({ length: 100 }, (_, index) => Buffer.alloc(1000, index))
   const answer = new Response(webStream(Readable.from(pieces)))
   expect(Buffer.from(await answer.arrayBuffer())).toEqual(Buffer.concat(pieces))
 })
 
-test('no more is taken than is asked for', async () => {
+test('no more data is read than requested', async () => {
   let taken = 0
   const source = new Readable({
     highWaterMark: 10_000,
@@ -28,14 +28,14 @@ test('no more is taken than is asked for', async () => {
   expect(source.destroyed).toBe(true)
 })
 
-test('a stream that fails makes the other fail', async () => {
+test('the failure of the Node stream is that of the web stream', async () => {
   const failing = new Readable({ read: () => {} })
   const reading = webStream(failing).getReader().read()
   failing.destroy(new Error('the device is gone'))
   await expect(reading).rejects.toThrow('the device is gone')
 })
 
-test('cancelling while bytes wait harms nobody, whatever the moment', async () => {
+test('cancelling while bytes wait causes no error, at any moment', async () => {
   for (let steps = 0; steps < 20; steps++) {
     const { far } = await openReader()
     far.removeAllListeners('data').pause()

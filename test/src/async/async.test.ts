@@ -9,7 +9,7 @@ import { withTimeout } from '../../../src/async/timeout.ts'
 
 const never = new Promise<never>(() => {})
 
-test('work in time is its own result, and a failure its own error', async () => {
+test('work that ends in time gives its result or its error', async () => {
   expect(await withTimeout(Promise.resolve('done'), 10_000, () => 'late')).toBe('done')
   await expect(withTimeout(Promise.reject(new Error('broken')), 10_000, () => 'late')).rejects.toThrow('broken')
 })
@@ -22,7 +22,7 @@ test('late work is the value, or the error, of `late`', async () => {
   await expect(withTimeout(never, 1, late)).rejects.toThrow('too late')
 })
 
-test('an abort is reported once, at once when it has happened, and not to who has forgotten it', async () => {
+test('an abort is reported once, immediately when it has happened, and not after the listener was removed', async () => {
   const over = new AbortController()
   const told: string[] = []
   onAbort(over.signal, () => told.push('first'))
@@ -97,7 +97,7 @@ test('a queue runs one after the other, and goes on after a failure', async () =
   expect(order).toEqual([1, 2])
 })
 
-test('of many operations as many run as there are slots, and a failed one gives its slot back', async () => {
+test('as many operations run as there are slots, and a failed one releases its slot', async () => {
   const slots = new Slots(2)
   const begun: number[] = []
   const ends: (() => void)[] = []
@@ -120,7 +120,7 @@ test('of many operations as many run as there are slots, and a failed one gives 
   expect(await Promise.all(results.slice(2))).toEqual([3, 4])
 })
 
-test('no more than the limit is done at a time, and results keep their places', async () => {
+test('no more operations than the limit run at a time, and results keep their order', async () => {
   let running = 0
   let most = 0
   const results = await mapLimit(

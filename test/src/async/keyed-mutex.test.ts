@@ -29,7 +29,7 @@ test('keys do not wait for each other, and a key is busy until its last operatio
   expect(serial.isBusy('a')).toBe(false)
 })
 
-test('an operation on several keys has all of them, and two of these do not wait for each other for ever', async () => {
+test('an operation on several keys locks all of them, and two such operations do not deadlock', async () => {
   const mutex = new KeyedMutex()
   const did: string[] = []
   const slowly = (word: string) => async () => {

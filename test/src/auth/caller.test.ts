@@ -7,7 +7,7 @@ const asked = (via?: string) =>
   new Request('http://us/', via === undefined ? {} : { headers: { 'X-Patchbay-Via': via } })
 const who = (role: Role, key = 'configured:token') => ({ name: 'anna', role, key })
 
-test('only an administrator with credentials may bring programs, and the word of a gateway takes that away', () => {
+test('only an administrator with credentials may upload programs, and the header of a gateway can take that right away', () => {
   expect(callerOf(who('admin'), asked(), 'r')).toMatchObject({ isDirect: true, mayExecute: true, requestId: 'r' })
   expect(callerOf(who('admin', ''), asked(), 'r')).toMatchObject({ isDirect: true, mayExecute: false, requestId: 'r' })
   expect(callerOf(who('operate'), asked(), 'r')).toMatchObject({ isDirect: true, mayExecute: false, requestId: 'r' })
@@ -33,13 +33,13 @@ test('only an administrator with credentials may bring programs, and the word of
   })
 })
 
-test('what comes through a tunnel is believed, and an older gateway that says nothing has users only', () => {
+test('the header is trusted through a tunnel, and without it the client is a user', () => {
   expect(callerThroughTunnel(asked('admin'), 'r')).toEqual({ isDirect: false, mayExecute: true, requestId: 'r' })
   expect(callerThroughTunnel(asked('user'), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
   expect(callerThroughTunnel(asked(), 'r')).toEqual({ isDirect: false, mayExecute: false, requestId: 'r' })
 })
 
-test('a gateway behind a gateway reports an administrator only when both know one', () => {
+test('a gateway behind a gateway reports an administrator only when the client is one at both', () => {
   expect(headersFor(callerOf(who('admin'), asked('user'), 'r'))).toEqual({
     ...{ 'x-patchbay-via': 'user', 'x-request-id': 'r', 'x-patchbay-by': 'anna' },
   })
@@ -48,7 +48,7 @@ test('a gateway behind a gateway reports an administrator only when both know on
   })
 })
 
-test('a handler runs on behalf of its caller, and what the service asks itself runs on behalf of the same one', async () => {
+test('a handler runs on behalf of its caller, and requests of the service to itself on behalf of the same one', async () => {
   const callers: Caller[] = []
   const traced: string[] = []
   let version = async () => ({ version: '1.0.0', local: true })

@@ -33,7 +33,7 @@ async function team() {
   return { keys, statement, identify }
 }
 
-test('people of the team come in, each with their role', async () => {
+test('users of the team are accepted, each with their role', async () => {
   const { keys, statement, identify } = await team()
   expect(await identify(await statement({ email: 'ben@lab.example' }))).toEqual({
     ...{ name: 'ben@lab.example', role: 'operate', key: 'access:ben@lab.example', ambient: true },
@@ -52,7 +52,7 @@ test('people of the team come in, each with their role', async () => {
   expect(keys.asked).toEqual([`https://${teamDomain}/cdn-cgi/access/certs`])
 })
 
-test('nobody else does', async () => {
+test('all others are refused', async () => {
   const { statement, identify } = await team()
   const email = { email: 'anna@lab.example' }
   const stranger = await generateKeyPair('RS256')
@@ -68,7 +68,7 @@ test('nobody else does', async () => {
   for (const text of wrong) expect([text, await identify(text)]).toEqual([text, undefined])
 })
 
-test('while the keys cannot be had it says so, and goes on when they can', async () => {
+test('without the keys an error says so, and users are accepted when the keys can be read', async () => {
   const { keys, statement, identify } = await team()
   const text = await statement({ email: 'ben@lab.example' })
   for (const down of [

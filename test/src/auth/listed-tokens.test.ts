@@ -51,7 +51,7 @@ async function oldToken(store: MemoryTokens): Promise<{ text: string; id: string
   return { text, id }
 }
 
-test('a signed token says itself what it is good for, and is in force wherever the key is', async () => {
+test('a signed token has its own role and scope, and is valid wherever the key is', async () => {
   const { tokens, listed, asked } = two()
   const { token, token_id, expires_at } = await tokens.create({ name: 'Zoë "x"', role: 'operate', expires_in_s: 60 })
   const expiresAt = Date.parse(expires_at ?? '')
@@ -70,7 +70,7 @@ test('a signed token says itself what it is good for, and is in force wherever t
   expect(asked.length).toBe(2)
 })
 
-test('a revoked token ends after ten seconds at most where there is only a list, and an expired one at once', async () => {
+test('where there is only a list, a revoked token is refused after ten seconds at most, and an expired one at once', async () => {
   const { tokens, listed, clock, asked, beside } = two()
   const { token, token_id } = await tokens.create({ name: 'a', role: 'read' })
   const short = await tokens.create({ name: 'b', role: 'read', expires_in_s: 8 })
@@ -91,7 +91,7 @@ test('a revoked token ends after ten seconds at most where there is only a list,
   expect(asked.length).toBe(3)
 })
 
-test('a token is good from the moment it is made, with a list from before it', async () => {
+test('a token is valid as soon as it is created, also with an older list', async () => {
   const { tokens, listed, clock, asked } = two()
   const first = await tokens.create({ name: 'first', role: 'read' })
   expect(await listed.identify(first.token)).toBeDefined()
@@ -101,7 +101,7 @@ test('a token is good from the moment it is made, with a list from before it', a
   expect(asked.length).toBe(2)
 })
 
-test('the list is not read for a text without a good signature, and once for those that only it can tell', async () => {
+test('the list is not read for a text with a wrong signature, and once for unsigned tokens', async () => {
   const { tokens, store, listed, asked, clock, far } = two()
   const { token } = await tokens.create({ name: 'a', role: 'read' })
   const old = await oldToken(store)
@@ -132,7 +132,7 @@ test('the list is not read for a text without a good signature, and once for tho
   expect(asked).toEqual(['failed', 'old', 'signed'])
 })
 
-test('a list that cannot be read is 503, and no token is taken with one that is too old', async () => {
+test('an unreadable list is 503, and no token is accepted with a list that is too old', async () => {
   const { tokens, listed, far, clock } = two()
   const { token } = await tokens.create({ name: 'a', role: 'read' })
   expect(await listed.identify(token)).toBeDefined()

@@ -38,16 +38,19 @@ function limited(perMinute = 10) {
 
 const times = (count: number, value: unknown) => Array.from({ length: count }, () => value)
 
-test.for([false, true])('of many wrong log-ins at once a few are looked at, found %s later', async (isAsync) => {
-  const { guesses, compared, told, login, wait } = limited()
-  expect(await guesses(30, {}, isAsync)).toEqual([...times(10, false), ...times(20, 429)])
-  expect(compared()).toBe(10)
-  expect(told).toEqual(['192.0.2.1'])
-  // A right guess is not told apart from the others.
-  expect(await login('right')).toBe(429)
-  wait(6)
-  expect(await login('right')).toBe(true)
-})
+test.for([false, true])(
+  'of many wrong log-ins at once only a few are checked, found wrong %s later',
+  async (isAsync) => {
+    const { guesses, compared, told, login, wait } = limited()
+    expect(await guesses(30, {}, isAsync)).toEqual([...times(10, false), ...times(20, 429)])
+    expect(compared()).toBe(10)
+    expect(told).toEqual(['192.0.2.1'])
+    // A right guess is not told apart from the others.
+    expect(await login('right')).toBe(429)
+    wait(6)
+    expect(await login('right')).toBe(true)
+  },
+)
 
 test('the same wrong credentials again and again are refused, too', async () => {
   const { login } = limited()
@@ -59,7 +62,7 @@ test('the same wrong credentials again and again are refused, too', async () => 
   expect(await login('right')).toBe(true)
 })
 
-test('right log-ins are never held up by each other', async () => {
+test('right log-ins never delay each other', async () => {
   {
     const { login } = limited()
     expect(await Promise.all(times(500, 0).map(() => login('right')))).toEqual(times(500, true))
@@ -72,7 +75,7 @@ test('nobody is locked out by name alone', async () => {
   expect(await login('right')).toBe(true)
 })
 
-test('who makes up names is limited by address, and holds up nobody who was there before', async () => {
+test('a client with invented names is limited by address, and does not delay users who logged in before', async () => {
   const { login } = limited()
   expect(await login('right', { name: 'anna' })).toBe(true)
   const tries = Array.from({ length: 200 }, (_, index) => login('guess', { name: `name ${index}` }))
@@ -82,7 +85,7 @@ test('who makes up names is limited by address, and holds up nobody who was ther
   expect(await login('right', { name: 'ben', address: '192.0.2.2' })).toBe(true)
 })
 
-test('a token that the service made, or a ticket, is let in whatever others tried', async () => {
+test('a token of the service, or a ticket, is accepted, whatever others tried', async () => {
   const { guesses, login } = limited()
   const made = (letter: string) => `pb_0123456789abcdef_${letter.repeat(64)}`
   for (let name = 0; name < 30; name++) await guesses(10, { name: `${name}` })
@@ -99,7 +102,7 @@ test('a token that the service made, or a ticket, is let in whatever others trie
   expect(await login('right', { kind: 'bearer', name: 'token' })).toBe(429)
 })
 
-test('what is remembered of those who try is bounded', async () => {
+test('the memory for wrong log-ins is limited', async () => {
   const { limit, guesses } = limited()
   for (let host = 0; host < 30_000; host++)
     await guesses(1, { address: `10.${host >> 16}.${(host >> 8) & 255}.${host & 255}` })
@@ -139,7 +142,7 @@ test.for([
   expect(networkOf(address)).toBe(network)
 })
 
-test('wrong log-ins that another process counts with hold here, too, and right ones are not counted there', async () => {
+test('a limit that is shared with another process applies here, too, and right log-ins are not counted there', async () => {
   // As two isolates of a Worker that share a count.
   const counts = new Map<string, number>()
   const counted = async (key: string) => {

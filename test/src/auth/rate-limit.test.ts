@@ -21,7 +21,7 @@ function limited(rate = { perSecond: 2, burst: 3 }) {
   return { clock, rate, take }
 }
 
-test('each credential has a burst, and then so many a second', () => {
+test('each credential has a burst, and then a rate', () => {
   const { clock, take } = limited()
   expect(['a', 'a', 'a', 'a', 'b'].map(take)).toEqual([0, 0, 0, 1, 0])
   clock.now += 499
@@ -47,7 +47,7 @@ test('without a rate, and without a credential, nothing is counted', () => {
   for (let count = 0; count < 10; count++) expect([off.take('a'), on.take('')]).toEqual([0, 0])
 })
 
-test('what is remembered is bounded: the one used longest ago goes', () => {
+test('the memory is limited: the least recently used credential is removed', () => {
   const { take } = limited({ perSecond: 1, burst: 1 })
   take('first')
   take('second')

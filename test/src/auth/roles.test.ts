@@ -30,7 +30,7 @@ async function service(options: Omit<Parameters<typeof authApp>[0], 'tokens' | '
   return { app, tokens, made, status, handedOn }
 }
 
-test('every role may do what it is for, and no more', async () => {
+test('every role has its rights, and no more', async () => {
   const { status, app, made } = await service()
   const statuses = async (method: string, path: string, headers?: object) => [
     await status('read', method, path, headers),
@@ -55,7 +55,7 @@ test('every role may do what it is for, and no more', async () => {
   expect(refused.headers.get('x-route')).toBe('/v2/computes')
 })
 
-test('endpoints that are not what their method says have a role of their own', () => {
+test('endpoints with another effect than their method suggests declare their role', () => {
   const special = endpoints
     .filter((it) => roleOf(it) !== roleOf({ method: it.method }))
     .map((it) => `${roleOf(it)} ${it.method} ${it.path}`)
@@ -87,7 +87,7 @@ test('endpoints that are not what their method says have a role of their own', (
   )
 })
 
-test('what is handed on to a compute needs what it needs there', async () => {
+test('a request that is handed on to a compute needs the role of its endpoint there', async () => {
   const { status, handedOn } = await service()
   const path = '/v2/computes/lab'
   expect(await status('read', 'GET', `${path}/projects/x`)).toBe(200)
@@ -122,7 +122,7 @@ test('a token is sent as Bearer, or as the password of any user', async () => {
   expect(refused.headers.get('www-authenticate')).toContain('Basic realm="patchbay"')
 })
 
-test('who is in the configuration may do everything; without any credentials so may everybody', async () => {
+test('configured credentials have all rights; without any, all clients have', async () => {
   const { app } = await service()
   for (const authorization of [basic('anna', 'geheim'), bearer('t0ken')]) {
     expect((await ask(app, 'POST', '/v2/compute/config/reload', { authorization })).status).toBe(200)
@@ -170,7 +170,7 @@ test('a join token opens no endpoint', async () => {
   }
 })
 
-test('a ticket has the role of whom it was given to, and no more', async () => {
+test('a ticket has the role of its client, and no more', async () => {
   const node = '/v2/compute/projects/10000000-0000-4000-8000-000000000000/pc/nodes/10000000-0000-4000-8000-000000000001'
   const { status } = await service()
   expect(await status('read', 'GET', `${node}/console/ws`, { upgrade: 'websocket' })).toBe(403)
@@ -182,7 +182,7 @@ test('a ticket has the role of whom it was given to, and no more', async () => {
   expect(tickets.redeem(tickets.issue(holder, 0), 30_000)).toBeUndefined()
 })
 
-test('credentials that a browser sends by itself open nothing for foreign pages', async () => {
+test('ambient credentials are not accepted from pages of other sites', async () => {
   const page: Identity = { name: 'anna@lab.example', role: 'admin', key: 'access:anna', ambient: true }
   const app = authApp({
     access: { allowedOrigins: new Set(['https://ui.example']) },
@@ -198,7 +198,7 @@ test('credentials that a browser sends by itself open nothing for foreign pages'
   expect(await status({ 'sec-fetch-site': 'cross-site', 'sec-fetch-mode': 'no-cors' })).toBe(403)
 })
 
-test('too many requests of one credential are refused, and say when to come again', async () => {
+test('too many requests of one credential are refused, with the time of the next attempt', async () => {
   const { app, made } = await service({ rateLimit: new RateLimit(() => ({ perSecond: 0.5, burst: 2 })) })
   const send = (authorization?: string) => ask(app, 'GET', '/v1/version', { authorization })
   expect([(await send(bearer(made.read))).status, (await send(basic('x', made.read))).status]).toEqual([200, 200])

@@ -18,7 +18,7 @@ async function sessions(clock = { now: 1_000_000 }) {
 const anna = { name: 'anna', role: 'operate', key: 'configured:user' } as const
 const secretOf = () => 'anna:geheim'
 
-test('a session is known by every process with the key, until it ends', async () => {
+test('a session is valid in every process with the key, until it ends', async () => {
   const { sessions: here, another, clock } = await sessions()
   const { session, text } = await here.begin(anna, 'anna:geheim')
   expect(session).toMatchObject({ ...anna, endsAt: clock.now + sessionLifeMs })
@@ -43,7 +43,7 @@ test('a session is over when it was ended, and when the credentials change', asy
   expect(await here.read(token.text, () => undefined)).toEqual(token.session)
 })
 
-test('what is remembered of ended sessions is bounded, and none of them comes back', () => {
+test('the list of ended sessions is limited, and none of them becomes valid again', () => {
   const ended = new EndedSessions()
   const all: Session[] = Array.from({ length: 25_000 }, (_, index) => ({
     ...{ id: `s${index}`, name: 'a', role: 'read', key: 'k' },

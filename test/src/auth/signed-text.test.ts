@@ -3,7 +3,7 @@ import { maxSignedTextLength, signingKey, signText, verifySigned } from '../../.
 
 const secret = 'a secret of tests that is long enough'
 
-test('a signed text is known again by its key and its purpose, and by no other', async () => {
+test('a signed text is accepted with its key and its purpose, and with no other', async () => {
   const key = await signingKey(secret, 'tests')
   const payload = { name: 'Zoë 🦉', role: 'operate', expires: 1_800_000_000, list: [1, null] }
   const text = await signText(key, 'ticket', payload)
@@ -23,7 +23,7 @@ test('a key that replaced another one and the replaced one can be given together
   expect(await verifySigned([current, old], 'ticket', await signText(current, 'ticket', 2))).toBe(2)
 })
 
-test('no text that was changed in one character is taken', async () => {
+test('a text with one changed character is refused', async () => {
   const key = await signingKey(secret, 'tests')
   const text = await signText(key, 'ticket', { role: 'read' })
   for (let index = 0; index < text.length; index++)
@@ -34,7 +34,7 @@ test('no text that was changed in one character is taken', async () => {
       }
 })
 
-test('what has not the form of a signed text is refused without an error', async () => {
+test('a text that is not in the form of a signed text is refused without an error', async () => {
   const key = await signingKey(secret, 'tests')
   const text = await signText(key, 'ticket', 1)
   for (const bad of ['', '.', 'x', `${text}.`, `${text} `, `.${text}`, text.replace('.', ''), 'é'.repeat(50), '\0'])
@@ -48,7 +48,7 @@ test('a signed text has a bounded length', async () => {
   expect(await verifySigned([key], 'ticket', `${'A'.repeat(maxSignedTextLength)}.${'A'.repeat(43)}`)).toBeUndefined()
 })
 
-test('a key is made of a secret of at least 16 bytes, and cannot be exported', async () => {
+test('a key is derived from a secret of at least 16 bytes, and cannot be exported', async () => {
   await expect(signingKey('short', 'tests')).rejects.toThrow('16 bytes')
   const key = await signingKey(secret, 'tests')
   await expect(crypto.subtle.exportKey('raw', key)).rejects.toThrow()

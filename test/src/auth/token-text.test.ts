@@ -26,7 +26,7 @@ test('a signed token is checked once', async () => {
   expect(checks).toHaveLength(1)
 })
 
-test('a text that is no token is checked each time, and never remembered', async () => {
+test('a text that is not a token is checked each time, and never cached', async () => {
   const { tokens, text, checks } = await counting()
   const wrong = text.replace(/.$/, (last) => (last === 'A' ? 'B' : 'A'))
   expect(await tokens.read(wrong)).toBeUndefined()

@@ -25,7 +25,7 @@ test('a token is shown once, and kept only as a digest', async () => {
   expect(await tokens.identify(token)).toEqual({ name: 'ci', role: 'operate', key: `token:${shown.token_id}` })
 })
 
-test('nothing but the token itself is taken', async () => {
+test('only the token itself is accepted', async () => {
   const { tokens, store } = atTime()
   const [{ token }, other] = [
     await tokens.create({ name: 'a', role: 'admin' }),
@@ -56,7 +56,7 @@ test('a token ends at its time, and when it is revoked', async () => {
   await expect(tokens.revoke(second.token_id)).rejects.toMatchObject({ status: 404 })
 })
 
-test('a join token opens the way to join, and only that', async () => {
+test('a join token is valid for a join only', async () => {
   const { tokens } = atTime()
   const user = await tokens.create({ name: 'u', role: 'admin' })
   const any = await tokens.create({ name: 'j', purpose: 'join', role: 'admin' })
@@ -87,7 +87,7 @@ test('a join token belongs to the compute that used it first, also after a resta
   expect([await tokens.joinTokens.isOwned('lab-1'), await tokens.joinTokens.grantOf(key)]).toEqual([false, undefined])
 })
 
-test('a join token that is revoked while a compute greets with it does not come back', async () => {
+test('a join token that is revoked during a join stays revoked', async () => {
   const { tokens, store } = atTime()
   const { token_id } = await tokens.create({ name: 'j', purpose: 'join' })
   const { get } = store
@@ -100,7 +100,7 @@ test('a join token that is revoked while a compute greets with it does not come 
   expect(store.records.size).toBe(0)
 })
 
-test('a store that is far is asked again only after some time, which is bounded', async () => {
+test('a remote store is read again only after some time, which is limited', async () => {
   const { tokens, store, clock } = atTime({ cacheMs: 60_000 })
   const { token, token_id } = await tokens.create({ name: 'a', role: 'read' })
   for (let count = 0; count < 5; count++) expect(await tokens.identify(token)).toBeDefined()
@@ -113,7 +113,7 @@ test('a store that is far is asked again only after some time, which is bounded'
   expect(await tokens.identify(token)).toBeUndefined()
 })
 
-test('a read that a revocation overtakes is not kept', async () => {
+test('a read that a revocation overtakes is not cached', async () => {
   const store = new MemoryTokens()
   const { tokens } = atTime({ cacheMs: 10_000, store })
   const { token, token_id } = await tokens.create({ name: 'a', role: 'read' })
@@ -134,7 +134,7 @@ test('a read that a revocation overtakes is not kept', async () => {
   expect(await tokens.identify(token)).toBeUndefined()
 })
 
-test('there is room for so many; those that have expired make place', async () => {
+test('the number of tokens is limited; expired ones make room', async () => {
   const { tokens, store, clock } = atTime()
   const short = await tokens.create({ name: 'short', role: 'read', expires_in_s: 10 })
   const record = store.records.get(short.token_id)

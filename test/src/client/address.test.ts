@@ -13,11 +13,11 @@ test.for([
   expect(originOf(at(host))).toBe(origin)
 })
 
-test('the port is always told', () => {
+test('the port is always given', () => {
   expect(originOf({ protocol: 'https', host: 'lab', port: 443 })).toBe('https://lab:443')
 })
 
-test('a compute without a name has that of its address, with a user that can be read', () => {
+test('a compute without a name is named after its address, with the decoded user', () => {
   const name = (user: string | null, host = 'lab') => computeNameOf({ ...at(host), name: null, user })
   expect(name(null)).toBe('http://lab:3080')
   expect(name('anna')).toBe('http://anna@lab:3080')
@@ -67,7 +67,7 @@ test.for([
   expect(hostOfAddress(host)).toBe(host.replace(/[[\]]/g, ''))
 })
 
-test.for(['1.2.3.4.5', '256.1.1.1', ':::', '1::2::3', 'g::1', '[::1', 'a b', ''])('%s is no host', (host) => {
+test.for(['1.2.3.4.5', '256.1.1.1', ':::', '1::2::3', 'g::1', '[::1', 'a b', ''])('%s is not a host', (host) => {
   expect(() => hostOfAddress(host)).toThrow(expect.objectContaining({ status: 400 }))
 })
 
@@ -79,7 +79,7 @@ test('a name may lead to an address with a zone', () => {
 test.each([
   ...['127.0.0.1', '127.9.9.9', '0.0.0.0', '0.1.2.3', '::', '::1', '::ffff:127.0.0.1', '::ffff:7f00:1'],
   ...['0:0:0:0:0:0:0:1', '64:ff9b::7f00:1', '2002:7f00:1::'],
-])('%s is an address of the host itself, or of none', (address) => {
+])('%s is an address of the host itself, or of no host', (address) => {
   expect(isOwnAddress(address)).toBe(true)
 })
 

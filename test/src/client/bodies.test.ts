@@ -45,7 +45,7 @@ test.for<[name: string, headers: Record<string, string>, status: number]>([
   expect(await refusal(agent.images.read('iou', 'x', {}))).toMatchObject({ status: 502 })
 })
 
-test('a part of an image says which', async () => {
+test('a part of an image has its range', async () => {
   const { agent, requests } = await lyingCompute(
     hello({ 'content-length': '5', 'content-range': 'bytes 2-6/100' }, 206),
   )
@@ -58,7 +58,7 @@ test('a part of an image says which', async () => {
   expect(requests.slice(1).map(({ headers }) => headers.range)).toEqual(['bytes=-3', 'bytes=3-'])
 })
 
-test('a body that breaks off is an error for its reader, and is not asked for again', async () => {
+test('a body that breaks off is an error for its reader, and is not requested again', async () => {
   const { agent, requests } = await lyingCompute((_, res) => {
     res.writeHead(200, { ...file, 'content-length': '100' })
     res.write('hello')
@@ -72,7 +72,7 @@ test('a body that breaks off is an error for its reader, and is not asked for ag
   expect(requests).toHaveLength(1)
 })
 
-test('a body of another length than was announced is an error, whatever the transport says', async () => {
+test('a body with another length than its header is an error, whatever the transport says', async () => {
   for (const body of ['hell', 'hello!']) {
     const send = async () => new Response(body, { headers: { ...file, 'content-length': '5' } })
     const { agent } = await lyingCompute(dies, { send })
@@ -81,7 +81,7 @@ test('a body of another length than was announced is an error, whatever the tran
   }
 })
 
-test('a body that stands still has its time while somebody reads, and as long as it likes while nobody does', async () => {
+test('an idle body has a timeout while it is read, and none while it is not', async () => {
   let go = () => {}
   const { agent, left } = await lyingCompute(
     (_, res) => {
@@ -104,7 +104,7 @@ test('a body that stands still has its time while somebody reads, and as long as
   await left
 })
 
-test('a body that is left is left at the compute', async () => {
+test('a cancelled body is cancelled at the compute', async () => {
   const { agent, left } = await lyingCompute((_, res) => {
     res.writeHead(200, { ...file, 'content-length': '100' })
     res.write('hello')
@@ -114,7 +114,7 @@ test('a body that is left is left at the compute', async () => {
   await left
 })
 
-test('an upload goes as it comes, with its size and digests', async () => {
+test('an upload is streamed, with its size and digests', async () => {
   let bytes = 0
   const { agent, requests } = await lyingCompute((req, res) => {
     req.on('data', (data: Buffer) => {
@@ -143,7 +143,7 @@ test('an upload may be empty', async () => {
   expect(requests[0]?.headers['content-length']).toBe('0')
 })
 
-test('a part of an upload is answered with how much is there', async () => {
+test('the answer to a part of an upload has the number of stored bytes', async () => {
   const part = { first: 0, last: 65_535, total: 1_000_000 }
   for (const [range, received] of [
     ['bytes=0-65535', 65_536],
@@ -160,7 +160,7 @@ test('a part of an upload is answered with how much is there', async () => {
   }
 })
 
-test('a redirect is not taken for how much is there', async () => {
+test('a redirect is not mistaken for the progress of an upload', async () => {
   const { agent } = await lyingCompute((req, res) => {
     req.resume()
     req.on('end', () => res.writeHead(308, { range: 'bytes=0-9', location: '/x' }).end())
@@ -172,7 +172,7 @@ test('a redirect is not taken for how much is there', async () => {
   })
 })
 
-test('an upload that is refused at once is told why, and is read no further', async () => {
+test('an upload that is refused at once gets the error, and is read no further', async () => {
   for (let times = 0; times < 10; times++) {
     const { agent } = await lyingCompute(says({ message: 'no', status: 403 }, 403))
     const { content, state } = chunks(10_000)
@@ -182,7 +182,7 @@ test('an upload that is refused at once is told why, and is read no further', as
   }
 })
 
-test('an upload that a compute does not take has its time; one that comes slowly has more', async () => {
+test('an upload that a compute does not read has a timeout; a slow one has no such timeout', async () => {
   const options = { limits: { idleMs: 500 } }
   const deaf = await lyingCompute(() => {}, options)
   const { content, state } = chunks(10_000)
@@ -199,7 +199,7 @@ test('an upload that a compute does not take has its time; one that comes slowly
   await patient.agent.images.write('iou', 'a', slow.content, { digests: [] })
 })
 
-test('an upload whose source fails is not ended as if it were whole', async () => {
+test('an upload whose source fails does not end like a complete one', async () => {
   let see = () => {}
   const seen = new Promise<void>((resolve) => {
     see = resolve

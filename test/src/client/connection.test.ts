@@ -16,7 +16,7 @@ const ref = {
 } as const
 const html: Answer = (_, res) => res.writeHead(200, { 'content-type': 'text/html' }).end('<!doctype html><p>hello')
 
-test('members that only a newer compute tells are no reason to refuse an answer', async () => {
+test('unknown members of a newer compute are accepted in an answer', async () => {
   const { agent } = await lyingCompute(says({ ...ports, quantum_ports: [7] }))
   expect(await agent.host.ports()).toMatchObject(ports)
 })
@@ -36,7 +36,7 @@ test.for<[name: string, answer: Answer, message: string]>([
   expect(requests).toHaveLength(1)
 })
 
-test('an answer that is too large is left, announced or not', async () => {
+test('an answer that is too large is cancelled, with and without its length', async () => {
   const large: Answer = (_, res) => {
     res.on('error', () => {})
     const more = () => res.write(Buffer.alloc(64 << 10, ' ')) && setImmediate(more)
@@ -56,7 +56,7 @@ test('an answer that is too large is left, announced or not', async () => {
   await endless.left
 })
 
-test('an answer that breaks off is not asked for again', async () => {
+test('an answer that breaks off is not requested again', async () => {
   const { agent, requests } = await lyingCompute((_, res) => {
     res.writeHead(200, { 'content-length': '100' })
     res.write('{"udp_ports":')
@@ -83,13 +83,13 @@ test.for<[name: string, answer: Answer]>([
   expect(requests).toHaveLength(1)
 })
 
-test('what takes its time has more of it', async () => {
+test('slow actions have a longer timeout', async () => {
   const slow: Answer = (_, res) => void setTimeout(() => says([])(_, res, 1), 200)
   const { agent } = await lyingCompute(slow, { limits: { readMs: 50 } })
   expect(await agent.host.action('hypervisor', 'vms', {})).toEqual([])
 })
 
-test('errors of a compute are passed on with all they say', async () => {
+test('errors of a compute are passed on with all members', async () => {
   const fault = { message: 'no such image', status: 409, image: 'x.qcow2' }
   const { agent } = await lyingCompute(says(fault, 409, { 'retry-after': '3', 'content-range': 'bytes */5' }))
   expect(await refusal(agent.nodes.get(ref))).toMatchObject({
@@ -113,7 +113,7 @@ test.for<[status: number, headers: Record<string, string>, ours: number, message
   expect(await refusal(agent.projects.list())).toMatchObject({ status: ours, message })
 })
 
-test('what another version of a compute does not have is not implemented', async () => {
+test('a path that another version of a compute lacks is 501', async () => {
   for (const status of [404, 405]) {
     const { agent } = await lyingCompute((_, res) =>
       res.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify({ message: 'why', status })),
@@ -139,7 +139,7 @@ test.for<[name: string, status: number, body: string]>([
   expect(requests).toHaveLength(1)
 })
 
-test('what reads is asked again when no answer had begun, twice', async () => {
+test('a read is repeated twice when no answer has begun', async () => {
   const { agent, requests } = await lyingCompute((req, res, count) =>
     count < 3 ? dies(req, res, count) : says(ports)(req, res, count),
   )
@@ -153,7 +153,7 @@ test('what reads is asked again when no answer had begun, twice', async () => {
   expect(dead.requests).toHaveLength(3)
 })
 
-test('what changes something is never asked again', async () => {
+test('a change is never repeated', async () => {
   const { agent, requests } = await lyingCompute(dies)
   const changes = [
     () => agent.projects.create({ name: 'lab' }),
@@ -167,7 +167,7 @@ test('what changes something is never asked again', async () => {
   }
 })
 
-test('a way to somewhere else is not followed', async () => {
+test('a redirect is not followed', async () => {
   const { agent, requests } = await lyingCompute((_, res) => res.writeHead(302, { location: '/x' }).end())
   expect(await refusal(agent.host.ports())).toMatchObject({
     status: 409,
@@ -176,14 +176,14 @@ test('a way to somewhere else is not followed', async () => {
   expect(requests).toHaveLength(1)
 })
 
-test('a compute that is not there cannot be reached', async () => {
+test('a missing compute cannot be reached', async () => {
   expect(await refusal(agentAt(await unusedPort()).host.ports())).toMatchObject({
     status: 503,
     message: expect.stringMatching(/^The compute one cannot be reached: .*ECONNREFUSED/),
   })
 })
 
-test('what its transport refuses is passed on, and asked again only when a connection ended', async () => {
+test('an error of the transport is passed on, and the request is repeated only when a connection ended', async () => {
   for (const [error, most] of [
     [conflict('it cannot be used'), 1],
     [new ApiError(504, 'it went away', { cause: new ConnectionLost('reset') }), 3],
@@ -198,7 +198,7 @@ test('what its transport refuses is passed on, and asked again only when a conne
   }
 })
 
-test('who cancels is told so, and the compute too', async () => {
+test('a cancelled request is rejected, and cancelled at the compute', async () => {
   const { agent, requests, left } = await lyingCompute(() => over.abort(new Error('enough')))
   const over = new AbortController()
   expect(await refusal(agent.host.action('hypervisor', 'vms', {}, over.signal))).toMatchObject({ message: 'enough' })
@@ -209,7 +209,7 @@ test('who cancels is told so, and the compute too', async () => {
   ).toMatchObject({ message: 'before' })
 })
 
-test('a transport that does not look at signals holds nobody up', async () => {
+test('a transport that ignores signals delays no caller', async () => {
   let cancelled = 0
   let answer = (_: Response) => {}
   const send = () =>

@@ -51,7 +51,7 @@ const all = async (stream: ReadableStream<FeedItem>) => {
   return items
 }
 
-test('every line is the item it was made of, and what only a newer compute tells of no project is skipped', async () => {
+test('every line is decoded to its item, and unknown events without a project are skipped', async () => {
   const { stream, requests } = await feed([
     line({ action: 'ping', event: load, seq: 7 }),
     line({ action: 'resync', event: { message: 'x' }, seq: 8 }),
@@ -76,7 +76,7 @@ test('every line is the item it was made of, and what only a newer compute tells
   expect(requests[0]?.url).toBe('/v2/compute/notifications?view=full')
 })
 
-test('what only a newer compute tells of a project is handed on as it is, and ends no feed', async () => {
+test('unknown events of a project are handed on unchanged, and do not end the feed', async () => {
   const told = [
     { action: 'node.migrated', event: { to: 'c2' }, seq: 1, project_id: id, reason: 'load' },
     { action: 'node.created', event: { node_id: id, project_id: id, name: 'Q1', qubits: 5 }, seq: 2, project_id: id },
@@ -102,7 +102,7 @@ test('what only a newer compute tells of a project is handed on as it is, and en
   ])
 })
 
-test('a feed of one project begins where it is told, and its lines need not name the project', async () => {
+test('a feed of one project begins at the requested number, and its lines need not name the project', async () => {
   const { stream, requests } = await feed([line({ action: 'log.info', event: { message: 'x' }, seq: 4 })], {
     projectId: id,
     since: 3,
@@ -111,7 +111,7 @@ test('a feed of one project begins where it is told, and its lines need not name
   expect(requests[0]?.url).toBe(`/v2/compute/projects/${id}/notifications?since=3&view=full`)
 })
 
-test('lines are found in whatever pieces they come, and half a line at the end is none', async () => {
+test('lines are found in pieces of any size, and an incomplete line at the end is ignored', async () => {
   const bytes = Buffer.from(
     line({ action: 'log.info', event: { message: 'ö'.repeat(5) }, seq: 1, project_id: id }).repeat(3),
   )
@@ -138,7 +138,7 @@ test('a feed that is silent for too long ends with an error', async () => {
   await left
 })
 
-test('a feed that needs no pings still asks for them, unless something else tells that the compute is there', async () => {
+test('a feed requests pings, unless the connection is checked by other means', async () => {
   const ping = (seq: number) => line({ action: 'ping', event: load, seq })
   const open = async (isWatched: boolean) => {
     const compute = await lyingCompute((_, res) => res.end(ping(7) + ping(7)), { isWatched })
@@ -149,7 +149,7 @@ test('a feed that needs no pings still asks for them, unless something else tell
   expect(await open(true)).toEqual({ url: '/v2/compute/notifications?view=full&pings=false', told: ['ping'] })
 })
 
-test('a feed that is left ends, and so it does at the compute', async () => {
+test('a closed feed is closed at the compute, too', async () => {
   for (const how of ['signal', 'cancel']) {
     const over = new AbortController()
     const { stream, left } = await feed([line({ action: 'ping', event: load, seq: 7 })], { ends: false, over })

@@ -64,7 +64,7 @@ const ping = { action: 'ping', event: {}, seq: 7 }
 const event = { action: 'node.updated', event: { name: 'PC1' }, seq: 8 }
 const later = { action: 'node.updated', event: { name: 'PC2' }, seq: 9 }
 
-test('a feed whose connection breaks goes on after the last line that came', async () => {
+test('a feed whose connection breaks continues after the last line', async () => {
   const { client, paths } = clientOf(
     feedOf([ping, event], 'breaks'),
     refusal(503, 'unavailable'),
@@ -82,7 +82,7 @@ test('a feed whose connection breaks goes on after the last line that came', asy
   expect(told).toEqual(['lost', 'unavailable', undefined])
 })
 
-test('a service that takes the connection and does not answer is asked again', async () => {
+test('a service that accepts the connection and does not answer is tried again', async () => {
   vi.useFakeTimers()
   const { client, paths } = clientOf(feedOf([event], 'ends'), silence, feedOf([later], 'stays'))
   const told: (string | undefined)[] = []
@@ -100,7 +100,7 @@ test('a service that takes the connection and does not answer is asked again', a
   expect(told).toEqual(['The feed did not begin within 20 s', undefined])
 })
 
-test('a feed that never began rejects with what is wrong', async () => {
+test('a feed that never began rejects with the reason', async () => {
   vi.useFakeTimers()
   const first = (client: Patchbay) => client.feed({ project: 'lab' }).next()
   for (const [answer, expected] of [

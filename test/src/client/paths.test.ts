@@ -2,7 +2,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { path, search } from '../../../src/client/paths.ts'
 
-test('a value stays one segment of a URL, and is what it was when it is decoded', () => {
+test('a value stays one segment of a URL, and is decoded unchanged', () => {
   const value = fc.oneof(
     fc.string({ unit: 'grapheme', minLength: 1 }),
     fc.constantFrom('.', '..', '../x', 'a/../b', '/etc', '%2e%2e', 'a?b#c', '\\..\\', 'a b', '//'),
@@ -22,7 +22,7 @@ test('text that cannot be in a path is refused', () => {
   expect(() => path`/a/${'\ud800'}`).toThrow('surrogates')
 })
 
-test('a query has what was given', () => {
+test('a query has the given values', () => {
   expect(search({ a: undefined })).toBe('')
   expect(search({ a: 'x&y', b: undefined, c: 0 })).toBe('?a=x%26y&c=0')
 })

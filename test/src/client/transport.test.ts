@@ -4,7 +4,7 @@ import { fetchTransport, jsonBody } from '../../../src/client/transport.ts'
 import { textOf } from '../../support/answer.ts'
 import { listening } from '../../support/fleet.ts'
 
-test('by fetch, what changes nothing is asked again when the connection just ended, and all else is not', async () => {
+test('with fetch, only a read is repeated when the connection has just ended', async () => {
   const asked: (string | undefined)[] = []
   const server = createServer((req, res) => {
     asked.push(req.method)

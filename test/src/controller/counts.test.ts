@@ -27,7 +27,7 @@ async function campus() {
   return { labs, lab, link_id, ask, listed }
 }
 
-test('the list tells how many nodes an open lab has, and how many of those that are no segments run', async () => {
+test('the list has the number of nodes of an open lab, and of its running nodes without segments', async () => {
   const { labs, lab, ask, listed } = await campus()
   await actOn(labs, lab, lab.node('PC2'), 'start', ask)
   expect(await listed()).toMatchObject({
@@ -36,7 +36,7 @@ test('the list tells how many nodes an open lab has, and how many of those that 
   })
 })
 
-test('it tells the same of a closed lab, whose document is not in memory', async () => {
+test('it has the same numbers of a closed lab, whose document is not in memory', async () => {
   const { labs, lab, ask, listed } = await campus()
   await removeNode(labs, lab, 'PC1', ask)
   await labs.close(lab.id, ask)
@@ -45,7 +45,7 @@ test('it tells the same of a closed lab, whose document is not in memory', async
   expect((await labs.find(lab.id)).project()).toEqual(await listed())
 })
 
-test('an undo counts back', async () => {
+test('an undo restores the numbers', async () => {
   const { labs, lab, ask, listed } = await campus()
   await removeNode(labs, lab, 'S1', ask)
   expect(await listed()).toMatchObject({ counts: { nodes: 2, segments: 0, links: 0 } })
@@ -85,13 +85,13 @@ test('the worst verdict of links is reported while their states are known', asyn
   expect(lab.counts()).not.toHaveProperty('worst_verdict')
 })
 
-test('what runs on a compute that is not connected is not known', async () => {
+test('the running nodes of a compute that is not connected are unknown', async () => {
   const { lab } = await campus()
   lab.statusReason = 'Its compute is not connected'
   expect(lab.counts()).toEqual({ nodes: 3, segments: 1, links: 1 })
 })
 
-test('a list of labs that have processes of their own tells their sizes from their heads', async () => {
+test('a list of labs in other processes has their sizes from their heads', async () => {
   const { lab } = await campus()
   const directory = await labsInMemory(new MemoryCompute(), undefined, { isDirectory: true })
   onTestFinished(() => directory.shutdown())
@@ -108,7 +108,7 @@ test('a list of labs that have processes of their own tells their sizes from the
   expect(unknown).not.toHaveProperty('changed_at')
 })
 
-test('the worst of verdicts is the one that does the most harm', () => {
+test('the worst verdict is the one with the most severe effect', () => {
   expect(worstVerdict(['ok', 'stopped', 'silent', 'ok'])).toBe('silent')
   expect(worstVerdict(['suspended', 'ok'])).toBe('suspended')
   expect(worstVerdict(['of a newer compute' as DirectLinkVerdict, 'ok'])).toBe('ok')

@@ -10,7 +10,7 @@ async function withDrawing() {
   return { lab, drawing_id }
 }
 
-test('of two changes of a drawing at once it has both', async () => {
+test('a drawing has both of two changes at once', async () => {
   const { lab, drawing_id } = await withDrawing()
   await Promise.all([updateDrawing(lab, drawing_id, { x: 3 }), updateDrawing(lab, drawing_id, { svg: '<svg></svg>' })])
   expect(lab.drawing(drawing_id)).toMatchObject({ x: 3, svg: '<svg></svg>' })

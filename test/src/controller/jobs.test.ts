@@ -29,7 +29,7 @@ async function jobThatFails(failure: Error) {
   return { job: jobs.get(id), reported }
 }
 
-test('a job that fails by a defect of the service tells the log, and not the client, what it was', async () => {
+test('a defect of the service in a job is reported in the log, and not to the client', async () => {
   const defect = new TypeError('undefined is not a function')
   const { job, reported } = await jobThatFails(defect)
   expect(job).toMatchObject({

@@ -7,7 +7,7 @@ import { actOn, createNode } from '../../../src/controller/nodes.ts'
 import { gns3Dialect } from '../../../src/gns3/dialect.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
-test('the states of links are read while a feed is open whose client is told them', async () => {
+test('the states of links are read while a feed with such events is open', async () => {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   onTestFinished(() => labs.shutdown())
@@ -27,7 +27,7 @@ test('the states of links are read while a feed is open whose client is told the
   expect(lab.linkReaders).toBe(0)
 })
 
-test('clients of GNS3 are not told them', () => {
+test('clients of GNS3 do not get them', () => {
   const dialect = gns3Dialect({ version: '2.2.59', own: '0.1.0', hasWebUi: false })
   expect(['node.updated', 'link.updated', 'link.state'].map((it) => dialect.hears(it))).toEqual([true, true, false])
 })

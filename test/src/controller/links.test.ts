@@ -36,7 +36,7 @@ async function withSlow(operation: 'putLink' | 'removeLink' | 'createNode' | 're
   return { labs, lab, compute, client, ask, link, isFree, begun, end: () => end() }
 }
 
-test('a link to a node that is deleted while it is made is 404, and leaves the other port free', async () => {
+test('a link to a node that is deleted meanwhile is 404, and leaves the other port free', async () => {
   const { labs, lab, client, ask, link, isFree, begun, end } = await withSlow('putLink')
   const linking = link(ask)
   await begun
@@ -46,7 +46,7 @@ test('a link to a node that is deleted while it is made is 404, and leaves the o
   expect(isFree()).toBeTruthy()
 })
 
-test('a link that is made while its node is being deleted goes with the node', async () => {
+test('a link that is made while its node is being deleted is deleted with the node', async () => {
   const { labs, lab, ask, link, isFree, begun, end } = await withSlow('removeNode')
   const removing = removeNode(labs, lab, 'PC1', ask)
   await begun
@@ -112,7 +112,7 @@ test('a node is deleted while another request deletes one of its links', async (
   expect(lab.document.links.size).toBe(0)
 })
 
-test('of two changes of a link at once its compute has both', async () => {
+test('a compute has both of two changes of a link at once', async () => {
   const { lab, compute, client, ask, link, begun, end } = await withSlow('putLink')
   const { link_id } = await link()
   const suspending = updateLink(lab, link_id, { suspend: true }, ask)

@@ -8,7 +8,7 @@ import { MemoryLabs } from '../../support/memory-labs.ts'
 
 const project_id = '6b1f7c1e-9d0b-4b7c-8f3a-2f5d9c0e7a41'
 
-test('a lab is free of a move to a compute that was removed from the fleet meanwhile', async () => {
+test('a move to a compute that was removed from the fleet meanwhile is cleared from the lab', async () => {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const ask = labs.computes.client
@@ -22,7 +22,7 @@ test('a lab is free of a move to a compute that was removed from the fleet meanw
   expect(lab.document.project).not.toHaveProperty('left')
 })
 
-test('a lab that was not made to its end goes, also when its compute was removed from the fleet', async () => {
+test('an incomplete lab is deleted, also when its compute was removed from the fleet', async () => {
   const store = new MemoryLabs()
   const before = await labsInMemory(new MemoryCompute(), store)
   await before.create({ project_id, name: 'begun', compute_id: 'local' }, before.computes.client)
@@ -37,7 +37,7 @@ test('a lab that was not made to its end goes, also when its compute was removed
   await after.create({ name: 'begun', compute_id: 'local' }, after.computes.client)
 })
 
-test('a compute is drained by one job at a time, also when it is asked for twice at once', async () => {
+test('a compute is drained by one job at a time, also with two requests at once', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const drain = () => drainCompute(labs, 'local', labs.computes.client, async () => {})
   const [first, second] = await Promise.allSettled([drain(), drain()])
@@ -45,7 +45,7 @@ test('a compute is drained by one job at a time, also when it is asked for twice
   expect(second).toMatchObject({ status: 'rejected', reason: { status: 409 } })
 })
 
-test('a compute that cannot be drained now takes projects as before', async () => {
+test('a compute whose drain is refused still takes projects', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   let isClosed = false
   const drain = () =>
@@ -67,7 +67,7 @@ test('a compute that cannot be drained now takes projects as before', async () =
   await labs.shutdown()
 })
 
-test('what a move left on its compute is removed, also from a lab with snapshots', async () => {
+test('the remains of a move are removed from its compute, also for a lab with snapshots', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const ask = labs.computes.client
   await labs.create({ project_id, name: 'moved', compute_id: 'local' }, ask)
@@ -84,7 +84,7 @@ test('what a move left on its compute is removed, also from a lab with snapshots
   expect((await labs.lab(project_id)).document.project).not.toHaveProperty('left')
 })
 
-test('a lab that was made elsewhere is deleted while the compute that it left is dead, but not while its own is', async () => {
+test('a lab that was made elsewhere can be deleted without its former compute, but not without its own', async () => {
   const labs = await labsInMemory(new MemoryCompute())
   const real = labs.computes.client
   await labs.create({ project_id, name: 'moved', compute_id: 'local' }, real)

@@ -140,7 +140,7 @@ const changes: readonly (readonly [what: string, change: Change, first?: Change]
 
 const rows = changes.map(([what, change, first]) => ({ what, change, first }))
 test.each(rows)(
-  '$what that cannot be saved is taken back on the compute, and made later',
+  '$what that cannot be saved is reverted on the compute, and can be made later',
   async ({ change, first }) => {
     const { store, ...setting } = await newLab()
     await first?.(setting)
@@ -201,7 +201,7 @@ test('a project that cannot be saved is not on its compute either', async () => 
   expect([...compute.projects.values()].map(({ name }) => name)).toEqual(['full'])
 })
 
-test('the end of a capture that cannot be saved is noted by the next reading of the compute', async () => {
+test('the end of a capture that cannot be saved is stored after the next read of the compute', async () => {
   const { store, lab, ask, link_id, compute } = await newLab()
   await startCapture(lab, link_id, {}, ask)
   store.isFull = true

@@ -110,7 +110,7 @@ test('applied twice, a file changes nothing more', async () => {
   )
 })
 
-test('every file leads from every other to the same lab as on a bare one', async () => {
+test('an apply of a file gives the same lab after any other file as for a new lab', async () => {
   await fc.assert(
     fc.asyncProperty(smallLabs, smallLabs, async (first, second) => {
       const [a, b] = [await newLab(), await newLab()]
@@ -131,7 +131,7 @@ const leftConfig: [SmallLab, SmallLab] = [
   { nodes: [{ kind: 'pc', console: 5100 }], switches: [], links: [], offset: 0 },
 ]
 
-test('an apply without a flag does what needs none, and a later one with all flags the rest', async () => {
+test('an apply without flags takes the steps that need none, and a later one with all flags the rest', async () => {
   await fc.assert(
     fc.asyncProperty(smallLabs, smallLabs, async (first, second) => {
       const [a, b] = [await newLab(), await newLab()]
@@ -149,7 +149,7 @@ test('an apply without a flag does what needs none, and a later one with all fla
   )
 })
 
-test('what only a new node takes is withheld with all its keys, and holds back no other change of the node', async () => {
+test('settings that only a new node can have are withheld together, without delaying other changes of the node', async () => {
   const { lab, plan, apply } = await newLab()
   const file = (mac: string, label: string, more = {}): Desired =>
     desiredOf({ nodes: [{ kind: 'pc', mac, label, ...more }], switches: [], links: [], offset: 0 })
@@ -172,7 +172,7 @@ test('what only a new node takes is withheld with all its keys, and holds back n
   expect((await plan(moved, {})).plan).toMatchObject({ withheld, steps: [] })
 })
 
-test('changes of links come before or after a recreation of their node, and not in between', async () => {
+test('changes of links come before or after their node is made again, and not in between', async () => {
   const { compute, labs, lab, ask, plan, apply } = await newLab()
   const file = (mac: string): Desired =>
     desiredOf({
@@ -232,7 +232,7 @@ test.each([
   // Their starts take time.
   ['running', 25],
 ] as const)(
-  'an apply to %s nodes that fails at any request leaves everything as it was, and the next one does it',
+  'an apply to %s nodes that fails at any request changes nothing, and the next one succeeds',
   async (nodes, numRuns) => {
     await fc.assert(
       fc.asyncProperty(smallLabs, smallLabs, fc.nat(30), async (first, second, at) => {

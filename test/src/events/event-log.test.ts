@@ -40,7 +40,7 @@ const message = (item: FeedItem | undefined) =>
   item?.kind === 'event' && 'message' in item.event.payload ? item.event.payload.message : item?.kind
 const seq = (item: FeedItem | undefined) => (item?.kind === 'event' ? item.event.seq : Number.NaN)
 
-test('a feed begins with a ping that has the load, and then has the events from now on', async () => {
+test('a feed begins with a ping with the load, and then has new events', async () => {
   const log = openLog()
   say(log, 'before')
   const { next, take } = feed(log)
@@ -50,7 +50,7 @@ test('a feed begins with a ping that has the load, and then has the events from 
   expect((await take(2)).map(message)).toEqual(['one', 'two'])
 })
 
-test('a feed without pings has the first one only, and no clock runs for it', async () => {
+test('a feed without pings has only the first one, and no timer', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const log = openLog()
@@ -64,7 +64,7 @@ test('a feed without pings has the first one only, and no clock runs for it', as
   await reader.cancel()
 })
 
-test('numbers grow by one over the whole compute; a project sees its own alone, the compute all', async () => {
+test('numbers grow by one for all events of a compute; a project has its own events, the compute all', async () => {
   const log = openLog()
   log.openProject(other)
   const own = feed(log)
@@ -91,7 +91,7 @@ test('numbers grow over a restart of the service', async () => {
   expect((await after.take(2)).map(({ kind }) => kind)).toEqual(['ping', 'resync'])
 })
 
-test('since gives what came after that number and then goes on, without a gap or a repetition', async () => {
+test('since gives the events after that number and then new ones, without a gap or a repetition', async () => {
   const log = openLog()
   const first = feed(log)
   for (const text of ['a', 'b', 'c', 'd']) say(log, text)
@@ -111,7 +111,7 @@ test('since with the last number gives nothing old and no resync', async () => {
   expect((await again.take(2)).map(message)).toEqual(['ping', 'b'])
 })
 
-test('a since that is too old, or was never told by this service, is answered with resync and what follows', async () => {
+test('a since that is too old, or not of this service, is answered with resync and new events', async () => {
   const log = openLog(3)
   const first = feed(log)
   for (const text of ['a', 'b', 'c', 'd', 'e']) say(log, text)
@@ -139,7 +139,7 @@ test('a history that is longer than the queue of a feed is given completely', as
   expect(items.slice(1).map(message)).toEqual(Array.from({ length: 900 }, (_, n) => String(n)))
 })
 
-test('a reader that is too slow loses the oldest events, is told how many, and never its ping or resync', async () => {
+test('a slow reader loses the oldest events and gets their number, and never loses a ping or resync', async () => {
   const log = openLog()
   const slow = feed(log)
   const late = feed(log, { projectId: project, since: 0 })
@@ -167,7 +167,7 @@ test('a reader that is too slow loses the oldest events, is told how many, and n
 const large = (text: string) => text.padEnd(2 ** 20, '.')
 const firstWord = (item: FeedItem | undefined) => message(item)?.slice(0, 9).split('.')[0]
 
-test('large events are kept by their bytes, and a since before them is answered with resync', async () => {
+test('the history has a limit in bytes, and a since before it is answered with resync', async () => {
   const log = openLog(1000)
   const first = feed(log)
   const numbers: number[] = []
@@ -185,7 +185,7 @@ test('large events are kept by their bytes, and a since before them is answered 
   expect((await all.take(7)).map(firstWord)).toEqual(['ping', 'dropped', '2', '3', '4', '5', '6'])
 })
 
-test('a reader that is too slow for large events loses the oldest by their bytes, and never the last one', async () => {
+test('the queue of a slow reader has a limit in bytes, and always has the last event', async () => {
   const log = openLog()
   const { take } = feed(log)
   for (let n = 0; n < 6; n++) say(log, large(String(n)))
@@ -194,7 +194,7 @@ test('a reader that is too slow for large events loses the oldest by their bytes
   expect((await take(1)).map((item) => message(item)?.slice(0, 3))).toEqual(['six'])
 })
 
-test('one feed more than allowed is refused, and may come when another has gone', async () => {
+test('one feed more than allowed is refused, and accepted when another was closed', async () => {
   const log = openLog(10, 2)
   log.openProject(other)
   const first = feed(log)
@@ -235,7 +235,7 @@ test('a feed ends with its signal, also when it has been aborted before', async 
   expect((await late.read()).done).toBe(true)
 })
 
-test('a ping comes after every 5 s of silence, and no timer is left when the reader has gone', async () => {
+test('a ping comes after every 5 s of silence, and no timer is left after the reader', async () => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   onTestFinished(() => void vi.useRealTimers())
   const log = openLog()
@@ -264,7 +264,7 @@ test('a ping comes after every 5 s of silence, and no timer is left when the rea
   abort.abort()
 })
 
-test('a feed on which something happens all the time has a ping every 10 s, from where it can be opened again', async () => {
+test('a busy feed has a ping every 10 s, with a number from which it can be continued', async () => {
   vi.useFakeTimers({ toFake: ['Date'] })
   onTestFinished(() => void vi.useRealTimers())
   const log = openLog()

@@ -38,7 +38,7 @@ function bed() {
   }
 }
 
-test('the ping comes first, and then both take turns', async () => {
+test('the ping comes first, then events of both sources in turn', async () => {
   const it = bed()
   it.tell({ type: 'compute.created', compute: compute('a') })
   it.tell({ type: 'log.warning', message: 'look' })
@@ -54,7 +54,7 @@ test('the ping comes first, and then both take turns', async () => {
   expect(await waits).toMatchObject({ event: { type: 'compute.deleted' } })
 })
 
-test('a slow reader hears the newest of each compute, and how much it lost', async () => {
+test('a slow reader gets the newest state of each compute, and the number of lost events', async () => {
   const it = bed()
   it.source.enqueue(ping)
   expect(await it.next()).toEqual(ping)
@@ -69,7 +69,7 @@ test('a slow reader hears the newest of each compute, and how much it lost', asy
   expect(await it.next()).toMatchObject({ event: { message: '3' } })
 })
 
-test('nothing is listened to any more when the feed ends, fails, is cancelled, or its signal says so', async () => {
+test('no listener is left when the feed ends, fails, is cancelled, or its signal is aborted', async () => {
   const [ended, failed, cancelled, left] = [bed(), bed(), bed(), bed()]
   ended.source.close()
   expect(await ended.next()).toBeUndefined()

@@ -5,7 +5,7 @@ import { newAppliance, running, vmOf } from '../../support/appliance.ts'
 import { faultOf, json, StandIn } from '../../support/fleet.ts'
 import { hangMs } from '../../support/limits.ts'
 
-test('a VM that could not be ended is ended when that is asked for again', async () => {
+test('a VM that could not be ended is ended by the next request', async () => {
   const all = await running()
   const { appliance, engine } = all
   engine.fault = conflict('libvirt: it went away')
@@ -15,7 +15,7 @@ test('a VM that could not be ended is ended when that is asked for again', async
   expect([engine.done, engine.isOn, await vmOf(all)]).toEqual([['start a', 'stop a', 'stop a'], false, undefined])
 })
 
-test('what is disabled while another VM is being ended is not started any more', async () => {
+test('a VM that is disabled while another one is being ended is not started', async () => {
   const { appliance, engine, until } = await running()
   let open = () => {}
   engine.gate = new Promise((resolve) => {
@@ -32,7 +32,7 @@ test('what is disabled while another VM is being ended is not started any more',
   expect([engine.done, appliance.state]).toEqual([['start a', 'stop a'], 'off'])
 })
 
-test('a VM that only stands still is ended, too', async () => {
+test('a paused VM is ended, too', async () => {
   const { appliance, engine, fleet } = await running()
   const gone = new Promise<void>((resolve) => {
     fleet.listen(({ type }) => type === 'compute.deleted' && resolve())
@@ -44,7 +44,7 @@ test('a VM that only stands still is ended, too', async () => {
   expect(engine.done).toEqual(['start a', 'stop a'])
 })
 
-test('the end of the service does not wait longer than it may for a guest that is being ended', async () => {
+test('the end of the service waits for a guest for a limited time', async () => {
   const { appliance, engine, until } = await running({ endMs: 600_000, exitMs: 50 })
   engine.obeys = false
   const ended = faultOf(appliance.update({ enable: false }))
@@ -98,7 +98,7 @@ test.for(['stop', 'suspend', 'keep'] as const)('at the end of the service: %s', 
   await appliance.close()
 })
 
-test('the end of the service gives up a start', async () => {
+test('the end of the service cancels a start', async () => {
   const { appliance, engine, until } = await newAppliance()
   const started = faultOf(appliance.update({ enable: true, vmname: 'a' }))
   await until('vm', { last_error: 'The appliance VM "a" is starting: its address is not known yet' })

@@ -3,7 +3,7 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import { newAppliance, running, vmOf } from '../../support/appliance.ts'
 import { faultOf, StandIn, unusedPort } from '../../support/fleet.ts'
 
-test('the VM is the compute vm from when a service answers in it, and its progress is reported', async () => {
+test('the VM is the compute vm when a service answers in it, and its progress is reported', async () => {
   const all = await newAppliance()
   const { appliance, engine, events, until, store } = all
   const started = appliance.update({ enable: true, vmname: 'a' })
@@ -26,7 +26,7 @@ test('the VM is the compute vm from when a service answers in it, and its progre
   ])
 })
 
-test('another VM takes the place of the first; how it ends is no change of the VM', async () => {
+test('another VM replaces the first; a change of when_exit does not restart the VM', async () => {
   const { appliance, engine } = await running()
   await appliance.update({ when_exit: 'suspend' })
   expect(engine.done).toEqual(['start a'])
@@ -37,7 +37,7 @@ test('another VM takes the place of the first; how it ends is no change of the V
   expect(appliance.state).toBe('off')
 })
 
-test('a start is given up when the VM is disabled, and the VM is ended', async () => {
+test('a start is cancelled when the VM is disabled, and the VM is ended', async () => {
   const all = await newAppliance()
   const { appliance, engine, until } = all
   const started = faultOf(appliance.update({ enable: true, vmname: 'a' }))
@@ -47,7 +47,7 @@ test('a start is given up when the VM is disabled, and the VM is ended', async (
   expect([engine.done, appliance.state, await vmOf(all)]).toEqual([['start a', 'stop a'], 'off', undefined])
 })
 
-test('an engine that hangs is not waited for when the VM is disabled, and what comes late of it is ended', async () => {
+test('a hanging engine does not delay disabling the VM, and a VM that it starts late is ended', async () => {
   const all = await newAppliance()
   const { appliance, engine, until } = all
   let open = () => {}
@@ -63,7 +63,7 @@ test('an engine that hangs is not waited for when the VM is disabled, and what c
   expect([engine.done, engine.isOn]).toEqual([['start a', 'stop a'], false])
 })
 
-test('what fails is reported, the settings are kept, and another request tries again', async () => {
+test('a failure is reported, the settings are saved, and another request tries again', async () => {
   const all = await newAppliance()
   const { appliance, engine, store } = all
   engine.fault = conflict('libvirt: no such thing')
@@ -86,7 +86,7 @@ test('what fails is reported, the settings are kept, and another request tries a
   expect([appliance.state, await vmOf(all), await appliance.vms('libvirt')]).toEqual(['off', undefined, []])
 })
 
-test('a request does not start again at once what has just failed', async () => {
+test('a request does not repeat a start at once that has just failed', async () => {
   const { appliance, engine } = await newAppliance({ againMs: 60_000 })
   engine.fault = conflict('libvirt: no')
   await faultOf(appliance.update({ enable: true, vmname: 'a' }))
@@ -117,7 +117,7 @@ test('a VM that ends while it starts, and one with another version, fail at once
   expect(await faultOf(appliance.update({ enable: true }))).toMatchObject({ status: 409, message: /it runs 9\.0\.0/ })
 })
 
-test('a VM that ends by itself is the compute no more, and a request starts it again', async () => {
+test('a VM that ends by itself is no longer the compute, and a request starts it again', async () => {
   const all = await running()
   const { appliance, engine, fleet } = all
   const gone = new Promise<void>((resolve) => {
@@ -139,14 +139,14 @@ test('the address of a VM may change while it runs', async () => {
   await until('vm', { port: other.port, connected: true })
 })
 
-test('what cannot be saved changes nothing', async () => {
+test('settings that cannot be saved change nothing', async () => {
   const { appliance, engine, store } = await running()
   store.fault = new Error('the disk is full')
   await expect(appliance.update({ enable: false })).rejects.toThrow('the disk is full')
   expect([appliance.settings.enable, appliance.state, engine.done]).toEqual([true, 'on', ['start a']])
 })
 
-test('what was saved is started when the service starts', async () => {
+test('an enabled VM is started with the service', async () => {
   const { store, appliance } = await running()
   await appliance.update({ when_exit: 'keep', user: 'anna', password: 'geheim' })
   await appliance.close()
@@ -158,7 +158,7 @@ test('what was saved is started when the service starts', async () => {
   expect(again.appliance.state).toBe('on')
 })
 
-test('a compute in place of a VM is followed when it changes or goes', async () => {
+test('changes and the end of the compute of a VM are followed', async () => {
   const [first, second] = [await StandIn.start(), await StandIn.start()]
   const { appliance, fleet, until } = await newAppliance()
   await fleet.create(first.input({ name: 'lab' }))

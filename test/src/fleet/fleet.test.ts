@@ -37,7 +37,7 @@ test('a compute that answers is registered, connected, and shown with its load',
   expect(JSON.stringify([shown, events])).not.toContain(secret)
 })
 
-test('a compute that was told to be connected is gone since it was lost, not since the service began', async () => {
+test('a compute that was reported as connected counts as gone from its loss, not from the start of the service', async () => {
   vi.useFakeTimers({ toFake: ['Date'] })
   onTestFinished(() => void vi.useRealTimers())
   const address = { protocol: 'http', host: '127.0.0.1', port: 9, user: null, password: null } as const
@@ -52,7 +52,7 @@ test('a compute that was told to be connected is gone since it was lost, not sin
   expect(fleet.find('one')?.show().disconnected_since).toBe(new Date(lostAt).toISOString())
 })
 
-test('an id is made up, and the one of a known compute gives that back as it is', async () => {
+test('an id is generated, and the id of a known compute answers with it unchanged', async () => {
   const compute = await StandIn.start()
   const { fleet, events } = await openFleet()
   const { compute_id } = await fleet.create(compute.input({ compute_id: null }))
@@ -66,7 +66,7 @@ test('an id is made up, and the one of a known compute gives that back as it is'
   expect(events.filter(({ type }) => type === 'compute.created')).toHaveLength(2)
 })
 
-test('a compute that cannot be reached is registered, and connected when it comes', async () => {
+test('a compute that cannot be reached is registered, and connected later', async () => {
   const compute = await StandIn.start()
   await compute.stop()
   const { fleet, registry, until } = await openFleet()
@@ -105,7 +105,7 @@ const refusals: readonly (readonly [what: string, answer: (res: ServerResponse) 
   ['redirects', (res) => void res.writeHead(302, { Location: 'http://127.0.0.1/' }).end(), /redirect/],
   ['is being restarted', (res) => void res.writeHead(503).end('<html>'), /503/],
 ]
-test.for(refusals)('what %s is not registered', async ([, answer, message]) => {
+test.for(refusals)('a server that %s is not registered', async ([, answer, message]) => {
   const compute = await StandIn.start()
   compute.capabilities = (_, res) => answer(res)
   const { fleet, registry, events } = await openFleet()
@@ -122,7 +122,7 @@ test('a compute without the feed of a compute is not registered', async () => {
   expect(await faultOf(fleet.create(compute.input()))).toMatchObject({ status: 409 })
 })
 
-test.for(['1.4.3', '1.9.0-dev1'])('version %s works with ours, which is reported once', async (other) => {
+test.for(['1.4.3', '1.9.0-dev1'])('version %s is compatible, which is reported once', async (other) => {
   const compute = await StandIn.start()
   compute.capabilities = (_, res) => json(res, 200, { version: other, node_types: [] })
   const { fleet, events, until } = await openFleet()
@@ -149,7 +149,7 @@ test('names are unique when a compute is registered, and some ids are reserved',
   expect(registry.records.size).toBe(2)
 })
 
-test('what is asked for twice at the same time is registered once', async () => {
+test('two registrations at the same time make one compute', async () => {
   const compute = await StandIn.start()
   const { fleet, events } = await openFleet()
   const [a, b] = await Promise.all([fleet.create(compute.input()), fleet.create(compute.input())])
@@ -167,7 +167,7 @@ test('a compute that cannot be saved is not registered', async () => {
   await expect.poll(() => compute.openFeeds).toBe(0)
 })
 
-test('a change keeps what it does not name, and connects anew', async () => {
+test('a change keeps absent members, and connects again', async () => {
   const [first, second] = [await StandIn.start(), await StandIn.start()]
   const { fleet, registry, until } = await openFleet()
   await fleet.create(first.input({ user: 'anna', password: secret }))
@@ -191,7 +191,7 @@ test('a change keeps what it does not name, and connects anew', async () => {
   expect(registry.records.get('one')).toMatchObject({ user: null, password: null })
 })
 
-test('a compute that is deleted is left, and may be deleted again', async () => {
+test('a deleted compute is disconnected, and may be deleted again', async () => {
   const compute = await StandIn.start()
   const { fleet, registry, events } = await openFleet()
   await fleet.create(compute.input())
@@ -203,7 +203,7 @@ test('a compute that is deleted is left, and may be deleted again', async () => 
   await expect.poll(() => compute.openFeeds).toBe(0)
 })
 
-test('what was saved is there again, and connected', async () => {
+test('saved computes are registered after a restart, and connected', async () => {
   const compute = await StandIn.start()
   const first = await openFleet()
   await first.fleet.create(compute.input({ name: 'mine', user: 'anna', password: secret }))
@@ -214,7 +214,7 @@ test('what was saved is there again, and connected', async () => {
   await until('one', { connected: true })
 })
 
-test('a compute of the service itself is enrolled, waits, is changed, and goes; it is never saved', async () => {
+test('a compute of the service itself is added, waits, changes, and is removed; it is never saved', async () => {
   const compute = await StandIn.start()
   const { fleet, registry, events, until } = await openFleet()
   expect(await faultOf(fleet.get('vm'))).toMatchObject({ status: 404, message: /appliance VM/ })
@@ -237,7 +237,7 @@ test('a compute of the service itself is enrolled, waits, is changed, and goes; 
   ])
 })
 
-test('the service itself is shown as it is now, also when its host fails', async () => {
+test('the compute local has its present state, also when the host fails', async () => {
   const capabilities = {
     version,
     platform: 'linux',
@@ -283,7 +283,7 @@ test('the service itself is shown as it is now, also when its host fails', async
   expect(await textOf(await fleet.send('local', ask()))).toBe('from inside')
 })
 
-test('figures tell how many computes are in which state', async () => {
+test('metrics have the number of computes in each state', async () => {
   const compute = await StandIn.start()
   const { fleet } = await openFleet({ timeouts: { retryMs: [60_000, 60_000] } })
   const [family] = fleet.metrics()
@@ -300,7 +300,7 @@ test('figures tell how many computes are in which state', async () => {
   ])
 })
 
-test('a compute that is emptied stays connected', async () => {
+test('a compute that is drained stays connected', async () => {
   const compute = await StandIn.start()
   const { fleet, registry, events } = await openFleet()
   await fleet.create(compute.input())

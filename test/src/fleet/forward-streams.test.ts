@@ -36,7 +36,7 @@ test('a compute that answers before it has the body gets no more of it', async (
   expect(new TextDecoder().decode((await request.body?.getReader().read())?.value)).toBe('two')
 })
 
-test('a client that goes away ends its request at the compute, before and while it is answered', async () => {
+test('a client that disconnects ends its request at the compute, before and during the answer', async () => {
   const { compute, send, fleet } = await bed()
   for (const begins of [false, true]) {
     const asked = new Promise<ServerResponse>((resolve) => {
@@ -58,7 +58,7 @@ test('a client that goes away ends its request at the compute, before and while 
   }
 })
 
-test('a reader that has enough ends the answer at the compute', async () => {
+test('a reader that cancels ends the answer at the compute', async () => {
   const { compute, send } = await bed()
   const asked = new Promise<ServerResponse>((resolve) => {
     compute.answer = (_, res) => {
@@ -72,7 +72,7 @@ test('a reader that has enough ends the answer at the compute', async () => {
   await closed
 })
 
-test('a compute that goes away before it answers is a 504, and while it does an answer that breaks off', async () => {
+test('a compute that disconnects before its answer is 504, and during it the answer breaks off', async () => {
   const { compute, send } = await bed()
   compute.answer = (req) => void req.socket.destroy()
   expect(await faultOf(send('x/y'))).toMatchObject({ status: 504 })
@@ -91,14 +91,14 @@ test('a compute that goes away before it answers is a 504, and while it does an 
   expect(await faultOf(send('x/y'))).toMatchObject({ status: 504 })
 })
 
-test('a compute that was there and is not any more is a conflict', async () => {
+test('a compute that no longer exists is a conflict', async () => {
   const { compute, send, until } = await bed()
   await compute.stop()
   await until('one', { connected: false })
   expect(await faultOf(send('x/y'))).toMatchObject({ status: 409, message: expect.stringContaining('ECONNREFUSED') })
 })
 
-test('what waits for a compute that is lost, or is deleted, does not wait for ever', async () => {
+test('requests to a compute that is lost or deleted do not wait for ever', async () => {
   const { compute, send, fleet, until } = await bed()
   let asked = () => {}
   compute.answer = ({ url }, res) => {

@@ -19,7 +19,7 @@ const seen = async (compute: StandIn, run: () => Promise<Response>): Promise<Inc
   return asked
 }
 
-test('a compute gets method, path as it was written, query and body, and what is said about the body', async () => {
+test('a compute gets the method, the path as it was sent, the query, the body, and the headers of the body', async () => {
   const { compute, send } = await bed()
   const headers = {
     'content-type': 'text/plain',
@@ -41,7 +41,7 @@ test('a compute gets method, path as it was written, query and body, and what is
   expect(asked.headers).toMatchObject(headers)
 })
 
-test('a compute gets its own credentials, and nothing by which the client speaks for itself', async () => {
+test('a compute gets its own credentials, and no credentials of the client', async () => {
   const { compute, send } = await bed()
   const headers = {
     authorization: 'Bearer of-the-client',
@@ -59,7 +59,7 @@ test('a compute gets its own credentials, and nothing by which the client speaks
     expect(asked.headers).not.toHaveProperty(name)
 })
 
-test('a body without bytes is none, and one of a known length keeps it', async () => {
+test('an empty body is omitted, and one of a known length keeps its length', async () => {
   const { compute, send } = await bed()
   const headers = (length: number) => ({ 'content-length': String(length) })
   const none = await seen(compute, () => send('x/y', { method: 'POST', headers: headers(0), body: bodyOf() }))
@@ -90,7 +90,7 @@ test.for([204, 304])('status %d is passed on without a body', async (status) => 
   expect([answer.status, answer.body]).toEqual([status, null])
 })
 
-test('a client gets nothing by which a compute could speak for this service', async () => {
+test('a client gets no headers by which a compute could act as this service', async () => {
   const { compute, send } = await bed()
   const sent = {
     'Set-Cookie': 'a=b',
@@ -113,7 +113,7 @@ test('HEAD is handed on as HEAD', async () => {
   expect([answer.headers.get('etag'), answer.headers.get('content-length')]).toEqual(['"HEAD"', '5'])
 })
 
-test.for([400, 403, 404, 405, 409, 416, 500, 503])('error %d is passed on as it was said', async (status) => {
+test.for([400, 403, 404, 405, 409, 416, 500, 503])('error %d is passed on unchanged', async (status) => {
   const { compute, send } = await bed()
   const said = { message: 'no such image', status, image: 'x.img', exception: 'ImageMissing' }
   compute.answer = (_, res) => {

@@ -12,7 +12,7 @@ async function standIn(answer: StandIn['answer'] = (_, res) => json(res, 200, bu
   return compute
 }
 
-test('most looks only ask how busy a compute is; one that does not say so is asked what it is', async () => {
+test('most checks only read the load of a compute; without an answer its version is read', async () => {
   const compute = await standIn()
   const { fleet } = await openFleet({ upkeep: 'rounds', timeouts })
   await fleet.create(compute.input())
@@ -29,7 +29,7 @@ test('most looks only ask how busy a compute is; one that does not say so is ask
   expect(await fleet.get('one')).toMatchObject({ connected: false, last_error: expect.stringContaining('password') })
 })
 
-test('one look that fails takes no compute away, two do', async () => {
+test('one failed check does not disconnect a compute, two do', async () => {
   const compute = await standIn()
   const { fleet, events } = await openFleet({ upkeep: 'rounds', timeouts })
   await fleet.create(compute.input())
@@ -55,7 +55,7 @@ test('one look that fails takes no compute away, two do', async () => {
   expect(fleet.isUnclear('one')).toBe(false)
 })
 
-test('a look at many ends in time, and the next one goes on with those at which nobody looked', async () => {
+test('a check of many computes ends in time, and the next one continues with the others', async () => {
   // Within two thirds of it a busy host, too, asks the first six.
   const lookMs = 3000
   const held: (() => void)[] = []

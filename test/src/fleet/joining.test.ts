@@ -125,7 +125,7 @@ test('the newest tunnel of a compute counts', async () => {
   expect([second.end(), it.registry.records.size]).toEqual([undefined, 1])
 })
 
-test('a compute that cannot be taken is told why', async () => {
+test('a compute that is refused gets the reason', async () => {
   const registry = new MemoryRegistry()
   const joinTokens = new MemoryJoinTokens()
   joinTokens.owners.set('bound', 'two')
@@ -150,7 +150,7 @@ test('a compute that cannot be taken is told why', async () => {
   expect((await it.fleet.list()).map(({ compute_id }) => compute_id)).toEqual(['placed'])
 })
 
-test('a compute that is refused for want of room leaves its token to another one', async () => {
+test('a compute that is refused because the fleet is full does not bind its token', async () => {
   const joinTokens = new MemoryJoinTokens()
   const it = await openFleet({ joinTokens, maxComputes: () => 1 })
   join(it, {}, { grant: { key: 'first' } })
@@ -176,7 +176,7 @@ test('a fleet without a limit of its own has room for 1,000 computes', async () 
   })
 })
 
-test('only some websockets of one token may be open that say nothing', async () => {
+test('the number of open websockets of a token without a HELLO is limited', async () => {
   const it = await openFleet()
   const closed: number[] = []
   const wire = { send() {}, close: (code: number) => void closed.push(code), drained: async () => {} }
@@ -191,7 +191,7 @@ test('only some websockets of one token may be open that say nothing', async () 
   expect(closed).toEqual([1013, 1013])
 })
 
-test('computes of the same name are told apart, and one can be renamed, but not moved', async () => {
+test('computes of the same name get different names, and one can be renamed, but not get another address', async () => {
   const it = await openFleet()
   join(it)
   await joined(it)
@@ -236,7 +236,7 @@ test('after a restart a compute waits to join again', async () => {
   await joined(after)
 })
 
-test('a service that keeps nothing between requests asks by the tunnel that is there', async () => {
+test('a service without state between requests uses the open tunnel', async () => {
   const it = await openFleet({ upkeep: false, tunnels: { watch: 'busy' } })
   join(it)
   await until(() => it.events.length > 0)
@@ -285,7 +285,7 @@ test('a token belongs to the compute that used it first', async () => {
   expect((await after.fleet.list()).map(({ compute_id }) => compute_id)).toEqual(['One'])
 })
 
-test('a compute that is connected is not displaced by another token, nor is its place taken while it is away', async () => {
+test('another token replaces no compute, connected or not', async () => {
   const joinTokens = new MemoryJoinTokens()
   const it = await openFleet({ joinTokens })
   const first = join(it)
@@ -312,7 +312,7 @@ test('a compute that is connected is not displaced by another token, nor is its 
   await it.until('one', { connected: true })
 })
 
-test('a token that was revoked protects neither a compute nor its tunnel', async () => {
+test('with a revoked token neither a compute nor its tunnel is protected from another token', async () => {
   const joinTokens = new MemoryJoinTokens()
   const it = await openFleet({ joinTokens })
   const first = join(it)
@@ -325,7 +325,7 @@ test('a token that was revoked protects neither a compute nor its tunnel', async
   expect(await textOf(await it.fleet.send('one', request('x')))).toBe('second')
 })
 
-test('a gateway that has slept takes the tunnels up again that are open', async () => {
+test('a gateway continues its open tunnels after a hibernation', async () => {
   const registry = new MemoryRegistry()
   const asleep = await openFleet({ registry, upkeep: false, tunnels: { watch: 'busy' } })
   const { down, up, kept } = join(asleep)

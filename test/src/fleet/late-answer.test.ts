@@ -67,7 +67,7 @@ test.for<[name: string, answer: () => Response]>([
   expect(vi.getTimerCount()).toBe(0)
 })
 
-test('no 30 s pass without a byte, and none of these is an answer', async () => {
+test('a byte is sent at least every 30 s, and is not part of the answer', async () => {
   const wire: string[] = []
   const send = awaitingLate(async ({ path, headers }) => {
     const answer = sleep(100 * s).then(() => new Response('there it is'))
@@ -94,7 +94,7 @@ test('no 30 s pass without a byte, and none of these is an answer', async () => 
   expect(wire).toEqual([' ', ' ', ' ', expect.stringMatching(/^\{"status":200,.*\}\n$/), 'there it is'])
 })
 
-test('an answer that comes soon is left as it is, and so is any for those who did not ask for more', async () => {
+test('a quick answer is unchanged, and so is any answer without the request for a late one', async () => {
   const { answers, send } = compute(async () => {
     await sleep(29 * s)
     return new Response('soon')
@@ -139,7 +139,7 @@ test('nothing is answered while the request is still coming', async () => {
   expect(await textOf(await answer)).toBe('stored')
 })
 
-test('the body of a late answer flows as it comes, and may rest for as long as it likes', async () => {
+test('the body of a late answer is streamed, and may be idle for any time', async () => {
   const body = slowBody('one ')
   const { send } = compute(() => sleep(40 * s).then(() => new Response(body.stream)))
   const asked = send(get())
@@ -154,7 +154,7 @@ test('the body of a late answer flows as it comes, and may rest for as long as i
   expect(await reader?.read()).toEqual({ done: true, value: undefined })
 })
 
-test('who does not read gets no more than a byte', async () => {
+test('a client that does not read gets one byte at most', async () => {
   const request = new Request('http://compute/x', { headers: { [lateHeader]: '1' } })
   const asked = withKeepAlive(
     request,
@@ -164,7 +164,7 @@ test('who does not read gets no more than a byte', async () => {
   expect(await (await asked).text()).toMatch(/^ \{.*\}\nx$/)
 })
 
-test('who asks and leaves ends the work, before and after the head', async () => {
+test('a client that disconnects ends the work, before and after the head', async () => {
   const over = new AbortController()
   const told = vi.fn()
   const { send } = compute(async ({ signal }) => {
@@ -188,7 +188,7 @@ test('who asks and leaves ends the work, before and after the head', async () =>
   expect(cancel).toHaveBeenCalledWith('enough')
 })
 
-test('an answer for which nobody waits any more is let go', async () => {
+test('an answer without a waiting client is cancelled', async () => {
   const cancel = vi.fn()
   const request = new Request('http://compute/x', { headers: { [lateHeader]: '1' } })
   const asked = withKeepAlive(
@@ -222,7 +222,7 @@ test('a compute that dies meanwhile is a connection that was lost', async () => 
   await expect(textOf(answer)).rejects.toThrow('the client has gone')
 })
 
-test('a head may come in any pieces, and with any of the body', async () => {
+test('a head may come in pieces of any size, and with any part of the body', async () => {
   const wire = '  {"status":201,"headers":[["x-a","ä"]]}\nwhole'
   for (const size of [1, 7, 1000]) {
     const bytes = new TextEncoder().encode(wire)
@@ -255,7 +255,7 @@ test.for<[name: string, wire: string, message: string]>([
   expect(error.message).toContain('The compute one sent a malformed answer: ')
 })
 
-test('a body ends where it was said to end', async () => {
+test('a body ends at its length', async () => {
   const head = '{"status":200,"headers":[["content-length","4"]]}\n'
   const whole = await sends(bodyOf(head, 'ab', 'cd'))(get())
   expect(await textOf(whole)).toBe('abcd')
@@ -265,7 +265,7 @@ test('a body ends where it was said to end', async () => {
   }
 })
 
-test('a late answer is one only as such', async () => {
+test('only an answer with the media type of late answers is one', async () => {
   for (const [status, type] of [
     [202, lateType],
     [200, 'text/plain'],

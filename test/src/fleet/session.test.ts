@@ -6,7 +6,7 @@ import { hangMs } from '../../support/limits.ts'
 const ask = { method: 'GET', path: '/v2/compute/x', headers: {}, body: null, signal: new AbortController().signal }
 const never: [number, number] = [60_000, 60_000]
 
-test('a compute that goes away is shown so, and is connected again when it is back', async () => {
+test('a compute that disconnects is shown so, and is connected again when it is back', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet()
   await fleet.create(compute.input())
@@ -21,7 +21,7 @@ test('a compute that goes away is shown so, and is connected again when it is ba
   await until('one', { connected: true, last_error: null, cpu_usage_percent: 3 })
 })
 
-test('a compute that is silent is not taken for there', async () => {
+test('a silent compute does not count as connected', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet({ timeouts: { silenceMs: 80, retryMs: never } })
   await fleet.create(compute.input())
@@ -42,7 +42,7 @@ test.for([
   await until('one', { connected: false })
 })
 
-test('events of other things, and loads that are none, change nothing', async () => {
+test('other events, and invalid loads, change nothing', async () => {
   const compute = await StandIn.start()
   const { fleet, until, events } = await openFleet()
   await fleet.create(compute.input())
@@ -57,7 +57,7 @@ test('events of other things, and loads that are none, change nothing', async ()
   expect(events).toHaveLength(before + 1)
 })
 
-test('requests to what failed again and again are refused at once, until one may try', async () => {
+test('requests to a compute that failed repeatedly are refused at once, until one may try', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet({ timeouts: { retryMs: [1000, 1000] }, upkeep: false })
   await fleet.create(compute.input())
@@ -83,7 +83,7 @@ test('requests to what failed again and again are refused at once, until one may
   await until('one', { connected: true })
 })
 
-test('a service that looks from time to time knows who is there and how busy, and keeps it while it sleeps', async () => {
+test('a service with periodic checks has states and loads, and keeps them during hibernation', async () => {
   const compute = await StandIn.start()
   compute.answer = (req, res) =>
     req.url === '/v2/compute/load'
@@ -142,7 +142,7 @@ test('only one request tries; those beside it are refused', async () => {
   expect((await tries).status).toBe(404)
 })
 
-test('to register it again, or to change it, makes an attempt at once', async () => {
+test('registering or changing a compute starts an attempt at once', async () => {
   const compute = await StandIn.start()
   await compute.stop()
   const { fleet, until } = await openFleet({ timeouts: { retryMs: never } })
@@ -158,7 +158,7 @@ test('to register it again, or to change it, makes an attempt at once', async ()
   await until('one', { connected: true })
 })
 
-test('what a compute becomes while it is away is found out', async () => {
+test('changes of a compute while it was disconnected are noticed', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet()
   await fleet.create(compute.input())
@@ -170,7 +170,7 @@ test('what a compute becomes while it is away is found out', async () => {
   expect(await faultOf(fleet.send('one', ask))).toMatchObject({ message: /user and password/ })
 })
 
-test('a feed that ends again and again is not opened without a pause', async () => {
+test('a feed that ends repeatedly is opened again only after a pause', async () => {
   const compute = await StandIn.start()
   let feeds = 0
   compute.feed = (_, res) => {

@@ -74,7 +74,7 @@ function told(feed: ReadableStream<FeedItem>): () => Promise<string> {
   }
 }
 
-test('who was read to before a sleep is told once what was missed, and nothing is to be read again', async () => {
+test('a reader from before a hibernation gets missed events once, without resync', async () => {
   const { asked, say, member } = compute()
   const bookmarks = new Kept()
   const before = gateway(member, bookmarks)
@@ -97,7 +97,7 @@ test('who was read to before a sleep is told once what was missed, and nothing i
   expect(asked).toHaveLength(2)
 })
 
-test('where it is not known what was heard, who was read to reads the resources again', async () => {
+test('without a bookmark a reader gets resync', async () => {
   const { say, member } = compute()
   const events = gateway(member, new Kept())
   const next = told(events.resume({ pings: false, signal: new AbortController().signal }))
@@ -106,7 +106,7 @@ test('where it is not known what was heard, who was read to reads the resources 
   expect(await next()).toBe('from here on')
 })
 
-test('what was heard for readers of another time is not told to a new one', async () => {
+test('events of earlier readers are not sent to a new one', async () => {
   const { asked, say, member } = compute()
   say('long ago')
   const bookmarks = new Kept([['one', 1]])
@@ -116,7 +116,7 @@ test('what was heard for readers of another time is not told to a new one', asyn
   expect(asked[0]?.since).toBeUndefined()
 })
 
-test('what a compute tells of a project that is placed elsewhere, or nowhere, is dropped and counted', async () => {
+test('events of a project that is placed elsewhere, or nowhere, are dropped and counted', async () => {
   const { log, member } = compute()
   const placements = placedAt('two')
   const events = gateway(member, new Kept(), placements)

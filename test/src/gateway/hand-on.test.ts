@@ -49,7 +49,7 @@ test.for([
   ['POST', `${at}/pc/nodes?existing=merge&view=wide`],
   ['POST', `${at}/pc/nodes/${id}/adapters/0/ports/0/nio`],
   ['PUT', `/v1/projects/${id}`],
-] as const)('the bytes of a body and of its answer go through as they are: %s %s', async ([method, path]) => {
+] as const)('the bytes of a body and of its answer are unchanged: %s %s', async ([method, path]) => {
   const { ask, asked } = await bed((_, res) => res.writeHead(201, { 'content-type': 'application/json' }).end(odd))
   const answer = await ask(method, path, odd, { 'content-type': 'application/json' })
   expect([answer.status, await answer.text()]).toEqual([201, odd])
@@ -66,14 +66,14 @@ test.for([
   ['POST', `${at}/quantum/nodes/${id}/entangle?with=a%2Fb`],
   ['DELETE', `${at}/pc/nodes/${id}/qubits`],
   ['PUT', `${at}/pc/nodes/${id}/start`],
-] as const)('what only a newer compute has is handed on to it: %s %s', async ([method, path]) => {
+] as const)('a path of a newer compute is handed on to it: %s %s', async ([method, path]) => {
   const { ask, asked } = await bed((_, res) => json(res, 200, { spin: 'up' }))
   const answer = await ask(method, path, method === 'GET' ? undefined : odd)
   expect([answer.status, await answer.json()]).toEqual([200, { spin: 'up' }])
   expect(asked).toMatchObject([{ method, url: path }])
 })
 
-test('what no version can have is answered by the gateway', async () => {
+test('a path that no version can have is answered by the gateway', async () => {
   const { ask, asked } = await bed(() => {})
   for (const [method, path, status] of [
     ['GET', '/v2/compute/projects/none/quantum', 404],
@@ -86,7 +86,7 @@ test('what no version can have is answered by the gateway', async () => {
   expect(asked).toEqual([])
 })
 
-test('an error of a compute goes through with its word, members and headers', async () => {
+test('an error of a compute is passed on with its word, members and headers', async () => {
   const body = '{"message":"no","status":409,"qubit":7}\n'
   const { ask } = await bed((_, res) =>
     res
@@ -111,7 +111,7 @@ test.for([
   expect(await answer.json()).toMatchObject({ status: ours, message: expect.stringContaining(message) })
 })
 
-test('a body that is too large is refused before the compute is asked', async () => {
+test('a body that is too large is refused before a request to the compute', async () => {
   const { ask, asked } = await bed(() => {})
   const answer = await ask('PUT', `${at}/pc/nodes/${id}`, 'x'.repeat(70_000))
   expect([answer.status, answer.headers.get('x-patchbay-error')]).toEqual([413, 'too-large'])

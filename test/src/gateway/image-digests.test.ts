@@ -3,7 +3,7 @@ import { UploadDigests } from '../../../src/gateway/image-digests.ts'
 import { bodyOf, textOf } from '../../support/bodies.ts'
 import { MemoryDigests, sha256Of, testHasher } from '../../support/memory-digests.ts'
 
-test('another user takes no part in the digest of what an administrator uploads in parts', async () => {
+test('parts of another user do not belong to the digest of an upload of an administrator', async () => {
   const store = new MemoryDigests()
   const uploads = new UploadDigests(store, testHasher)
   const part = async (byAdmin: boolean, text: string, first: number, isWhole: boolean) => {

@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { imageKeeper } from '../../../src/gateway/kept-images.ts'
 
-test('an image that cannot be kept is tried again as long as it is among the unkept ones, and not for ever', async () => {
+test('keeping an image is retried while it is in the list of images to keep, and not for ever', async () => {
   const sha256 = 'a'.repeat(64)
   const image = { kind: 'iou', name: 'a', digest: { sha256, byAdmin: true } } as const
   const unkept = new Set<string>()

@@ -4,14 +4,14 @@ import { hasLabels, labelsOf, withoutLabels } from '../../../src/gateway/labels.
 
 const capabilities = { version: '1.0.0', node_types: ['pc', 'dynamips'] }
 
-test('a compute has the labels that it was given, those that it found, and its kinds of node', () => {
+test('a compute has the labels of the administrator, those that it detected, and its kinds of node', () => {
   const found = { ...capabilities, labels: ['kvm', 'arch=x86_64'] }
   expect(labelsOf({ labels: ['site=berlin'], capabilities: found })).toEqual([
     ...['site=berlin', 'kvm', 'arch=x86_64', 'kind=pc', 'kind=dynamips'],
   ])
 })
 
-test('what an administrator says wins, and a compute gives itself no label of another key', () => {
+test('labels of the administrator take precedence, and a compute detects only labels of certain keys', () => {
   const found = { ...capabilities, labels: ['arch=x86_64', 'site=berlin', 'gpu'] }
   expect(labelsOf({ labels: ['arch=riscv64'], capabilities: found })).toEqual([
     ...['arch=riscv64', 'kind=pc', 'kind=dynamips'],

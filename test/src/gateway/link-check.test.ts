@@ -71,7 +71,7 @@ test('registered addresses are used as they are, and computes are asked where th
     await expect(peers(fleet, from, to)).rejects.toMatchObject({ status: 409, message: /upgrade it/ })
 })
 
-test('nodes are looked for at the computes of their projects', async () => {
+test('nodes are searched for on the computes of their projects', async () => {
   const { fleet } = fleetOf({ here: { protocol: 'http', host: '127.0.0.1' } })
   const locator = {
     find: async (id: string) => (id === project_id ? ({ id: 'here' } as Member) : undefined),
@@ -86,7 +86,7 @@ test('nodes are looked for at the computes of their projects', async () => {
   ).rejects.toMatchObject({ status: 404 })
 })
 
-test('each end gets the same key, and the addresses of the other: registered, told, and observed', async () => {
+test('each end gets the same key, and the addresses of the other: registered, own, and observed ones', async () => {
   const { fleet, asked } = fleetOf({
     a: joined({ told: { addresses: ['10.0.0.1', '2001:db8::1'] }, observed: '203.0.113.1' }),
     b: { protocol: 'https', host: 'lab2.example', told: { addresses: ['10.0.0.2', '203.0.113.2'] } },
@@ -102,7 +102,7 @@ test('each end gets the same key, and the addresses of the other: registered, to
   expect(asked.a?.key).not.toBe(key)
 })
 
-test('addresses that no other host has are not passed on, but for loopback between computes of one host', async () => {
+test('addresses that cannot be of another host are not passed on, except loopback between computes of one host', async () => {
   const lying = ['127.0.0.1', '::1', '169.254.169.254', 'fe80::1', '224.0.0.1', '0.0.0.0', '::ffff:127.0.0.1']
   const computes = {
     a: joined({ told: { addresses: [...lying, '10.0.0.1'], boot_id: 'one' }, observed: '127.0.0.1' }),
@@ -133,7 +133,7 @@ test('the address at which both ends have answers of each other is used, the bes
   expect(await peers(fleet)).toEqual([far, near])
 })
 
-test('a compute that lies does not make the other one send to a third host', async () => {
+test('a lying compute cannot make the other one send to a third host', async () => {
   const victim = { address: '198.51.100.1', port: 5353 }
   const { fleet } = fleetOf({
     a: joined({ told: { addresses: ['10.0.0.1'] }, check: () => ({ paths: [{ ...far, seen_as: victim }] }) }),
@@ -158,7 +158,7 @@ test('when nothing works, 409 says what each has tried', async () => {
   )
 })
 
-test('a compute that tells no address is named', async () => {
+test('a compute without candidates is named', async () => {
   const { fleet } = fleetOf({ a: joined({ told: {} }), b: joined({ told: { addresses: ['10.0.0.2'] } }) })
   await expect(peers(fleet)).rejects.toMatchObject({ status: 409, message: /no address of the compute a is known/ })
 })

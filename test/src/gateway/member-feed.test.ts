@@ -37,7 +37,7 @@ const event = (project_id: string, seq: number): FeedItem => ({
   event: { seq, project_id, payload: { type: 'log.info', message: '' } },
 })
 
-test('an event whose project is looked for is passed by those of others, and not by those of its own', async () => {
+test('an event whose project is searched for is overtaken by events of other projects, and not of its own', async () => {
   const { told, found, items } = feed()
   await items.take(event('new', 1))
   await items.take(event('p', 2))
@@ -52,7 +52,7 @@ test('an event whose project is looked for is passed by those of others, and not
   expect(told.slice(4)).toEqual(['new 4', 'up to 4'])
 })
 
-test('what a search does not find at the compute is not reported', async () => {
+test('events of a project that the search does not find on the compute are not reported', async () => {
   const { told, found, items } = feed()
   await items.take(event('elsewhere', 1))
   await turn()
@@ -61,7 +61,7 @@ test('what a search does not find at the compute is not reported', async () => {
   expect(told).toEqual(['foreign', 'up to 1'])
 })
 
-test('events that wait are not reported after a gap, for which everything is read again, or after the end', async () => {
+test('waiting events are not reported after a gap, which causes a resync, or after the end', async () => {
   const { told, found, items } = feed()
   await items.take(event('new', 1))
   await items.take({ kind: 'resync', seq: 2 })
@@ -74,7 +74,7 @@ test('events that wait are not reported after a gap, for which everything is rea
   expect(told).toEqual(['gap', 'up to 2'])
 })
 
-test('a compute that reports many unknown projects has few looked for at a time, and is not read when too many wait', async () => {
+test('few unknown projects of a compute are searched for at a time, and its feed is not read while too many wait', async () => {
   const { told, found, items } = feed()
   for (let seq = 1; seq <= 16; seq++) await items.take(event(`new${seq}`, seq))
   await items.take(event('p', 17))
@@ -95,7 +95,7 @@ test('a compute that reports many unknown projects has few looked for at a time,
   ])
 })
 
-test('the end of a feed that is not read, as too many events wait, ends its reading', async () => {
+test('the end of a feed that is not read because too many events wait is noticed', async () => {
   const { told, items } = feed()
   for (let seq = 1; seq <= 16; seq++) await items.take(event(`new${seq}`, seq))
   const next = items.take(event('new17', 17))

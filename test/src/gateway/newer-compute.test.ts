@@ -51,7 +51,7 @@ async function bed() {
   return { compute, ask, at }
 }
 
-test('words that only a newer compute has go through an older gateway', async () => {
+test('unknown values of a newer compute pass an older gateway', async () => {
   const { ask, at } = await bed()
   const read = async (method: string, path: string) => {
     const answer = await ask(method, path)

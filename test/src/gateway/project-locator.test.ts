@@ -9,7 +9,7 @@ const id = '10000000-0000-4000-8000-000000000000'
 const member = (name: string, get: () => Promise<unknown>) =>
   ({ id: name, name, isConnected: true, agent: { projects: { get } } }) as unknown as Member
 
-test('computes that are silent hold up the search for a project for seconds only', async () => {
+test('silent computes delay the search for a project for seconds only', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())
   const silent = Array.from({ length: 12 }, (_, it) => member(`silent ${it}`, () => new Promise(() => {})))

@@ -35,7 +35,7 @@ async function bed() {
 }
 
 test.for([`/v2/compute/projects/${project.project_id}`, `/v2/computes/one/projects/${project.project_id}`])(
-  'the id that a client gave its request goes along to the compute and comes back: %s',
+  'the request id of a client is sent to the compute and returned: %s',
   async (path) => {
     const { ask } = await bed()
     // Where the project is was asked by the service itself.
@@ -55,7 +55,7 @@ test.for([`/v2/compute/projects/${project.project_id}`, `/v2/computes/one/projec
   },
 )
 
-test('a compute is told whether the client is an administrator, and nothing that the client says of it', async () => {
+test('a compute gets from the gateway whether the client is an administrator, and not from the client', async () => {
   const { ask } = await bed()
   const path = `/v2/compute/projects/${project.project_id}`
   await ask(path)

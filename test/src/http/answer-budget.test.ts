@@ -51,7 +51,7 @@ function waiting() {
   return { response: new Response(body), go }
 }
 
-test('an answer that does not end is read no further than its limit, and let go', async () => {
+test('an endless answer is read up to its limit, and cancelled', async () => {
   const budget = new AnswerBudget({ bytes: 8 * mib })
   const { response, taken, left } = endless()
   expect(await readText(response, mib, budget)).toBeUndefined()
@@ -85,7 +85,7 @@ test('large answers wait for each other, and the one that waits too long is 503;
   expect(await Promise.all(reading)).toHaveLength(2)
 })
 
-test('room that was reserved and is not used any more is free again after a minute', async () => {
+test('reserved room that is no longer used is free again after a minute', async () => {
   const clock = { now: 0 }
   const budget = new AnswerBudget({ bytes: mib, now: () => clock.now })
   await budget.reserve(mib)

@@ -7,7 +7,7 @@ import { RequestMetrics } from '../../../src/http/request-metrics.ts'
 import { MetricFamily, single } from '../../../src/model/metrics.ts'
 import { figure, parseExposition } from '../../support/exposition.ts'
 
-test('a family is its help, its type and its figures', () => {
+test('a family has its help, its type and its values', () => {
   const family: MetricFamily = {
     name: 'lab_nodes',
     help: 'Nodes, by kind.',
@@ -46,7 +46,7 @@ test('numbers are written as scrapers read them', () => {
   )
 })
 
-test('whatever is in help and labels is read back, and the order of the families does not matter', () => {
+test('any help and labels can be read back, and the order of the families does not matter', () => {
   const odd = fc.oneof(
     fc.string({ unit: 'grapheme' }),
     fc.string({ unit: fc.constantFrom('\\', '"', '\n', 'n', '{', '}', ',', '=') }),
@@ -79,7 +79,7 @@ test('whatever is in help and labels is read back, and the order of the families
   )
 })
 
-test('requests are counted by method, route and class of status, whatever clients send', () => {
+test('requests are counted by method, route and class of status, for any method and path', () => {
   const requests = new RequestMetrics()
   const ask = (route: string, method: string, status: number, seconds = 0) => {
     requests.begin()

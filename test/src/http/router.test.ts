@@ -27,7 +27,7 @@ function templateAt(table: Routes, path: string): string {
   }
 }
 
-test('a path has the route that comes first, whichever paths were asked for before', () => {
+test('a path has the first matching route, whichever paths were requested before', () => {
   const asked: readonly (readonly [path: string, template: string])[] = [
     ['/v2/computes/vm', '/v2/computes/{compute_id}'],
     ['/v2/computes/images', '/v2/computes/{compute_id}'],
@@ -51,7 +51,7 @@ test('a path has the route that comes first, whichever paths were asked for befo
   }
 })
 
-test('parameters are those of the path that is asked for', () => {
+test('parameters are those of the requested path', () => {
   const table = routes()
   for (const id of ['1', '2', 'pc', '%41'])
     expect(table.find('GET', `/v2/compute/projects/${id}/pc/nodes/${id}`)).toMatchObject({

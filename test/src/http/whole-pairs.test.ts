@@ -13,11 +13,11 @@ test('half a surrogate pair is refused where it is', () => {
   expect(() => parseJson(String.raw`"\udc00\ud800"`)).toThrow(`body: ${why('dc00')}`)
 })
 
-test('whole pairs, and backslashes that are no escape, are taken', () => {
+test('whole pairs, and backslashes that are not an escape, are accepted', () => {
   expect(parseJson(String.raw`{"name":"\ud83d\ude00 \\ud800"}`)).toEqual({ name: '😀 \\ud800' })
 })
 
-test('a value that is nested deeper than the stack is looked through', () => {
+test('a value that is nested deeper than the stack is checked', () => {
   const depth = 200_000
   expect(() => parseJson(`${'['.repeat(depth)}"\\ud800"${']'.repeat(depth)}`)).toThrow(/^\[0\]\[0\].*: \\ud800 is half/)
 })

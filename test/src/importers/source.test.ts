@@ -22,7 +22,7 @@ test('an alias bomb, a deep nesting and a long text are refused', () => {
   expect(() => importLabFile({ text: ' '.repeat((1 << 20) + 1) })).toThrow('1:1: the file has more than 1 MiB')
 })
 
-test('names of the language are names as others', () => {
+test('names such as __proto__ are ordinary keys', () => {
   const text =
     'name: __proto__\ntopology:\n  nodes:\n    __proto__: { kind: linux }\n    constructor: { kind: linux }\n'
   const { file } = importLabFile({ text })
@@ -30,7 +30,7 @@ test('names of the language are names as others', () => {
   expect(file.lab).toBe('proto')
 })
 
-test('whatever is cut, doubled or exchanged in a lab: it is read, or refused with a place', () => {
+test('a lab with any part cut, doubled or exchanged is read, or refused with a position', () => {
   const text = fc.constantFrom(...texts)
   const place = fc.double({ min: 0, max: 1, noNaN: true })
   const insertion = fc.oneof(

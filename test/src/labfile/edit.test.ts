@@ -149,7 +149,7 @@ describe('in blocks', () => {
   })
 })
 
-test('what comes from an anchor is written at its alias, and variables are overwritten where they are used', () => {
+test('a value of an anchor is replaced at its alias, and a variable where it is used', () => {
   const text = `lab: x
 vars: { r: 64 }
 nodes:

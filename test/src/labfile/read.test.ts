@@ -30,7 +30,7 @@ const faultsIn = (nodes: string, rest = '') => faultsOf(`lab: x\nnodes:\n${nodes
 const endsOf = ({ ends }: DesiredLink) =>
   ends.map(({ node, adapter_number, port_number = '*' }) => `${node}:${adapter_number}/${port_number}`).join(' ')
 
-test('half a surrogate pair is told where it is', async () => {
+test('half a surrogate pair is reported with its position', async () => {
   const why = '\\ud800 is half of a surrogate pair, which UTF-8 does not have: leave it out, or write both halves'
   expect(await faultsIn('"P\\ud800": { kind: pc }')).toEqual([expect.stringContaining(why)])
   const [fault] = await faultsIn('PC1: { kind: pc, config: { text: "\\ud800" } }')
@@ -509,7 +509,7 @@ describe('a regular expression', () => {
   const faults = (source: string) =>
     faultsIn(`A: { kind: pc, ready: { console: ${JSON.stringify(source)} } }`, 'links: []')
 
-  test('that RE2 does not take is a fault with its place', async () => {
+  test('that RE2 refuses is a fault with its position', async () => {
     for (const source of lacking) {
       expect(() => RE2JS.compile(source, RE2JS.MULTILINE), source).toThrow()
       expect(await faults(source), source).toEqual([
@@ -518,7 +518,7 @@ describe('a regular expression', () => {
     }
   })
 
-  test('that RE2 takes, too, is right', async () => {
+  test('that RE2 accepts, too, is valid', async () => {
     for (const source of right) {
       expect(() => RE2JS.compile(source, RE2JS.MULTILINE), source).not.toThrow()
       expect(await faults(source), source).toEqual([])

@@ -19,7 +19,7 @@ async function save(file: string, lab: string, options: Partial<SaveInputs> = {}
 
 const lab = (nodes: string, more = ''): string => `lab: a\nnodes:\n${nodes}\n${more}`
 
-test('a place that an apply has chosen is not written, until one of these nodes is moved', async () => {
+test('a position that an apply has chosen is not written, until one of these nodes is moved', async () => {
   const file = lab('  A: { kind: pc }\n  B: { kind: pc } # b')
   const grid = lab('  A: { kind: pc, at: [0, 0] }\n  B: { kind: pc, at: [120, 0] }')
   expect((await save(file, grid)).text).toBe(file)
@@ -285,7 +285,7 @@ test('after a save with all, the file says what the lab is, and a second save ch
   )
 })
 
-test('with all, what the lab has lost leaves the file with what refers to it; comments and order of the rest stay', async () => {
+test('with all, objects that the lab lacks are removed with references to them; comments and order of the rest stay', async () => {
   const file = `lab: a
 # The nodes
 nodes:

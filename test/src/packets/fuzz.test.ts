@@ -18,13 +18,13 @@ test('any bytes are decoded without an exception, within the frame', () => {
   )
 })
 
-test('so are the beginnings of sound frames, whether the capture or the sender cut them', () => {
+test('so are the beginnings of valid frames, whether the capture or the sender cut them', () => {
   for (const { frame, linkType } of samples)
     for (let size = 0; size < frame.length; size++)
       for (const length of [size, frame.length]) check({ bytes: frame.subarray(0, size), length, linkType })
 })
 
-test('so are sound frames with wrong bytes in them', () => {
+test('so are valid frames with wrong bytes', () => {
   const changes = fc.array(fc.tuple(fc.nat(), fc.nat(255)), { minLength: 1, maxLength: 8 })
   fc.assert(
     fc.property(someSample, changes, fc.nat(200), ({ frame, linkType }, wrong, more) => {
@@ -36,7 +36,7 @@ test('so are sound frames with wrong bytes in them', () => {
   )
 })
 
-test('a byte beyond the end of the frame does not change what is said', () => {
+test('a byte beyond the end of the frame does not change the result', () => {
   fc.assert(
     fc.property(
       someSample,

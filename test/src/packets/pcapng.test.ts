@@ -36,7 +36,7 @@ test('pieces may be cut anywhere: the frames come out with their times, and noth
   )
 })
 
-test('frames that were lost are in statistics of the interface, and no frames', async () => {
+test('lost frames are in the statistics of the interface, and are not frames', async () => {
   const made = [record(12, 1, Buffer.from('one')), lossRecord(40), record(13, 1, Buffer.from('two')), lossRecord(2)]
   const whole = Buffer.concat(await through([pcapHeader(1), ...made], names))
   const found = blocks(whole).slice(2)
@@ -70,7 +70,7 @@ test('the beginning comes with the header, before any frame', async () => {
   await Promise.all([writer.close(), reader.read()])
 })
 
-test('what is no capture makes it fail', async () => {
+test('a stream that is not a capture fails', async () => {
   const other = Buffer.from(pcapHeader(1))
   other.writeUInt32LE(0xa1b2c3d5)
   await expect(through([other])).rejects.toThrow('this is neither pcap nor pcapng')

@@ -22,12 +22,12 @@ async function toldTo(projects: readonly string[] | undefined): Promise<unknown>
   return (answer as { body?: unknown }).body
 }
 
-test('a token for some projects is not told which nodes of others need an image', async () => {
+test('a token for some projects does not see which nodes of others need an image', async () => {
   expect(await toldTo([mine])).toEqual([{ path: 'a', used_by: used_by.slice(0, 1), compute_ids: ['c0'] }, uses[1]])
   expect(await toldTo(undefined)).toEqual(uses)
 })
 
-test('neither is it by a request that is handed on: the endpoint looks at projects itself', () => {
+test('it does not see it by a request that is handed on: the endpoint checks projects itself', () => {
   const scopes = imageEndpoints.filter(({ path }) => path.endsWith('/image_uses')).map(({ scope }) => scope)
   expect(new Set(scopes)).toEqual(new Set(['own']))
 })

@@ -38,7 +38,7 @@ test.for([
   await until(() => pair.asking.size === 0 && pair.answering.size === 0)
 })
 
-test('a gateway that does not say that it takes them gets no ANSWER frames', async () => {
+test('a gateway whose HELLO lacks them gets no ANSWER frames', async () => {
   const sent: (string | undefined)[] = []
   const wire = {
     send: (data: Uint8Array | string) => void sent.push(nameOf(decodeTunnelFrame(data as Uint8Array).kind)),
@@ -81,7 +81,7 @@ test.for<[name: string, head: Uint8Array]>([
   expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
 })
 
-test('what is too long for one frame is not made one', () => {
+test('an answer that is too long for one frame has several', () => {
   expect(encodeAnswer(1, {}, new Uint8Array(maxPieceBytes))).toBeInstanceOf(Uint8Array)
   expect(encodeAnswer(1, {}, new Uint8Array(maxPieceBytes + 1))).toBeUndefined()
   expect(encodeAnswer(1, { long: 'x'.repeat(2 ** 18) }, bytes(''))).toBeUndefined()

@@ -11,7 +11,7 @@ const never = () => new Promise<Response>(() => {})
 const hello = { protocol: 1, ...who, window: 16_384, streams: 10 }
 const silent = { send() {}, close() {}, drained: async () => {} }
 
-test('the end of a tunnel is the end of everything on it', async () => {
+test('the end of a tunnel ends all its streams', async () => {
   const signals: AbortSignal[] = []
   const pair = await tunnelPair({
     async fetch(it) {
@@ -32,7 +32,7 @@ test('the end of a tunnel is the end of everything on it', async () => {
   expect(late).not.toBeInstanceOf(ConnectionLost)
 })
 
-test('what is no frame ends the tunnel with a reason, and leaves nothing', async () => {
+test('a message that is not a frame ends the tunnel with a reason, and leaves no stream', async () => {
   const json = (kind: (typeof frameKinds)[keyof typeof frameKinds], value: unknown, stream = 1) =>
     encodeJson(kind, stream, value)
   const bad: readonly (readonly [data: Uint8Array | string, reason: string])[] = [
@@ -83,7 +83,7 @@ test.each([
   expect([asked.length, pair.asking.size, pair.answering.size]).toEqual([2, 0, 0])
 })
 
-test('more than the window allows ends the tunnel', async () => {
+test('more data than the window allows ends the tunnel', async () => {
   const pair = await tunnelPair({ fetch: never, limits: { window: 16_384, streams: 10 } })
   const waiting = pair.asking.send(request('x')).catch((error: Error) => error.message)
   // An empty one costs, too.
@@ -91,7 +91,7 @@ test('more than the window allows ends the tunnel', async () => {
   expect(await waiting).toBe('more was sent than the window allows')
 })
 
-test('whatever comes, nothing is thrown and nothing is left', async () => {
+test('any messages cause no exception, and leave no stream', async () => {
   const valid = fc.record({
     kind: fc.constantFrom(...Object.values(frameKinds)),
     stream: fc.integer({ min: 0, max: 4 }),
@@ -141,7 +141,7 @@ function stoppedClock(): void {
   onTestFinished(() => void vi.useRealTimers())
 }
 
-test('an end that is silent is found within 30 s, and one that answers is not', async () => {
+test('a silent end is noticed within 30 s, and one that answers stays connected', async () => {
   stoppedClock()
   const pair = await tunnelPair({ fetch: never })
   await pass(120_000)
@@ -155,7 +155,7 @@ test('an end that is silent is found within 30 s, and one that answers is not', 
   expect(pair.ends.asking?.code).toBe(resetCodes.silent)
 })
 
-test('a program that may sleep is watched only while something is under way', async () => {
+test('an end that may hibernate is checked only while requests are under way', async () => {
   stoppedClock()
   const pair = await tunnelPair({ fetch: async () => new Response('x'), asking: { watch: 'busy' } })
   await textOf(await pair.asking.send(request('x')))
@@ -169,7 +169,7 @@ test('a program that may sleep is watched only while something is under way', as
   expect(await waiting).toBe('The other end is silent')
 })
 
-test('an answer that rests is no reason to watch, and what is asked beside it is', async () => {
+test('an idle answer is no reason for checks, and a request beside it is', async () => {
   stoppedClock()
   const never = new ReadableStream<Uint8Array>({ pull: () => new Promise(() => {}) })
   const pair = await tunnelPair({
@@ -188,14 +188,14 @@ test('an answer that rests is no reason to watch, and what is asked beside it is
   await expect(textOf(feed)).rejects.toThrow('The other end is silent')
 })
 
-test('who asks for signs of life and does not read is answered once', async () => {
+test('an end that sends pings and does not read gets one pong', async () => {
   const pair = await tunnelPair({ fetch: never, most: 0 })
   pair.up.hold()
   for (let index = 0; index < 100; index++) pair.answering.message('ping')
   expect(pair.up.sent.filter(({ kind }) => kind === 'pong')).toHaveLength(1)
 })
 
-test('a compute that speaks another version is told so', async () => {
+test('a compute with another protocol version gets an error', async () => {
   const closed: unknown[] = []
   let end: TunnelEnd | undefined
   const asking = new AskingEnd({
@@ -210,7 +210,7 @@ test('a compute that speaks another version is told so', async () => {
   expect(end?.code).toBe(4406)
 })
 
-test('of what a compute says of itself only that is kept which is known', () => {
+test('only known members of a HELLO are stored', () => {
   let heard: unknown
   const greeted = (it: unknown) => {
     heard = it
@@ -221,7 +221,7 @@ test('of what a compute says of itself only that is kept which is known', () => 
   expect(heard).toEqual(hello)
 })
 
-test('a gateway that has slept goes on with the same websocket', async () => {
+test('a gateway continues with the same websocket after a hibernation', async () => {
   const signals: AbortSignal[] = []
   let isSlow = true
   const pair = await tunnelPair({

@@ -62,7 +62,7 @@ test('a request without a body has all that a Request has, and none is made befo
   await nothingLeft(pair)
 })
 
-test('what is not of v2/compute and yet of this host is answered, and nothing beside', async () => {
+test('other paths about this host are answered, and no others', async () => {
   const pair = await tunnelPair({ fetch: async ({ url }) => new Response(url) })
   const ask = async (path: string) => textOf(await pair.asking.send({ ...request(''), path }))
   for (const path of ['/v1/projects/p/commit', '/v2/computes/local/auto_idlepc']) {
@@ -90,7 +90,7 @@ test('answers without a body have none', async () => {
   await nothingLeft(pair)
 })
 
-test('whatever is sent at once, in whatever pieces, comes whole and in order', async () => {
+test('concurrent messages, in pieces of any size, arrive completely and in order', async () => {
   const bodies = fc.array(fc.array(fc.integer({ min: 0, max: 90_000 }), { maxLength: 6 }), {
     minLength: 1,
     maxLength: 8,
@@ -116,7 +116,7 @@ test('whatever is sent at once, in whatever pieces, comes whole and in order', a
   )
 })
 
-test('a stream that is not read stops at its window, and no other waits for it', async () => {
+test('a stream that is not read stops at its window, and does not delay others', async () => {
   const window = 64 * 1024
   const slow = pieces(1000, 16 * 1024)
   const pair = await tunnelPair({
@@ -160,7 +160,7 @@ test('an upload that is not read stops at its window', async () => {
   expect(await textOf(await answer)).toBe(String(1000 * 16 * 1024))
 })
 
-test('streams take turns on a wire that is slow', async () => {
+test('streams take turns on a slow connection', async () => {
   const pair = await tunnelPair({
     fetch: async () => new Response(pieces(1, 2 ** 20).body),
     limits: { window: 2 ** 21, streams: 10 },
@@ -179,7 +179,7 @@ test('streams take turns on a wire that is slow', async () => {
   }
 })
 
-test('a request that is given up ends there, and so does its answer', async () => {
+test('a cancelled request ends at the other end, and so does its answer', async () => {
   const signals: AbortSignal[] = []
   const endless = pieces(Number.POSITIVE_INFINITY, 1000)
   const pair = await tunnelPair({
@@ -205,7 +205,7 @@ test('a request that is given up ends there, and so does its answer', async () =
   expect(signals.map(({ aborted }) => aborted)).toEqual([true, true])
 })
 
-test('an answer that comes before all of the request leaves the rest where it is', async () => {
+test('an answer before the end of the request leaves the rest of the request unread', async () => {
   let isCancelled = false
   const body = new ReadableStream<Uint8Array>({
     start: (controller) => controller.enqueue(new Uint8Array(10)),
@@ -258,7 +258,7 @@ test('a body that fails on its way ends the other end of it', async () => {
   await until(() => errors.length === 1)
 })
 
-test('what is not about this host, or is no path, is not asked of the app', async () => {
+test('a path that is not about this host, or not valid, does not reach the app', async () => {
   const asked: string[] = []
   const pair = await tunnelPair({
     async fetch(it) {
@@ -279,7 +279,7 @@ test('what is not about this host, or is no path, is not asked of the app', asyn
   await nothingLeft(pair)
 })
 
-test('no more streams are opened than both ends take', async () => {
+test('no more streams are opened than both ends allow', async () => {
   const pair = await tunnelPair({
     fetch: async ({ url }) => (url.endsWith('never') ? new Promise<Response>(() => {}) : new Response('')),
     limits: { window: 16_384, streams: 2 },
@@ -293,7 +293,7 @@ test('no more streams are opened than both ends take', async () => {
   await expect(pair.asking.send(request('x'))).rejects.toThrow('too many requests are open')
 })
 
-test('what is too long for a frame is refused, and ends no tunnel', async () => {
+test('a head that is too long for a frame is refused, and does not end the tunnel', async () => {
   const pair = await tunnelPair({
     fetch: async () => new Response('x', { headers: Object.fromEntries(Array.from({ length: 9 }, longHeader)) }),
   })

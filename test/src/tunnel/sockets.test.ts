@@ -17,7 +17,7 @@ async function open(asking: AskingEnd) {
   return { socket, came, closes }
 }
 
-test('messages keep their kind and their bounds, and a close its code', async () => {
+test('messages keep their type and their boundaries, and a close its code', async () => {
   const closed: string[] = []
   const pair = await tunnelPair({
     fetch: socketServer((it) => {
@@ -42,7 +42,7 @@ test('messages keep their kind and their bounds, and a close its code', async ()
   await until(() => pair.asking.size === 0 && pair.answering.size === 0)
 })
 
-test('what was sent before a close still arrives, whoever closes', async () => {
+test('messages that were sent before a close still arrive, whichever end closes', async () => {
   const pair = await tunnelPair({
     fetch: socketServer((it) => {
       for (let index = 0; index < 50; index++) it.send(new Uint8Array(10_000))
@@ -55,7 +55,7 @@ test('what was sent before a close still arrives, whoever closes', async () => {
   expect([came.length, closes]).toEqual([50, [1000]])
 })
 
-test('who does not read holds up the other end of that websocket only', async () => {
+test('an end that does not read only delays the other end of that websocket', async () => {
   let there: Socket | undefined
   let sent = 0
   const pair = await tunnelPair({
@@ -106,7 +106,7 @@ test('a refused upgrade is an answer, and a tunnel that ends closes with 1006', 
   expect([pair.asking.size, pair.answering.size]).toEqual([0, 0])
 })
 
-test('a message that is too long, or no text, ends its websocket and nothing else', async () => {
+test('a message that is too long, or not valid text, only ends its websocket', async () => {
   const pair = await tunnelPair({ fetch: socketServer(() => {}) })
   const one = await open(pair.asking)
   const two = await open(pair.asking)

@@ -5,7 +5,7 @@ import { expect, test } from 'vitest'
 import { lastOutput } from '../../../../runtime/node/kinds/dynamips/files.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 
-test('the last words of dynamips are shown without its directory, and only when they are in a file', async () => {
+test('the last output of dynamips is shown without its directory, and only when it is in a file', async () => {
   const directory = await freshDirectory()
   const errors = join(directory, 'errors.txt')
   expect(await lastOutput(errors, directory)).toBe('')
@@ -13,7 +13,7 @@ test('the last words of dynamips are shown without its directory, and only when 
   expect(await lastOutput(errors, directory)).toBe('two; image.bin: cannot  be read')
 })
 
-test('a link or a FIFO in place of what dynamips said shows no file of the host, and holds nothing up', async () => {
+test('a symbolic link or a FIFO in place of the log of dynamips shows no file of the host, and blocks nothing', async () => {
   const directory = await freshDirectory()
   await writeFile(join(directory, 'secret'), 'a secret of the host')
   await symlink(join(directory, 'secret'), join(directory, 'link'))

@@ -21,7 +21,7 @@ test('an answer is its lines, and the text that ended it', async () => {
   expect(lines[0]).toBe('0x6000805c [37]')
 })
 
-test('a refusal says which command, why, and the number of dynamips', async () => {
+test('a refusal has the command, the reason, and the code of dynamips', async () => {
   const { client } = await fakeHypervisor(replay)
   await expect(client.run('vm start', ['nobody'], { ms })).rejects.toMatchObject({
     code: 'refused',
@@ -42,7 +42,7 @@ test('an answer that comes in pieces is put together', async () => {
   expect(await answer).toEqual({ lines: ['10'], text: 'OK' })
 })
 
-test('a command is sent when the one before it is done', async () => {
+test('a command is sent after the answer to the one before', async () => {
   const { client, commands, socket } = await fakeHypervisor(() => undefined)
   const answers = ['one', 'two', 'three'].map((name) => client.run('vm start', [name], { ms }))
   for (const [index, name] of ['one', 'two', 'three'].entries()) {
@@ -75,17 +75,17 @@ test('values are quoted, numbers are not', () => {
   expect(commandText('hypervisor version', [])).toBe('hypervisor version')
 })
 
-test.each(Object.entries(recorded))('what dynamips answered %j with is of the protocol', (_, lines) => {
+test.each(Object.entries(recorded))('the answer of dynamips to %j follows the protocol', (_, lines) => {
   const types = lines.map((line) => parseReply(line).type)
   expect(types.slice(0, -1)).toEqual(types.slice(1).map(() => 'data'))
   expect(types.at(-1)).toMatch(/^(done|refused)$/)
 })
 
-test.each(['', 'OK', '300-what', '10-OK', '1000-OK', 'x100-OK'])('%j is not of the protocol', (line) => {
+test.each(['', 'OK', '300-what', '10-OK', '1000-OK', 'x100-OK'])('%j does not follow the protocol', (line) => {
   expect(() => parseReply(line)).toThrow(expect.objectContaining({ code: 'protocol' }))
 })
 
-test('a dynamips that does not answer in time is given up, with all that wait', async () => {
+test('after a timeout of dynamips the connection is closed, and all pending commands fail', async () => {
   const { client } = await fakeHypervisor(() => undefined)
   const first = client.run('vm start', ['router'], { ms: 50 })
   const second = client.run('vm stop', ['router'], { ms }).catch((error: unknown) => error)
@@ -106,7 +106,7 @@ test('closing rejects what is pending', async () => {
   await expect(pending).rejects.toMatchObject({ code: 'closed' })
 })
 
-test('the end of dynamips rejects what is pending and what comes', async () => {
+test('the end of dynamips rejects pending and later commands', async () => {
   const { client, socket } = await fakeHypervisor(() => undefined)
   const pending = client.run('vm start', ['router'], { ms })
   socket.destroy()
@@ -114,7 +114,7 @@ test('the end of dynamips rejects what is pending and what comes', async () => {
   await expect(client.run('vm start', ['router'], { ms })).rejects.toMatchObject({ code: 'closed' })
 })
 
-test('who goes away gets no answer, and the next command gets its own', async () => {
+test('a cancelled command gets no answer, and the next one gets its own', async () => {
   const { client, commands, socket } = await fakeHypervisor(() => undefined)
   const gone = new AbortController()
   const first = client.run('vm get_idle_pc_prop', ['router', 0], { ms, signal: gone.signal })
@@ -156,7 +156,7 @@ test('commands that pile up are refused', async () => {
   expect(await answers[0]).toBe('closed')
 })
 
-test('a port that nobody listens on is reported at once', async () => {
+test('a port without a listener is reported at once', async () => {
   const server = createServer().listen({ port: 0, host: '127.0.0.1' })
   await once(server, 'listening')
   const { port } = server.address() as AddressInfo

@@ -63,7 +63,7 @@ const trying = (value: string) => [
 ]
 
 describe('proposals', () => {
-  test('are those of a router that has had its time to boot', async () => {
+  test('are those of a router after the time for its boot', async () => {
     const { measured, clock, commands } = await router()
     const proposals = await idleProposals(measured)
     expect(proposals[0]).toBe('0x6000805c [37]')
@@ -72,14 +72,14 @@ describe('proposals', () => {
     expect(commands).toEqual([clear, look])
   })
 
-  test('of a router that ran before are looked for at once, without its idle PC', async () => {
+  test('of a router that ran before are measured at once, without its idle PC', async () => {
     const { measured, clock, commands } = await router({ isFresh: false })
     expect(await idleProposals(measured)).toHaveLength(10)
     expect(clock.pauses).toEqual([])
     expect(commands).toEqual([clear, look])
   })
 
-  test('may be none', async () => {
+  test('may be empty', async () => {
     const { measured } = await router({ other: { [look]: ['100-OK'] } })
     expect(await idleProposals(measured)).toEqual([])
   })
@@ -96,7 +96,7 @@ describe('the value', () => {
     expect(commands).toEqual([clear, look, ...tried])
   })
 
-  test('is measured by whoever can', async () => {
+  test('is measured by the system where that is possible', async () => {
     const { measured, clock, commands } = await router()
     const watchLoad = async () => {
       const since = clock.ms
@@ -106,13 +106,13 @@ describe('the value', () => {
     expect(commands).not.toContain('vm cpu_usage "router" 0')
   })
 
-  test('is measured by dynamips where nobody can', async () => {
+  test('is else measured by dynamips', async () => {
     const { measured, commands } = await router({ loads: { '0x6000805c': 2 } })
     expect(await autoIdlePc({ ...measured, watchLoad: async () => undefined })).toBe('0x6000805c')
     expect(commands).toContain('vm cpu_usage "router" 0')
   })
 
-  test('that does not exist is a conflict, which tells what was tried', async () => {
+  test('is a conflict without a result, with the tried values', async () => {
     const { measured, commands } = await router()
     await expect(autoIdlePc(measured)).rejects.toMatchObject({
       status: 409,
@@ -121,7 +121,7 @@ describe('the value', () => {
     expect(commands.filter((it) => it.startsWith('vm cpu_usage'))).toHaveLength(20)
   })
 
-  test('that was not even proposed is a conflict', async () => {
+  test('is a conflict without proposals', async () => {
     const { measured } = await router({ other: { [look]: ['100-OK'] } })
     await expect(autoIdlePc(measured)).rejects.toMatchObject({
       status: 409,
@@ -129,7 +129,7 @@ describe('the value', () => {
     })
   })
 
-  test('is looked for only among those that can be set', async () => {
+  test('is chosen only from values that can be set', async () => {
     const lines = ['101 0xffffffff80008054 [40]', '101 nothing', '101 0x6000 [30]', '101 0x60008054', '100-OK']
     const { measured, commands } = await router({ other: { [look]: lines } })
     await expect(autoIdlePc(measured)).rejects.toMatchObject({ status: 409 })

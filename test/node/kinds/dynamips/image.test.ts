@@ -39,11 +39,11 @@ test.each([
   ['empty', Buffer.alloc(0), 'is empty'],
   ['cut', idling.subarray(0, 51), 'ends within its header'],
   ['nearly nothing', idling.subarray(0, 3), 'does not begin as an ELF'],
-])('a file that is %s is none', async (_, content, message) => {
+])('a file that is %s is not an image', async (_, content, message) => {
   await expect(check(content)).rejects.toMatchObject({ status: 409, message: expect.stringContaining(message) })
 })
 
-test('what is missing is reported with its name, so that a client can upload it', async () => {
+test('a missing image is reported with its name, so that a client can upload it', async () => {
   await expect(requireIosImage(join(directory, 'none'), 'c7200.bin')).rejects.toMatchObject({
     status: 409,
     extra: { image: 'c7200.bin' },
@@ -51,7 +51,7 @@ test('what is missing is reported with its name, so that a client can upload it'
   })
 })
 
-test('a directory and a FIFO are none', async () => {
+test('a directory and a FIFO are not images', async () => {
   await mkdir(join(directory, 'd'))
   execFileSync('mkfifo', [join(directory, 'fifo')])
   for (const file of [join(directory, 'd'), join(directory, 'fifo'), '/dev/null']) {

@@ -33,11 +33,11 @@ testWith(requireProgram('taskset'))('what is kept from running is not taken for 
   expect(await idle?.()).toBeLessThan(60)
 })
 
-test('a process that is gone has no load that could be told', () => {
+test('a process that has ended has no known load', () => {
   expect(watchLoad(2 ** 30)).toBeUndefined()
 })
 
-test('a process that ends meanwhile did not rest', async () => {
+test('a process that ends during the measurement was not idle', async () => {
   const child = spawn('sleep', ['60'], { stdio: 'ignore' })
   await once(child, 'spawn')
   const load = watchLoad(child.pid ?? 0)

@@ -62,7 +62,7 @@ describeWith(needsDynamips)('a router', () => {
     expect((await lab.get(ref)).status_reason).not.toContain(lab.data)
   })
 
-  test('keeps its files, and nothing that only a run needs; so does a copy', async () => {
+  test('has its durable files only, without those of a run; so has a copy', async () => {
     const lab = await RouterLab.open()
     const { nodes } = lab.agent
     const [ref, other] = [await lab.router(idling, { idlepc }), await lab.router(idling)]
@@ -124,7 +124,7 @@ describeWith(needsDynamips)('a router', () => {
 })
 
 describe('without dynamips, a router', () => {
-  test('does not start, and it is told how it is installed', async () => {
+  test('does not start, and the message says how to install dynamips', async () => {
     const lab = await RouterLab.open({ program: 'no-such-dynamips' })
     await requireRefused(
       lab,
@@ -133,12 +133,12 @@ describe('without dynamips, a router', () => {
     )
   })
 
-  test('does not start, and is told what a program says that ends', async () => {
+  test('does not start, and the message has the output of a program that ends', async () => {
     const lab = await RouterLab.open({ program: await pretender('echo "no room left" >&2; exit 1') })
     await requireRefused(lab, await lab.router(idling), 'The program ended at once (exit code 1): no room left')
   })
 
-  test('does not start by a program that says nothing and does not go, which is killed', async () => {
+  test('does not start with a program that is silent and does not end, which is killed', async () => {
     const program = await pretender("trap '' TERM; while :; do sleep 0.1; done")
     const lab = await RouterLab.open({ program, bounds: { begin: 300, end: 200 } })
     await requireRefused(lab, await lab.router(idling), 'Dynamips does not take commands')
@@ -157,7 +157,7 @@ describe('without dynamips, a router', () => {
     expect(await lab.get(ref)).toMatchObject({ status: 'started' })
   })
 
-  test('does not start with an image that is none any more', async () => {
+  test('does not start when its file is no longer an image', async () => {
     const lab = await RouterLab.open({ program: process.execPath })
     const ref = await lab.router(idling)
     await writeFile(join(lab.data, 'images/dynamips', (await lab.get(ref)).image), 'hostname R1\n')
@@ -165,7 +165,7 @@ describe('without dynamips, a router', () => {
   })
 })
 
-test('whoever else has the port is not taken for dynamips', async () => {
+test('another program at the port is not mistaken for dynamips', async () => {
   let connections = 0
   const server = createServer((socket) => {
     connections++

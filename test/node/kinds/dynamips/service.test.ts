@@ -40,7 +40,7 @@ describeWith(needsDynamips)('a service', () => {
     await expect.poll(() => dynamipsIn(service.data)).toHaveLength(1)
   }
 
-  test('leaves nothing of an idle PC that nobody waits for, or that it was killed over', async () => {
+  test('leaves no measurement of an idle PC, after the client disconnected or the service was killed', async () => {
     const service = await start(await niceDynamips(await freshDirectory()))
     const projects = () => service.call<unknown[]>('GET', '/v2/compute/projects')
 
@@ -60,7 +60,7 @@ describeWith(needsDynamips)('a service', () => {
     expect(await readdir(join(service.data, 'projects'))).toEqual([])
   })
 
-  test('after one that was killed has its routers, but for those that were started to be measured', async () => {
+  test('after a killed one adopts its routers, except those that were started for a measurement', async () => {
     const service = await start(await niceDynamips(await freshDirectory()))
     const view = (path: string) => service.call<DynamipsNode>('GET', path)
     const [router, measured] = [await newRouter(service), await newRouter(service)]

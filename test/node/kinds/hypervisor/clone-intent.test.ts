@@ -69,7 +69,7 @@ const late = () => {
   throw new LibvirtError('timeout', 'libvirt did not answer')
 }
 
-test('a clone that the manager has made, or makes later, though it did not answer in time, is removed', async () => {
+test('a clone that the hypervisor made or makes after its timeout is removed', async () => {
   let wanted: CloneRequest | undefined
   const { vms, prepare, written } = await managed(async (it) => {
     wanted = it
@@ -84,7 +84,7 @@ test('a clone that the manager has made, or makes later, though it did not answe
   await expect.poll(written).toEqual([])
 })
 
-test('a clone that a killed service was making is removed by the next one, and that of a node that has a record stays', async () => {
+test('an unfinished clone of a killed service is removed by the next one, and the clone of a recorded node stays', async () => {
   for (const hasRecord of [false, true]) {
     const { root, vms, prepare, written, next } = await managed(async (wanted, vms) => {
       vms.set(wanted.clone_uuid ?? '', made(wanted))
@@ -100,7 +100,7 @@ test('a clone that a killed service was making is removed by the next one, and t
   }
 })
 
-test('nothing is sought of a clone that was made, or that the manager has refused', async () => {
+test('a clone that was made or refused is not searched for', async () => {
   const { kind, node, prepare, written } = await managed(async (wanted) => made(wanted))
   await prepare()
   await kind.onCreated(node)
@@ -112,7 +112,7 @@ test('nothing is sought of a clone that was made, or that the manager has refuse
   expect(await refused.written()).toEqual([])
 })
 
-test('no clone is made when it cannot be written down that it is, and nothing is sought then', async () => {
+test('no clone is made when its intent cannot be saved, and none is searched for', async () => {
   const { root, vms, prepare } = await managed(async (it, all) => {
     all.set(it.clone_uuid ?? '', made(it))
     return made(it)

@@ -42,7 +42,7 @@ async function managed() {
   return { state, open, written }
 }
 
-test('what could not be done is done when the manager answers, once', async () => {
+test('a leftover is removed once, when the hypervisor answers', async () => {
   const { state, open, written } = await managed()
   const leftovers = await open()
   await leftovers.add({ ...leftover, clone: null })
@@ -53,7 +53,7 @@ test('what could not be done is done when the manager answers, once', async () =
   expect(state.done).toEqual(['stop', 'remove'])
 })
 
-test('also when the service ended meanwhile', async () => {
+test('a leftover is removed also when the service was restarted meanwhile', async () => {
   const { state, open, written } = await managed()
   const before = await open()
   await before.add({ ...leftover, clone: 'close' })
@@ -64,7 +64,7 @@ test('also when the service ended meanwhile', async () => {
   expect(state.done).toEqual(['stop', 'close'])
 })
 
-test('a run of somebody else is not ended', async () => {
+test('a run of another program is not ended', async () => {
   const { state, open, written } = await managed()
   state.isDown = false
   await (await open()).add({ ...leftover, serial_port: 5001, clone: null })
@@ -72,7 +72,7 @@ test('a run of somebody else is not ended', async () => {
   expect(state).toMatchObject({ runs: true, done: [] })
 })
 
-test('what a node has again is its own', async () => {
+test('a VM that a node uses again is no leftover', async () => {
   const { state, open, written } = await managed()
   const leftovers = await open()
   state.use = 'runs'
@@ -84,7 +84,7 @@ test('what a node has again is its own', async () => {
   await leftovers.settle(uuid)
 })
 
-test('a clone whose node is open stays known', async () => {
+test('a clone whose node is open stays registered', async () => {
   const { state, open, written } = await managed()
   state.use = 'held'
   state.isDown = false

@@ -29,7 +29,7 @@ async function obstacle(): Promise<string | undefined> {
   }
 }
 
-test('one more user may pass, and nobody else may do more than before', () => {
+test('one more user may traverse, and no other user gets more rights', () => {
   const once = allowing(aclOfMode(0o700), guest.uid, 1)
   expect(permissionsOf(once, guest.uid)).toBe(1)
   expect(permissionsOf(once, other)).toBe(0)
@@ -40,7 +40,7 @@ test('one more user may pass, and nobody else may do more than before', () => {
   expect([permissionsOf(both, guest.uid), permissionsOf(both, other)]).toEqual([1, 0])
 })
 
-test('the user of guests is what libvirt says', () => {
+test('the user of guests is the one that libvirt reports', () => {
   const label = (model: string, user: string) =>
     `<secmodel><model>${model}</model><doi>0</doi><baselabel type='kvm'>${user}</baselabel></secmodel>`
   const capabilities = (...models: string[]) => `<capabilities><host>${models.join('')}</host></capabilities>`
@@ -65,7 +65,7 @@ describe('a directory of ours', () => {
     await allowPassage(inner, { uid: 0, gid: 0 })
   })
 
-  test('is not opened when it is a home, or not ours', async () => {
+  test('is not opened when it is a home directory, or belongs to another user', async () => {
     const directory = await freshDirectory()
     vi.stubEnv('HOME', directory)
     onTestFinished(() => void vi.unstubAllEnvs())

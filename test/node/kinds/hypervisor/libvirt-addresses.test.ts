@@ -40,7 +40,7 @@ function interfaces(addresses: readonly string[]): XdrWriter {
 
 const none: ReadonlySet<string> = new Set()
 
-test('leases come first, then what the agent says, and IPv6 last; what leads nowhere from here is left out', async () => {
+test('leases come first, then addresses of the agent, and IPv6 last; unreachable addresses are left out', async () => {
   const { addresses } = await newAddresses(
     ['fd00::7', '192.0.2.7'],
     ['127.0.0.1', '::1', '192.0.2.8', '192.0.2.7', 'fe80::1', '169.254.1.1', '0.0.0.0'],
@@ -48,28 +48,28 @@ test('leases come first, then what the agent says, and IPv6 last; what leads now
   expect(await addresses.find(domain, none)).toEqual(['192.0.2.7', '192.0.2.8', 'fd00::7'])
 })
 
-test('a source that the VM does not have is passed over', async () => {
+test('a source that the VM does not have is skipped', async () => {
   const { addresses, told } = await newAddresses(undefined, ['192.0.2.8'])
   expect(await addresses.find(domain, none)).toEqual(['192.0.2.8'])
   told.agent = undefined
   expect(await addresses.find({ ...domain }, none)).toEqual([])
 })
 
-test('where a guest was is asked for, and does not count by itself', async () => {
+test('the last known address of a guest is tried, and does not count without an answer', async () => {
   const { addresses, told } = await newAddresses(['192.0.2.7', '2001:db8::7', 'fd00::7'], [])
   expect(await addresses.find(domain, none)).toHaveLength(3)
   told.lease = []
   expect(await addresses.find(domain, none)).toEqual([])
 })
 
-test('a libvirt that is gone is a conflict', async () => {
+test('a libvirt that does not run is a conflict', async () => {
   const { addresses, libvirt } = await newAddresses([], [])
   await addresses.find(domain, none)
   await libvirt.end()
   await expect(addresses.find(domain, none)).rejects.toMatchObject({ status: 409 })
 })
 
-test('machines that were heard of are those whose MAC is known', () => {
+test('neighbours are used when their MAC address is known', () => {
   const table = [
     'IP address       HW type     Flags       HW address            Mask     Device',
     '192.0.2.1        0x1         0x2         52:54:00:AB:00:01     *        virbr0',

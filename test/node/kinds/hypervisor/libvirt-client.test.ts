@@ -33,7 +33,7 @@ function asUser(env: Readonly<Record<string, string>>): void {
   })
 }
 
-test('a lost connection is made again for the next call, and for whoever watches', async () => {
+test('a lost connection is opened again for the next call, and for watchers', async () => {
   const libvirt = await FakeLibvirt.start({ ...version, ...oneVm })
   const client = clientOf({ uri: () => libvirt.uri })
   await ask(client)
@@ -49,7 +49,7 @@ test('a lost connection is made again for the next call, and for whoever watches
   unwatch()
 })
 
-test('who only watches does not have libvirt called', async () => {
+test('a watcher alone makes no calls to libvirt', async () => {
   const libvirt = await FakeLibvirt.start(version)
   const client = clientOf({ uri: () => libvirt.uri })
   client.watch(() => {})
@@ -58,7 +58,7 @@ test('who only watches does not have libvirt called', async () => {
   expect(libvirt.calls.filter(({ procedure }) => procedure === procedures.authList)).toHaveLength(1)
 })
 
-test('another URI is in force at once', async () => {
+test('another URI takes effect at once', async () => {
   const [one, two] = [await FakeLibvirt.start(version), await FakeLibvirt.start(version)]
   let { uri } = one
   const client = clientOf({ uri: () => uri })
@@ -128,7 +128,7 @@ test('one that cannot be started says why', async () => {
   })
 })
 
-test('the doctor says what is missing, and what mends it', async () => {
+test('the doctor says what is missing, and how to fix it', async () => {
   const uri = `qemu:///system?socket=${await freshDirectory()}/none`
   expect(await libvirtCheck('qemu+ssh://there/system')).toMatchObject({ status: 'warning' })
   await withDaemon('exit 1')

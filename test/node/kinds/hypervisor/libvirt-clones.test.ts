@@ -70,7 +70,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     expect(await driver.get(uuid)).toMatchObject({ state: 'stopped' })
   })
 
-  test('is forgotten and known again, with what it was saved with', async () => {
+  test('can be unregistered and registered again, with its saved state', async () => {
     const source = await CloneLab.create(counting)
     const { driver } = source.lab
     const wish = source.wish('one')
@@ -106,7 +106,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     expect(await readdir(wish.directory)).toEqual([])
   })
 
-  test('has a name of its own', async () => {
+  test('has a unique name', async () => {
     const source = await CloneLab.create(counting)
     const { driver, name } = source.lab
     const one = await driver.clone(source.wish('one'))
@@ -125,7 +125,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     expect(await driver.openClone(two.uuid, source.wish('two').directory)).toMatchObject({ name: `${name}-three` })
   })
 
-  test('is not made while the VM runs, or of what cannot have an overlay', async () => {
+  test('is not made while the VM runs, or of a disk that cannot have an overlay', async () => {
     const source = await CloneLab.create(counting)
     const { driver, uuid, name } = source.lab
     await driver.start(uuid, planOf())
@@ -143,7 +143,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     expect(await readdir(source.data)).toEqual([])
   })
 
-  test('does not start when the disk below it was written since', async () => {
+  test('does not start when its base has been written since', async () => {
     const source = await CloneLab.create(counting)
     const { driver } = source.lab
     const { uuid } = await driver.clone(source.wish('one'))
@@ -154,7 +154,7 @@ describeWith(requireLibvirt(), requireRoot())('a clone of a VM', () => {
     })
   })
 
-  test('has no other disks than it was made with, whoever wrote to its directory', async () => {
+  test('has only the disks that it was made with, also when other files are in its directory', async () => {
     const source = await CloneLab.create(counting)
     const { driver, uuid: of } = source.lab
     const { directory, ...wish } = source.wish('one')

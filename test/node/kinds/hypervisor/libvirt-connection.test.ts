@@ -15,7 +15,7 @@ async function connect({ path }: FakeLibvirt, heard: (uuid: string) => void = ()
   return connection
 }
 
-test('a client is let in, opens what it wants and is told what VMs do', async () => {
+test('a client authenticates, opens a connection and gets the events of VMs', async () => {
   const libvirt = await FakeLibvirt.start()
   const heard: string[] = []
   await connect(libvirt, (it) => heard.push(it))
@@ -31,7 +31,7 @@ test('a client is let in, opens what it wants and is told what VMs do', async ()
   await expect.poll(() => heard).toEqual([uuid])
 })
 
-test('answers belong to their calls, in whatever order and pieces they come', async () => {
+test('answers belong to their calls, in any order and in pieces of any size', async () => {
   const libvirt = await FakeLibvirt.start()
   const connection = await connect(libvirt)
   const answers = [1, 2, 3].map((number) => connection.call(domainGetState, new XdrWriter().int(number), 5000))
@@ -57,14 +57,14 @@ test('a refusal is reported with the words of libvirt and its number', async () 
   expect(connection.isOpen).toBe(true)
 })
 
-test('a daemon that wants to know whether we live is answered', async () => {
+test('keepalives of the daemon are answered', async () => {
   const libvirt = await FakeLibvirt.start()
   await connect(libvirt)
   libvirt.tell(1, new XdrWriter(), keepaliveProgram)
   await expect.poll(() => libvirt.calls.at(-1)).toMatchObject({ program: keepaliveProgram, procedure: 2, type: 2 })
 })
 
-test('a daemon that says nothing is reported after the bound, and its late answer is not taken for another', async () => {
+test('a silent daemon is reported after the timeout, and its late answer belongs to no other call', async () => {
   const libvirt = await FakeLibvirt.start()
   const connection = await connect(libvirt)
   await expect(connection.call(domainGetState, undefined, 50)).rejects.toMatchObject({ code: 'timeout', status: 409 })
@@ -77,7 +77,7 @@ test('a daemon that says nothing is reported after the bound, and its late answe
   expect((await next).int()).toBe(2)
 })
 
-test('calls do not pile up without bound before a daemon that hangs', async () => {
+test('the number of calls that wait for a hanging daemon is limited', async () => {
   const connection = await connect(await FakeLibvirt.start())
   const calls = Array.from({ length: 257 }, () => connection.call(domainGetState, undefined, 200))
   const settled = await Promise.allSettled(calls)
@@ -85,7 +85,7 @@ test('calls do not pile up without bound before a daemon that hangs', async () =
   await expect(calls[256]).rejects.toThrow('256 calls have no answer')
 })
 
-test('a connection that ends takes what waits along', async () => {
+test('the end of a connection rejects pending calls', async () => {
   const libvirt = await FakeLibvirt.start()
   const connection = await connect(libvirt)
   const call = connection.call(domainGetState, undefined, 5000)
@@ -114,12 +114,12 @@ const auth = (...types: number[]) => {
   return { [procedures.authList]: () => list }
 }
 
-test('one that wants a password is refused with what helps', async () => {
+test('a daemon that requires a password is refused, with a hint', async () => {
   const libvirt = await FakeLibvirt.start(auth(1))
   await expect(connect(libvirt)).rejects.toMatchObject({ code: 'unreachable', message: expect.stringMatching(/SASL/) })
 })
 
-test('polkit is asked, and its no is reported with what helps', async () => {
+test('polkit is asked, and its refusal is reported with a hint', async () => {
   const yes = { ...auth(2), [procedures.authPolkit]: () => new XdrWriter().int(1) }
   expect((await connect(await FakeLibvirt.start(yes))).isOpen).toBe(true)
   const no = await FakeLibvirt.start({
@@ -129,7 +129,7 @@ test('polkit is asked, and its no is reported with what helps', async () => {
   await expect(connect(no)).rejects.toThrow('usermod -aG libvirt')
 })
 
-test('what cannot be sent is refused before anything is', async () => {
+test('a value that cannot be encoded is refused before anything is sent', async () => {
   const connection = await connect(await FakeLibvirt.start())
   const long = new XdrWriter().string('x'.repeat(17 << 20))
   await expect(connection.call(domainGetState, long, 100)).rejects.toMatchObject({ code: 'protocol' })

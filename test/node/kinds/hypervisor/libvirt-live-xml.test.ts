@@ -35,7 +35,7 @@ function rest(xml: string): string {
   return flat(domain)
 }
 
-test('what a plan has no say in stays as it is', () => {
+test('settings that are not in the plan stay unchanged', () => {
   const live = liveXml(work, uuid, planned({ ram: 128, adapters: 4, useAnyAdapter: true }))
   expect(rest(live)).toBe(rest(work))
   expect(rest(live)).toContain('<qemu:arg value="guest-name=on"/>')
@@ -54,7 +54,7 @@ test('adapters are tunnels to the switch, with addresses that are always the sam
   ).toBe(3)
 })
 
-test('an adapter that the VM uses is left alone unless any may be taken', () => {
+test('an adapter that the VM uses stays unchanged without use_any_adapter', () => {
   const plan = planned({ adapters: 2, adapterType: 'rtl8139' })
   const [own, added] = adaptersIn(liveXml(pc(used), uuid, plan))
   expect(own).toBe(used.replaceAll("'", '"'))
@@ -66,13 +66,13 @@ test('an adapter that the VM uses is left alone unless any may be taken', () => 
   expect(taken).not.toMatch(/bridge|tap7/)
 })
 
-test('an adapter that is not attached to anything is taken, with its address and its place', () => {
+test('an unattached adapter is used, with its MAC address and its PCI address', () => {
   const [own, ...others] = adaptersIn(liveXml(pc(unattached), uuid, planned({ adapters: 1 })))
   expect(own).toMatch(/^<interface type="udp">.*52:54:00:00:00:01/)
   expect(others).toEqual([])
 })
 
-test('a taken adapter keeps its place with its model only, and nothing of its backend', () => {
+test('a used adapter keeps its PCI address only with its model, and nothing of its backend', () => {
   const place = "<address type='pci' domain='0x0000' bus='0x01' slot='0x00' function='0x0'/>"
   const own = work.replace(
     "<driver queues='2'/>",
@@ -89,7 +89,7 @@ test('a taken adapter keeps its place with its model only, and nothing of its ba
   expect(other).toContain('52:54:00:12:34:56')
 })
 
-test('memory is as the plan wants it', () => {
+test('the memory is that of the plan', () => {
   expect(liveXml(pc(), uuid, planned())).toContain('<memory unit="MiB">32</memory>')
   const live = liveXml(work, uuid, planned({ ram: 100 }))
   expect(live).toContain('<memory unit="KiB">102400</memory>')
@@ -119,7 +119,7 @@ test('the first serial port is at the TCP port, and its console with it', () => 
   expect(devicesIn(bare, 'console')).toHaveLength(1)
 })
 
-test('the screen is where the plan wants it, and other kinds of screen stay', () => {
+test('the screen has the port of the plan, and other types of screen stay', () => {
   const own = work.replace(
     '<sound',
     "<graphics type='vnc' port='5907' listen='0.0.0.0' passwd='secret' keymap='de'/><sound",
@@ -133,7 +133,7 @@ test('the screen is where the plan wants it, and other kinds of screen stay', ()
   expect(nowhere.map((it) => it.getAttribute('type'))).toEqual(['spice'])
 })
 
-test('what was saved goes on with other ports, and is the same to the guest', () => {
+test('a saved state continues with other ports, without a change for the guest', () => {
   const saved = liveXml(pc(used), uuid, planned({ adapters: 3 }))
   const resumed = resumedXml(saved, uuid, planned({ adapters: 3, at: 10 }))
   expect(rest(resumed)).toBe(rest(saved))
@@ -144,12 +144,12 @@ test('what was saved goes on with other ports, and is the same to the guest', ()
   expect(adaptersIn(moved)[1]).toContain('rtl8139')
 })
 
-test.for([2, 4])('what was saved with three adapters does not go on with %i', (adapters) => {
+test.for([2, 4])('a saved state with three adapters does not continue with %i', (adapters) => {
   const saved = liveXml(pc(), uuid, planned({ adapters: 3 }))
   expect(() => resumedXml(saved, uuid, planned({ adapters }))).toThrow('was saved with 3 adapters')
 })
 
-test('a cable is put into the adapter that leads to the switch there', () => {
+test('the carrier is set at the adapter that leads to the switch', () => {
   const { adapters } = planned({ adapters: 2 })
   const live = parseXml(liveXml(pc(used), uuid, planned({ adapters: 2 })))
   const [first, second] = adapters.map((it) => recabled(live, { ...it, carrier: false }))
@@ -158,7 +158,7 @@ test('a cable is put into the adapter that leads to the switch there', () => {
   expect(interfacesOf(live)).toHaveLength(2)
 })
 
-test('other machines than those of QEMU are refused', () => {
+test('VMs of other emulators than QEMU are refused', () => {
   expect(() => liveXml(pc().replace("'qemu'", "'lxc'"), uuid, planned())).toThrow('"pc" is of lxc, not of QEMU')
   expect(() => liveXml('<domain', uuid, planned())).toThrow('is not XML')
 })

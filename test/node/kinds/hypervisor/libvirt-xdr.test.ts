@@ -11,7 +11,7 @@ import {
 } from '../../../../runtime/node/kinds/hypervisor/libvirt/protocol.ts'
 import { XdrReader, XdrWriter } from '../../../../runtime/node/kinds/hypervisor/libvirt/xdr.ts'
 
-test('what virsh sends is what we send', () => {
+test('messages are equal to those of virsh', () => {
   const domain = { name: 'probe2', uuid: '11111111-2222-3333-4444-555555555501' }
   const payload = writeDomain(new XdrWriter(), domain).uint(0).bytes
   expect(payload.toString('hex')).toBe('0000000670726f626532000011111111222233334444555555555501ffffffff00000000')
@@ -22,7 +22,7 @@ test('what virsh sends is what we send', () => {
   )
 })
 
-test('values come back as they went, and no more is read than there is', () => {
+test('values are decoded as they were encoded, and reads end at the end of the message', () => {
   fc.assert(
     fc.property(
       fc.uint8Array().map((bytes) => Buffer.from(bytes).toString('latin1')),
@@ -49,7 +49,7 @@ test('values come back as they went, and no more is read than there is', () => {
   expect(() => new XdrReader(Buffer.from('ffffffff', 'hex')).array((it) => it.int())).toThrow(RangeError)
 })
 
-test('messages are the same however they were cut', () => {
+test('messages are the same for pieces of any size', () => {
   const messageOf = (length: number, serial: number): Message => ({
     ...{ program: remoteProgram, procedure: 14, type: 1, serial, isError: serial % 2 === 1 },
     payload: Buffer.alloc(length * 4, serial),

@@ -21,7 +21,7 @@ async function pcOf(sector: Buffer, options: { shutdownMs?: number; devices?: st
 }
 
 describeWith(requireLibvirt())('a VM of libvirt', () => {
-  test('runs as the plan says, is saved with what it does, and is given back as it was', async () => {
+  test('runs with the settings of the plan, is saved with its state, and gets its own settings back', async () => {
     const lab = await pcOf(counting)
     const { driver, uuid, name } = lab
     const before = await lab.definition()
@@ -66,7 +66,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     await driver.stop(uuid, 'power_off')
   })
 
-  test('outlives its libvirt, and shows at once what others do to it', async () => {
+  test('outlives libvirtd, and shows changes of other programs at once', async () => {
     const lab = await pcOf(counting)
     const { driver, uuid, name } = lab
     const before = await lab.definition()
@@ -94,7 +94,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     await expect(driver.suspend(uuid)).rejects.toMatchObject({ status: 409 })
   })
 
-  test('ends when its power button is pressed, also while it stands still', async () => {
+  test('ends when its power button is pressed, also while it is paused', async () => {
     const { driver, uuid } = await pcOf(obedient)
     const plan = planOf()
     const console = consoleOf(plan)
@@ -106,7 +106,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     expect(await driver.get(uuid)).toMatchObject({ state: 'stopped' })
   })
 
-  test('that does not obey its power button is reported after the bound', async () => {
+  test('that does not react to its power button is reported after the timeout', async () => {
     const lab = await pcOf(counting, { shutdownMs: 100 })
     const { driver, uuid, name } = lab
     await driver.start(uuid, planOf())
@@ -122,7 +122,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     expect(await driver.get(uuid)).toMatchObject({ state: 'started' })
   })
 
-  test('sends its frames to the switch when there is a cable', async () => {
+  test('sends its frames to the switch while its carrier is on', async () => {
     const { driver, uuid, ...lab } = await LibvirtLab.create(libvirt())
     await libvirt().define(pcDefinition({ uuid, name: lab.name, boot: 'network' }))
     const plan = planOf({ adapters: 1 })
@@ -155,7 +155,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
     ])
   })
 
-  test('of which nobody knows is not found', async () => {
+  test('that does not exist is not found', async () => {
     const { driver, name } = await LibvirtLab.create(libvirt())
     await expect(driver.find(name)).rejects.toMatchObject({ status: 409, message: expect.stringContaining(name) })
     expect(await driver.get('00000000-1111-4222-8333-444455556666')).toBeUndefined()
@@ -165,7 +165,7 @@ describeWith(requireLibvirt())('a VM of libvirt', () => {
 })
 
 describeWith(requireLibvirt())('the libvirt of a session', () => {
-  test('is used as that of the system', async () => {
+  test('is used like that of the system', async () => {
     const session = await TestLibvirt.start(false)
     onTestFinished(() => session.close())
     const lab = await LibvirtLab.create(session)

@@ -41,7 +41,7 @@ test('a linked clone is of a snapshot of the machine, which is taken once', asyn
   expect(await driver.find('R1')).toEqual(clone)
 })
 
-test('the snapshot of the program before us will do, and its clones are hidden', async () => {
+test('the snapshot of another program is used, and its clones are hidden', async () => {
   const { world, driver, directory } = await driverWorld()
   const name = 'GNS3 Linked Base for clones'
   const { uuid } = world.add('base', { snapshots: [{ uuid: '11111111-1111-4111-8111-111111111111', name, slots: [] }] })
@@ -65,7 +65,7 @@ test.each(['clonevm', 'setextradata', 'snapshot .* take reset'])('nothing is lef
   }
 })
 
-test('a name is taken once, and a machine that runs has no first clone', async () => {
+test('a name is used once, and a running machine gets no first clone', async () => {
   const { world, driver, directory } = await driverWorld()
   const { uuid } = world.add('base')
   const node = join(directory, 'node')
@@ -80,7 +80,7 @@ test('a name is taken once, and a machine that runs has no first clone', async (
   })
 })
 
-test('a clone that is closed is forgotten with its files kept, and opened again with its disks', async () => {
+test('a closed clone is unregistered with its files kept, and registered again with its disks', async () => {
   const all = await cloneWorld('Zürich "1" {x}')
   const { world, driver, clone, node } = all
   const { uuid } = clone
@@ -121,7 +121,7 @@ test('a clone that is closed is forgotten with its files kept, and opened again 
   await expect(driver.openClone(uuid, `${node}-of-another`)).rejects.toMatchObject({ status: 409 })
 })
 
-test('a clone that was opened half way is opened', async () => {
+test('a clone that was registered in part is registered completely', async () => {
   const all = await cloneWorld()
   const { world, driver, clone, node } = all
   const overlay = overlayOf(all, clone.uuid)
@@ -132,7 +132,7 @@ test('a clone that was opened half way is opened', async () => {
   expect(overlayOf(all, clone.uuid)).toBe(overlay)
 })
 
-test('one whose memory is saved keeps its disks when it is closed', async () => {
+test('a clone with saved memory keeps its disks when it is closed', async () => {
   const { world, driver, clone, node } = await cloneWorld()
   await driver.start(clone.uuid, planOf([adapter(0)]))
   await expect(driver.closeClone(clone.uuid)).rejects.toMatchObject({ status: 409 })
@@ -147,7 +147,7 @@ test('one whose memory is saved keeps its disks when it is closed', async () => 
 
 const rmSaved = (world: DriverWorld['world']) => expect(world.state.machines).toHaveLength(1)
 
-test('a clone that is removed takes its own disks along and nobody else’s', async () => {
+test('the removal of a clone deletes its own disks and no others', async () => {
   const all = await cloneWorld()
   const { world, driver, source, clone, node } = all
   const other = world.add('other')
@@ -167,7 +167,7 @@ test('a clone that is removed takes its own disks along and nobody else’s', as
   await driver.removeClone(clone.uuid)
 })
 
-test('what is not a clone of ours is neither renamed, nor closed, nor removed', async () => {
+test('a VM that is not our clone is not renamed, closed or removed', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine')
   const before = world.state
@@ -178,7 +178,7 @@ test('what is not a clone of ours is neither renamed, nor closed, nor removed', 
   expect(world.state).toEqual(before)
 })
 
-test('a clone is renamed when it does not run, to a name that nobody has', async () => {
+test('a clone is renamed while it does not run, to a free name', async () => {
   const { world, driver, clone, node } = await cloneWorld()
   await driver.renameClone(clone.uuid, 'core -1')
   expect(world.machine(clone.uuid)).toMatchObject({ name: 'core -1', file: join(node, 'core -1', 'core -1.vbox') })
@@ -192,7 +192,7 @@ test('a clone is renamed when it does not run, to a name that nobody has', async
   })
 })
 
-test('a clone whose files are gone is a conflict, and its disks can be forgotten', async () => {
+test('a clone without its files is a conflict, and its disks can be unregistered', async () => {
   const { world, driver, clone, node, directory } = await cloneWorld()
   const elsewhere = world.add('elsewhere')
   await driver.closeClone(clone.uuid)

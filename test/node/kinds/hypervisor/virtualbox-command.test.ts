@@ -11,7 +11,7 @@ import { World } from '../../../stand-in/virtualbox/world.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
-test('commands are given one at a time, in order', async () => {
+test('commands run one at a time, in order', async () => {
   const { world, driver } = await driverWorld()
   const uuids = ['a', 'b', 'c', 'd'].map((name) => world.add(name).uuid)
   await Promise.all([driver.list(), ...uuids.map((uuid) => driver.get(uuid)), driver.find('a')])
@@ -21,7 +21,7 @@ test('commands are given one at a time, in order', async () => {
   expect(world.log().filter(({ args }) => args[1] === 'systemproperties')).toHaveLength(2)
 })
 
-test('one that does not end is ended, and the next has its turn', async () => {
+test('a command that does not end is killed, and the next one runs', async () => {
   const { world, driver } = await driverWorld({ commandMs: 1000 })
   const { uuid } = world.add('a')
   await driver.get(uuid)
@@ -45,7 +45,7 @@ function isThere(pid: number): boolean {
   }
 }
 
-test('one that does not stop talking is ended', async () => {
+test('a command with endless output is killed', async () => {
   const { world, driver } = await driverWorld()
   world.fault('list vms', 'flood')
   await expect(driver.list()).rejects.toMatchObject({
@@ -55,7 +55,7 @@ test('one that does not stop talking is ended', async () => {
   expect(await driver.list()).toEqual([])
 })
 
-test('no more wait than may, none for ever, and none when it is closed', async () => {
+test('the queue has a limit and a timeout, and is empty after a close', async () => {
   const { world, driver } = await driverWorld({ turnMs: 100, maxWaiting: 2 })
   const { uuid } = world.add('a')
   await driver.get(uuid)
@@ -79,7 +79,7 @@ test('no more wait than may, none for ever, and none when it is closed', async (
   await expect(driver.list()).rejects.toMatchObject({ status: 409 })
 })
 
-test('a failure has the line that says what it was, and no more', async () => {
+test('a failure has the line with the reason, and no other', async () => {
   const { world, driver } = await driverWorld()
   world.fault('list vms', 'die', { stderr: `0%...10%\n${'x'.repeat(9999)}\nVBoxManage: error: Ende\u0007 \n` })
   await expect(driver.list()).rejects.toMatchObject({ status: 409, message: 'VirtualBox: Ende' })
@@ -90,7 +90,7 @@ test('a failure has the line that says what it was, and no more', async () => {
   expect(errorText(`${'y'.repeat(9999)}\n`)).toHaveLength(400)
 })
 
-test('names can hold anything, and are never taken for something else', async () => {
+test('names may have any characters, and are never options', async () => {
   const { world, driver } = await driverWorld()
   const names = [
     'a b',
@@ -112,7 +112,7 @@ test('names can hold anything, and are never taken for something else', async ()
   await expect(driver.get('a\0b')).rejects.toMatchObject({ status: 409 })
 })
 
-test('what cannot be read is a conflict when it is asked for', async () => {
+test('unreadable output is a conflict', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('a', { accessible: false })
   await expect(driver.get(uuid)).rejects.toMatchObject({ status: 409 })
@@ -137,7 +137,7 @@ test.each([
   expect(await answer).toBe(status)
 })
 
-test('it is VBoxManage that is run, or nothing', async () => {
+test('only a program named VBoxManage is run', async () => {
   const directory = dirname(join(await standIn(), 'VBoxManage'))
   const path = join(directory, 'VBoxManage')
   expect(findManager('', `/nowhere:${directory}`)).toBe(path)
@@ -160,7 +160,7 @@ test('it is VBoxManage that is run, or nothing', async () => {
   await expect(line.run('list', 'vms')).rejects.toMatchObject({ status: 409 })
 })
 
-test('it hears English in UTF-8, and nothing that it needs not know', () => {
+test('the program has an English locale in UTF-8, and no other variables', () => {
   const environment = environmentFor(variables, locale, {
     ...{ HOME: '/h', PATH: '/p', DISPLAY: ':0', VBOX_USER_HOME: '/v', PATCHBAY_PASSWORD: 'secret' },
     ...{ LANG: 'de_DE', LC_ALL: 'de_DE.UTF-8', LANGUAGE: 'de' },
@@ -171,7 +171,7 @@ test('it hears English in UTF-8, and nothing that it needs not know', () => {
   })
 })
 
-test('a program that leaves its output open to another does not hold up the next', async () => {
+test('a program whose child keeps its output open does not delay the next one', async () => {
   const directory = await freshDirectory()
   const path = join(directory, 'VBoxManage')
   // As the first command, which starts VirtualBox's server.
@@ -182,7 +182,7 @@ test('a program that leaves its output open to another does not hold up the next
   spawnSync('sh', ['-c', `kill $(cat ${path}.pid)`])
 })
 
-test('the stand-in is as strict by itself as with a server', async () => {
+test('the stand-in is equally strict with and without a server', async () => {
   const directory = await freshDirectory()
   await cp(await standIn(), join(directory, 'bin'), { recursive: true })
   const world = new World(join(directory, 'home'), join(directory, 'bin'))

@@ -8,7 +8,7 @@ import { SerialSockets } from '../../../../runtime/node/kinds/hypervisor/virtual
 import { freshDirectory } from '../../../support/directory.ts'
 import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
-test('a guest that obeys its power button ends, also when it is paused', async () => {
+test('a guest that reacts to its power button ends, also when it is paused', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: {} } })
   const before = world.machine(uuid)
@@ -25,7 +25,7 @@ test('a guest that obeys its power button ends, also when it is paused', async (
   await driver.stop(uuid, 'shutdown_signal')
 })
 
-test('one that does not is a conflict, and runs on', async () => {
+test('a guest that does not react is a conflict, and keeps running', async () => {
   const { world, driver } = await driverWorld({ times: { shutdownMs: 100, pollMs: 20 } })
   const { uuid } = world.add('mine', { obeys: false })
   await driver.start(uuid, planOf([]))
@@ -38,7 +38,7 @@ test('one that does not is a conflict, and runs on', async () => {
   expect(await driver.get(uuid)).toMatchObject({ state: 'started' })
 })
 
-test('a machine whose memory is saved starts with it, and is put back when it really stops', async () => {
+test('a machine with saved memory starts with it, and its settings are restored when it stops', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: { type: 'virtio' } } })
   const before = world.machine(uuid)
@@ -57,7 +57,7 @@ test('a machine whose memory is saved starts with it, and is put back when it re
   expect(world.machine(uuid)).toEqual({ ...before, lockedUntil: expect.any(Number) as number })
 })
 
-test('one whose owner has saved it gets what it can be given', async () => {
+test('a machine that its owner has saved gets the settings that can be changed', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine', { state: 'saved', nics: { 1: {} } })
   const before = world.machine(uuid)
@@ -67,7 +67,7 @@ test('one whose owner has saved it gets what it can be given', async () => {
   expect(world.machine(uuid)).toEqual({ ...before, state: 'poweroff', lockedUntil: expect.any(Number) as number })
 })
 
-test('VirtualBox has a machine a moment longer than it runs', async () => {
+test('a start waits until VirtualBox has released a machine that ended', async () => {
   const { world, driver } = await driverWorld()
   world.alter((state) => {
     state.unlockMs = 150
@@ -79,7 +79,7 @@ test('VirtualBox has a machine a moment longer than it runs', async () => {
   expect(world.log().filter(({ code }) => code === 1)).toEqual([])
 })
 
-test('what is stuck can be ended', async () => {
+test('a machine that hangs can be ended', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine')
   await driver.start(uuid, planOf([]))
@@ -89,7 +89,7 @@ test('what is stuck can be ended', async () => {
   expect(await driver.get(uuid)).toMatchObject({ state: 'stopped' })
 })
 
-test('a machine that does not fit what is asked is a conflict in the words of VirtualBox', async () => {
+test('a machine that does not fit the plan is a conflict with the message of VirtualBox', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine')
   await expect(driver.resume(uuid)).rejects.toMatchObject({ status: 409 })
@@ -114,7 +114,7 @@ test('a machine that does not fit what is asked is a conflict in the words of Vi
   ).toEqual(['reset', 'resume', 'reset'].map((word) => `controlvm ${uuid} ${word}`))
 })
 
-test('frames go both ways while there is a cable, and its serial port is a socket', async () => {
+test('frames pass both ways while the carrier is on, and the serial port is a socket', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('guest', { nics: { 1: {} } })
   const port = adapter(0)
@@ -151,7 +151,7 @@ test('frames go both ways while there is a cable, and its serial port is a socke
   await expect.poll(async () => (await driver.get(uuid))?.state, soon).toBe('stopped')
 })
 
-test('an adapter that somebody has detached meanwhile gets its tunnel back with its cable', async () => {
+test('an adapter that was detached meanwhile gets its tunnel again with the carrier', async () => {
   const { world, driver, warnings } = await driverWorld()
   const { uuid } = world.add('guest', { nics: { 1: {} } })
   const port = adapter(0)
@@ -173,7 +173,7 @@ test('an adapter that somebody has detached meanwhile gets its tunnel back with 
   expect(world.commands().filter((line) => line.startsWith('controlvm'))).toEqual([])
 })
 
-test('a serial port is not made where others may enter', async () => {
+test('a serial port is not made in a directory that other users can enter', async () => {
   const { world, driver, directory } = await driverWorld()
   const { uuid } = world.add('guest')
   await mkdir(join(directory, 'run'))
@@ -183,7 +183,7 @@ test('a serial port is not made where others may enter', async () => {
   expect(world.machine(uuid)).toEqual(before)
 })
 
-test('the path of a serial port fits, however deep the directory is', async () => {
+test('the path of a serial port fits, also in a deep directory', async () => {
   const deep = join(await freshDirectory(), 'd'.repeat(120))
   const sockets = new SerialSockets(deep)
   const path = sockets.path('11111111-1111-4111-8111-111111111111')
@@ -194,7 +194,7 @@ test('the path of a serial port fits, however deep the directory is', async () =
   expect((await stat(dirname(path))).mode & 0o777).toBe(0o700)
 })
 
-test('a guest can be told of its node, and a screen is served where VirtualBox can', async () => {
+test('the guest can read the id of its node, and a screen is served where VirtualBox supports it', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('guest')
   const before = world.machine(uuid)

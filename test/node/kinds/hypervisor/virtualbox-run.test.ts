@@ -6,7 +6,7 @@ import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
 const unlocked = { lockedUntil: expect.any(Number) as number }
 
-test('a start is a few commands by UUID, and a stop puts the machine back as it was', async () => {
+test('a start is a few commands by UUID, and a stop restores the settings of the machine', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('Router "1" {x}', { nics: { 1: { type: 'virtio' }, 3: { attachment: 'nat' } } })
   const before = world.machine(uuid)
@@ -46,7 +46,7 @@ test('a start is a few commands by UUID, and a stop puts the machine back as it 
   expect(await driver.get(uuid)).toMatchObject({ state: 'stopped', ram: 512 })
 })
 
-test('everything that a user has set comes back: networks, drivers, traces, serial port', async () => {
+test('all settings of the user are restored: networks, drivers, traces, serial port', async () => {
   const { world, driver, directory } = await driverWorld({})
   const { uuid } = world.add('mine', {
     nics: {
@@ -86,7 +86,7 @@ test.each([
   ['recorded', 'modifyvm'],
   ['looked into', 'modifyvm .* --memory'],
   ['made ready', 'startvm'],
-])('a service that is killed when a machine has been %s leaves it to the next', async (_, at) => {
+])('when a service is killed after a machine has been %s, the next one continues', async (_, at) => {
   const { world, driver, again } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: { attachment: 'nat' } } })
   const before = world.machine(uuid)
@@ -106,7 +106,7 @@ test.each([
   expect(world.commands()).toEqual([])
 })
 
-test('a machine that runs on after its service was killed is put back when it is found stopped', async () => {
+test('the settings of a machine that ran on after its service was killed are restored when it has stopped', async () => {
   const { world, driver, again } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: {} } })
   const before = world.machine(uuid)
@@ -122,7 +122,7 @@ test('a machine that runs on after its service was killed is put back when it is
   expect(await next.get(uuid)).toMatchObject({ state: 'started' })
 })
 
-test('what somebody changed meanwhile is theirs', async () => {
+test('settings that a user changed meanwhile are not restored', async () => {
   const { world, driver, again } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: {}, 2: {} } })
   await driver.start(uuid, planOf([adapter(0), adapter(1)], { ram: 700 }))
@@ -137,7 +137,7 @@ test('what somebody changed meanwhile is theirs', async () => {
   expect([memory, nics[0]?.attachment, nics[1]?.attachment, uart.on]).toEqual([2048, 'bridged', 'null', false])
 })
 
-test('records are written before anything is changed; what is no record of ours is left alone', async () => {
+test('records are written before any change; other files are not touched', async () => {
   const { world, driver, directory, again } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: {} } })
   world.fault('modifyvm', 'slow', { ms: 200 })
@@ -177,7 +177,7 @@ test('a start that fails leaves nothing behind', async () => {
   expect(await readdir(join(directory, 'run'))).toEqual([])
 })
 
-test('an adapter that is used for something else is not taken unasked', async () => {
+test('an adapter in another use is not taken without use_any_adapter', async () => {
   const { world, driver } = await driverWorld()
   const { uuid } = world.add('mine', { nics: { 1: { attachment: 'nat' }, 2: {} } })
   expect(await driver.usedAdapters(uuid)).toEqual([0])

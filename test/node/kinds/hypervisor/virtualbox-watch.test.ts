@@ -2,7 +2,7 @@ import { expect, onTestFinished, test, vi } from 'vitest'
 import { RunningWatch } from '../../../../runtime/node/kinds/hypervisor/virtualbox/running-watch.ts'
 import { adapter, driverWorld, planOf, soon } from './virtualbox-driver.ts'
 
-test('what ends or starts by itself is reported, and what ended is put back without being asked for', async () => {
+test('ends and starts by other programs are reported, and the settings of ended machines are restored', async () => {
   const { world, driver } = await driverWorld()
   const [mine, other] = [world.add('mine', { nics: { 1: {} } }).uuid, world.add('other').uuid]
   const before = world.machine(mine)
@@ -29,7 +29,7 @@ function clockedWatch(ask: () => Promise<readonly string[]>, told: string[]) {
   return { watch, go: (ms: number) => vi.advanceTimersByTimeAsync(ms) }
 }
 
-test('nothing is asked while nobody wants to know, or nothing runs', async () => {
+test('VirtualBox is not polled without watchers or running machines', async () => {
   let asked = 0
   let running: string[] = ['a']
   const told: string[] = []
@@ -56,7 +56,7 @@ test('nothing is asked while nobody wants to know, or nothing runs', async () =>
   expect([asked, told]).toEqual([5, ['a']])
 })
 
-test('questions do not overlap, a failed one is asked again, and what is known since is newer than an answer', async () => {
+test('polls do not overlap, a failed one is repeated, and a newer state is not replaced by an older answer', async () => {
   const told: string[] = []
   const answers: { resolve: (running: string[]) => void; reject: (error: Error) => void }[] = []
   const ask = () => new Promise<string[]>((resolve, reject) => answers.push({ resolve, reject }))

@@ -11,7 +11,7 @@ import { describeWith } from '../../../support/test-with.ts'
 
 const fastPath = requireFastPath()
 
-test('the lowest id that is free is given out, kept, and free again', () => {
+test('the lowest free id is assigned, kept, and free again after the release', () => {
   const ids = new ApplicationIds(() => false)
   expect([ids.take('a'), ids.take('b'), ids.take('c')]).toEqual([1, 2, 3])
   expect(ids.take('b')).toBe(2)
@@ -21,13 +21,13 @@ test('the lowest id that is free is given out, kept, and free again', () => {
   expect([ids.take('d'), ids.take('b')]).toEqual([2, 4])
 })
 
-test('a node that comes back has the id it had, unless another one has it by now', () => {
+test('a reopened node has its former id, unless another node has it', () => {
   const ids = new ApplicationIds((id) => id === 7)
   // Its own program may run and have it.
   expect([ids.take('a', 7), ids.take('b', 7), ids.take('c', 7)]).toEqual([7, 1, 2])
 })
 
-test('ids that are in use on the host are passed over, and one that was taken is exchanged', () => {
+test('ids that are in use on the host are skipped, and a node gets another id when its own is in use', () => {
   const inUse = new Set([1, 3])
   const ids = new ApplicationIds((id) => inUse.has(id))
   expect([ids.take('a'), ids.take('b')]).toEqual([2, 4])
@@ -38,7 +38,7 @@ test('ids that are in use on the host are passed over, and one that was taken is
   expect(ids.take('c')).toBe(2)
 })
 
-test('when none is left that is a conflict', () => {
+test('without a free id there is a conflict', () => {
   const ids = new ApplicationIds((id) => id < 511)
   expect(ids.take('a')).toBe(511)
   const conflict = expect.objectContaining({ status: 409, message: expect.stringContaining('All 511 application ids') })
@@ -52,7 +52,7 @@ bound = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
 bound.bind(sys.argv[1])`
 
 describeWith(fastPath)('an id is taken', () => {
-  test('while a program has its lock file, or listens without one, and not by what a killed one left', async () => {
+  test('while a program has its lock file, or listens without one, and not by files of a killed program', async () => {
     const directory = await freshDirectory()
     const libc = loadLibc()
     const isTaken = () => isNetioTaken(libc, directory, 5)
@@ -69,7 +69,7 @@ describeWith(fastPath)('an id is taken', () => {
     expect(isTaken()).toBe(false)
   })
 
-  test('while another bridge of ours has it, and asking does not take it away', async () => {
+  test('while another bridge of ours has it, and the check does not take it away', async () => {
     const directory = await freshDirectory()
     const libc = loadLibc()
     const socket = NetioSocket.open(libc, directory, { own: 832, peer: 320 })

@@ -24,7 +24,7 @@ async function updateConfig(directory: string, name: ConfigName, text: string | 
   await staged.commit()
 }
 
-test('%h stands for the name everywhere, whatever the name is made of', () => {
+test('%h is replaced by the name everywhere, with any characters in the name', () => {
   expect(named('hostname %h\nbanner # %h%h #\n', 'R1')).toBe('hostname R1\nbanner # R1R1 #\n')
   expect(named('hostname %h', '$&$1')).toBe('hostname $&$1')
 })
@@ -37,7 +37,7 @@ test('a change of the name edits the line that sets it and no other', () => {
   expect(renamed('hostname R2\n', 'R1', 'R3')).toBe('hostname R2\n')
 })
 
-test('a create writes what is not there, and never replaces what a saved lab holds', async () => {
+test('a create writes missing files, and never replaces files of a saved lab', async () => {
   const directory = await freshDirectory()
   expect(await readConfig(directory, startup)).toBe(null)
   expect(await createConfig(directory, startup, null, 'R1')).toBe(true)
@@ -53,7 +53,7 @@ test('a create writes what is not there, and never replaces what a saved lab hol
   expect((await stat(join(directory, startup))).mode & 0o777).toBe(0o600)
 })
 
-test('an update overwrites, but not with nothing', async () => {
+test('an update overwrites a file, but not with an empty text', async () => {
   const directory = await freshDirectory()
   await updateConfig(directory, privateConfigName, 'one', 'R1')
   await updateConfig(directory, privateConfigName, 'two %h', 'R1')
@@ -61,7 +61,7 @@ test('an update overwrites, but not with nothing', async () => {
   expect(await readConfig(directory, privateConfigName)).toBe('two R1')
 })
 
-test('what a router saved is written as it is, and nothing is not', async () => {
+test('a configuration that a router saved is written unchanged, and an empty one is not', async () => {
   const directory = await freshDirectory()
   expect(await saveConfig(directory, startup, 'hostname %h\n')).toBe(true)
   expect(await saveConfig(directory, startup, 'hostname %h\n')).toBe(false)
@@ -78,7 +78,7 @@ test('a rename is followed in the file, if there is one', async () => {
   expect(await readConfig(directory, startup)).toBe('banner é\nhostname R2\n')
 })
 
-test('what is no file, or too long, is refused', async () => {
+test('a path that is not a regular file, or a file that is too long, is refused', async () => {
   const directory = await freshDirectory()
   await mkdir(join(directory, startup))
   const refused = (message: string) => ({ status: 409, message })
@@ -93,7 +93,7 @@ test('what is no file, or too long, is refused', async () => {
   )
 })
 
-test('a link is replaced, and what it leads to is left alone', async () => {
+test('a symbolic link is replaced, and its target is not touched', async () => {
   const directory = await freshDirectory()
   const other = join(directory, 'other')
   await writeFile(other, 'mine')
@@ -139,6 +139,6 @@ test('files of another id get the name of the current one, the newest of several
   expect(await readdir(directory)).not.toContain(vlanName(12))
 })
 
-test('a directory that is gone is reported', async () => {
+test('a missing directory is reported', async () => {
   await expect(adoptFiles('/nowhere/at/all', 1)).rejects.toMatchObject({ status: 409 })
 })

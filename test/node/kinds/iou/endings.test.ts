@@ -29,7 +29,7 @@ describeWith(gcc)('a router that ends', () => {
     ['crash', 'signal SIGSEGV', 'the image may be damaged'],
     ['crash 11', 'exit code 11', 'the image may be damaged'],
     ['crash 3', 'exit code 3', undefined],
-  ] as const)('by %s leaves nothing, and what may help is said', async ([command, end, hint]) => {
+  ] as const)('by %s leaves nothing, and the message has a hint', async ([command, end, hint]) => {
     const lab = await RouterLab.create(service())
     const feed = await LabFeed.open(service(), lab.path)
     const router = await lab.router()
@@ -50,7 +50,7 @@ describeWith(gcc)('a router that ends', () => {
     await lab.remove()
   })
 
-  test('asked to, by being closed or deleted with its project, keeps what it had stored, and leaves nothing', async () => {
+  test('by a close or a deletion of its project keeps the stored configurations, and leaves nothing else', async () => {
     const lab = await RouterLab.create(service())
     const router = await lab.router({ startup_config_content: 'hostname R1\n' })
     await router.start()
@@ -72,7 +72,7 @@ describeWith(gcc)('a router that ends', () => {
     await lab.remove()
   })
 
-  test('what a client has changed meanwhile is what the next start has', async () => {
+  test('the next start has the changes that a client made meanwhile', async () => {
     const lab = await RouterLab.create(service())
     const router = await lab.router({ startup_config_content: 'hostname R1\n' })
     await router.start()
@@ -89,7 +89,7 @@ describeWith(gcc)('a router that ends', () => {
     await lab.remove()
   })
 
-  test('a start that fails when all was ready leaves nothing', async () => {
+  test('a start that fails at its end leaves nothing', async () => {
     const lab = await RouterLab.create(service())
     const router = await lab.router()
     await mkdir(router.file('iou.log'))
@@ -100,7 +100,7 @@ describeWith(gcc)('a router that ends', () => {
     await lab.remove()
   })
 
-  test('a copy has no link to the image, and the NVRAM under its own id', async () => {
+  test('a copy has no symbolic link to the image, and its NVRAM has its own id', async () => {
     const lab = await RouterLab.create(service())
     const [source, copy] = [await lab.router(), await lab.router({ name: 'R2' })]
     await source.start()
@@ -118,7 +118,7 @@ describeWith(gcc)('a router that ends', () => {
 })
 
 describeWith(gcc)('a router that ends while nobody looks', () => {
-  test('is seen by the next service, with what it had stored', async () => {
+  test('is found by the next service, with the stored configurations', async () => {
     const other = await TestService.start()
     const image = await addImage(other)
     const lab = await RouterLab.create(other)
@@ -145,7 +145,7 @@ describeWith(gcc)('a router that ends while nobody looks', () => {
     expect((await dead.view()).status_reason).toContain('SIGSEGV')
   })
 
-  test('or whose project has gone is ended, with all that it had', async () => {
+  test('or whose project is gone is ended, with all its files', async () => {
     const other = await TestService.start()
     await addImage(other)
     const lab = await RouterLab.create(other)
@@ -168,7 +168,7 @@ describeWith(gcc)('a router that ends while nobody looks', () => {
     expect((await next.view()).application_id).toBeLessThanOrEqual(Number(basename(sockets[0] ?? '')))
   })
 
-  test('with its keeper is reported, and leaves no sockets, not even those of its bridge', async () => {
+  test('with its keeper is reported, and leaves no sockets, also of its bridge', async () => {
     const other = await TestService.start()
     await addImage(other)
     const lab = await RouterLab.create(other)

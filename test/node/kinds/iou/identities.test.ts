@@ -25,7 +25,7 @@ const nvramsOf = async (router: Router) =>
 const nvram = (id: number) => `nvram_${`${id}`.padStart(5, '0')}`
 
 describeWith(gcc)('the application id of a saved router', () => {
-  test('stays with the one that runs, whichever project is opened first, and the other takes its files along', async () => {
+  test('stays with the running router, whichever project is opened first, and the files of the other move to its new id', async () => {
     const service = await TestService.start()
     await addImage(service)
     const saved = await RouterLab.create(service, first)
@@ -68,7 +68,7 @@ describeWith(gcc)('the application id of a saved router', () => {
   })
 })
 
-test('a router that could not have an id as it was opened gets one when it needs it', async () => {
+test('a router without an id after its opening gets one when it needs it', async () => {
   const host = {
     runDirectory: await freshDirectory(),
     keeper: { tidyNetio: async () => {} },

@@ -6,7 +6,7 @@ import { freshDirectory } from '../../../support/directory.ts'
 
 const image = '/images/i86bi.bin'
 
-test('the link has the name of the image, and is gone when it is removed', async () => {
+test('the symbolic link has the name of the image, and can be removed', async () => {
   const directory = await freshDirectory()
   const link = await linkImage(directory, image, '')
   expect(link).toEqual({ path: join(directory, 'i86bi.bin'), name: 'i86bi.bin' })
@@ -17,7 +17,7 @@ test('the link has the name of the image, and is gone when it is removed', async
   expect(await readdir(directory)).toEqual([])
 })
 
-test('one that a killed service left is replaced, whatever it leads to', async () => {
+test('a link that a killed service left is replaced, whatever its target', async () => {
   const directory = await freshDirectory()
   await linkImage(directory, '/images/old.bin', '')
   await linkImage(directory, image, 'old.bin')
@@ -26,7 +26,7 @@ test('one that a killed service left is replaced, whatever it leads to', async (
   expect(await linkImage(directory, image, '')).toMatchObject({ name: 'i86bi.bin' })
 })
 
-test('what else has that name stays, and the link gets another one', async () => {
+test('another file of that name stays, and the link gets another name', async () => {
   const directory = await freshDirectory()
   await writeFile(join(directory, 'i86bi.bin'), 'mine')
   await symlink('/somewhere/else', join(directory, 'image-1-i86bi.bin'))
@@ -38,7 +38,7 @@ test('what else has that name stays, and the link gets another one', async () =>
   expect(await readlink(join(directory, 'image-1-i86bi.bin'))).toBe('/somewhere/else')
 })
 
-test('an image in the directory itself is started as it is', async () => {
+test('an image in the directory itself is started without a link', async () => {
   const directory = await freshDirectory()
   const file = join(directory, 'i86bi.bin')
   await writeFile(file, 'the image')
@@ -46,7 +46,7 @@ test('an image in the directory itself is started as it is', async () => {
   expect((await lstat(file)).isFile()).toBe(true)
 })
 
-test('when every name is taken that is a conflict', async () => {
+test('when every name is in use there is a conflict', async () => {
   const directory = await freshDirectory()
   const names = Array.from({ length: 99 }, (_, index) => `image-${index + 1}-i86bi.bin`)
   for (const name of ['i86bi.bin', ...names]) await writeFile(join(directory, name), '')

@@ -54,20 +54,20 @@ async function program(code: string, ...flags: string[]): Promise<string> {
   return path
 }
 
-test('a program of either size is known, with its loader', () => {
+test('a program of 32 or 64 bits is recognised, with its loader', () => {
   for (const bits of [32, 64] as const) {
     expect(elfHeader(elf(bits))).toEqual({ bits, loader: undefined })
     expect(elfHeader(elf(bits, '/lib/ld-linux.so.2'))).toEqual({ bits, loader: '/lib/ld-linux.so.2' })
   }
 })
 
-test('a loader whose name is beyond what was read is not known', () => {
+test('a loader whose name is beyond the bytes that were read is unknown', () => {
   for (const bits of [32, 64] as const) {
     expect(elfHeader(elf(bits, '/lib/ld-linux.so.2').subarray(0, -1))).toEqual({ bits, loader: undefined })
   }
 })
 
-test('what is big-endian, cut, or something else is none', () => {
+test('a file that is big-endian, cut, or of another format is not an image', () => {
   const bigEndian = elf(32)
   bigEndian[5] = 2
   for (const bytes of [
@@ -90,7 +90,7 @@ test('any header is read without an error', () => {
   )
 })
 
-test('what the help says', () => {
+test('the defaults and options are read from the help', () => {
   expect(factsIn(help)).toEqual({ defaultRam: 128, defaultNvram: 16, hasKeepalives: true })
   expect(
     factsIn('-n <n> Size of nvram\n        (default 64 KB)\n-m <n>\tmemory (default 256 MB)\n-list all\n'),
@@ -100,7 +100,7 @@ test('what the help says', () => {
   expect(factsIn('')).toEqual({ defaultRam: undefined, defaultNvram: undefined, hasKeepalives: false })
 })
 
-test('libraries that ldd does not find are named once', () => {
+test('libraries that ldd does not find are listed once', () => {
   const listing =
     '\tlinux-gate.so.1 (0xf7)\n\tlibcrypto.so.4 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0xf7)\n\tlibcrypto.so.4 => not found\n'
   expect(missingIn(listing)).toEqual(['libcrypto.so.4'])
@@ -108,7 +108,7 @@ test('libraries that ldd does not find are named once', () => {
   expect(missingIn(older)).toEqual(['GLIBC_2.38'])
 })
 
-test('what is no image is refused', async () => {
+test('a file that is not an image is refused', async () => {
   const directory = await freshDirectory()
   const gone = join(directory, 'gone.bin')
   await expect(requireIouImage(gone)).rejects.toMatchObject(refused('The image gone.bin is not there'))

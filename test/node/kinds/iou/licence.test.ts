@@ -45,7 +45,7 @@ test.for([
   expect(checkLicence(text, 'lab')).toBe(defect)
 })
 
-test('no value is ever told', () => {
+test('no message contains a value of a licence', () => {
   const secret = 'f00dfeed'
   const piece = fc.constantFrom('[license]', '\n', 'lab', ' = ', ';', secret, secret + secret, 'é', '[', ' ')
   fc.assert(
@@ -56,7 +56,7 @@ test('no value is ever told', () => {
   )
 })
 
-test('the places are looked at in order', async () => {
+test('the licence files are searched in order', async () => {
   const [home, directory, own] = [await freshDirectory(), await freshDirectory(), await freshDirectory()]
   const places = { configured: undefined, home, directory, own: join(own, 'iourc') }
   await expect(findLicence(places)).rejects.toMatchObject({
@@ -83,7 +83,7 @@ test('the places are looked at in order', async () => {
   expect(await findLicence({ ...places, configured: '' })).toBe(join(home, '.iourc'))
 })
 
-test('what is there and no file is refused', async () => {
+test('a path that exists and is not a file is refused', async () => {
   const [home, directory] = [await freshDirectory(), await freshDirectory()]
   await mkdir(join(directory, 'iourc'))
   const places = { configured: undefined, home, directory, own: undefined }
@@ -109,7 +109,7 @@ test('only the service can read the licence file of a node, also after a second 
   await expect(writeLicence(directory, 'x'.repeat(70_000))).rejects.toMatchObject({ status: 400 })
 })
 
-test('a file is checked as a text is', async () => {
+test('a licence in a file is checked like one in a text', async () => {
   const directory = await freshDirectory()
   const path = join(directory, 'iourc')
   const refused = (part: string) => ({ status: 409, message: expect.stringContaining(part) })
@@ -122,7 +122,7 @@ test('a file is checked as a text is', async () => {
   await expect(requireLicence(path, 'lab')).rejects.toMatchObject(refused('more than 65536 bytes'))
 })
 
-test('a long host name is warned of', () => {
+test('a long host name causes a warning', () => {
   expect(hostnameWarning('a23456789012345')).toBe(undefined)
   expect(hostnameWarning('a234567890123456')).toContain('more than 15 characters')
 })

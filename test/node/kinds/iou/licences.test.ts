@@ -25,7 +25,7 @@ async function labOfOne(settings: Record<string, unknown> = {}) {
 }
 
 describeWith(gcc)('the licence file of a router', () => {
-  test('is for us alone, is there after a restart, and gone with the node or its project', async () => {
+  test('only the service can read it; it is stored over a restart, and deleted with the node or its project', async () => {
     const { service, lab, router } = await labOfOne()
     const other = await lab.router()
     expect([await mode(placeOf(router)), await mode(join(placeOf(router), 'iourc'))]).toEqual([0o700, 0o600])
@@ -47,7 +47,7 @@ describeWith(gcc)('the licence file of a router', () => {
     expect(existsSync(placeOf(other))).toBe(false)
   })
 
-  test('is nowhere else, whether a router starts with it or is refused', async () => {
+  test('is in no other file, whether a router starts with it or is refused', async () => {
     const { service, lab, router } = await labOfOne({ iourc_content: iourc(hostname(), key) })
     const feed = await LabFeed.open(service, lab.path)
     await router.start()
@@ -66,7 +66,7 @@ describeWith(gcc)('the licence file of a router', () => {
     expect(stdout.trim()).toBe(join(placeOf(router), 'iourc'))
   })
 
-  test('is not looked at when a start says so, nor at a reload after it; at the next start it is', async () => {
+  test('is not checked when a start says so, nor at a reload after it; at the next start it is', async () => {
     // The program itself is content with the first line.
     const { service, router } = await labOfOne({ iourc_content: `${iourc()}${hostname()} = ${key.slice(1)};\n` })
     expect((await router.do('start')).status).toBe(409)
@@ -80,7 +80,7 @@ describeWith(gcc)('the licence file of a router', () => {
     expect([status, body.message]).toEqual([409, expect.stringContaining('more than one licence')])
   })
 
-  test('that the service was started with, by the environment, is the one that is taken', async () => {
+  test('from the environment of the service is used', async () => {
     const given = join(await freshDirectory(), 'given')
     await writeFile(given, iourc())
     const service = await TestService.start({}, ['env', `IOURC=${given}`])

@@ -21,7 +21,7 @@ const golden = Buffer.from(
 const damage = (why: string) =>
   expect.objectContaining({ status: 409, message: `The compressed configuration is damaged: ${why}` })
 
-test('what compress made is read', () => {
+test('output of compress is read', () => {
   expect(decompressLzc(golden, config.length).toString()).toBe(config)
   expect(compressLzc(Buffer.from(config))).toEqual(golden)
 })
@@ -47,7 +47,7 @@ test.for([10, 11, 12, 14, 16])('codes of up to %i bits, with and without a table
   )
 })
 
-test('a table that is full stays as it is', () => {
+test('a full table does not change', () => {
   const data = Buffer.from(Array.from({ length: 20_000 }, (_, n) => (n * n * 7 + (n >> 3)) & 0xff))
   for (const bits of [10, 12, 16])
     expect(decompressLzc(compressLzc(data, { bits }), data.length).equals(data)).toBe(true)
@@ -75,13 +75,13 @@ test('a table of 9 bits is read until it is full', () => {
   expect(() => decompressLzc(compressLzc(long, { bits: 9 }), 600)).toThrow(damage('a table of 9 bits is full'))
 })
 
-test('no more than was asked for is made', () => {
+test('the output has a limit', () => {
   const bomb = compressLzc(Buffer.alloc(200_000, 'a'))
   expect(bomb.length).toBeLessThan(1500)
   expect(() => decompressLzc(bomb, 1000)).toThrow(damage('it has more than 1000 bytes'))
 })
 
-test('any bytes are read or refused', () => {
+test('any input is read or refused', () => {
   const header = fc.constantFrom('1f9d90', '1f9d10', '1f9d8c', '1f9d89', '').map((hex) => Buffer.from(hex, 'hex'))
   fc.assert(
     fc.property(header, fc.uint8Array({ maxLength: 300 }), (start, rest) => {

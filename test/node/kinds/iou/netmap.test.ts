@@ -1,7 +1,7 @@
 import { expect, test } from 'vitest'
 import { freeApplicationId, netmapPeerOf, netmapText } from '../../../../runtime/node/kinds/iou/netmap.ts'
 
-test('a NETMAP has every port of 16 bays, at the end of whose cable is the peer', () => {
+test('a NETMAP joins every port of 16 bays to its peer', () => {
   const lines = netmapText(7).split('\n')
   expect(lines.slice(0, 5)).toEqual([
     '519:0/0    7:0/0',
@@ -16,7 +16,7 @@ test('a NETMAP has every port of 16 bays, at the end of whose cable is the peer'
   expect(netmapPeerOf(1)).toBe(513)
 })
 
-test('the lowest id that is free is taken, and none when there is none', () => {
+test('the lowest free id is used, and none when all are in use', () => {
   expect(freeApplicationId([])).toBe(1)
   expect(freeApplicationId(new Set([1, 2, 4, 511]))).toBe(3)
   const all = Array.from({ length: 511 }, (_, n) => n + 1)

@@ -43,7 +43,7 @@ async function router(nvram: Buffer, { earlier = 0, text = 'hostname old\n' } = 
   return { directory, at, read: textOf, pull: (look: ReadContext) => pullConfigs(directory, id, look) }
 }
 
-test('what a router has stored gets into its files, whenever it is looked at', async () => {
+test('the stored configurations of a router are written to its files at every read', async () => {
   for (const look of [changed, askedRunning, asked, over]) {
     const { pull, read } = await router(nvramFile({ kb: 8, startup: 'hostname new\n', own: 'key\n', padding: 3 }))
     expect(await pull(look)).toEqual([])
@@ -55,7 +55,7 @@ test('what a router has stored gets into its files, whenever it is looked at', a
   }
 })
 
-test('while the router runs, half a file is not taken for a whole one', async () => {
+test('while the router runs, an incomplete file is not used', async () => {
   const whole = nvramFile({ kb: 8, startup: 'hostname new\ninterface Ethernet0/0\n' })
   whole.fill('x', 50, 60)
   const { pull, read } = await router(whole)
@@ -63,7 +63,7 @@ test('while the router runs, half a file is not taken for a whole one', async ()
   expect(await read(startup)).toBe('hostname old\n')
 })
 
-test('an image that sums in its own way is believed when it has ended, and what it replaces is kept', async () => {
+test('an NVRAM with another checksum is used after the end of the router, and the replaced files are kept', async () => {
   for (const look of [asked, over]) {
     const { pull, read, directory } = await router(oddly('hostname new\n'))
     expect(await pull(look)).toEqual([startup])
@@ -74,7 +74,7 @@ test('an image that sums in its own way is believed when it has ended, and what 
   }
 })
 
-test('when it is asked for while it runs, it is believed if nothing changes for a while', async () => {
+test('at a request while the router runs, such an NVRAM is used if it does not change for some time', async () => {
   const still = await router(oddly('hostname new\n'))
   expect(await still.pull(askedRunning)).toEqual([startup])
   const busy = await router(oddly('hostname 0\n'))
@@ -91,7 +91,7 @@ test('when it is asked for while it runs, it is believed if nothing changes for 
   expect(await busy.read(startup)).toBe('hostname old\n')
 })
 
-test('a text with bytes that were never written is not believed, whoever asks', async () => {
+test('a text with bytes that were never written is never used', async () => {
   for (const look of [asked, over]) {
     const { pull, read } = await router(oddly('hostname n\0\0\0\0\0\0\0\0'))
     await expect(pull(look)).rejects.toMatchObject(otherSum)
@@ -99,7 +99,7 @@ test('a text with bytes that were never written is not believed, whoever asks', 
   }
 })
 
-test('a file that was replaced after the router has stored anything stays, unless it stores again', async () => {
+test('a file that was replaced after the router stored its configuration stays until the router stores again', async () => {
   const { pull, read } = await router(nvramFile({ kb: 8, startup: 'hostname new\n' }), { earlier: 60 })
   expect(await pull(over)).toEqual([])
   expect(await read(startup)).toBe('hostname old\n')
@@ -109,7 +109,7 @@ test('a file that was replaced after the router has stored anything stays, unles
   expect(await read(startup)).toBe('hostname new\n')
 })
 
-test('the ends of lines alone are no other configuration', async () => {
+test('different line ends alone are not a change', async () => {
   const { directory, pull, read } = await router(Buffer.alloc(0), { text: 'hostname R1\r\nend\r\n' })
   await writeFile(join(directory, nvramName(id)), nvramFile({ kb: 8, startup: 'hostname R1\nend\n' }))
   await pull(asked)

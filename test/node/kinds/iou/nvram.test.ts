@@ -71,7 +71,7 @@ test('a private configuration is found behind either padding', () => {
   expect(readConfigs(nvramFile({ kb: 64, startup: 'abcd' }))).toEqual({ startup: 'abcd', private: null })
 })
 
-test('an empty private configuration, and one that is only end, is none', () => {
+test('an empty private configuration, or one with only "end", is absent', () => {
   for (const own of ['', '\nend\n', '\r\nend\r\n']) {
     expect(readConfigs(nvramFile({ kb: 8, startup: 'abcd', own })).private).toBe(null)
   }
@@ -80,7 +80,7 @@ test('an empty private configuration, and one that is only end, is none', () => 
   }
 })
 
-test('lines end as routers end them', () => {
+test('lines have the line ends of routers', () => {
   const { nvram } = writeConfigs(undefined, { startup: 'a\r\nbc\r\n', private: 'p\r\n' }, 8)
   expect(nvram.equals(nvramFile({ kb: 8, startup: 'a\nbc\n\n\n\n', own: 'p\n' }))).toBe(true)
   expect(readConfigs(nvramFile({ kb: 8, startup: 'ab\r\n', own: 'c\r\n' }))).toEqual({
@@ -89,7 +89,7 @@ test('lines end as routers end them', () => {
   })
 })
 
-test('characters beyond ASCII come back; bytes that are none of UTF-8 are shown one by one', () => {
+test('characters beyond ASCII are preserved; bytes that are not UTF-8 are shown one by one', () => {
   const { nvram } = writeConfigs(undefined, { startup: 'banner é€ü', private: '\ufeffß' }, 8)
   expect(readConfigs(nvram)).toEqual({ startup: 'banner é€ü\n\n', private: '\ufeffß' })
   expect(readConfigs(nvramFile({ kb: 8, startup: Buffer.from('e9fc0003', 'hex') })).startup).toBe('éü\0\x03')
@@ -124,14 +124,14 @@ test('null leaves a configuration as it is, an empty text removes it', () => {
   })
 })
 
-test('files and the second half stay, and what is left of a longer configuration does not', () => {
+test('files and the second half stay, and the rest of a longer configuration is cleared', () => {
   const parts = { 20480: fileSector(7), 23552: fileSector(9), 32768: Buffer.alloc(32768, 0xee) }
   const before = nvramFile({ kb: 64, startup: 'x'.repeat(9000), own: 'secret', parts })
   const { nvram } = writeConfigs(before, { startup: 'shrt', private: '' }, 64)
   expect(nvram.equals(nvramFile({ kb: 64, startup: 'shrt', own: '', parts }))).toBe(true)
 })
 
-test('a configuration may be as long as up to the first file, or to the last two kilobytes', () => {
+test('a configuration may reach up to the first file, or to the last two kilobytes', () => {
   const parts = { 12288: fileSector(1), 20480: fileSector(2) }
   for (const [file, room] of [
     [nvramFile({ kb: 64, startup: '', own: '', parts }), 12288],
@@ -157,7 +157,7 @@ test('sectors are counted from the end of the half, which may not be whole kilob
   expect(() => writeConfigs(file, { startup, private: 'x' }, 9)).toThrow(conflict('1536'))
 })
 
-test('what looks like a file inside a configuration is none', () => {
+test('text that looks like a file inside a configuration is not a file', () => {
   const before = nvramFile({ kb: 64, startup: Buffer.alloc(3000, fileSector(0xba).subarray(0, 2)), own: '' })
   expect(before.readUInt16BE(1024)).toBe(0xdcba)
   const startup = 'x'.repeat(20_000)
@@ -174,7 +174,7 @@ test('a router may fill its half to the last byte', () => {
   expect(readConfigs(nvramFile({ kb: 8, startup: 'x'.repeat(4088 - 36), parts })).private).toBe(null)
 })
 
-test('another size makes a new file, with the configuration that is not given, and says what is lost', () => {
+test('another size makes a new file, with the configuration that is not given, and reports what is lost', () => {
   const before = nvramFile({
     kb: 64,
     version: 0x0c00,
@@ -195,7 +195,7 @@ test('another size makes a new file, with the configuration that is not given, a
   ])
 })
 
-test('a file that nothing was written to yet is one of an unknown image', () => {
+test('a file without any configuration is one of an unknown image', () => {
   const blank = Buffer.alloc(65536)
   blank.set(fileSector(5), 8192)
   blank.fill(6, 32768)
@@ -239,7 +239,7 @@ test.for([
   }
 })
 
-test('a file with another checksum is read when that is wanted, and can be written', () => {
+test('a file with another checksum is read on request, and can be written', () => {
   const file = nvramFile({ kb: 8, startup: 'abcd', checksum: 1 })
   expect(readConfigs(file, { anySum: true }).startup).toBe('abcd')
   expect(readConfigs(writeConfigs(file, { startup: 'efgh', private: null }, 8).nvram).startup).toBe('efgh')
@@ -251,7 +251,7 @@ test('the sum without its complement counts too', () => {
   expect(readConfigs(other).startup).toBe('abcd')
 })
 
-test('a size that no NVRAM has is refused', () => {
+test('an impossible size is refused', () => {
   for (const kb of [7, 1025, 8.5, Number.NaN]) {
     expect(() => writeConfigs(undefined, { startup: null, private: null }, kb)).toThrow(
       conflict('nvram: expected a size'),
@@ -266,7 +266,7 @@ const text = (maxLength: number) =>
     fc.integer({ min: 0, max: maxLength }).map((length) => 'x'.repeat(length)),
   )
 
-test('whatever is written is read, and stays what it was in a description', () => {
+test('any configurations that are written are read unchanged', () => {
   const version = fc.constantFrom(0x0c04, 0x0eff, 0x0f00, 0x0f01, 0x0f04)
   fc.assert(
     fc.property(anyKb, version, text(500), text(60), (kb, version, startup, own) => {

@@ -22,7 +22,7 @@ describeWith(gcc)('what is in the directory of a router', () => {
     ['startup-config.cfg', fifo, 409],
     ['iourc', (path: string) => mkdir(path), 409],
     [imageName, fifo, 200],
-  ] as const)('%s may be something else: a start is answered at once', async ([name, plant, status]) => {
+  ] as const)('%s may be another type of file: a start is answered at once', async ([name, plant, status]) => {
     const lab = await RouterLab.create(service())
     const router = await lab.router()
     const applicationId = async () => (await router.view()).application_id
@@ -64,7 +64,7 @@ describeWith(gcc)('what is in the directory of a router', () => {
     await lab.remove()
   })
 
-  test('a file of a client under the name of the image stays, and the router runs all the same', async () => {
+  test('a file of a client with the name of the image stays, and the router still runs', async () => {
     const lab = await RouterLab.create(service())
     const router = await lab.router()
     await writeFile(router.file(imageName), 'mine')

@@ -43,7 +43,7 @@ describeWith(gcc)('switches', () => {
     expect(errors).toContain(message)
   })
 
-  test('what is given is what the router has', async () => {
+  test('the router has the given options', async () => {
     const lab = await newLab()
     const router = await lab.start(['-e', '1', '-s', '3', '-n', '16', '-m', '128'])
     const said = await router.console.run('show version')
@@ -73,7 +73,7 @@ describeWith(gcc)('what it needs to start', () => {
     expect(errors).toContain(message)
   })
 
-  test('a licence file that is not there, or not named, is refused', async () => {
+  test('a licence file that is missing, or not named, is refused', async () => {
     const lab = await newLab()
     await rm(lab.licence)
     expect((await lab.refused()).errors).toContain(`IOU License Error: ${lab.licence}: No such file`)
@@ -86,7 +86,7 @@ describeWith(gcc)('what it needs to start', () => {
     await lab.start()
   })
 
-  test('NETMAP has to be there, in its form', async () => {
+  test('a valid NETMAP is required', async () => {
     const lab = await newLab()
     await rm(join(lab.directory, 'NETMAP'))
     expect((await lab.refused()).errors).toContain('NETMAP: No such file')
@@ -96,7 +96,7 @@ describeWith(gcc)('what it needs to start', () => {
     }
   })
 
-  test('an id is for one at a time', async () => {
+  test('only one program at a time can use an id', async () => {
     const lab = await newLab()
     const router = await lab.start()
     const { code, errors } = await lab.refused()
@@ -119,7 +119,7 @@ describeWith(gcc)('the end', () => {
     expect(await sockets(lab.id)).toEqual([false, false])
   })
 
-  test('it lives on when its input ends', async () => {
+  test('it keeps running when its input ends', async () => {
     const lab = await newLab()
     const router = await lab.start()
     router.child.stdin.end()
@@ -130,7 +130,7 @@ describeWith(gcc)('the end', () => {
     ['crash', [null, 'SIGSEGV']],
     ['crash 3', [3, null]],
     ['crash SIGABRT', [null, 'SIGABRT']],
-  ] as const)('%s leaves a socket and a lock that the next takes over', async (command, outcome) => {
+  ] as const)('%s leaves a socket and a lock, which the next one replaces', async (command, outcome) => {
     const lab = await newLab()
     const router = await lab.start()
     router.console.send(`${command}\r`)
@@ -182,13 +182,13 @@ describeWith(gcc)('the console', () => {
 })
 
 describeWith(gcc)('NVRAM', () => {
-  test('one that is not there is made, empty', async () => {
+  test('a missing NVRAM is made, empty', async () => {
     const lab = await newLab()
     await lab.start()
     expect((await readFile(lab.nvram)).equals(Buffer.alloc(64 * 1024))).toBe(true)
   })
 
-  test('a written one has both configurations in the first half, and the second as it was', async () => {
+  test('a written NVRAM has both configurations in the first half, and an unchanged second half', async () => {
     const lab = await newLab()
     const before = Buffer.alloc(8 * 1024)
     before.fill(0x55, 4096)
@@ -235,7 +235,7 @@ describeWith(gcc)('NVRAM', () => {
     }
   })
 
-  test('what it wrote it reads, also when it reloads', async () => {
+  test('it reads the NVRAM that it wrote, also at a reload', async () => {
     const lab = await newLab()
     const first = await lab.start()
     await first.console.configure('hostname Kept', 'interface e1/3', 'description two words')
@@ -254,7 +254,7 @@ describeWith(gcc)('NVRAM', () => {
     expect(shown).toContain(`\n${block}`)
   })
 
-  test('one from elsewhere is read, and its private part kept', async () => {
+  test('an NVRAM of another program is read, and its private part kept', async () => {
     const lab = await newLab()
     const startup =
       'hostname R7\nline con 0\n no shutdown\ninterface Ethernet0/0\n ip address 10.0.0.1 255.0.0.0\nend\n'
@@ -290,7 +290,7 @@ describeWith(gcc)('NVRAM', () => {
     expect(greeting).toContain('%NVRAM: ')
   })
 
-  test('one of another size is not used', async () => {
+  test('an NVRAM of another size is not used', async () => {
     const lab = await newLab()
     await writeFile(lab.nvram, nvram({ startup: 'hostname R1\n' }))
     const { greeting, console } = await lab.start(['-n', '32'])
@@ -324,7 +324,7 @@ describeWith(gcc)('NVRAM', () => {
     expect((await readFile(lab.nvram)).subarray(2048).equals(before.subarray(2048))).toBe(true)
   })
 
-  test('the file of -c is read when there is no configuration in it', async () => {
+  test('the file of -c is read when the NVRAM has no configuration', async () => {
     const lab = await newLab()
     await writeFile(join(lab.directory, 'initial-config.cfg'), 'hostname Initial\n')
     const { greeting } = await lab.start(['-c', 'initial-config.cfg'])
@@ -349,7 +349,7 @@ describeWith(gcc)('packets', () => {
     expect(said).toMatch(/ = \d+\/\d+\/\d+ ms\n$/)
   })
 
-  test('a peer that is not there answers nothing, and a ping can be given up', async () => {
+  test('a missing peer does not answer, and a ping can be cancelled', async () => {
     const { console } = await (await newLab()).start()
     await console.setAddress('Ethernet0/0', '10.0.0.1')
     expect(await console.ping('10.0.0.2', { repeat: 2, timeout: 1 })).toBe(0)
@@ -384,7 +384,7 @@ describeWith(gcc, requireProgram('python3'))('datagrams', () => {
     expect((await peer.next()).toString('hex')).toBe(bytes(`${peerId} ${id} 21 21 01 00 ${frame}`).toString('hex'))
   })
 
-  test('what is not for it is not answered', async () => {
+  test('frames for other hosts are not answered', async () => {
     const { router, peer, id, peerId } = await wired()
     await router.console.setAddress('Ethernet1/2', '10.0.0.1')
     const frame = (to: string) =>
@@ -408,7 +408,7 @@ describeWith(gcc, requireProgram('python3'))('datagrams', () => {
     expect(await router.console.run('show interfaces')).toContain('  2 packets input, 1 packets output\n')
   })
 
-  test('a question that is not answered is asked again', async () => {
+  test('an ARP request without an answer is repeated', async () => {
     const { router, peer } = await wired()
     await router.console.setAddress('Ethernet0/0', '10.0.0.1')
     router.console.send('ping 10.0.0.9 repeat 1\r')

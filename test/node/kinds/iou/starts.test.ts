@@ -29,7 +29,7 @@ describeWith(gcc)('a start', () => {
     execFileSync('gcc', ['-x', 'c', '-', '-o', path, ...flags], { input: `#include <stdio.h>\n${code}` })
   }
 
-  test('looks at the memory of the host', async () => {
+  test('checks the memory of the host', async () => {
     const lab = await RouterLab.create(service())
     const feed = await LabFeed.open(service(), lab.path)
     const router = await lab.router({ use_default_iou_values: false, ram: 1 << 20 })
@@ -76,7 +76,7 @@ describeWith(gcc)('a start', () => {
     await lab.remove()
   })
 
-  test('looks at the image every time', async () => {
+  test('checks the image every time', async () => {
     const lab = await RouterLab.create(service())
     const router = await lab.router()
     await router.start()

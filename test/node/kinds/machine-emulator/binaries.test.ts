@@ -134,7 +134,7 @@ test.for([
   })
 })
 
-test('outside local mode only what is in PATH is run, and what is no emulator is reported in its own words', async () => {
+test('outside local mode only programs in PATH are run, and a program that is not an emulator is reported with its output', async () => {
   const path = join(await temporaryDirectory(), 'qemu-system-x86_64')
   await writeFile(path, '#!/bin/sh\necho "it is broken" >&2\nexit 3\n')
   await chmod(path, 0o755)

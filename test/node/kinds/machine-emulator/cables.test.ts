@@ -52,7 +52,7 @@ describeWith(requireProgram(qemuName))('a guest sees a cable', () => {
     await machine.remove()
   })
 
-  test('as it is now, and not as it was when its state was saved', async () => {
+  test('with its present state, not the one when its memory was saved', async () => {
     const { machine, nio, hardware } = await machineWith(2, { on_close: 'save_vm_state' })
     await attach(machine, 0, await nio())
     await machine.must('start')
@@ -65,7 +65,7 @@ describeWith(requireProgram(qemuName))('a guest sees a cable', () => {
     await machine.remove()
   })
 
-  test('no more of adapters that are taken away, while the others keep theirs', async () => {
+  test('no longer at removed adapters, while the others keep theirs', async () => {
     const { lab, machine, nio, hardware } = await machineWith(3)
     const links = [await nio(), await nio(), await nio()]
     for (const [adapter, link] of links.entries()) await attach(machine, adapter, link)
@@ -88,7 +88,7 @@ describeWith(requireProgram(qemuName))('a guest sees a cable', () => {
     await other.remove()
   })
 
-  test('in none of the adapters that it will only have after its next start', async () => {
+  test('at none of the adapters that it only gets at its next start', async () => {
     const { lab, machine, nio, hardware } = await machineWith(1)
     await machine.must('start')
     await machine.update({ adapters: 2 })
@@ -100,7 +100,7 @@ describeWith(requireProgram(qemuName))('a guest sees a cable', () => {
     await machine.remove()
   })
 
-  test('no more of one that was taken away when the project is opened again', async () => {
+  test('no longer at a removed adapter when the project is opened again', async () => {
     const lab = await MachineLab.create(service())
     const [machine, other] = [await lab.machine({ adapters: 2 }), await lab.machine({ adapters: 1 })]
     const link = { type: 'nio_udp', lport: await lab.reserve(), rhost: '127.0.0.1', rport: 9 }

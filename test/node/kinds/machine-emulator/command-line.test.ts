@@ -94,7 +94,7 @@ test.for([
   expect(line({ disks: [disk('hdb', as)] })).toContain(`id=pb-cdrom ${expected} -uuid`)
 })
 
-test('a CD-ROM drive and hdc are one place', () => {
+test('a CD-ROM drive and hdc use the same slot', () => {
   expect(line({ disks: [disk('hdc', 'ide')] })).not.toContain('pb-cdrom')
   expect(line({ disks: [disk('hdc', 'virtio')] })).toContain('pb-cdrom')
   expect(line({ options: '-cdrom /x.iso' })).not.toContain('pb-cdrom')
@@ -122,13 +122,13 @@ test('consoles of every type', () => {
   expect(() => of('spice', { facts: { ...pcFacts, hasSpice: false } })).toThrow('this emulator has no SPICE')
 })
 
-test('an emulator before 7.2 gets its wires in the older form', () => {
+test('an emulator before 7.2 gets its network options in the older form', () => {
   expect(line({ adapters: 1, facts: { ...pcFacts, netdevs: new Set(['socket']) } })).toContain(
     '-netdev socket,id=pb-net0,udp=127.0.0.1:10001,localaddr=127.0.0.1:10000 ',
   )
 })
 
-test('what the emulator does not have is reported', () => {
+test('a device that the emulator lacks is reported', () => {
   expect(() => line({ adapters: 1, model: 'e1001' })).toThrow(
     'adapter_type: this emulator has no network adapter e1001, it has e1000, ne2k_isa, virtio-net-pci',
   )
@@ -150,7 +150,7 @@ test('28 adapters need no bridge, and those beyond have fixed places behind one'
   expect(all).toContain('e1000,id=pb-nic28,mac=0c:00:00:00:01:1c,netdev=pb-net28,bus=pb-bridge1,addr=0x1')
 })
 
-test('every number of adapters beside other devices has a place for each, and no place twice', () => {
+test('any number of adapters beside other devices has a PCI address for each, and none twice', () => {
   for (let others = 0; others <= 8; others++) {
     for (let count = 0; count <= 275; count++) {
       const { bridges, place } = pciPlan(pcFacts, count, others)
@@ -165,11 +165,11 @@ test('every number of adapters beside other devices has a place for each, and no
   }
 })
 
-test('adapters that are not on PCI take no places there', () => {
+test('adapters that are not on PCI take no PCI address', () => {
   expect(line({ adapters: 40, model: 'ne2k_isa' })).not.toContain('bridge')
 })
 
-test('addresses follow the first one, but where one is set', () => {
+test('MAC addresses follow the first one, except those that are set', () => {
   expect(generatedMac('10000000-0000-4000-8000-00000000ABCD', '20000000-0000-4000-8000-000000001234')).toBe(
     '0c:ab:cd:12:34:00',
   )

@@ -19,7 +19,7 @@ async function written(machine: Machine): Promise<Buffer> {
 
 describeWith(requireProgram(qemuName))('a copy of a machine', () => {
   test.for(['stopped', 'started', 'suspended'] as const)(
-    'that is %s has its settings and its disk, and what must be unique is its own',
+    'that is %s has its settings and its disk, and its own unique values',
     async (state) => {
       const lab = await MachineLab.create(service())
       const source = await lab.machine({ ...booting(await lab.image('writing.img', writing)), adapters: 2, ram: 24 })
@@ -50,7 +50,7 @@ describeWith(requireProgram(qemuName))('a copy of a machine', () => {
     },
   )
 
-  test('goes its own way from the first moment on', async () => {
+  test('is independent of its source from the beginning', async () => {
     const lab = await MachineLab.create(service())
     const source = await lab.machine(booting(await lab.image('writing.img', writing)))
     const copy = await lab.machine({ name: 'R2' })
@@ -83,7 +83,7 @@ describeWith(requireProgram(qemuName))('a copy of a machine', () => {
     expect((await other.nio('POST', 0, link)).status).toBe(201)
   })
 
-  test('does not go on from where its source was saved', async () => {
+  test('does not continue from the saved state of its source', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('counting.img', counting)
     const source = await lab.machine({ ...booting(image), on_close: 'save_vm_state' })
@@ -99,7 +99,7 @@ describeWith(requireProgram(qemuName))('a copy of a machine', () => {
     for (const machine of [source, copy]) await machine.remove()
   })
 
-  test('is only made of what is stopped, and not of itself', async () => {
+  test('is only made of a stopped machine, and not of itself', async () => {
     const lab = await MachineLab.create(service())
     const [source, copy] = [await lab.machine(), await lab.machine({ name: 'R2' })]
     await copy.must('start')
@@ -110,7 +110,7 @@ describeWith(requireProgram(qemuName))('a copy of a machine', () => {
     expect((await source.duplicate(copy)).status).toBe(404)
   })
 
-  test('in which the service was killed is undone when the project is opened again', async () => {
+  test('that a kill of the service interrupted is undone when the project is opened again', async () => {
     const lab = await MachineLab.create(service())
     const [one, other] = [await lab.machine(), await lab.machine({ name: 'R2' })]
     const [there, away] = [(await one.view()).node_directory, (await other.view()).node_directory]

@@ -20,7 +20,7 @@ async function expectStopped(machine: Machine, { console }: { console: number | 
 }
 
 describeWith(requireProgram(qemuName))('a machine that ends without our doing', () => {
-  test.for(['started', 'suspended'] as const)('politely while %s is shown stopped, and that is all', async (state) => {
+  test.for(['started', 'suspended'] as const)('by SIGTERM while %s is only shown as stopped', async (state) => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ console_type: 'telnet' })
     await machine.bring(state)
@@ -45,7 +45,7 @@ describeWith(requireProgram(qemuName))('a machine that ends without our doing', 
     await expectStopped(machine, before)
   })
 
-  test('because its guest powers it off is shown stopped at once, and not as a failure', async () => {
+  test('because its guest powers it off is shown as stopped at once, and not as a failure', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine(booting(await lab.image('leaving.img', leaving)))
     const round = async () => {
@@ -85,7 +85,7 @@ describeWith(requireProgram(qemuName))('a machine that ends without our doing', 
     },
   )
 
-  test('because it resets itself and may not is shown stopped', async () => {
+  test('because it resets itself with -no-reboot is shown as stopped', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('crashing.img', crashing)
     const machine = await lab.machine({ ...booting(image), options: '-vga none -no-reboot' })
@@ -96,7 +96,7 @@ describeWith(requireProgram(qemuName))('a machine that ends without our doing', 
     await machine.remove()
   })
 
-  test('with an exit code of its own is reported with that, and with what it said', async () => {
+  test('with another exit code is reported with this code and its output', async () => {
     const lab = await MachineLab.create(service())
     // The debug port of the machine ends it with twice the value and one.
     const exits = Buffer.from(leaving)
@@ -112,7 +112,7 @@ describeWith(requireProgram(qemuName))('a machine that ends without our doing', 
     await machine.remove()
   })
 
-  test('because it panics, and is to be looked at then: it stands still until it is reset', async () => {
+  test('by a panic with a setting that pauses it then: it is paused until it is reset', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('panicking.img', panicking)
     const options = '-vga none -device pvpanic -action panic=pause'

@@ -46,7 +46,7 @@ test.for([
   expect(await readdir(node)).toEqual([])
 })
 
-test('one that is not there is reported', async () => {
+test('a missing firmware is reported', async () => {
   await expect(firmwareOf('/nowhere/bios.bin', '/nowhere')).rejects.toMatchObject({
     status: 409,
     message: 'The image bios.bin is not there',

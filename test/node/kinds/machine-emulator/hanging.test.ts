@@ -45,7 +45,7 @@ describeWith(needsQemu)('the bound of a wait', () => {
     expect((await nodes.start(machine)).status).toBe('started')
   })
 
-  test('what an emulator does late is shown when it does it', async () => {
+  test('a late reaction of an emulator is shown when it happens', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine()
@@ -106,7 +106,7 @@ describeWith(needsQemu)('a guest that could take its time to shut down', () => {
   // To wait for that long is to hang.
   const newLab = sharedAgent({ powerdown: 10 * hangMs })
 
-  test.for(['close', 'remove'] as const)('nobody waits for a guest when the project is to %s', async (how) => {
+  test.for(['close', 'remove'] as const)('a guest is not waited for when the project is to %s', async (how) => {
     const lab = await newLab()
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await lab.agent.nodes.start(machine)
@@ -114,7 +114,7 @@ describeWith(needsQemu)('a guest that could take its time to shut down', () => {
     expect(pidsOf(machine.node_id)).toEqual([])
   })
 
-  test('a stop that waits for a guest is ended by who deletes the node', async () => {
+  test('a stop that waits for a guest ends when a client deletes the node', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
@@ -124,7 +124,7 @@ describeWith(needsQemu)('a guest that could take its time to shut down', () => {
     expect(await stop).toMatchObject({ status: 'stopped' })
   })
 
-  test('nobody waits for a guest that is to be deleted', async () => {
+  test('a guest of a node that is deleted is not waited for', async () => {
     const lab = await newLab()
     const machine = await lab.machine({ on_close: 'shutdown_signal' })
     await lab.agent.nodes.start(machine)
@@ -132,7 +132,7 @@ describeWith(needsQemu)('a guest that could take its time to shut down', () => {
     expect(pidsOf(machine.node_id)).toEqual([])
   })
 
-  test('a guest that obeys its power button is not waited for, with -no-shutdown either; a suspended one hears of it', async () => {
+  test('a guest that reacts to its power button ends at once, also with -no-shutdown, and a suspended one gets the event', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const settings = { ...booting(await lab.image('obedient.img', obedient)), on_close: 'shutdown_signal' } as const

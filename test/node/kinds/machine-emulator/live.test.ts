@@ -27,7 +27,7 @@ function niceValues({ pid }: Machine): number[] {
 }
 
 describeWith(requireProgram(qemuName))('a machine that runs', () => {
-  test('has the CD-ROM that it is given, and none when that is taken out', async () => {
+  test('has the CD-ROM of its setting, and none when the setting is empty', async () => {
     const lab = await MachineLab.create(service())
     const [one, two] = [await lab.image('one.iso'), await lab.image('two.iso')]
     const machine = await lab.machine({ cdrom_image: one })
@@ -50,7 +50,7 @@ describeWith(requireProgram(qemuName))('a machine that runs', () => {
     await machine.remove()
   })
 
-  test('has a CD-ROM from its own directory, which a link cannot lead out of', async () => {
+  test('has a CD-ROM from its own directory, also by a symbolic link inside it only', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ cdrom_image: './own.iso' })
     expect((await machine.do('start')).body.message).toBe(
@@ -67,7 +67,7 @@ describeWith(requireProgram(qemuName))('a machine that runs', () => {
     await machine.remove()
   })
 
-  test('has no place for a CD-ROM where hdc is', async () => {
+  test('has no CD-ROM drive when hdc is used', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('one.iso')
     const machine = await lab.machine({ hdc_disk_image: image })
@@ -79,7 +79,7 @@ describeWith(requireProgram(qemuName))('a machine that runs', () => {
     await machine.remove()
   })
 
-  test('uses the processor time that it is allowed to, from its start on or from now on', async () => {
+  test('uses its limit of processor time, set before its start or while it runs', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('spinning.img', spinning)
     // Others use this host, too: what it may use at most is told from what it gets without a limit, as far as possible.
@@ -122,7 +122,7 @@ describeWith(requireProgram(qemuName))('a machine that runs', () => {
     expect(feed.messages('log.warning')).toEqual(['R1: process_priority: only root may set high'])
   })
 
-  test('has as many adapters as it is said to have, each as it is said to be', async () => {
+  test('has the adapters of its settings', async () => {
     const lab = await MachineLab.create(await TestService.start(machineService(portRanges({ udp: 560 }))))
     const machine = await lab.machine({
       ...{ adapters: 275, adapter_type: 'e1000', mac_address: '0c:00:00:00:ff:00', ram: 64 },

@@ -64,7 +64,7 @@ describeWith(needsQemu)('the disk of a machine', () => {
     await machine.remove()
   })
 
-  test('is another one when its image is another one, and the one it was when that comes back', async () => {
+  test('is another overlay for another image, and the former one when the image is changed back', async () => {
     const lab = await MachineLab.create(service())
     const [one, other] = [await lab.image('writing.img', writing), await lab.image('counting.img', counting)]
     const machine = await lab.machine(booting(one))
@@ -88,7 +88,7 @@ describeWith(needsQemu)('the disk of a machine', () => {
     await machine.remove()
   })
 
-  test('is told to be one of another image when that was replaced under its name, once', async () => {
+  test('is reported once as one of another image, when the image was replaced under its name', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ hda_disk_image: await lab.image('replaced.img', writing) })
     const feed = await lab.feed()
@@ -101,7 +101,7 @@ describeWith(needsQemu)('the disk of a machine', () => {
     await machine.remove()
   })
 
-  test('is the image itself when it is no linked clone, and then of one machine only', async () => {
+  test('is the image itself without linked_clone, and then of one machine only', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('own.img', writing)
     const whole = { ...booting(image), linked_clone: false }
@@ -126,7 +126,7 @@ describeWith(needsQemu)('the disk of a machine', () => {
     await linked.remove()
   })
 
-  test('that was raw before its guest wrote to it stays raw, whatever it has written', async () => {
+  test('that was raw before its guest wrote to it stays raw, with any content', async () => {
     const lab = await MachineLab.create(service())
     const image = await lab.image('raw.img', writing)
     const machine = await lab.machine({ ...booting(image), linked_clone: false })
@@ -194,7 +194,7 @@ describeWith(needsQemu, requireDevices())('where the disk of the host is full', 
 describeWith(needsQemu)('outside local mode', () => {
   const service = sharedService({ local: false, host: '127.0.0.1' })
 
-  test('a machine reads nothing but images', async () => {
+  test('the disks of a machine can only have images as their base', async () => {
     const lab = await MachineLab.create(service())
     const secret = join(lab.service.data, 'secret')
     await writeFile(secret, Buffer.alloc(65536, 'x'))
@@ -221,7 +221,7 @@ describeWith(needsQemu)('outside local mode', () => {
     await machine.must('start', 'stop')
   })
 
-  test('a disk that a client put in the place of the overlay reads nothing but images', async () => {
+  test('a disk that a client put in place of the overlay can only have images as its base', async () => {
     const lab = await MachineLab.create(service())
     const secret = join(lab.service.data, 'secret')
     await writeFile(secret, Buffer.alloc(1 << 20, 'x'))

@@ -121,7 +121,7 @@ export class Machine {
     return `${this.lab.path}/machine-emulator/nodes/${this.id}`
   }
 
-  /** The same node on another face of the service, such as after a restart. */
+  /** The same node of another service, such as the one after a restart. */
   view(): Promise<MachineEmulatorNode> {
     return this.lab.service.call<MachineEmulatorNode>('GET', this.path)
   }

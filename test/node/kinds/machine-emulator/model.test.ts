@@ -62,7 +62,7 @@ test('every input but the name of a new machine may be null', () => {
   expect(Check(MachineEmulatorCreate, { ...Object.fromEntries(fields.map((it) => [it, null])), name: 'R1' })).toBe(true)
 })
 
-test('what a type says is what its schema takes', () => {
+test('the types fit their schemas', () => {
   const create: MachineEmulatorCreate = {
     ...{ name: 'R1', node_id: 7, console: null, ram: 512, hda_disk_interface: 'virtio', platform: 'x86_64' },
     ...{ custom_adapters: [{ adapter_number: 3, adapter_type: 'virtio-net-pci', mac_address: null }], mac_address: '' },

@@ -149,7 +149,7 @@ test.for([
   '-no-such-flag -append -monitor stdio',
   '-no-such-flag -append -serial stdio',
   '-other 1 -cpu max -more -set netdev.pb-net0.x=1',
-])('no word escapes judgement by what is before it: %s', (text) => {
+])('every word is checked, whatever comes before it: %s', (text) => {
   expect(() => parseOptions(text, local)).toThrow(expect.objectContaining({ status: 400 }))
   expect(() => parseOptions(text, remote)).toThrow(expect.objectContaining({ status: 400 }))
 })
@@ -191,7 +191,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
   },
 )
 
-test('what may be used outside local mode without an argument is known to have none', () => {
+test('options that are allowed outside local mode without an argument have none', () => {
   const texts = [...optionFlags].filter((name) => judgeOptions(name, '') === 'allowed')
   expect(texts).toContain('nographic')
   for (const name of takingArgument) expect(optionFlags.has(name), name).toBe(false)
@@ -268,7 +268,7 @@ test.for([
   expect(() => parseOptions(text, remote)).toThrow(expect.objectContaining({ status: 400 }))
 })
 
-test('placeholders are replaced by what cannot add anything of its own', () => {
+test('values of placeholders cannot add options', () => {
   expect(args('-smbios type=1,serial=%vm-name%,sku=%project-id%', remote)).toEqual([
     '-smbios',
     "type=1,serial=R1,, the 'first',sku=p-id",
@@ -281,7 +281,7 @@ test('placeholders are replaced by what cannot add anything of its own', () => {
   expect(args('-smbios type=11,value=%vm-name%', sly)[1]).toBe('type=11,value=x,,path=/etc/shadow')
 })
 
-test('what options say of the acceleration is understood, and gone words are left out', () => {
+test('the acceleration is read from the options, and removed options of QEMU are left out', () => {
   const of = (text: string) => parseOptions(text, local)
   expect(of('')).toMatchObject({ acceleration: 'ours', args: [] })
   expect(of('-no-kvm -no-hax')).toMatchObject({ acceleration: 'off', args: [] })

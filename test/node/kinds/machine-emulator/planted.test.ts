@@ -38,7 +38,7 @@ describeWith(requireProgram(qemuName))('what a client sends to the directory of 
     await machine.remove()
   })
 
-  test('is no disk: a copy is refused, and the other machine is as it was', async () => {
+  test('is not a disk: a copy is refused, and the other machine is unchanged', async () => {
     const lab = await MachineLab.create(service())
     const source = await lab.machine({ hda_disk_image: await lab.image('empty.img') })
     const copy = await lab.machine({ name: 'R2' })
@@ -52,7 +52,7 @@ describeWith(requireProgram(qemuName))('what a client sends to the directory of 
     await Promise.all([source.remove(), copy.remove()])
   })
 
-  test('a second file in the name of the initial RAM disk is not read', async () => {
+  test('a second file after a comma in the name of the initial RAM disk is not read', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ kernel_image: await lab.image('kernel.img') })
     await plant(machine, 'x,/etc/hostname')
@@ -63,7 +63,7 @@ describeWith(requireProgram(qemuName))('what a client sends to the directory of 
     await machine.remove()
   })
 
-  test('a disk that takes the place of the one that was looked at is not read', async () => {
+  test('a disk that replaces the checked one is not read', async () => {
     const programs = await mkdtemp(join(tmpdir(), 'patchbay-'))
     onTestFinished(() => rm(programs, { recursive: true, force: true }))
     const secret = join(programs, 'secret')
@@ -101,7 +101,7 @@ describeWith(requireProgram(qemuName))('what a guest that broke out puts into th
   test.for([
     ['qemu.log', {}],
     ['uefi_vars.fd.creating', { firmware: 'uefi' }],
-  ] as const)('a link that is called %s has no file of the host written to', async ([name, settings]) => {
+  ] as const)('no file of the host is written through a symbolic link with the name %s', async ([name, settings]) => {
     const file = await outside('of the host')
     const lab = await MachineLab.create(service())
     const machine = await lab.machine(settings)
@@ -111,7 +111,7 @@ describeWith(requireProgram(qemuName))('what a guest that broke out puts into th
     await machine.remove()
   })
 
-  test('a FIFO in place of the log holds nothing up', async () => {
+  test('a FIFO in place of the log blocks nothing', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine()
     execFileSync('mkfifo', [join(directoryOf(machine), 'qemu.log')])
@@ -119,7 +119,7 @@ describeWith(requireProgram(qemuName))('what a guest that broke out puts into th
     await machine.remove()
   })
 
-  test('a link in place of the variables that belong to a firmware is not read', async () => {
+  test('a symbolic link in place of the variables of a firmware is not read', async () => {
     const file = await outside('a secret of the host')
     const lab = await MachineLab.create(service())
     const machine = await lab.machine()

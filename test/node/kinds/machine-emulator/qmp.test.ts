@@ -120,7 +120,7 @@ qemuTest('a second client is not served, and is told so', async () => {
   await expect(Qmp.connect({ path: socket, ms: 150 })).rejects.toThrow('it hangs, or another client uses it')
 })
 
-test('a socket that never appears is reported after the bound', async () => {
+test('a socket that never appears is reported after the timeout', async () => {
   const path = join(await temporaryDirectory(), 'qmp.sock')
   await expect(Qmp.connect({ path, ms: 80 })).rejects.toMatchObject({ code: 'unreachable' })
 })

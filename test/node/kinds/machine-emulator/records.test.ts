@@ -22,7 +22,7 @@ const needsQemu = requireProgram(qemuName)
 describeWith(needsQemu)('the record of a machine', () => {
   const newLab = sharedAgent()
 
-  test('has the sums of its images, and of another image of the same name after the next start', async () => {
+  test('has the checksums of its images, and of another image of the same name after the next start', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const image = await lab.image('disk.img', counting)
@@ -41,7 +41,7 @@ describeWith(needsQemu)('the record of a machine', () => {
     expect((await nodes.update(machine, { cdrom_image: '' })).cdrom_image_md5sum).toBeNull()
   })
 
-  test('that does not fit this version is one of defaults where it does not', async () => {
+  test('that does not fit this version has defaults in place of wrong values', async () => {
     const lab = await newLab()
     const { nodes, projects } = lab.agent
     const machine = await lab.machine({ ram: 24, mac_address: '0c:00:00:00:00:05' })
@@ -58,7 +58,7 @@ describeWith(needsQemu)('the record of a machine', () => {
     expect(await nodes.start(machine)).toMatchObject({ status: 'started' })
   })
 
-  test('has no property that is not known, and every one that is', () => {
+  test('has all known properties, and no others', () => {
     const defaults = parseOrDefault(MachineProperties)
     expect(parseOrDefault(MachineProperties, { later: 1, ram: 64 })).toEqual({ ...defaults, ram: 64 })
     expect(
@@ -78,7 +78,7 @@ describeWith(needsQemu)('the record of a machine', () => {
 describeWith(needsQemu)('the record of a machine with large images', () => {
   const newLab = sharedAgent({ sums: 0, end: 400, command: 3000 })
 
-  test('has the sum of a large image later, and that is reported', async () => {
+  test('has the checksum of a large image later, and this is reported', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine()
@@ -91,7 +91,7 @@ describeWith(needsQemu)('the record of a machine with large images', () => {
     await feed.until((it) => it.type === 'node.updated' && isNews(it.node))
   })
 
-  test('does not come back when the sum of a large image comes while its node is deleted', async () => {
+  test('is not written again when the checksum of a large image is ready during the deletion of its node', async () => {
     const lab = await newLab()
     const { nodes } = lab.agent
     const machine = await lab.machine()

@@ -42,7 +42,7 @@ async function snapshotsIn(machine: Machine, disk: string): Promise<string> {
 }
 
 describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
-  test('goes on from it, which is in its disk while it is stopped and only then', async () => {
+  test('continues from it; the saved state is in its disk only while it is stopped', async () => {
     const { lab, machine } = await savingMachine()
     await machine.boot()
     await expectNext(machine, 'a')
@@ -75,21 +75,24 @@ describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
   test.for([
     ['with a disk', savingMachine],
     ['without a disk', disklessMachine],
-  ] as const)('%s begins again when it is not to save any more, and does not come back to it', async ([, made]) => {
-    const { machine } = await made()
-    await machine.boot()
-    await expectNext(machine, 'a')
-    await machine.must('stop')
-    await machine.update({ on_close: 'power_off' })
-    await machine.boot()
-    await machine.must('stop')
-    await machine.update(saving)
-    await machine.boot()
-    await expectNext(machine, 'a')
-    await machine.remove()
-  })
+  ] as const)(
+    '%s begins anew when it no longer saves its state, and does not return to the saved one',
+    async ([, made]) => {
+      const { machine } = await made()
+      await machine.boot()
+      await expectNext(machine, 'a')
+      await machine.must('stop')
+      await machine.update({ on_close: 'power_off' })
+      await machine.boot()
+      await machine.must('stop')
+      await machine.update(saving)
+      await machine.boot()
+      await expectNext(machine, 'a')
+      await machine.remove()
+    },
+  )
 
-  test('does not go on with a disk when it had none', async () => {
+  test('does not continue with a disk when it had none', async () => {
     const { lab, machine } = await disklessMachine()
     await machine.boot()
     await expectNext(machine, 'a')
@@ -128,7 +131,7 @@ describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
     await machine.remove()
   })
 
-  test('does not go back to what was saved when its service was killed while it stopped it', async () => {
+  test('does not return to the saved state when its service was killed during a stop', async () => {
     const { lab, machine } = await savingMachine()
     await machine.boot()
     await expectNext(machine, 'a')
@@ -149,7 +152,7 @@ describeWith(requireProgram(qemuName))('a machine that saves its state', () => {
     await machine.remove()
   })
 
-  test('says why it cannot, and stops all the same', async () => {
+  test('reports why it cannot, and still stops', async () => {
     const { lab, machine } = await savingMachine({ linked_clone: false })
     await machine.boot()
     const feed = await lab.feed()

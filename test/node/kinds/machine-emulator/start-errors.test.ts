@@ -112,7 +112,7 @@ describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
     await machine.remove()
   })
 
-  test('because its emulator has gone: a platform gives it another one', async () => {
+  test('without its emulator is refused: a platform gives it another one', async () => {
     const lab = await MachineLab.create(service())
     const directory = join(service().data, 'own')
     await mkdir(directory)
@@ -160,7 +160,7 @@ describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
     await machine.remove()
   })
 
-  test('a kernel, a program and disks are taken where they belong', async () => {
+  test('a kernel, a program and disks are accepted at their own settings', async () => {
     const lab = await MachineLab.create(service())
     await plantForms(lab)
     const fields = { kernel_image: 'vmlinuz', hda_disk_image: 'disk.qcow2', hdb_disk_image: 'parted.img' }

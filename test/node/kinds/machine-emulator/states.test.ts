@@ -43,7 +43,7 @@ describeWith(requireProgram(qemuName))('a machine', () => {
     ['stopped', 200],
     ['started', 409],
     ['suspended', 409],
-  ] as const)('its console is of another type only when it is %s', async ([state, status]) => {
+  ] as const)('the type of its console can be changed only when it is %s', async ([state, status]) => {
     const machine = await (await MachineLab.create(service())).machine()
     await machine.bring(state)
     const answer = await machine.update({ console_type: 'vnc' })
@@ -74,7 +74,7 @@ describeWith(requireProgram(qemuName))('a machine', () => {
     await machine.remove()
   })
 
-  test('is started once by two who ask at once, and gone after a stop that came in between', async () => {
+  test('is started once by two requests at once, and stopped by a stop in between', async () => {
     const machine = await (await MachineLab.create(service())).machine()
     const answers = await Promise.all(
       (['start', 'start', 'stop', 'start'] as const).map((action) => machine.do(action)),

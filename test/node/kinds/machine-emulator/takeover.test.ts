@@ -10,7 +10,7 @@ import { qemuName } from './qemu-process.ts'
 const service = sharedService()
 
 describeWith(requireProgram(qemuName))('a service after one that was killed', () => {
-  test('finds machines as they were, they obey it, and it knows of those that ended', async () => {
+  test('finds machines in their states, controls them, and notices those that ended', async () => {
     const lab = await MachineLab.create(service())
     const running = await lab.machine(booting(await lab.image('counting.img', counting)))
     const [paused, killed, left] = [await lab.machine(), await lab.machine(), await lab.machine()]
@@ -52,7 +52,7 @@ describeWith(requireProgram(qemuName))('a service after one that was killed', ()
     expect(await left.view()).toMatchObject({ status: 'stopped', status_reason: null })
   })
 
-  test('runs what the other was about to run', async () => {
+  test('runs the machine that the other was about to run', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine(booting(await lab.image('counting.img', counting)))
     // Its emulator does not come to the point where its service lets the guest go.
@@ -98,7 +98,7 @@ describeWith(requireProgram(qemuName))('a service after one that was killed', ()
     }
   })
 
-  test('leaves nothing running unseen when its keeper dies while machines are started', async () => {
+  test('leaves no machine running when its keeper dies during starts', async () => {
     const lab = await MachineLab.create(service())
     const [machine, other] = [await lab.machine({ adapters: 1 }), await lab.machine()]
     await machine.must('start', 'stop')

@@ -85,7 +85,7 @@ describeWith(requireFastPath())('segments', () => {
     }
   })
 
-  test('of an odd length end what is joined', () => {
+  test('of an odd length end a joined segment', () => {
     const frames = ['ab', 'cde', 'fg'].map((data, index) => frameOf({ at: [1, 3, 6][index] ?? 0, data }))
     expect(payloads(frames)).toEqual(['abcde', 'fg'])
     expect(joined(frames).every((frame) => dissect(frame)?.isSound)).toBe(true)
@@ -98,7 +98,7 @@ describeWith(requireFastPath())('segments', () => {
     expect(dissect(one ?? Buffer.alloc(0))).toMatchObject({ isSound: false })
   })
 
-  test('that only acknowledge give way to a later one that acknowledges more', () => {
+  test('with acknowledgements only are replaced by a later one that acknowledges more', () => {
     const ack = (acknowledges: number, more: Partial<Segment> = {}) =>
       frameOf({ at: 1, data: '', acknowledges, ...more })
     const [first, second, third] = [ack(0xffff_ff00), ack(0xffff_fff0), ack(0x10)]

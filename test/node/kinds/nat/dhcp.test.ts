@@ -47,7 +47,7 @@ test('addresses are given from the lowest on, and each guest keeps its own', () 
   expect(stored()).toEqual({ '02:00:00:00:00:01': '10.0.0.3', '02:00:00:00:00:02': '10.0.0.4' })
 })
 
-test('a guest renews, has its wish, or is refused what another has', () => {
+test('a guest renews its lease, gets the requested address, or is refused the address of another', () => {
   const { ask, take } = server()
   take(1)
   expect(ask(1, request, { current: '10.0.0.3' })).toEqual([ack, '10.0.0.3', '10.0.0.3'])
@@ -58,7 +58,7 @@ test('a guest renews, has its wish, or is refused what another has', () => {
   expect(ask(3, discover, { flags: 0x80 })).toEqual([offer, '10.0.0.4', '255.255.255.255'])
 })
 
-test('addresses come back when leases end, are given back, or are in use elsewhere', () => {
+test('addresses are free again when leases end or are released, and blocked when another host uses them', () => {
   const { ask, take } = server()
   for (let guest = 1; guest <= 12; guest++) expect(take(guest)?.[1]).toBe(`10.0.0.${guest + 2}`)
   expect(take(13)).toBe(undefined)
@@ -74,7 +74,7 @@ test('the leases of an earlier run count', () => {
   expect([take(1)?.[1], take(7)?.[1]]).toEqual(['10.0.0.4', '10.0.0.3'])
 })
 
-test('what is no request is not answered', () => {
+test('frames that are not DHCP requests are not answered', () => {
   const { it } = server()
   for (const message of [new Uint8Array(0), new Uint8Array(240), new Uint8Array(600).fill(255)]) {
     expect(it.answer(message)).toBe(undefined)

@@ -28,7 +28,7 @@ function gate(reach: readonly string[] = []) {
   return { it, bytes, judge, write }
 }
 
-test('passes what the policy allows, and refuses the rest so that the guest hears of it', () => {
+test('passes frames that the policy allows, and refuses others with an error for the guest', () => {
   const { judge } = gate()
   for (const to of ['192.88.99.2', '2620:4f:8000::2']) expect(judge(to, 80)).toBe('pass')
   for (const to of ['127.0.0.1', '10.0.0.2', '::ffff:c058:6302', 'fd00:1:2:3::2']) expect(judge(to, 80)).toBe('refuse')
@@ -45,7 +45,7 @@ test('answers names and addresses itself, at the addresses of the nat alone', ()
   expect(judge('192.88.99.2', 53)).toBe('pass')
 })
 
-test('is not deceived by senders from elsewhere, nor by the addresses of the nat as sender', () => {
+test('is not deceived by source addresses of other networks, or of the nat itself', () => {
   const { judge } = gate()
   for (const from of ['10.0.1.20', '10.0.0.1', '10.0.0.2', '10.0.0.0', '10.0.0.255', '127.0.0.1']) {
     expect(judge('192.88.99.2', 80, () => {}, from)).toBe('drop')
@@ -79,7 +79,7 @@ test('is not deceived by fragments, options, lengths and other protocols', () =>
   for (let length = 0; length < 40; length++) expect(gate().it.judge(0, length)).toBe('drop')
 })
 
-test('passes answers to what came in by a forwarded port, and nothing else to there', () => {
+test('passes answers to connections of a forwarded port, and nothing else to these addresses', () => {
   for (const [host, at] of [
     ['10.0.0.2', guest.four],
     ['fd00:1:2:3::2', guest.six],

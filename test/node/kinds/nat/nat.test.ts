@@ -29,7 +29,7 @@ describeWith(
   requireProgram('busybox'),
   requireProgram('curl'),
 )('a nat', () => {
-  test('leads guests to what the host reaches, by IPv4 and IPv6', async () => {
+  test('connects guests with the hosts that the host reaches, by IPv4 and IPv6', async () => {
     const server = await outside()
     const service = await natService(server)
     const lab = await natLab(service, { ipv6_prefix: 'fd12:3456:789a::/64' })
@@ -69,7 +69,7 @@ describeWith(
     expect(await dhcp(two)).toContain('ip=10.99.4.11 ')
   })
 
-  test('is a way out for pcs, which ask for their address and ping', async () => {
+  test('works for pcs, which get an address by DHCP and ping', async () => {
     const server = await outside()
     await letPing()
     const service = await natService(server, { 'pc.engine': 'embedded' })

@@ -46,7 +46,7 @@ test.for([
   expect([allows(policy(), address), allows(policy({ isLocal: false }), address)]).toEqual([inLocal, outside])
 })
 
-test('addresses of the host are not, unless they are named', () => {
+test('addresses of the host are refused, unless a setting names them', () => {
   const isElsewhere = () => false
   expect(allows(policy({ isElsewhere }), '192.88.99.2')).toBe(false)
   const named = policy({ isElsewhere, isLocal: false, reach: ['192.88.99.2', '10.1.0.0/16', 'fd00::/16'] })
@@ -54,7 +54,7 @@ test('addresses of the host are not, unless they are named', () => {
   for (const address of ['192.88.99.3', '10.2.0.1', 'fd01::5']) expect(allows(named, address)).toBe(false)
 })
 
-test('answers are kept until addresses have changed', () => {
+test('decisions are cached until addresses change', () => {
   let asked = 0
   const it = policy({ isElsewhere: () => ++asked > 0 })
   for (let round = 0; round < 3; round++) for (const to of ['192.88.99.2', '2620:4f:8000::2']) allows(it, to)

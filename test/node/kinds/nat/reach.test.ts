@@ -30,7 +30,7 @@ describeWith(
   requireDevices(),
   requireFastPath(),
 )('what guests of a nat reach', () => {
-  test('is not the host, by no address and no protocol', async () => {
+  test('does not include the host, by any address or protocol', async () => {
     const server = await outside()
     await nameServer(server)
     const heard = await listenEverywhere()
@@ -56,7 +56,7 @@ describeWith(
     expect(frames.filter((frame, index) => protocols[index] === 6 && ((frame[47] ?? 0) & 0x12) === 0x12)).toEqual([])
   })
 
-  test('is no address that the host gets while the nat runs', async () => {
+  test('does not include an address that the host gets while the nat runs', async () => {
     const server = await outside()
     const heard = await listenEverywhere()
     await echoAt(server.space, heard.port)
@@ -77,7 +77,7 @@ describeWith(
     expect(heard.got).toEqual([])
   })
 
-  test('is what nat.reach names', async () => {
+  test('includes the addresses of nat.reach', async () => {
     const server = await outside()
     const heard = await listenEverywhere()
     const lab = await natLab(await natService(server, { 'nat.reach': ['127.0.0.1', server.network, '::1'] }), {
@@ -95,7 +95,7 @@ describeWith(
     expect(heard.got.toSorted()).toEqual(['loopback', 'loopback6', 'named'])
   })
 
-  test('is outside local mode nothing private', async () => {
+  test('includes no private address outside local mode', async () => {
     const server = await outside()
     const port = freePort()
     const other = server.private.replace(/2$/, '3')

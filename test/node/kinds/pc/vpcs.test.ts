@@ -21,7 +21,7 @@ test.for([
   ['0.6.1', { version: '0.6.1', hasRelaySwitch: false, isPreferred: true }],
   ['0.8.3', { version: '0.8.3', hasRelaySwitch: true, isPreferred: true }],
   ['0.4b2', undefined],
-] as const)('version %s is known by what it says', async ([version, expected]) => {
+] as const)('version %s is recognised by its output', async ([version, expected]) => {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-vpcs-'))
   onTestFinished(() => rm(directory, { recursive: true }))
   const program = join(directory, 'vpcs')
@@ -39,7 +39,7 @@ testWith(vpcs)('the installed one is found in PATH', async () => {
   })
 })
 
-test('what is no VPCS is not taken for one', async () => {
+test('another program is not mistaken for VPCS', async () => {
   expect(await findVpcs('/bin/true')).toBeUndefined()
   expect(await findVpcs('/nowhere/vpcs')).toBeUndefined()
 })
