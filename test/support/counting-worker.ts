@@ -2,11 +2,11 @@ import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { Miniflare } from 'miniflare'
 import { onTestFinished } from 'vitest'
-import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
 import { succeeded } from './calls.ts'
 import { oneRequestEach } from './one-request-each.ts'
+import { workerBundle } from './worker-bundle.ts'
 
 const adminToken = 'the-admin-token-of-tests'
 export const asAdmin = { authorization: `Bearer ${adminToken}` }
@@ -116,7 +116,7 @@ export class CountingWorker {
     const worker = new Miniflare({
       modules: [
         { type: 'ESModule', path: 'front.js', contents: front },
-        { type: 'ESModule', path: 'worker.js', contents: await bundleWorker() },
+        { type: 'ESModule', path: 'worker.js', contents: await workerBundle() },
       ],
       ...(await workerRules()),
       bindings: { FLEET_KEY: fleetKey, ADMIN_TOKEN: adminToken, ...more },

@@ -1,18 +1,16 @@
 import { once } from 'node:events'
 import { onTestFinished } from 'vitest'
 import { WebSocket } from 'ws'
-import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { type RunningWorker, runWorker } from '../../scripts/run-worker.ts'
 import type { Compute } from '../../src/model/compute.ts'
 import { succeeded } from './calls.ts'
 import { freshDirectory } from './directory.ts'
 import { oneRequestEach } from './one-request-each.ts'
+import { workerBundle } from './worker-bundle.ts'
 
 export const adminToken = 'the-admin-token-of-tests'
 const bindings = { FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: adminToken }
 const asAdmin = { authorization: `Bearer ${adminToken}` }
-
-let bundle: Promise<string> | undefined
 
 /** The gateway's Worker, in workerd. */
 export class WorkerGateway {
@@ -50,9 +48,8 @@ export class WorkerGateway {
   async restart(): Promise<void> {
     const port = this.url === '' ? 0 : Number(new URL(this.url).port)
     await this.stop()
-    bundle ??= bundleWorker()
     const options = { host: '127.0.0.1', port, data: this.data, bindings: this.#bindings, buckets: this.#buckets }
-    this.#worker = await runWorker({ ...options, script: await bundle })
+    this.#worker = await runWorker({ ...options, script: await workerBundle() })
   }
 
   /** The keys in a bucket of R2. */

@@ -1,9 +1,9 @@
 import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import type { KnownCompute } from '../../runtime/worker/compute-object.ts'
-import { bundleWorker } from '../../scripts/bundle-worker.ts'
 import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
 import { json, StandIn } from '../support/fleet.ts'
+import { workerBundle } from '../support/worker-bundle.ts'
 
 const authorization = 'Bearer the-admin-token-of-tests'
 
@@ -23,7 +23,7 @@ async function startWorker() {
   const worker = new Miniflare({
     modules: [
       { type: 'ESModule', path: 'front.js', contents: front },
-      { type: 'ESModule', path: 'worker.js', contents: await bundleWorker() },
+      { type: 'ESModule', path: 'worker.js', contents: await workerBundle() },
     ],
     ...(await workerRules()),
     bindings: { FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: 'the-admin-token-of-tests' },
