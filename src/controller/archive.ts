@@ -1,10 +1,12 @@
 import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
+import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
 import { type ImageKindName, isImageKind } from '../model/image.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
+import type { ProjectFile } from '../model/project.ts'
 import { isUuid } from '../schema/fields.ts'
 import {
   type ArchivedLab,
@@ -67,15 +69,22 @@ export async function exportLab(
       const sums = Object.fromEntries([...images].flatMap(([name, { sha256 }]) => (sha256 ? [[name, sha256]] : [])))
       const snapshots = options.withSnapshots ? [...lab.document.snapshots.values()] : []
       const { document, more } = archiveOf(lab.document, { ...options, images: sums })
+      // Before the first byte of the archive, so that a compute that is not connected is an error and no archive that breaks off.
+      const lists = await filesOn(lab, lab.document.project.computes, ask)
+      const listsOf = async (it: SnapshotRecord) => [it, await filesOn(lab, it.computes, ask, it.snapshot_id)] as const
+      const listsOfSnapshots = await mapLimit(snapshots, listsOf)
       const ended = withResolvers<void>()
       const members = async function* (): AsyncGenerator<ArchiveMember> {
         try {
           yield jsonMember(documentName, document)
           yield jsonMember(moreName, more)
-          yield* filesOf(lab, lab.document, ask)
+          yield* filesOf(lab, lab.document, ask, { lists })
           if (snapshots.length > 0) yield jsonMember(snapshotList, listOf(lab, snapshots))
-          for (const snapshot of snapshots) {
-            const content = archives.write(snapshotMembers(labs, lab, snapshot, options, ask), options.level)
+          for (const [snapshot, lists] of listsOfSnapshots) {
+            const content = archives.write(
+              snapshotMembers(labs, lab, snapshot, { ...options, lists }, ask),
+              options.level,
+            )
             const modified = snapshot.created_at * 1000
             yield { name: `${snapshotsDirectory}${snapshotName(snapshot)}`, size: undefined, modified, content }
           }
@@ -98,14 +107,14 @@ async function* snapshotMembers(
   labs: Labs,
   lab: Lab,
   record: SnapshotRecord,
-  options: ExportOptions,
+  options: ExportOptions & { readonly lists: FileLists },
   ask: AskCompute,
 ): AsyncGenerator<ArchiveMember> {
   const content = documentOf(await keptOf(labs, record))
   const { document, more } = archiveOf(content, { ...options, images: {} })
   yield jsonMember(documentName, document)
   yield jsonMember(moreName, more)
-  yield* filesOf(lab, content, ask, record)
+  yield* filesOf(lab, content, ask, { lists: options.lists, snapshot_id: record.snapshot_id })
 }
 
 /** The list of snapshots. Its entries have only the members that GNS3 reads. */
@@ -166,17 +175,30 @@ async function* filesOf(
   lab: Lab,
   document: LabDocument,
   ask: AskCompute,
-  { snapshot_id, computes }: { snapshot_id?: string; computes: readonly string[] } = document.project,
+  { lists, snapshot_id }: { lists: FileLists; snapshot_id?: string },
 ): AsyncGenerator<ArchiveMember> {
   const names = new Set<string>()
-  for (const computeId of computes) {
-    for (const { path } of await ask(computeId).files(lab.id, snapshot_id)) {
+  for (const [computeId, list] of lists) {
+    for (const { path } of list) {
       const name = renamed(path, archiveWord)
       if (!isExported(path) || isOfDeleted(document, path) || names.has(name)) continue
       names.add(name)
       yield { name, ...(await ask(computeId).readFile(lab.id, path, snapshot_id)) }
     }
   }
+}
+
+/** The files of each compute. */
+type FileLists = ReadonlyMap<string, readonly ProjectFile[]>
+
+async function filesOn(
+  lab: Lab,
+  computes: readonly string[],
+  ask: AskCompute,
+  snapshotId?: string,
+): Promise<FileLists> {
+  const listOf = async (id: string) => [id, await ask(id).files(lab.id, snapshotId)] as const
+  return new Map(await mapLimit([...computes], listOf))
 }
 
 /** Replaces the word of the kind in the path of a file. */

@@ -1,0 +1,28 @@
+import { expect, test } from 'vitest'
+import { exportLab } from '../../../src/controller/archive.ts'
+import type { LabArchives } from '../../../src/controller/archives.ts'
+import type { ComputeClient } from '../../../src/controller/compute-client.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
+import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
+
+const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
+
+test('an export of which a compute is not connected fails before its first byte', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  let archives = 0
+  const write = () => {
+    archives += 1
+    return new ReadableStream<Uint8Array>()
+  }
+  Object.assign(labs, { archives: { write } as Partial<LabArchives> })
+  const { client } = labs.computes
+  const { project_id } = await labs.create({ name: 'away', compute_id: 'local' }, client)
+  const lab = await labs.lab(project_id)
+  const away = new ApiError(503, 'The compute is not connected', { word: 'compute-unreachable' })
+  const files = async () => {
+    throw away
+  }
+  const ask = () => Object.assign(client('local'), { files }) as ComputeClient
+  await expect(exportLab(labs, lab, options, ask)).rejects.toBe(away)
+  expect(archives).toBe(0)
+})
