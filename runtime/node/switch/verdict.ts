@@ -42,10 +42,16 @@ export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
   return get(at.outFrames) - get(at.outAtLastIn) >= unanswered ? 'one_way' : 'ok'
 }
 
-/** The verdict on a link to a port of this switch: whether its guest takes frames. */
+/**
+ * The verdict on a link to a port of this switch: whether its guest takes frames. A program that is starting refuses the first ones: it has not
+ * bound its socket yet.
+ */
 export function judgeJoined(row: number, counters: Counters): 'ok' | 'peer_unreachable' {
-  const hasSpokenSince = counters.get(row, at.outFrames) > counters.get(row, at.outAtGuestRefusal)
-  return counters.get(row, at.guestRefused) > 0 && !hasSpokenSince ? 'peer_unreachable' : 'ok'
+  const get = (place: number) => counters.get(row, place)
+  const hasSpokenSince = get(at.outFrames) > get(at.outAtGuestRefusal)
+  // A frame is counted before it is sent, and refused at once.
+  const hasTakenSince = get(at.inFrames) > get(at.inAtGuestRefusal)
+  return get(at.guestRefused) > 0 && !hasSpokenSince && !hasTakenSince ? 'peer_unreachable' : 'ok'
 }
 
 export const refusingGuest = 'the program of the node at the other end does not take frames'

@@ -79,6 +79,22 @@ describe.each(packetPaths)('a link of the %s packet path', (path) => {
     guests[1].socket.close = (() => guests[1].socket) as never
   })
 
+  test('to a guest that was not there at first is ok when it takes a frame, also when it says nothing', async () => {
+    const { lan: it, guests, report } = await lan(path, 'a', 'b')
+    await it.attach('a', udp(base + 81, base + 82))
+    await it.attach('b', udp(base + 82, base + 81))
+    const [guest, late] = guests
+    const switchPort = late.socket.remoteAddress().port
+    await new Promise<void>((resolve) => late.socket.close(() => resolve()))
+    await guest.send('too early')
+    await vi.waitFor(async () => expect((await report('a')).link).toBe('peer_unreachable'), settled)
+    const there = await peer(late.port, switchPort)
+    await guest.send('in time')
+    expect(await there.next()).toBe('in time')
+    await vi.waitFor(async () => expect((await report('a')).link).toBe('ok'), settled)
+    late.socket.close = (() => late.socket) as never
+  })
+
   test('has a verdict from the frames since it was attached', async () => {
     const { lan: it, guests, report } = await lan(path, 'a')
     const [one, two] = [await peer(base + 62), await peer(base + 63)]

@@ -21,7 +21,7 @@ export const at = {
   refused: 11,
   outAtRefusal: 12,
   inAtRefusal: 13,
-  /** Refusals of the guest's socket. */
+  /** Refusals of the guest's socket, and the counters at the last one. */
   guestRefused: 14,
   outAtGuestRefusal: 15,
   /** Frames sent by the guest at the time of the last received frame. */
@@ -30,6 +30,7 @@ export const at = {
   linkFailed: 17,
   /** Frames that a bridge did not forward: of another VLAN, to where they came from, or in a circle. */
   filtered: 18,
+  inAtGuestRefusal: 19,
 } as const
 
 const names = Object.keys(filterRows) as readonly FilterName[]
@@ -116,6 +117,7 @@ export function countRefusal(counters: Counters, row: number, sends: Direction, 
     counters.add(row, at.guestRefused, frames)
     counters.add(row, at.noGuest, frames)
     counters.set(row, at.outAtGuestRefusal, counters.get(row, at.outFrames))
+    counters.set(row, at.inAtGuestRefusal, counters.get(row, at.inFrames))
     return
   }
   counters.add(row, at.refused, frames)
