@@ -64,7 +64,7 @@ export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute)
   } catch (error) {
     if (!(error instanceof ApiError)) throw error
     const message = `The capture into ${file} ended when its link was made again, and could not be continued: ${error.message}`
-    lab.tell({ action: 'log.warning', event: { message } })
+    lab.emit({ action: 'log.warning', event: { message } })
     return null
   }
 }

@@ -105,7 +105,7 @@ interface JobsOptions {
   /** Called with the lab of each new job, and with undefined at its removal, for a process that lists the jobs of all labs. */
   readonly noted?: ((jobId: string, projectId: string | undefined) => Promise<void>) | undefined
   /** Emits the events of jobs that work on many labs. */
-  readonly tell?: (news: LabNews) => void
+  readonly emit?: (news: LabNews) => void
 }
 
 /** The jobs of a service. */
@@ -219,7 +219,7 @@ export class Jobs implements JobList {
   #begin(job: Job): { listed: Promise<void>; signal: AbortSignal } {
     this.#jobs.set(job.id, job)
     const listed = job.lab === undefined ? Promise.resolve() : this.#note(job.id, job.lab.id)
-    this.#tell(job, 'created')
+    this.#emit(job, 'created')
     const closing = job.lab === undefined ? [] : [job.lab.closing.signal]
     return { listed, signal: AbortSignal.any([job.cancel.signal, ...closing]) }
   }
@@ -327,20 +327,20 @@ export class Jobs implements JobList {
     job.isChanged = true
     startTimer(() => {
       job.isChanged = false
-      if (job.endedAt === undefined) this.#tell(job, 'updated')
+      if (job.endedAt === undefined) this.#emit(job, 'updated')
     }, tellMs)
   }
 
   #end(job: Job): void {
     job.endedAt = new Date()
-    this.#tell(job, 'updated')
+    this.#emit(job, 'updated')
     this.#sweep()
   }
 
-  #tell(job: Job, what: 'created' | 'updated' | 'deleted'): void {
+  #emit(job: Job, what: 'created' | 'updated' | 'deleted'): void {
     const news = { action: `job.${what}`, event: viewOf(job) }
-    if (job.lab === undefined) this.#options.tell?.(news)
-    else job.lab.tell(news)
+    if (job.lab === undefined) this.#options.emit?.(news)
+    else job.lab.emit(news)
   }
 
   /** Forgets ended jobs above `maxEnded`, or older than `keptMs`. */
@@ -352,7 +352,7 @@ export class Jobs implements JobList {
 
   #forget(job: Job): void {
     this.#drop(job)
-    this.#tell(job, 'deleted')
+    this.#emit(job, 'deleted')
   }
 
   #drop({ id, lab }: Job): void {

@@ -177,7 +177,7 @@ export class Lab {
     await this.#save(all.entries)
     this.document.apply(all.entries)
     for (const { changes, step } of edits) this.history.note(before, changes.entries, step)
-    for (const { news } of edits) for (const it of news()) this.tell(it)
+    for (const { news } of edits) for (const it of news()) this.emit(it)
   }
 
   /** Keeps the state of a node. */
@@ -223,7 +223,7 @@ export class Lab {
   }
 
   /** Emits an event to the feed of the lab. */
-  tell({ action, event }: LabNews): void {
+  emit({ action, event }: LabNews): void {
     this.#events.emit(this.id, { type: 'other', action, event, more: {} })
   }
 

@@ -188,7 +188,7 @@ export class Labs {
     })
     this.jobs = new Jobs({
       ...{ computes, report, noted: directory?.job?.bind(directory) },
-      tell: (news) => this.#tell(news),
+      emit: (news) => this.#emit(news),
     })
     this.jobList = jobs === undefined ? this.jobs : this.jobs.with(jobs)
     this.uses = new LabUses({
@@ -222,8 +222,8 @@ export class Labs {
   /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
   static async start(options: LabsOptions): Promise<Labs> {
     const { store } = options
-    const tell = (action: string, event: unknown) => labs.#tell({ action, event })
-    const kept = [Templates.open(store, tell), Symbols.open(store), store.heads()] as const
+    const emit = (action: string, event: unknown) => labs.#emit({ action, event })
+    const kept = [Templates.open(store, emit), Symbols.open(store), store.heads()] as const
     const [templates, symbols, heads] = await Promise.all(kept)
     const labs: Labs = new Labs(options, templates, symbols)
     for (const [id, head] of heads) labs.#heads.set(id, head as ProjectRecord)
@@ -275,15 +275,15 @@ export class Labs {
     return () => void this.#listeners.delete(listener)
   }
 
-  #tell(news: LabNews): void {
+  #emit(news: LabNews): void {
     for (const listener of this.#listeners) listener(news)
   }
 
   /** Emits an event to the feed of the lab and to that of the service. */
   #tellAll(lab: Lab, action: string): void {
     const news = { action, event: lab.project() }
-    lab.tell(news)
-    this.#tell(news)
+    lab.emit(news)
+    this.#emit(news)
   }
 
   /** All labs, and the projects that only computes have. */
@@ -487,7 +487,7 @@ export class Labs {
           result: undefined,
         }))
         await this.#keepHead(id, lab.document.project)
-        this.#tell({ action: 'project.created', event: lab.project() })
+        this.#emit({ action: 'project.created', event: lab.project() })
         return lab.project()
       } catch (error) {
         await this.#drop(id, isNew ? record.computes : [], ask).catch(ignore('the client gets the first error'))
@@ -555,7 +555,7 @@ export class Labs {
       this.#moving.delete(id)
       if (wasOpen)
         await this.#openNow(id, id, ask, false).then(
-          (project) => this.#tell({ action: 'project.opened', event: project }),
+          (project) => this.#emit({ action: 'project.opened', event: project }),
           (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
         )
     }
@@ -855,7 +855,7 @@ export class Labs {
     try {
       this.jobs.start(lab, { action: 'start', ...(nodes && { nodes }) }, ask)
     } catch (error) {
-      lab.tell({
+      lab.emit({
         action: 'log.warning',
         event: { message: `The nodes of the project were not started: ${(error as Error).message}` },
       })
@@ -871,7 +871,7 @@ export class Labs {
     const more = nodes.length === 0 ? '' : `, and the nodes that it had stopped (${nodes.length}) are started`
     const message = `${what}: apply the file again to do the rest${more}`
     this.#warn(message)
-    lab.tell({ action: 'log.warning', event: { message } })
+    lab.emit({ action: 'log.warning', event: { message } })
     if (nodes.length === 0) return
     const { begun } = file
     const done = async () => {
@@ -1010,7 +1010,7 @@ export class Labs {
     if (first === undefined) throw noSuchProject(word)
     for (const { computeId } of found) await ask(computeId).removeProject(id).catch(unlessGone)
     const compute_ids = found.map(({ computeId }) => computeId)
-    this.#tell({ action: 'project.deleted', event: { ...unmanaged(first.project), compute_ids } })
+    this.#emit({ action: 'project.deleted', event: { ...unmanaged(first.project), compute_ids } })
   }
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */
@@ -1041,7 +1041,7 @@ export class Labs {
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
     await this.#directory?.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
-    else this.#tell({ action: 'project.deleted', event: lab.project() })
+    else this.#emit({ action: 'project.deleted', event: lab.project() })
   }
 
   /** Opens an open lab on a further compute. */
@@ -1088,7 +1088,7 @@ export class Labs {
             : 'closed'
     const shown = ({ revision: _, changed_at: __, sizes: ___, ...rest }: ProjectRecord) => JSON.stringify(rest)
     if (head.path !== null && (before === undefined || shown(before) !== shown(head)))
-      this.#tell({ action: `project.${action}`, event: this.#headView(head) })
+      this.#emit({ action: `project.${action}`, event: this.#headView(head) })
     return this.#store.save(id, new Changes().project(head).entries)
   }
 
@@ -1097,7 +1097,7 @@ export class Labs {
     const head = this.#heads.get(id)
     this.#heads.delete(id)
     if (head === undefined) return
-    if (head.path !== null) this.#tell({ action: 'project.deleted', event: this.#headView(head) })
+    if (head.path !== null) this.#emit({ action: 'project.deleted', event: this.#headView(head) })
     await this.#store.remove(id)
   }
 
@@ -1295,7 +1295,7 @@ export class Labs {
 
   #tellNodes(lab: Lab, computeId: string): void {
     for (const record of lab.document.nodes.values()) {
-      if (record.compute_id === computeId) lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
+      if (record.compute_id === computeId) lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
     }
   }
 
@@ -1336,9 +1336,9 @@ export class Labs {
       else lab.show(shown)
       if (payload.type === 'node.deleted')
         lab.troubles.set(record.node_id, 'The node was deleted on its compute: delete it here too, or create it again')
-      lab.tell({ action: 'node.updated', event: lab.nodeView(record) })
+      lab.emit({ action: 'node.updated', event: lab.nodeView(record) })
     } else if (payload.type.startsWith('log.') && 'message' in payload) {
-      lab.tell({ action: payload.type, event: { message: payload.message } })
+      lab.emit({ action: payload.type, event: { message: payload.message } })
       if (payload.type === 'log.error') this.#noteCaptures(lab, [computeId], ownAsk(this.computes))
     }
   }

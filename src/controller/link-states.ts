@@ -86,7 +86,7 @@ function keep(lab: Lab, state: LabLinkState): void {
   const before = linkStates.get(state.link_id)
   if (before !== undefined && isSame(before, state)) return
   linkStates.set(state.link_id, state)
-  if (lab.linkReaders > 0 && lab.document.links.has(state.link_id)) lab.tell({ action: 'link.state', event: state })
+  if (lab.linkReaders > 0 && lab.document.links.has(state.link_id)) lab.emit({ action: 'link.state', event: state })
 }
 
 const isSame = (one: LabLinkState, other: LabLinkState): boolean =>

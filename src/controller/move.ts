@@ -41,7 +41,7 @@ export async function moveLab(labs: Labs, id: string, from: string, options: Mov
       if (!labs.isGone(lab) && lab.document.project.computes.includes(from)) requireMovable(lab, from)
     } catch (error) {
       const message = `The project stays on the compute ${from}, which is being emptied: ${(error as Error).message}`
-      lab.tell({ action: 'log.warning', event: { message } })
+      lab.emit({ action: 'log.warning', event: { message } })
       throw error
     }
   }

@@ -37,9 +37,9 @@ export function showPresence(
   const shown: LabPresence = { name, client, selection, present: true }
   const timer = setTimeout(() => {
     all.delete(id)
-    lab.tell({ action: 'presence', event: { ...shown, selection: [], present: false } })
+    lab.emit({ action: 'presence', event: { ...shown, selection: [], present: false } })
   }, lifeMs)
   all.set(id, { shown, timer })
-  if (JSON.stringify(known?.shown) !== JSON.stringify(shown)) lab.tell({ action: 'presence', event: shown })
+  if (JSON.stringify(known?.shown) !== JSON.stringify(shown)) lab.emit({ action: 'presence', event: shown })
   return [...all.values()].map((it) => it.shown)
 }

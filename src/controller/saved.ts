@@ -14,7 +14,7 @@ export async function saved<T>(lab: Lab, save: () => Promise<T>, undo: () => Pro
       .catch(unlessGone)
       .catch(({ message }: Error) => {
         const what = 'A change was not saved, and could not be reverted on its compute'
-        lab.tell({ action: 'log.warning', event: { message: `${what}: ${message}` } })
+        lab.emit({ action: 'log.warning', event: { message: `${what}: ${message}` } })
       })
     throw error
   }

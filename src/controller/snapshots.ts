@@ -137,7 +137,7 @@ export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask
       labs.jobs.endOf(lab.id, 'A snapshot was restored', { only: 'start' })
       await restorePrepared(labs, lab, record, ask)
     })
-    lab.tell({ action: 'snapshot.restored', event: snapshotView(lab, record) })
+    lab.emit({ action: 'snapshot.restored', event: snapshotView(lab, record) })
     return lab.project()
   })
 }
@@ -285,14 +285,14 @@ export async function runRestored(lab: Lab, ask: AskCompute): Promise<void> {
     if (node === undefined) return
     const act = async (action: 'start' | 'suspend') => {
       lab.show(await ask(node.compute_id).act(nodePathOf(lab, node), action))
-      lab.tell({ action: 'node.updated', event: lab.nodeView(node) })
+      lab.emit({ action: 'node.updated', event: lab.nodeView(node) })
     }
     try {
       await act('start')
       if (status === 'suspended') await act('suspend')
     } catch (error) {
       const message = `${node.name} does not run again: ${(error as Error).message}`
-      lab.tell({ action: 'log.warning', event: { message } })
+      lab.emit({ action: 'log.warning', event: { message } })
     }
   })
   await mark(lab, undefined)

@@ -47,16 +47,16 @@ const builtIn = (): readonly LabTemplate[] =>
 /** The templates of a service: the built-in ones of the kinds, and those of its users. */
 export class Templates {
   readonly #store: LabStore
-  readonly #tell: (action: string, template: LabTemplate) => void
+  readonly #emit: (action: string, template: LabTemplate) => void
   readonly #own = new Map<string, LabTemplate>()
 
-  private constructor(store: LabStore, tell: (action: string, template: LabTemplate) => void) {
+  private constructor(store: LabStore, emit: (action: string, template: LabTemplate) => void) {
     this.#store = store
-    this.#tell = tell
+    this.#emit = emit
   }
 
-  static async open(store: LabStore, tell: (action: string, template: LabTemplate) => void): Promise<Templates> {
-    const templates = new Templates(store, tell)
+  static async open(store: LabStore, emit: (action: string, template: LabTemplate) => void): Promise<Templates> {
+    const templates = new Templates(store, emit)
     for (const [id, it] of (await store.load(scope)) ?? []) templates.#own.set(id, it as LabTemplate)
     return templates
   }
@@ -100,7 +100,7 @@ export class Templates {
       builtin: false,
     }
     await this.#save(template)
-    this.#tell('template.created', template)
+    this.#emit('template.created', template)
     return template
   }
 
@@ -116,7 +116,7 @@ export class Templates {
       builtin: false,
     }
     await this.#save(template)
-    this.#tell('template.updated', template)
+    this.#emit('template.updated', template)
     return template
   }
 
@@ -124,7 +124,7 @@ export class Templates {
     const template = this.#ownOf(word)
     await this.#store.save(scope, new Map([[template.template_id, undefined]]))
     this.#own.delete(template.template_id)
-    this.#tell('template.deleted', template)
+    this.#emit('template.deleted', template)
   }
 
   /** Copies a template under a new id. The copy of a built-in template can be changed. */

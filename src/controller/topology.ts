@@ -455,7 +455,7 @@ class Run {
   #show(it: Progress, state: Progress['state'], reason: string | null = null): void {
     it.state = state
     it.reason = reason
-    this.#lab.tell({ action: 'job.step', event: { job_id: this.#jobId, project_id: this.#lab.id, ...viewOf(it) } })
+    this.#lab.emit({ action: 'job.step', event: { job_id: this.#jobId, project_id: this.#lab.id, ...viewOf(it) } })
     this.#changed()
   }
 
@@ -474,7 +474,7 @@ class Run {
     }
     for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')
     for (const message of left)
-      lab.tell({
+      lab.emit({
         action: 'log.warning',
         event: { message: `Not all changes of the failed apply could be reverted: ${message}` },
       })

@@ -32,15 +32,22 @@ export interface Wanted {
   readonly signal: AbortSignal
   readonly timeouts: ApplianceTimeouts
   /** Called with a description of the current wait. */
-  readonly tell: (what: string) => void
+  readonly report: (what: string) => void
 }
 
 /** Waits until a usable service answers in the VM; resolves with its address. */
-export async function answering({ fleet, engine, settings, signal, timeouts, tell }: Wanted): Promise<AppliancePlace> {
+export async function answering({
+  fleet,
+  engine,
+  settings,
+  signal,
+  timeouts,
+  report,
+}: Wanted): Promise<AppliancePlace> {
   for (;;) {
     const places = await abortable(engine.places(settings), signal)
     const known = places.map(originOf).join(', ')
-    tell(known === '' ? 'is starting: its address is not known yet' : `is starting: nothing answers yet at ${known}`)
+    report(known === '' ? 'is starting: its address is not known yet' : `is starting: nothing answers yet at ${known}`)
     let refusal: ComputeRefused | undefined
     for (const place of places) {
       try {

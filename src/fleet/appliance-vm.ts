@@ -183,13 +183,13 @@ export class ApplianceVmService {
       this.#timeouts.startMs,
     )
     this.#state = 'starting'
-    const tell = progress(this.#fleet, settings)
+    const report = progress(this.#fleet, settings)
     try {
-      tell('is starting')
+      report('is starting')
       this.#held = settings
       this.#launch = engine.start(settings, signal)
       await abortable(this.#launch, signal)
-      this.#place = await answering({ fleet: this.#fleet, engine, settings, signal, timeouts: this.#timeouts, tell })
+      this.#place = await answering({ fleet: this.#fleet, engine, settings, signal, timeouts: this.#timeouts, report })
       this.#fleet.enrol(computeRecord(settings, this.#place))
       await abortable(this.#fleet.connect(applianceId), signal)
       this.#state = 'on'

@@ -79,7 +79,7 @@ export class Fleet {
       timeouts: { ...defaultFleetTimeouts, ...timeouts },
       upkeep,
       endsWithRequest,
-      changed: (compute) => this.#tell('compute.updated', compute),
+      changed: (compute) => this.#emitChange('compute.updated', compute),
       warn: (message) => this.warn(message),
     }
   }
@@ -162,7 +162,7 @@ export class Fleet {
       await this.#registry.save(record)
       if (isOnlyShare(changes)) compute.keep(record)
       else compute.change(record, this.#waiting(record))
-      this.#tell('compute.updated', compute)
+      this.#emitChange('compute.updated', compute)
       return compute.show()
     })
   }
@@ -188,7 +188,7 @@ export class Fleet {
     this.#computes.add(compute)
     if (known === undefined) compute.session.start()
     else known.change(record, waiting)
-    this.#tell(known === undefined ? 'compute.created' : 'compute.updated', compute)
+    this.#emitChange(known === undefined ? 'compute.created' : 'compute.updated', compute)
   }
 
   /**
@@ -227,7 +227,7 @@ export class Fleet {
     if (compute === undefined) return undefined
     const before = JSON.stringify(compute.show())
     this.recall([found], 0)
-    if (JSON.stringify(compute.show()) !== before) this.#tell('compute.updated', compute)
+    if (JSON.stringify(compute.show()) !== before) this.#emitChange('compute.updated', compute)
     return compute
   }
 
@@ -370,7 +370,7 @@ export class Fleet {
     this.#requireRoom(record)
     await this.#registry.save(record)
     this.#computes.add(compute)
-    this.#tell('compute.created', compute)
+    this.#emitChange('compute.created', compute)
     return compute.show()
   }
 
@@ -421,7 +421,7 @@ export class Fleet {
   }
 
   /** No event for a compute that is not registered, or not yet. */
-  #tell(type: 'compute.created' | 'compute.updated', compute: RemoteCompute): void {
+  #emitChange(type: 'compute.created' | 'compute.updated', compute: RemoteCompute): void {
     if (!this.#computes.includes(compute)) return
     this.#emit({ type, compute: compute.show() })
   }

@@ -191,7 +191,7 @@ export class GatewayEvents implements EventAgent {
   #feedOf(member: Member): MemberFeed {
     return new MemberFeed({
       ...{ locator: this.#locator, member },
-      tell: ({ project_id, payload, by }) => this.#log.emit(project_id, payload, by),
+      emit: ({ project_id, payload, by }) => this.#log.emit(project_id, payload, by),
       foreign: () => {
         this.#dropped += 1
       },

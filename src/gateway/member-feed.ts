@@ -16,7 +16,7 @@ export interface MemberFeedOptions {
   readonly locator: Pick<ProjectLocator, 'knownAt' | 'isAt'>
   readonly member: Member
   /** Called with each event of a project that the compute has. */
-  readonly tell: (event: LabEvent) => void
+  readonly emit: (event: LabEvent) => void
   /** Called for each event of a project that the compute does not have. */
   readonly foreign: () => void
   /** Called when events may have been missed. */
@@ -93,7 +93,7 @@ export class MemberFeed {
   }
 
   #decide(event: LabEvent, isTheirs: boolean): void {
-    if (isTheirs) this.#options.tell(event)
+    if (isTheirs) this.#options.emit(event)
     else this.#options.foreign()
   }
 

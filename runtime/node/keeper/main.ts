@@ -24,14 +24,14 @@ const log = (message: string) => process.stderr.write(`${new Date().toISOString(
 const records = new ChildRecords(runDirectory)
 const pcs = new EmbeddedPcs(records, log)
 const lan = await Switch.start({
-  captureFailed: (key, file, message) => server.tell('capture.failed', { key, file, message }),
-  looped: (key, loop) => server.tell('bridge.looped', { key, ...loop }),
+  captureFailed: (key, file, message) => server.emit('capture.failed', { key, file, message }),
+  looped: (key, loop) => server.emit('bridge.looped', { key, ...loop }),
   log,
   // For measurements, and for hosts where the native library fails.
   ...(process.env.PATCHBAY_PACKET_PATH === 'portable' && { path: 'portable' as const }),
 })
 const units: Units = new Units(records, pcs, lan, (key, run, exit) => {
-  server.tell('unit.exit', { key, run, exit })
+  server.emit('unit.exit', { key, run, exit })
   endWhenIdle()
 })
 let services = 0

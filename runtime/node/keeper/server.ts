@@ -93,7 +93,7 @@ export class KeeperServer {
     }
   }
 
-  tell<E extends keyof KeeperEvents>(event: E, what: KeeperEvents[E]): void {
+  emit<E extends keyof KeeperEvents>(event: E, what: KeeperEvents[E]): void {
     const line = `${JSON.stringify({ event, with: what })}\n`
     for (const service of this.#services) service.write(line)
   }

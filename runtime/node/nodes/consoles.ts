@@ -119,12 +119,12 @@ export class Consoles {
 
   /**
    * Allocates the console port for the node's console type and the wanted port; returns the port that becomes free. 409 when
-   * `isExact` and the wanted port is not available; otherwise another port is used, and `tell` gets a message for the user.
+   * `isExact` and the wanted port is not available; otherwise another port is used, and `report` gets a message for the user.
    */
   async change(
     node: LabNode,
     wanted: number | undefined,
-    { typeBefore, isExact, tell }: { typeBefore: string; isExact: boolean; tell: (message: string) => void },
+    { typeBefore, isExact, report }: { typeBefore: string; isExact: boolean; report: (message: string) => void },
   ): Promise<number | undefined> {
     const { record } = node
     const before = record.console
@@ -139,7 +139,7 @@ export class Consoles {
       record.console = wanted
     } else {
       const message = await this.give(node, wanted)
-      if (message !== undefined) tell(message)
+      if (message !== undefined) report(message)
     }
     await this.#options.listening.apply(node)
     return before ?? undefined

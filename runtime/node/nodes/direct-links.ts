@@ -112,7 +112,7 @@ export class DirectLinks implements LinkAgent {
       await this.#save(project, [[linkId, link]])
       this.#show(project, link)
       await this.place(project, linkId)
-      await this.#tell(project, link)
+      await this.#emitState(project, link)
     })
     return this.state(projectId, linkId)
   }
@@ -250,7 +250,7 @@ export class DirectLinks implements LinkAgent {
         const { link_id = '' } = wanted[index] ?? {}
         if (made.has(link_id)) await this.#separate(project, link_id, null).catch(ignore(laterText))
       }
-      for (const link of changed) if (project.links.has(link.link_id)) await this.#tell(project, link)
+      for (const link of changed) if (project.links.has(link.link_id)) await this.#emitState(project, link)
       return results
     })
   }
@@ -329,7 +329,7 @@ export class DirectLinks implements LinkAgent {
         if (other.udp_ports !== undefined) this.#releaseUdp(project, other)
         const { udp_ports: _, ...rest } = other
         detached.push({ ...rest, detached: `${node.record.name} ${name}: another link has the port` })
-        await this.#tell(project, detached.at(-1) as StoredLink)
+        await this.#emitState(project, detached.at(-1) as StoredLink)
         continue
       }
       const lport = lportOf(nio)
@@ -360,7 +360,7 @@ export class DirectLinks implements LinkAgent {
         this.#samples.delete(linkId)
         this.#states.remove(project.id, linkId)
       }
-      await this.#tell(project, left ?? { ...link, detached: 'The link was removed' }, left === null)
+      await this.#emitState(project, left ?? { ...link, detached: 'The link was removed' }, left === null)
     })
   }
 
@@ -477,7 +477,7 @@ export class DirectLinks implements LinkAgent {
     await withDiskErrors('The record of the project', () => project.setLinks(links))
   }
 
-  async #tell(project: OpenProject, link: StoredLink, isRemoved = false): Promise<void> {
+  async #emitState(project: OpenProject, link: StoredLink, isRemoved = false): Promise<void> {
     const view = this.#view(project, link, undefined)
     this.#options.emit(project, { type: isRemoved ? 'link.deleted' : 'link.updated', link: view })
   }

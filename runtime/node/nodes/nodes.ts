@@ -325,8 +325,8 @@ export class Nodes implements NodeAgent {
     try {
       record.name = name ?? record.name
       record.console_type = console_type ?? record.console_type
-      const tell = (message: string) => this.#options.emit(node, { type: 'log.warning', message })
-      released = await this.#options.consoles.change(node, wanted ?? undefined, { typeBefore: type, isExact, tell })
+      const report = (message: string) => this.#options.emit(node, { type: 'log.warning', message })
+      released = await this.#options.consoles.change(node, wanted ?? undefined, { typeBefore: type, isExact, report })
       await node.kind.update(node, changes, before.name)
       await node.save()
     } catch (error) {

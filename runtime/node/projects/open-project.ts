@@ -34,12 +34,12 @@ export class OpenProject {
 
   readonly #unsaved: UnsavedRecords
 
-  /** `tell` is called for records that could not be saved. */
+  /** `report` is called for records that could not be saved. */
   constructor(
     record: ProjectRecord,
     path: string,
     location: string,
-    tell: UnsavedListener = () => {},
+    report: UnsavedListener = () => {},
     consoleHost = '127.0.0.1',
   ) {
     this.id = record.project_id
@@ -47,7 +47,7 @@ export class OpenProject {
     for (const link of record.links ?? []) this.links.set(link.link_id, link)
     this.path = path
     this.location = location
-    this.#unsaved = new UnsavedRecords(tell)
+    this.#unsaved = new UnsavedRecords(report)
     this.consoleHost = consoleHost
   }
 

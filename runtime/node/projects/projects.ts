@@ -230,11 +230,11 @@ export class Projects implements ProjectAgent {
   #enter(record: ProjectRecord, path: string, isDamaged: boolean): OpenProject {
     const { rules, events, log, ports } = this.#options
     const { project_id: id } = record
-    const tell = (message: string, error: unknown) => {
+    const report = (message: string, error: unknown) => {
       log.error({ err: error, project: id }, message)
       events.emit(id, { type: 'log.error', message })
     }
-    const project = new OpenProject(record, path, rules.projectsDirectory, tell, ports.consoleHost)
+    const project = new OpenProject(record, path, rules.projectsDirectory, report, ports.consoleHost)
     events.openProject(id)
     this.#open.set(id, project)
     if (isDamaged)

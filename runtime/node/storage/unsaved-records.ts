@@ -1,17 +1,17 @@
 /** Records that could not be saved. Each one is reported once until it is saved. */
 export class UnsavedRecords {
-  readonly #tell: (message: string, error: unknown) => void
+  readonly #report: (message: string, error: unknown) => void
   readonly #unsaved = new Set<string>()
 
-  constructor(tell: (message: string, error: unknown) => void) {
-    this.#tell = tell
+  constructor(report: (message: string, error: unknown) => void) {
+    this.#report = report
   }
 
   /** Reports a record that could not be saved. */
   add(record: string, message: string, error: unknown): void {
     if (this.#unsaved.has(record)) return
     this.#unsaved.add(record)
-    this.#tell(message, error)
+    this.#report(message, error)
   }
 
   /** Notes that a record was saved. */

@@ -23,7 +23,7 @@ function feed() {
           })
         }),
     },
-    tell: ({ project_id, seq }) => told.push(`${project_id} ${seq}`),
+    emit: ({ project_id, seq }) => told.push(`${project_id} ${seq}`),
     foreign: () => told.push('foreign'),
     gap: () => told.push('gap'),
     told: (seq) => told.push(`up to ${seq}`),

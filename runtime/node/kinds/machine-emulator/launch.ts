@@ -51,13 +51,13 @@ export async function launchOf(
   const { images } = options
   const isLocal = options.isLocal()
   const notices: EventPayload[] = []
-  const tell = (type: 'log.warning' | 'log.info', message: string) =>
+  const report = (type: 'log.warning' | 'log.info', message: string) =>
     notices.push({ type, message: `${record.name}: ${message}` })
 
   const memoryWarning = checkMemory(properties.ram)
-  if (memoryWarning !== undefined) tell('log.warning', memoryWarning)
+  if (memoryWarning !== undefined) report('log.warning', memoryWarning)
   const parsed = optionsOf(node, isLocal)
-  const confinement = await options.sandbox.confinement((reason) => tell('log.warning', reason))
+  const confinement = await options.sandbox.confinement((reason) => report('log.warning', reason))
   const facts = await resolveEmulator(properties, isLocal, options.sandbox)
   let tool: ImageTool | undefined
   const toolFor = async () => {
@@ -65,14 +65,16 @@ export async function launchOf(
     return tool
   }
   const { disks, stateDisk, warnings, hasState } = await images.disks(node, toolFor)
-  for (const warning of warnings) tell('log.warning', warning)
+  for (const warning of warnings) report('log.warning', warning)
   const [cdrom, bios, kernel, initrd] = await Promise.all(
     (['cdrom_image', 'bios_image', 'kernel_image', 'initrd'] as const).map((field) => images.find(node, field)),
   )
   if (!isLocal && initrd?.includes(',')) throw conflict(`initrd: ${commaInInitrd}`)
   const uefi = properties.firmware === 'uefi' ? await systemUefi(facts, parsed) : undefined
   const firmware = bios ?? uefi
-  const accelerator = await acceleratorFor(facts, parsed, options.acceleration, (message) => tell('log.info', message))
+  const accelerator = await acceleratorFor(facts, parsed, options.acceleration, (message) =>
+    report('log.info', message),
+  )
   const { console, console_type } = record
   const hasMemory = memoryIn(directory) !== undefined
   const args = commandLine({
@@ -195,14 +197,14 @@ async function acceleratorFor(
   facts: BinaryFacts,
   { acceleration }: ParsedOptions,
   wanted: 'auto' | 'kvm' | 'tcg',
-  tell: (message: string) => void,
+  report: (message: string) => void,
 ): Promise<Accelerator> {
   const usable = acceleratorsOf(facts)
   if (acceleration !== 'ours') return 'tcg'
   const kvm = wanted === 'auto' && usable.includes('kvm') ? await kvmState() : 'unknown'
   if (usable.includes('tcg') && (kvm === 'hangs' || kvm === 'fails')) {
     const what = kvm === 'hangs' ? 'a guest hangs at its boot' : 'QEMU cannot run a guest'
-    tell(`it runs without KVM, much slower: under KVM ${what} on this host (see patchbay doctor)`)
+    report(`it runs without KVM, much slower: under KVM ${what} on this host (see patchbay doctor)`)
     return 'tcg'
   }
   if (wanted === 'kvm' && !usable.includes('kvm')) {
@@ -211,7 +213,7 @@ async function acceleratorFor(
   const [best] = usable.filter((it) => wanted === 'auto' || it === wanted)
   if (best === undefined) throw conflict('The emulator has no accelerator that can be used on this host')
   const isSlow = best === 'tcg' && wanted === 'auto' && nativePlatforms().includes(facts.platform)
-  if (isSlow) tell('it runs without KVM, much slower: /dev/kvm is not there or this user may not open it')
+  if (isSlow) report('it runs without KVM, much slower: /dev/kvm is not there or this user may not open it')
   return best
 }
 

@@ -107,7 +107,7 @@ export class Recorder {
     this.#streams.set(socket, losses)
     // It has caught up: more frames may not come for long.
     socket.on('drain', () => {
-      if (this.#streams.has(socket)) this.#tell(socket, losses)
+      if (this.#streams.has(socket)) this.#sendLosses(socket, losses)
     })
     socket.on('close', () => {
       this.#streams.delete(socket)
@@ -121,7 +121,7 @@ export class Recorder {
     await this.#settle()
     await this.stop()
     for (const [socket, losses] of this.#streams) {
-      this.#tell(socket, losses)
+      this.#sendLosses(socket, losses)
       socket.end()
     }
     this.#streams.clear()
@@ -155,7 +155,7 @@ export class Recorder {
         losses.untold += dropped ??= pieces.reduce((sum, piece) => sum + recordsIn(piece), 0)
         continue
       }
-      this.#tell(socket, losses)
+      this.#sendLosses(socket, losses)
       for (const piece of pieces) socket.write(Uint8Array.from(piece))
     }
     await this.#store(pieces)
@@ -163,7 +163,7 @@ export class Recorder {
     this.#storedCount += taken.length
   }
 
-  #tell(socket: Socket, losses: Losses): void {
+  #sendLosses(socket: Socket, losses: Losses): void {
     if (!losses.areTold) return
     const { missed } = this.#count()
     const lost = losses.untold + missed - losses.missed
