@@ -4,16 +4,18 @@ import { imageEndpoints } from './routes/images.ts'
 import { kindEndpoints } from './routes/kinds.ts'
 import { applianceEndpoints } from './routes/labs/appliances.ts'
 import { labArchiveEndpoints } from './routes/labs/archives.ts'
+import { labConfigEndpoints } from './routes/labs/configs.ts'
 import { labDrawingEndpoints } from './routes/labs/drawings.ts'
 import { labImportEndpoints } from './routes/labs/imports.ts'
 import { labJobEndpoints } from './routes/labs/jobs.ts'
 import { labKindActionEndpoints } from './routes/labs/kind-actions.ts'
 import { labLinkEndpoints } from './routes/labs/links.ts'
 import { labNodeEndpoints } from './routes/labs/nodes.ts'
-import { labPeopleEndpoints } from './routes/labs/people.ts'
+import { labPresenceEndpoint } from './routes/labs/presence.ts'
 import { labProjectEndpoints } from './routes/labs/projects.ts'
 import { labRelayEndpoints } from './routes/labs/relays.ts'
 import { labSnapshotEndpoints } from './routes/labs/snapshots.ts'
+import { statisticsEndpoint } from './routes/labs/statistics.ts'
 import { labSymbolEndpoints } from './routes/labs/symbols.ts'
 import { labTemplateEndpoints } from './routes/labs/templates.ts'
 import { labTopologyEndpoints } from './routes/labs/topology.ts'
@@ -45,7 +47,9 @@ export const endpoints: readonly Endpoint[] = [
   ...labTopologyEndpoints,
   ...labNodeEndpoints,
   ...labJobEndpoints,
-  ...labPeopleEndpoints,
+  labPresenceEndpoint,
+  ...labConfigEndpoints,
+  statisticsEndpoint,
   ...labLinkEndpoints,
   ...labKindActionEndpoints,
   ...labRelayEndpoints,

@@ -1,11 +1,8 @@
 import { Type } from '@sinclair/typebox'
 import { readConfig, writeConfig } from '../../controller/configs.ts'
-import { showPresence } from '../../controller/presence.ts'
-import { notFound } from '../../errors/api-error.ts'
 import { readText } from '../../http/body.ts'
-import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
-import { LabPresence, LabPresenceInput } from '../../model/lab/presence.ts'
-import { base, labsOf, nodeParams, noSuchProject, projectParam } from './lab-request.ts'
+import { type Endpoint, endpoint } from '../../http/endpoint.ts'
+import { base, labsOf, nodeParams } from './lab-request.ts'
 
 const owner = 'self'
 const config = `${base}/{project_id}/nodes/{node_id}/config`
@@ -21,21 +18,8 @@ const query = Type.Object({
 })
 const maxConfigBytes = 1 << 20
 const noSuchConfig = 'There is no such project or node, the project is closed, or the kind has no such configuration'
-const percent = Type.Number({ description: 'Percent' })
 
-export const labPeopleEndpoints: readonly Endpoint[] = [
-  endpoint({
-    ...{ method: 'POST', path: `${base}/{project_id}/presence`, owner, tag: 'v2 projects', role: 'read' },
-    summary: 'Show your selection to the others at a project for 15 s, by the event `presence` of its feed',
-    params: Type.Object(projectParam),
-    body: LabPresenceInput,
-    replies: { 200: { description: 'The selections of all clients at the project', schema: Type.Array(LabPresence) } },
-    errors: { 404: noSuchProject, 429: '64 other clients are at the project already' },
-    async handle({ params, body: { selection, client } }, context) {
-      const lab = await labsOf(context).labs.lab(params.project_id)
-      return ok(showPresence(lab, context.identity, { selection, client: client ?? undefined }))
-    },
-  }),
+export const labConfigEndpoints: readonly Endpoint[] = [
   endpoint({
     ...{ method: 'GET', path: config, owner, tag: 'v2 nodes', params, query },
     summary:
@@ -71,36 +55,6 @@ export const labPeopleEndpoints: readonly Endpoint[] = [
       const ifMatch = request.headers.get('if-match')
       const { etag } = await writeConfig(lab, params.node_id, { name, text, ifMatch, ask })
       return new Response(null, { status: 204, headers: { ETag: etag } })
-    },
-  }),
-  endpoint({
-    ...{ method: 'GET', path: '/v2/statistics', owner, tag: 'v2 computes', scope: 'shared' },
-    summary: 'The load of each connected compute',
-    replies: {
-      200: {
-        description: 'The computes, `local` first',
-        schema: Type.Array(
-          Type.Object(
-            {
-              compute_id: Type.String(),
-              compute_name: Type.String(),
-              statistics: Type.Object({ cpu_usage_percent: percent, memory_usage_percent: percent }),
-            },
-            { $id: 'ComputeStatistics', description: 'The load of a compute' },
-          ),
-        ),
-      },
-    },
-    errors: { 404: 'This service has no fleet' },
-    async handle(_, { fleet }) {
-      if (fleet === undefined) throw notFound('This service is a compute only, and has no fleet')
-      const there = (await fleet.list()).filter(({ connected }) => connected)
-      return ok(
-        there.map(({ compute_id, name: compute_name, cpu_usage_percent, memory_usage_percent }) => ({
-          ...{ compute_id, compute_name },
-          statistics: { cpu_usage_percent: cpu_usage_percent ?? 0, memory_usage_percent: memory_usage_percent ?? 0 },
-        })),
-      )
     },
   }),
 ]
