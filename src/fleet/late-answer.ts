@@ -2,6 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { abortable } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { withTimeout } from '../async/timeout.ts'
+import { announcedSize } from '../client/announced-size.ts'
 import { causeOf } from '../client/answer.ts'
 import { bodiless, type ComputeAnswer, ConnectionLost, type Send } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -136,8 +137,9 @@ function headersOf({ headers }: LateHead): Headers {
 
 /** The announced size, bytes; undefined without one. */
 function sizeOf(headers: Headers): number | undefined {
-  const text = headers.get('content-length')
-  if (text === null) return undefined
-  if (/^\d{1,15}$/.test(text)) return Number(text)
-  throw new Malformed('the length of a late answer is no number')
+  try {
+    return announcedSize(headers)
+  } catch (cause) {
+    throw new Malformed('the length of a late answer is no number', { cause })
+  }
 }

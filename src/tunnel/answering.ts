@@ -68,7 +68,7 @@ export class AnsweringEnd extends TunnelLink {
     const url = `http://localhost${path}`
     const asked = { url, method, headers: new Headers(headers), signal: () => stream.stopped }
     // A handler that reads no more of the request still answers it; the stream ends with the answer.
-    const content = body && !isUpgrade ? bodyOfStream(stream, () => {}) : null
+    const content = body && !isUpgrade ? bodyOfStream(stream, { cancel: () => {} }) : null
     const request =
       content === null
         ? askedRequest(asked)

@@ -1,5 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { onAbort } from '../async/abort.ts'
+import { announcedSize } from '../client/announced-size.ts'
 import { bodiless, type ComputeAnswer, ConnectionLost, type Outgoing } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
@@ -94,7 +95,7 @@ export class AskingEnd extends TunnelLink {
     }
     const answer = await answerOf(stream)
     if (request.rests === true) this.rest(stream)
-    return responseOf(stream, answer)
+    return responseOf(stream, answer, request.method === 'HEAD')
   }
 
   /** Opens a websocket of the compute; see `OpenSocket`. */
@@ -174,21 +175,36 @@ async function answerOf(stream: Stream): Promise<TunnelAnswer> {
   return answer
 }
 
-function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer): ComputeAnswer {
-  const { whole } = stream
-  const content = whole === undefined && body && !bodiless.has(status) ? bodyOfStream(stream) : null
-  return understood(stream, () => ({
-    ...{ status, headers: headersOf(headers), whole },
-    get body() {
-      return whole === undefined ? content : new Blob([whole]).stream()
-    },
-  }))
+/**
+ * A compute may send anything, and no parser of HTTP has seen it. What has another length than it announces would be taken for the beginning of
+ * the next answer on the connection of the client.
+ */
+function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer, isHead = false): ComputeAnswer {
+  return understood(stream, () => {
+    if (status < 200) throw new RangeError(`it answered ${status}`)
+    const found = headersOf(headers)
+    const hasNone = isHead || bodiless.has(status)
+    if (hasNone && body) throw new RangeError(`it has a body, which an answer with ${status} cannot have here`)
+    const { whole } = stream
+    const size = hasNone ? undefined : announcedSize(found)
+    const known = body ? whole?.length : 0
+    if (size !== undefined && known !== undefined && known !== size)
+      throw new RangeError(`it announced ${size} bytes and has ${known}`)
+    const content = whole === undefined && body ? bodyOfStream(stream, { size }) : null
+    return {
+      ...{ status, headers: found, whole },
+      get body() {
+        return whole === undefined ? content : new Blob([whole]).stream()
+      },
+    }
+  })
 }
 
-/** Headers that are only looked up. Throws for a value that HTTP has not. */
+/** Headers that are only looked up. Throws for a name or a value that HTTP has not. */
 function headersOf(entries: TunnelAnswer['headers']): ComputeAnswer['headers'] {
   const values = new Map<string, string>()
   for (const [name, value] of entries) {
+    if (!isHeaderName.test(name)) throw new TypeError('the name of a header is malformed')
     if (!isHeaderValue.test(value)) throw new TypeError(`the header ${name} is malformed`)
     const key = name.toLowerCase()
     const before = values.get(key)
@@ -201,7 +217,8 @@ function headersOf(entries: TunnelAnswer['headers']): ComputeAnswer['headers'] {
   }
 }
 
-/** RFC 9110, 5.5. */
+/** RFC 9110, 5.1 and 5.5. */
+const isHeaderName = /^[!#-'*+\-.^-`|~\w]+$/
 const isHeaderValue = /^[\t\x20-\x7e\x80-\xff]*$/
 
 /** Reads the HEAD; an answer that is not of the protocol ends the stream. */

@@ -1,17 +1,32 @@
 import { ConnectionLost } from '../client/transport.ts'
 import type { Stream } from './stream.ts'
 
-/** The data of a stream as a body. `cancel`: default: resets the stream. */
+interface BodyOptions {
+  /** Default: resets the stream. */
+  readonly cancel?: (reason: Error) => void
+  /** The bytes that were announced; a body with another number fails. */
+  readonly size?: number | undefined
+}
+
+/** The data of a stream as a body. */
 export function bodyOfStream(
   stream: Stream,
-  cancel: (reason: Error) => void = (reason) => stream.reset(reason),
+  { cancel = (reason) => stream.reset(reason), size }: BodyOptions = {},
 ): ReadableStream<Uint8Array> {
+  let left = size ?? Number.POSITIVE_INFINITY
+  const wrong = (): never => {
+    const error = new ConnectionLost(`its body has another length than the ${size} bytes that it announced`)
+    stream.reset(error)
+    throw error
+  }
   return new ReadableStream(
     {
       async pull(controller) {
         for (;;) {
           const piece = await stream.read()
-          if (piece === undefined) return controller.close()
+          if (piece === undefined) return size !== undefined && left > 0 ? wrong() : controller.close()
+          left -= piece.bytes.length
+          if (left < 0) wrong()
           if (piece.bytes.length > 0) return controller.enqueue(piece.bytes)
         }
       },

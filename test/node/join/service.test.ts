@@ -2,9 +2,11 @@ import { createHash, randomBytes } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
+import { connect } from 'node:net'
 import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
+import { Joiner } from '../../../runtime/node/join/joiner.ts'
 import type { Compute } from '../../../src/model/compute.ts'
 import { refusedJoiner } from '../../support/refused-joiner.ts'
 import { TestService } from '../../support/service.ts'
@@ -203,6 +205,40 @@ test('a compute that joins in a loop is refused until it waits, and others are n
   expect(answer.statusCode).toBe(429)
   expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
   expect(await attempt(second)).toBeUndefined()
+})
+
+test('what a compute sends is never taken for another answer of the gateway', async () => {
+  const gateway = await TestService.start(gatewaySettings)
+  const content = new TextEncoder().encode('{"a":1}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged')
+  const headers = { 'Content-Type': 'application/json', 'Content-Length': '7' }
+  const quiet = () => {}
+  const joiner = new Joiner({
+    ...{ url: gateway.url, token, who: { version: '0.1.0', compute_id: 'liar', name: 'liar' } },
+    fetch: async ({ url }) => {
+      if (url.endsWith('/whole')) return { status: 200, headers, content }
+      if (url.endsWith('/pieces')) return { status: 200, headers, content: new Blob([content]).stream() }
+      if (url.endsWith('/capabilities')) return Response.json({ version: '0.1.0', node_types: [] })
+      const ping = new TextEncoder().encode('{"action": "ping", "event": {}}\n')
+      return new Response(new ReadableStream({ start: (controller) => controller.enqueue(ping) }))
+    },
+    log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+  })
+  onTestFinished(() => joiner.close())
+  await until(gateway, 'liar', isConnected)
+  for (const path of ['whole', 'pieces']) {
+    const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
+    let got = ''
+    socket.on('data', (piece) => {
+      got += piece
+    })
+    const host = `Host: 127.0.0.1\r\nAuthorization: ${authorization}\r\n`
+    socket.write(`GET /v2/computes/liar/${path} HTTP/1.1\r\n${host}\r\n`)
+    // After the first answer, if the connection is still open then.
+    socket.once('data', () => socket.write(`GET /v2/compute/version HTTP/1.1\r\n${host}Connection: close\r\n\r\n`))
+    socket.on('error', () => {})
+    await once(socket, 'close')
+    expect([path, got]).not.toEqual([path, expect.stringContaining('forged')])
+  }
 })
 
 test('a token belongs to the compute that used it first, also after restarts of both services', async () => {

@@ -81,6 +81,63 @@ test.for<[name: string, head: Uint8Array]>([
   expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
 })
 
+const answered = (status: number, headers: [string, string][], body = true) => JSON.stringify({ status, headers, body })
+
+test.for<[name: string, head: string, method: string, message: RegExp]>([
+  ['is longer than it announces', answered(200, [['content-length', '4']]), 'GET', /announced 4 bytes and has 5/],
+  ['is shorter than it announces', answered(200, [['Content-Length', '6']]), 'GET', /announced 6 bytes and has 5/],
+  ['announces no number', answered(200, [['content-length', '5, 5']]), 'GET', /length is no number/],
+  ['has a body with 204', answered(204, []), 'GET', /cannot have/],
+  ['has a body for HEAD', answered(200, []), 'HEAD', /cannot have/],
+  ['is none yet', answered(199, []), 'GET', /answered 199/],
+  ['changes the protocol', answered(101, []), 'GET', /answered 101/],
+  ['has a name of a header that HTTP has not', answered(200, [['a b', 'c']]), 'GET', /name of a header/],
+])('an answer that %s ends its request, and no other', async ([, head, method, message]) => {
+  const pair = await tunnelPair({ fetch: async () => relayed(bytes('still there')) })
+  pair.down.hold()
+  const asked = expect(pair.asking.send(request('x', { method }))).rejects.toThrow(message)
+  const json = bytes(head)
+  pair.asking.message(
+    encodeTunnelFrame(frameKinds.answer, 1, new Uint8Array([0, 0, 0, json.length, ...json, ...bytes('hello')])),
+  )
+  await asked
+  pair.down.release()
+  expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
+})
+
+test.for<[name: string, status: number, size: string, body: boolean, end: string]>([
+  ['is longer', 200, '4', true, 'another length than the 4 bytes'],
+  ['is shorter', 200, '6', true, 'another length than the 6 bytes'],
+  ['is not there', 200, '5', false, 'announced 5 bytes and has 0'],
+])('a body in pieces that %s than announced fails', async ([, status, size, body, end]) => {
+  const pair = await tunnelPair({ fetch: async () => relayed(bytes('still there')) })
+  pair.down.hold()
+  const asking = pair.asking.send(request('x'))
+  pair.asking.message(encodeJson(frameKinds.head, 1, { status, headers: [['content-length', size]], body }))
+  if (body) {
+    pair.asking.message(encodeTunnelFrame(frameKinds.data, 1, bytes('hello')))
+    pair.asking.message(encodeTunnelFrame(frameKinds.end, 1))
+  }
+  await expect(asking.then(textOf)).rejects.toThrow(end)
+  pair.down.release()
+  expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
+})
+
+test('an answer to HEAD, and one that is not modified, announce the length of what they do not have', async () => {
+  const pair = await tunnelPair({
+    fetch: async ({ method }) => ({
+      ...{ status: method === 'HEAD' ? 200 : 304, headers: { 'Content-Length': '5' }, content: null },
+    }),
+  })
+  for (const [method, status] of [
+    ['HEAD', 200],
+    ['GET', 304],
+  ] as const) {
+    const answer = await pair.asking.send(request('x', { method }))
+    expect([answer.status, answer.headers.get('content-length'), answer.body]).toEqual([status, '5', null])
+  }
+})
+
 test('an answer that is too long for one frame has several', () => {
   expect(encodeAnswer(1, {}, new Uint8Array(maxPieceBytes))).toBeInstanceOf(Uint8Array)
   expect(encodeAnswer(1, {}, new Uint8Array(maxPieceBytes + 1))).toBeUndefined()
