@@ -208,6 +208,18 @@ testWith(browser)(
     await page.getByRole('cell', { name: 'disk.img', exact: true }).waitFor()
     await expect.poll(focused).toBe('Rename disk.img')
     expect(await page.getByRole('cell', { name: 'disk with spaces.img', exact: true }).count()).toBe(0)
+    // A file of the same name is sent only when the user says so.
+    const input = page.locator('input[type=file]').nth(1)
+    const same = { name: 'disk.img', mimeType: '', buffer: Buffer.from('other') }
+    await input.setInputFiles([same, { ...same, name: 'new.img' }])
+    await page.getByRole('dialog', { name: 'Replace the image?' }).getByText('disk.img, used by: no open lab').waitFor()
+    await page.getByRole('cell', { name: 'new.img', exact: true }).waitFor({ state: 'attached' })
+    await check('replace an image')
+    await page.getByRole('button', { name: 'Cancel' }).click()
+    await page.getByRole('row', { name: /^disk\.img 9\.44 MB/ }).waitFor()
+    await input.setInputFiles(same)
+    await page.getByRole('button', { name: 'Replace', exact: true }).click()
+    await page.getByRole('row', { name: /^disk\.img 5 bytes/ }).waitFor()
     await page.getByRole('button', { name: 'Delete disk.img' }).click()
     await page.getByRole('button', { name: 'Delete', exact: true }).click()
     await page.getByRole('cell', { name: 'disk.img', exact: true }).waitFor({ state: 'detached' })

@@ -65,6 +65,8 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
   const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
   const renamed = useSignal<Image | undefined>(undefined)
+  /** Files with the names of images that are there. */
+  const twice = useSignal<readonly File[]>([])
   const section = useRef<HTMLElement>(null)
   const read = () =>
     client
@@ -84,14 +86,18 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
     void read()
     void readUses()
   }, [kind])
+  const begin = (file: File) => {
+    const upload = new Upload(kind, file)
+    const before = uploads.value.find((it) => it.kind === kind && it.upload.name === file.name)
+    before?.upload.pause()
+    uploads.value = [...uploads.value.filter((it) => it !== before), { kind, upload }]
+    void run(upload)
+  }
   const take = (files: Iterable<File> | null | undefined) => {
-    for (const file of files ?? []) {
-      const upload = new Upload(kind, file)
-      const before = uploads.value.find((it) => it.kind === kind && it.upload.name === file.name)
-      before?.upload.pause()
-      uploads.value = [...uploads.value.filter((it) => it !== before), { kind, upload }]
-      void run(upload)
-    }
+    const all = [...(files ?? [])]
+    const isThere = ({ name }: File) => images.value?.some(({ path }) => path === name) === true
+    for (const file of all) if (!isThere(file)) begin(file)
+    twice.value = all.filter(isThere)
   }
   const { isOver, handlers } = useFileDrop(take)
   const run = async (upload: Upload) => {
@@ -174,6 +180,29 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
             ),
           }))}
         />
+      )}
+      {twice.value.length > 0 && (
+        <ActionDialog
+          title={twice.value.length === 1 ? 'Replace the image?' : `Replace ${twice.value.length} images?`}
+          verb="Replace"
+          isDanger
+          onSend={async () => twice.value.forEach(begin)}
+          onClose={() => {
+            twice.value = []
+          }}
+        >
+          <p>The disks of nodes that were made from it do not fit another image of the same name.</p>
+          <ul>
+            {twice.value.map(({ name }) => (
+              <li key={name}>
+                <b>
+                  <bdi>{name}</bdi>
+                </b>
+                , used by: <Users use={uses.value.get(name)} labs={places.labs} />
+              </li>
+            ))}
+          </ul>
+        </ActionDialog>
       )}
       {renamed.value !== undefined && (
         <RenameDialog
