@@ -9,6 +9,9 @@ import { inOrderOf } from './image-order.ts'
 import type { Member } from './members.ts'
 import { splitStream } from './shared-stream.ts'
 
+/** Most nodes that an error names. */
+const maxNodes = 5
+
 interface GatewayImagesOptions {
   readonly uploads: UploadDigests | undefined
   /** Whether the caller is an administrator. */
@@ -84,15 +87,18 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
       return progress
     },
     async remove(kind, name) {
+      const removed: string[] = []
       let found = false
       let missing: unknown
       const digest = isKept ? await uploads?.get(kind, name) : undefined
-      const remove = async (removed: () => void = () => {}) => {
-        await fanOut.order(async ({ images }) => {
+      const remove = async (isRemoved: () => void = () => {}) => {
+        await requireUnused(fanOut, kind, name)
+        await fanOut.order(async ({ images }, member) => {
           try {
             await images.remove(kind, name)
             found = true
-            removed()
+            removed.push(member.name)
+            isRemoved()
           } catch (error) {
             // Not every compute has every image.
             if (!(error instanceof ApiError) || error.status !== 404) throw error
@@ -102,9 +108,12 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
         // It is nowhere but apart from the computes. Those that lack it do not say who may remove it.
         if (found || digest === undefined || (digest.byAdmin && !byAdmin)) return
         found = true
-        removed()
+        isRemoved()
       }
-      await (uploads === undefined ? remove() : uploads.whileRemoved(kind, name, remove))
+      const removing = uploads === undefined ? remove() : uploads.whileRemoved(kind, name, remove)
+      await removing.catch((error: unknown) => {
+        throw removed.length === 0 ? error : withMore(error, `it is deleted on ${removed.join(', ')}`)
+      })
       if (!found) throw missing
     },
     async rename(kind, name, to) {
@@ -158,6 +167,34 @@ async function hasImage(
   return true
 }
 
+/**
+ * 409 when a node of any compute needs the image. Otherwise the computes without such a node would have changed theirs when the one that has it
+ * refuses.
+ */
+async function requireUnused(fanOut: FanOut, kind: ImageKindName, name: string): Promise<void> {
+  const members = await fanOut.present()
+  if (members.length < 2) return
+  await fanOut.order(async ({ images }) => {
+    const uses = await images.uses(kind).catch((error: unknown): ImageUse[] => {
+      if (!(error instanceof ApiError)) throw error
+      // If a node of it needs the image, it refuses the change itself.
+      return []
+    })
+    const nodes = uses.flatMap(({ path, used_by = [] }) => (path === name ? used_by.flatMap((it) => it.nodes) : []))
+    if (nodes.length === 0) return
+    const shown = nodes.slice(0, maxNodes).map((it) => `the node ${it}`)
+    const more = nodes.length > maxNodes ? ` and ${nodes.length - maxNodes} more` : ''
+    throw conflict(`image: ${quoted(name)} is needed by ${shown.join(', ')}${more}`)
+  }, members)
+}
+
+/** An error with more at the end of its message. */
+function withMore(error: unknown, more: string): unknown {
+  if (!(error instanceof ApiError)) return error
+  const { status, message, word, headers } = error
+  return new ApiError(status, `${message}; ${more}`, { word, headers, cause: error })
+}
+
 interface Renaming {
   readonly kind: ImageKindName
   readonly name: string
@@ -166,6 +203,7 @@ interface Renaming {
 
 /** Renames an image on all computes that have it, or on none. The error of the computes when none has it. */
 async function renameOnComputes(fanOut: FanOut, { kind, name, to }: Renaming): Promise<ApiError | undefined> {
+  if (name !== to) await requireUnused(fanOut, kind, name)
   const members = await fanOut.present()
   // A compute that lacks the image does not refuse for another one that has the new name.
   if (members.length > 1 && name !== to)
@@ -191,11 +229,9 @@ async function renameOnComputes(fanOut: FanOut, { kind, name, to }: Renaming): P
       }
     }, members)
   } catch (error) {
-    if (!(error instanceof ApiError) || members.length === 1) throw error
-    const { status, message, word, headers } = error
+    if (members.length === 1) throw error
     const left = await renameBack(fanOut, { kind, name, to }, { renamed, unsure })
-    const where = left.length === 0 ? 'it has its old name on all computes' : left.join('; ')
-    throw new ApiError(status, `${message}; ${where}`, { word, headers, cause: error })
+    throw withMore(error, left.length === 0 ? 'it has its old name on all computes' : left.join('; '))
   }
   return renamed.length === 0 ? missing : undefined
 }

@@ -53,6 +53,7 @@ function compute(images: Record<string, string>, more: Partial<HostAgent['images
         has.set(name, text)
         return { received: text.length, done: true }
       },
+      uses: async () => [],
       async remove(_: string, name: string) {
         if (!has.delete(name)) throw notFound(`There is no image ${name}`)
       },
@@ -278,6 +279,29 @@ test('an image is deleted on every compute that has it', async () => {
     409,
     { message: expect.stringContaining('the node R1') },
   ])
+})
+
+test('where a node of one compute needs an image, it is deleted and renamed on none', async () => {
+  const used_by = [{ project_id: crypto.randomUUID(), nodes: ['R1', 'R2', 'R3', 'R4', 'R5', 'R6'] }]
+  const [one, used] = [compute({ a: 'A' }), compute({ a: 'A' }, { uses: async () => [{ path: 'a', used_by }] })]
+  const gateway = startGateway([one.agent, used.agent])
+  uploaded(gateway, { a: 'A' })
+  const nodes = 'the node R1, the node R2, the node R3, the node R4, the node R5 and 1 more'
+  const why = `At the compute Compute 1: image: "a" is needed by ${nodes}`
+  const removed = await gateway.fetch('DELETE', '/v2/compute/machine-emulator/images/a')
+  expect([removed.status, await removed.json()]).toMatchObject([409, { message: why }])
+  expect(await rename(gateway, 'a', 'b')).toEqual([409, why])
+  expect([one.images.get('a'), used.images.get('a')]).toEqual(['A', 'A'])
+  expect([...gateway.digests.map.keys()]).toEqual(['machine-emulator/a'])
+})
+
+test('an image that one compute refuses to delete in spite of that is gone on the others, and the error says so', async () => {
+  const refuse = { remove: () => Promise.reject(conflict('image: "a" is needed by the node R1')) }
+  const computes = [compute({ a: 'A' }), compute({ a: 'A' }, refuse), compute({})]
+  const gateway = startGateway(computes.map(({ agent }) => agent))
+  const removed = await gateway.fetch('DELETE', '/v2/compute/machine-emulator/images/a')
+  const message = 'At the compute Compute 1: image: "a" is needed by the node R1; it is deleted on Compute 0'
+  expect([removed.status, await removed.json()]).toMatchObject([409, { message }])
 })
 
 test('the digest of an image is kept when the computes refuse to delete it, and forgotten when one has deleted it', async () => {
