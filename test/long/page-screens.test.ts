@@ -148,6 +148,7 @@ testWith(browser)(
   'images come in parts, tokens are made once and revoked, and the screens about the service are accessible',
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded', user: 'anna', password: 'geheim-geheim' })
+    const authorization = `Basic ${btoa('anna:geheim-geheim')}`
     const disk = join(await freshDirectory(), 'disk with spaces.img')
     await writeFile(disk, Buffer.alloc(9 << 20, 7))
     const lab = await LabPage.open(service.url, '/#/images')
@@ -230,7 +231,11 @@ testWith(browser)(
       .first()
       .setInputFiles({ name: 'notes.txt', mimeType: '', buffer: Buffer.from('1') })
     await page.getByRole('alert').getByText('no image of iou').waitFor()
-    await page.getByRole('button', { name: 'Forget the upload of notes.txt' }).click()
+    const stored = () => service.fetch('/v2/compute/iou/images/notes.txt', { headers: { authorization } })
+    expect(await (await stored()).text()).toBe('1')
+    await page.getByRole('button', { name: 'Delete the file' }).click()
+    await page.getByText('notes.txt').waitFor({ state: 'detached' })
+    expect((await stored()).status).toBe(409)
 
     await page.getByRole('link', { name: 'Tokens' }).click()
     await page.getByRole('button', { name: 'New token' }).click()

@@ -54,6 +54,8 @@ export function ActionDialog({
           <button
             type="submit"
             class={isDanger ? 'is-danger is-main' : 'is-main'}
+            // Where it asks a question, and not for a text. Otherwise a link in the question would have the focus.
+            autofocus={isDanger}
             disabled={isSending.value || !isReady}
           >
             {verb}

@@ -72,7 +72,8 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
     client
       .call(`GET /v2/compute/${kind}/images`)
       .then((it) => {
-        images.value = it
+        // A gateway has the lists of its computes one after the other.
+        images.value = it.toSorted((a, b) => (a.path < b.path ? -1 : 1))
       })
       .catch(notifyError)
   const readUses = () =>
@@ -107,13 +108,15 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
     if (images.value?.some(({ path }) => path === upload.name) !== false) forget(upload)
     else upload.reason.value = `It is stored, but it is no image of ${kind} nodes: they cannot start from it.`
   }
-  const remove = async ({ path }: Image) => {
-    await client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } })
-    await read()
+  const remove = async ({ path }: Pick<Image, 'path'>) => {
+    await client
+      .call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } })
+      .finally(() => Promise.all([read(), readUses()]))
   }
   const rename = async ({ path }: Image, to: string) => {
-    await client.call(`PUT /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, body: { path: to } })
-    await Promise.all([read(), readUses()])
+    await client
+      .call(`PUT /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, body: { path: to } })
+      .finally(() => Promise.all([read(), readUses()]))
     // The button that opened the dialog is gone with the old name. This is done when the dialog is closed.
     setTimeout(() => {
       const buttons = [...(section.current?.querySelectorAll('button') ?? [])]
@@ -145,7 +148,12 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
         )}
       </div>
       {own.map(({ upload }) => (
-        <UploadView key={upload.name} upload={upload} onAgain={() => void run(upload)} />
+        <UploadView
+          key={upload.name}
+          upload={upload}
+          onAgain={() => void run(upload)}
+          onDelete={() => void remove({ path: upload.name }).then(() => forget(upload), notifyError)}
+        />
       ))}
       {images.value?.length === 0 && own.length === 0 && <p class="muted">No images.</p>}
       {images.value !== undefined && images.value.length > 0 && (
@@ -191,7 +199,7 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
             twice.value = []
           }}
         >
-          <p>The disks of nodes that were made from it do not fit another image of the same name.</p>
+          <p>Disks of nodes are made on top of their image, and do not fit other content below them.</p>
           <ul>
             {twice.value.map(({ name }) => (
               <li key={name}>
@@ -306,7 +314,14 @@ const forget = (upload: Upload): void => {
   uploads.value = uploads.value.filter((it) => it.upload !== upload)
 }
 
-function UploadView({ upload, onAgain }: { upload: Upload; onAgain: () => void }) {
+interface UploadProps {
+  readonly upload: Upload
+  readonly onAgain: () => void
+  /** Deletes the file from the service, where no list has it. */
+  readonly onDelete: () => void
+}
+
+function UploadView({ upload, onAgain, onDelete }: UploadProps) {
   const { name, total } = upload
   const [state, stored] = [upload.state.value, upload.stored.value]
   return (
@@ -325,6 +340,11 @@ function UploadView({ upload, onAgain }: { upload: Upload; onAgain: () => void }
       {(state === 'paused' || state === 'failed') && (
         <button type="button" onClick={onAgain}>
           <Icon name="play" /> Go on
+        </button>
+      )}
+      {state === 'done' && upload.reason.value !== '' && (
+        <button type="button" onClick={onDelete}>
+          <Icon name="trash" /> Delete the file
         </button>
       )}
       {state !== 'running' && (
