@@ -21,7 +21,7 @@ import { type Access, Admission, corsOrigin, isPreflight } from './http/access/a
 import { type Peer, peerByUrl } from './http/access/peer.ts'
 import { ProjectAccess } from './http/access/project-access.ts'
 import { roleNeeded } from './http/access/role-needed.ts'
-import { isForeignSite, requireDeliberate } from './http/access/source.ts'
+import { isFromOtherSite, requireDeliberate } from './http/access/source.ts'
 import type { Assets } from './http/assets.ts'
 import { readAnyJson, readBytes, readJson } from './http/body.ts'
 import type { Dialect, Unfinished } from './http/dialect.ts'
@@ -649,7 +649,7 @@ const unexpected = (isAborted: boolean): ApiError =>
 function allowOrigin(request: Request, path: string, headers: Record<string, string>): void {
   const origin = corsOrigin(request)
   // A link of another site: no script gets its answer, and most are refused.
-  if (origin === undefined && isForeignSite(request)) return
+  if (origin === undefined && isFromOtherSite(request)) return
   if (path.startsWith('/v1/')) headers['Access-Control-Allow-Origin'] = '*'
   else if (origin !== undefined) {
     headers['Access-Control-Allow-Origin'] = origin

@@ -2350,7 +2350,7 @@ export type Compute = {
   connected: boolean
   /** Whether a gateway places new projects there; false to empty the compute: its present projects stay */
   accepts_projects: boolean
-  /** Share of the new projects; the usual weight is 1: the scheduler multiplies the free capacity by it */
+  /** Share of the new projects: the scheduler multiplies the free capacity by it. Default: 1 */
   weight: number
   /** Labels that were given to the compute, such as `site=berlin`, beside those that it found itself */
   labels: string[]

@@ -528,8 +528,8 @@ class Planner {
       return { port_count: Math.max(present, Math.min(64, 8 * Math.ceil((most + 1) / 8))) }
     }
     for (const port of Object.keys(segment.ports)) if (!numbers.has(Number(port))) numbers.set(Number(port), {})
-    const usual = kind !== 'cloud' ? defaultPorts : Object.keys(segment.everyPort).length > 0 ? 1 : 0
-    for (let port = 0; port < usual; port++) if (!numbers.has(port)) numbers.set(port, {})
+    const count = kind !== 'cloud' ? defaultPorts : Object.keys(segment.everyPort).length > 0 ? 1 : 0
+    for (let port = 0; port < count; port++) if (!numbers.has(port)) numbers.set(port, {})
     const there = new Map(portList(have).map((port) => [port.port_number, port]))
     // Ports of others stay: those with their links, and in a segment that the file did not make all.
     const others = isMade ? this.#foreignPorts(have) : [...there.keys()]

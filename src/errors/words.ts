@@ -62,8 +62,8 @@ export const errorWords = {
 export type ErrorWord = keyof typeof errorWords
 
 const ofStatus = new Map<number, ErrorWord>()
-for (const [word, [[usual]]] of Object.entries(errorWords)) {
-  if (!ofStatus.has(usual)) ofStatus.set(usual, word as ErrorWord)
+for (const [word, [[status]]] of Object.entries(errorWords)) {
+  if (!ofStatus.has(status)) ofStatus.set(status, word as ErrorWord)
 }
 
 /** The default word of a status. */

@@ -206,15 +206,15 @@ function namingOf(record: LabNode, leftOut: string[]): Pick<DesiredSettings, 'po
   const isNamedByKind = shapes.some(({ name }) => name !== undefined)
   const isPlain = port_segment_size === 0 && (first_port_name === null || first_port_name === '')
   const pattern = /^([^{}]*)\{(?:0|port)(\d?)\}([^{}]*)$/.exec(format)
-  const usual = portNameFormat ?? mapFields.port_name_format.default
+  const defaultFormat = portNameFormat ?? mapFields.port_name_format.default
   const listed = adapters.filter((it) => takesAdapters || it.port_name !== undefined)
-  if (isNamedByKind || (isPlain && (format === usual || pattern !== null))) {
+  if (isNamedByKind || (isPlain && (format === defaultFormat || pattern !== null))) {
     const [, before = '', from = '', after = ''] = pattern ?? []
     const port_name_format = `${before}{${from === '' || from === '0' ? '0' : `port${from}`}}${after}`
     const isListable = takesAdapters || listed.every((it, index) => it.adapter_number === index)
     if (!isListable) leftOut.push(`Names of ports of the node ${record.name}.`)
     return {
-      ...(!isNamedByKind && format !== usual && !(listed.length > 0 && !takesAdapters) && { port_name_format }),
+      ...(!isNamedByKind && format !== defaultFormat && !(listed.length > 0 && !takesAdapters) && { port_name_format }),
       ...(isListable && listed.length > 0 && { custom_adapters: listed }),
     }
   }
@@ -376,9 +376,9 @@ function membersOf(
     for (let number = 0; found.length < count; number++) if (!joined.has(number)) found.push(number)
     return found
   }
-  const usual = lowest(ofNodes.length)
+  const expected = lowest(ofNodes.length)
   const isInOrder = ofNodes.every(
-    ({ ends: [, own] }, index) => own.port_number === usual[index] && isSimple(own.port_number ?? 0),
+    ({ ends: [, own] }, index) => own.port_number === expected[index] && isSimple(own.port_number ?? 0),
   )
   const list = sorted.map((link): DesiredLink => {
     const [other, own] = link.ends

@@ -222,11 +222,15 @@ class Save {
     const grid = placesOf(this.#inputs.desired)
     const found = this.#inputs.desired.nodes.flatMap((node) => {
       const { x, y } = there.get(keyOf(node.name))?.settings ?? {}
-      return x === undefined || y === undefined ? [] : [{ node, place: { x, y }, usual: grid.get(keyOf(node.name)) }]
+      return x === undefined || y === undefined
+        ? []
+        : [{ node, place: { x, y }, automatic: grid.get(keyOf(node.name)) }]
     })
-    const isMoved = found.some(({ place, usual }) => usual !== undefined && !Equal(place, usual))
+    const isMoved = found.some(({ place, automatic }) => automatic !== undefined && !Equal(place, automatic))
     return new Map(
-      found.flatMap(({ node, place, usual }) => (usual !== undefined && !isMoved ? [] : [[node, place] as const])),
+      found.flatMap(({ node, place, automatic }) =>
+        automatic !== undefined && !isMoved ? [] : [[node, place] as const],
+      ),
     )
   }
 
@@ -376,8 +380,8 @@ function withSettings(node: DesiredNode, actual: DesiredNode): DesiredNode {
   const gone = Object.entries(node.properties).flatMap(([key, value]) => {
     if (key in actual.properties || ofCompute.has(key)) return [[key, value] as const]
     // The lab has the default of the setting. The default is written, as a template may give another value.
-    const usual = fields[key] && defaultOf(fields[key])
-    return [[key, usual ?? value] as const]
+    const byDefault = fields[key] && defaultOf(fields[key])
+    return [[key, byDefault ?? value] as const]
   })
   const { symbol, console_type, port_name_format, custom_adapters } = actual.settings
   const { console, x, y } = node.settings

@@ -49,7 +49,7 @@ const Accepts = Type.Boolean({
 const Weight = Type.Number({
   exclusiveMinimum: 0,
   maximum: 1000,
-  description: 'Share of the new projects; the usual weight is 1: the scheduler multiplies the free capacity by it',
+  description: 'Share of the new projects: the scheduler multiplies the free capacity by it. Default: 1',
 })
 
 /** What a compute reports about itself for placement. */

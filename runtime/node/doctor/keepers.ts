@@ -12,13 +12,13 @@ export async function keeperCheck(data: string): Promise<Check> {
   const directories = [keeperDirectory(data), ...otherKeeperDirectories(data)].filter((it) => existsSync(it))
   const found: string[] = []
   let trouble: string | undefined
-  let isForeign = false
+  let hasOtherVersion = false
   for (const directory of directories) {
     if (!(await hasKeeper(directory))) continue
     try {
       const client = await KeeperClient.open(directory)
       const isOwn = directory === keeperDirectory(data)
-      isForeign ||= !client.isFull
+      hasOtherVersion ||= !client.isFull
       try {
         const { units } = await client.call('inventory', {}, inventoryMs)
         const nodes = `${units.filter(({ exit }) => exit === null).length} nodes run`
@@ -34,6 +34,6 @@ export async function keeperCheck(data: string): Promise<Check> {
   const text = found.length === 0 ? 'none runs: the service starts it' : found.join('; ')
   const unknown = 'its nodes are not known: resume it (kill -CONT), or run the version of Patchbay that started it'
   if (trouble !== undefined) return error('keeper', text, unknown)
-  const foreign = 'links of its nodes cannot be changed: stop and start those nodes, or run that version of Patchbay'
-  return isForeign ? warning('keeper', text, foreign) : ok('keeper', text)
+  const fix = 'links of its nodes cannot be changed: stop and start those nodes, or run that version of Patchbay'
+  return hasOtherVersion ? warning('keeper', text, fix) : ok('keeper', text)
 }

@@ -204,7 +204,7 @@ export interface GuestControl<P> {
    * Whether guests run outside the keeper. A guest that does not end then keeps its node started, and requests that do not fit its
    * state are refused.
    */
-  readonly isForeign?: boolean
+  readonly isOutsideKeeper?: boolean
   /** Starts the guest in a new process; throws with the reason when it fails. */
   begin(node: KindNode<P>, process: GuestProcess): Promise<void>
   /** Whether `begin` failed before the guest did anything, so that a second process may succeed. */

@@ -10,8 +10,8 @@ const levels: Readonly<Record<number, readonly [word: string, colour: number]>> 
   50: ['error', 31],
   60: ['fatal', 31],
 }
-/** Members that every line has, or that are shown in another way. */
-const usual = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err'])
+/** Members that are not shown as details: every line has them, or they are shown in another way. */
+const withoutDetails = new Set(['level', 'time', 'pid', 'hostname', 'msg', 'err'])
 
 /** Writes the JSON lines of the log as text: time, level, message, details. */
 export function logForPeople({ write, hasColours }: Terminal): { write(line: string): void } {
@@ -27,7 +27,7 @@ export function logForPeople({ write, hasColours }: Terminal): { write(line: str
       }
       const [word, colour] = levels[Number(entry.level)] ?? ['log', 0]
       const details = Object.entries(entry)
-        .filter(([name]) => !usual.has(name))
+        .filter(([name]) => !withoutDetails.has(name))
         .map(([name, value]) => paint(` ${name}=${plain(value)}`, 90))
       const time = new Date(Number(entry.time)).toTimeString().slice(0, 8)
       write(

@@ -115,7 +115,7 @@ export class LifeCycle {
     if (process !== undefined) {
       const { control } = node.kind
       await control?.end(node, process, how).catch((error: unknown) => {
-        if (control.isForeign === true && how !== 'close') throw error
+        if (control.isOutsideKeeper === true && how !== 'close') throw error
         this.#warn(node, (error as Error).message)
       })
     }
@@ -152,7 +152,7 @@ export class LifeCycle {
   async resume(node: LabNode): Promise<void> {
     if (node.status === 'stopped') throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
     const { control } = node.kind
-    if (node.status === 'started' && control?.isForeign !== true) return
+    if (node.status === 'started' && control?.isOutsideKeeper !== true) return
     if (control !== undefined) await control.resume(node)
     else if (node.kind.canBeHeld === true) await this.#hold(node, false)
     else return
@@ -174,7 +174,7 @@ export class LifeCycle {
     const { control } = node.kind
     if (control !== undefined) {
       if (node.status === 'stopped') {
-        if (control.isForeign === true)
+        if (control.isOutsideKeeper === true)
           throw conflict('The node is stopped: start it instead', { word: 'node-stopped' })
         return
       }
@@ -299,7 +299,7 @@ export class LifeCycle {
     this.#dispose(node)
     const hint = launch?.hint ?? (exit === null ? undefined : node.kind.hint?.(exit))
     // For a guest of another program the error says more than the end of its serial port.
-    const isShown = hasEnded && node.kind.control?.isForeign !== true
+    const isShown = hasEnded && node.kind.control?.isOutsideKeeper !== true
     const reason = failureOf(error, isShown ? exit : null, hint)
     node.record.running = false
     node.record.status_reason = reason.message.slice(0, 2000)

@@ -60,7 +60,7 @@ export class Admission {
   }
 
   /**
-   * The identity behind a request. 403 for a foreign web page, and for a host name that is not ours (DNS rebinding); 401 without
+   * The identity behind a request. 403 for a web page of another site, and for a host name that is not ours (DNS rebinding); 401 without
    * valid credentials where the service needs them. Undefined for a preflight, which cannot have credentials. `takesTicket`: the
    * request opens a websocket. `isStream`: `Access.streamsTo` counts. For the organization see `inOrganization`.
    */
@@ -125,7 +125,7 @@ export class Admission {
     return this.#options.logins.refusal(loginOf(credentials, address))
   }
 
-  /** The identity for a public endpoint; 403 for a foreign page, as in `admit`. */
+  /** The identity for a public endpoint; 403 for a page of another site, as in `admit`. */
   admitAnybody(request: Request, { isSecure }: Peer): Identity {
     requireKnownSource(request, this.#options.access(), isSecure)
     return { name: anybody.name, role: 'read', key: '', ambient: true }

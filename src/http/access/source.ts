@@ -26,7 +26,7 @@ export function requireKnownSource(
     )
   }
   // Browsers omit Origin in GETs that are no CORS requests, but send Sec-Fetch-Site.
-  if (isForeignSite(request) && !isTopLevelNavigation(request)) {
+  if (isFromOtherSite(request) && !isTopLevelNavigation(request)) {
     throw forbidden('Sec-Fetch-Site: a page of another site may not use this service')
   }
 }
@@ -42,7 +42,7 @@ export function requireDeliberate(
   { endpoint, role, isSecure }: { endpoint: Endpoint; role: Role; isSecure: IsSecure },
 ): void {
   if (identity.ambient !== true) return
-  if (isForeignSite(request) && !request.headers.has('origin') && endpoint.page !== true) {
+  if (isFromOtherSite(request) && !request.headers.has('origin') && endpoint.page !== true) {
     throw forbidden(
       'Sec-Fetch-Site: a link of another site leads to pages of this service only; enter the address by hand',
     )
@@ -70,7 +70,7 @@ export function requireDeliberate(
 const isRead = ({ method }: Request): boolean => method === 'GET' || method === 'HEAD'
 
 /** Whether Sec-Fetch-Site names another site as the source of the request. */
-export function isForeignSite({ headers }: Request): boolean {
+export function isFromOtherSite({ headers }: Request): boolean {
   const site = headers.get('sec-fetch-site')
   return site === 'cross-site' || site === 'same-site'
 }

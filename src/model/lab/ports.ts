@@ -53,7 +53,7 @@ function namedByFormat({ port_name_format, port_segment_size: size, first_port_n
   })
 }
 
-/** The usual short form: `Ethernet0/1` becomes `e0/1`, `GigabitEthernet0` becomes `Gi0`. */
+/** The short form of IOS: `Ethernet0/1` becomes `e0/1`, `GigabitEthernet0` becomes `Gi0`. */
 function shortName(name: string): string {
   const found = /^([A-Za-z][A-Za-z-]*)\s*(\d.*)$/.exec(name)
   if (found === null) return name

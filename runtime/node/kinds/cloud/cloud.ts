@@ -51,8 +51,8 @@ export class CloudKind
 
   /** Without `ports_mapping`: one port for every allowed device, except loopback and the like. */
   async prepare(node: CloudKindNode, { ports_mapping }: CloudCreate): Promise<void> {
-    const usual = () => allowedInterfaces(this.host.interfaces()).filter(({ special }) => !special)
-    const named = usual().map(({ name }, port_number) => ({
+    const devices = () => allowedInterfaces(this.host.interfaces()).filter(({ special }) => !special)
+    const named = devices().map(({ name }, port_number) => ({
       name,
       port_number,
       type: 'ethernet' as const,

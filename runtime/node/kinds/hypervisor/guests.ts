@@ -19,7 +19,7 @@ interface VmGuestsOptions {
 
 /** Controls running VMs by their hypervisors. */
 export class VmGuests implements GuestControl<HypervisorProperties> {
-  readonly isForeign = true
+  readonly isOutsideKeeper = true
   readonly #options: VmGuestsOptions
   /** Nodes whose carrier could not be set; it is set when the hypervisor answers again. */
   readonly #carrierPending = new Set<string>()

@@ -61,7 +61,7 @@ async function varsTemplate(image: string): Promise<string | undefined> {
     const isSame = code === image || (await realpath(code).catch(() => undefined)) === real
     if (isSame && existsSync(vars)) return vars
   }
-  // The usual names of the two halves.
+  // The names that distributions give the two halves.
   const name = basename(image)
   const sibling = join(dirname(image), name.replace('CODE', 'VARS').replace('code', 'vars'))
   // No links, because a link in a project could lead to any file of the host.
