@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { commands } from '../../runtime/node/commands.ts'
 import { commandsPage } from '../../scripts/commands-page.ts'
 
-test('docs/commands.md is what scripts/commands-page.ts makes of the table of commands', async () => {
+test('docs/commands.md is the output of scripts/commands-page.ts for the table of commands', async () => {
   const text = await readFile(join(import.meta.dirname, '../../docs/commands.md'), 'utf8')
   expect(text).toBe(await commandsPage())
 })

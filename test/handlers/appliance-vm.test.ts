@@ -87,7 +87,7 @@ test.for([
   expect(await body(send(appliance))).toEqual(usual)
 })
 
-test('engines say what they can do, and which VMs they have', async () => {
+test('engines are listed with their capabilities, and with their VMs', async () => {
   const engines = await body<{ engine_id: string }[]>(send(`${appliance}/engines`))
   expect(engines.find(({ engine_id }) => engine_id === 'remote')).toEqual({
     ...{ engine_id: 'remote', name: 'Remote', description: expect.any(String) },

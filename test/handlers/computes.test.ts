@@ -206,7 +206,7 @@ notByWorker('the service is a compute of its own', async () => {
   expect(await feed.next()).toMatchObject({ action: 'project.closed' })
 })
 
-test('a request is handed on with its query and body, and its answer comes back as it is', async () => {
+test('a request is handed on with its query and body, and its answer is returned unchanged', async () => {
   const { path, input } = await newCompute((req, res) => {
     void read(req).then((text) => {
       res.writeHead(201, { 'Content-Type': 'application/json', 'Set-Cookie': 'a=b', ETag: '"1"' })

@@ -61,7 +61,7 @@ test('a wait ends when the node stops', async () => {
   expect(await waiting).toMatchObject({ status: 409, word: 'node-stopped' })
 })
 
-test('the console is read as text, as many lines as are asked for', async () => {
+test('the console is read as text, with the requested number of lines', async () => {
   const path = await startedPc()
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
   await ask(`${path}/console/expect`, { send: 'echo last\r', expect: '^last\\s+PC> $' })
@@ -72,7 +72,7 @@ test('the console is read as text, as many lines as are asked for', async () => 
   expect(await log(path)).toBe('')
 })
 
-test('a websocket begins with as many lines of the scroll-back as are asked for', async () => {
+test('a websocket begins with the requested number of lines of the scroll-back', async () => {
   const path = await startedPc()
   await ask(`${path}/console/expect`, { expect: 'PC> ', within_s: 20 })
   await ask(`${path}/console/expect`, { send: 'echo earlier\r', expect: '^earlier\\s+PC> $' })

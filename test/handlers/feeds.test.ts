@@ -82,7 +82,7 @@ test('v1 has its own event names, and no others', async () => {
   expect(await feed.next()).toMatchObject({ action: 'vm.stopped', event: { vm_id: pc.id, status: 'stopped' } })
 })
 
-test('the header Last-Event-ID is what an event source sends', async () => {
+test('the header Last-Event-ID of an event source continues its feed', async () => {
   const project = await newProject()
   const feed = await openFeed(`${project.v2}/notifications`)
   const pc = await newPc(project)

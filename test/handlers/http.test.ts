@@ -83,7 +83,7 @@ test('text that is not UTF-8 is refused', async () => {
   expect(answer.status).toBe(400)
 })
 
-test('an empty body is an empty object, and actions ignore what they get', async () => {
+test('an empty body is an empty object, and actions ignore their body', async () => {
   expect((await send('/v1/projects', { method: 'POST' })).status).toBe(201)
   const project = await newProject()
   const pc = await newPc(project)

@@ -246,7 +246,7 @@ test('an image that did not change is not sent again, and a range of another one
   expect(await changed.text()).toBe('HELLO')
 })
 
-test('HEAD tells the size and has no body', async () => {
+test('HEAD has the size and no body', async () => {
   const name = fresh()
   await store(name, 'hello')
   const answer = await send(`${images}/${name}`, { method: 'HEAD', headers: { range: 'bytes=0-1' } })

@@ -102,7 +102,7 @@ test('a create keeps the configurations of a saved lab, also when it is repeated
   expect(await startupOf(router)).toBe('hostname saved\n')
 })
 
-test('a router that has stored nothing shows its files, and one that has what it stored', async () => {
+test('a router without a stored configuration shows its files, and one with it the stored one', async () => {
   const router = await newRouter(await newProject(), { startup_config_content: 'in the file\n' })
   const shown = async () => [
     await body(send(`${router.v1}/configs`)),

@@ -62,7 +62,7 @@ test('a missing configuration is null in both API versions', async () => {
   expect(await body(send(`${v1}/initial_config`))).toEqual({ content: null })
 })
 
-describe('what a create takes', () => {
+describe('the input of a create', () => {
   const adapters = ['ethernet_adapters', 'serial_adapters'] as const
   const mayBeNull = ['console', 'ram', 'nvram', 'l1_keepalives', 'use_default_iou_values', 'md5sum'] as const
   const texts = ['startup_config_content', 'private_config_content', 'iourc_content'] as const

@@ -41,7 +41,7 @@ test('application ids are unique on the host, and free after the deletion', asyn
   expect(c.view.application_id).not.toBe(b.view.application_id)
 })
 
-test('an image that is not there is a conflict that says which one', async () => {
+test('a missing image is a conflict that says which one', async () => {
   const project = await newProject()
   const answer = await post(`${project.v2}/iou/nodes`, { name: 'R1', path: 'missing.bin' })
   expect(answer.status).toBe(409)

@@ -155,7 +155,7 @@ test('a closed lab keeps its nodes and links, and refuses changes of them', asyn
   await del(at)
 })
 
-test('a project that only a compute knows is listed, and taken over when it is opened', async () => {
+test('a project that only a compute has is listed, and becomes a lab when it is opened', async () => {
   const older = await post('/v2/compute/projects', { name: nameOf('older') })
   const { project_id } = await body<{ project_id: string }>(older)
   const listed = (await body<LabProject[]>(send(projects))).find((it) => it.project_id === project_id)
@@ -168,7 +168,7 @@ test('a project that only a compute knows is listed, and taken over when it is o
   await del(`${projects}/${project_id}`)
 })
 
-test('a project that only a compute knows is deleted as it is listed', async () => {
+test('a project that only a compute has can be deleted, as it is listed', async () => {
   const { project_id } = await body<{ project_id: string }>(post('/v2/compute/projects', { name: nameOf('theirs') }))
   const at = `${projects}/${project_id}`
   expect((await del(at)).status).toBe(204)

@@ -210,7 +210,7 @@ test.for([
   expect((await post(`${pc.path}/${port}/nio`, nio(await reserve(project)))).status).toBe(status)
 })
 
-test('a change of a NIO keeps what it does not name, also its type and its address', async () => {
+test('a change of a NIO keeps absent members, also its type and its address', async () => {
   const project = await newProject()
   const pc = await newPc(project)
   const at = `${pc.path}/adapters/0/ports/0/nio`
@@ -240,7 +240,7 @@ test('a node shows where its console listens, in both API versions', async () =>
   expect(await body(put(pc.path, { console_type: 'none' }))).toMatchObject({ console: null, console_host: null })
 })
 
-test('a copy goes into a node that is there', async () => {
+test('a copy is made into an existing node', async () => {
   const project = await newProject()
   const pc = await newPc(project)
   const none = crypto.randomUUID()

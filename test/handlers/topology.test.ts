@@ -218,7 +218,7 @@ nodes:
   await del(`/v2/compute/machine-emulator/images/${image}`)
 })
 
-test('an apply that fails leaves nothing of it, and tells which step it was', async () => {
+test('a failed apply leaves no changes, and reports which step failed', async () => {
   const lab = newName()
   const third = '  PC4: { kind: pc }\n  R1: { kind: hypervisor, vmname: there-is-none }\n'
   const first = await applied(fileOf(lab, { third }), lab)

@@ -10,7 +10,7 @@ import { freshDirectory } from '../support/directory.ts'
 
 const root = join(import.meta.dirname, '../..')
 
-test('what wrangler would deploy is a gateway, and fits into the limits of Cloudflare', async () => {
+test('the script that wrangler would deploy is a gateway, and fits into the limits of Cloudflare', async () => {
   const directory = await freshDirectory()
   // Without the build: the files of the page are there, and other tests use them.
   const { build: _, main, ...settings } = parse(await readFile(join(root, 'wrangler.toml'), 'utf8'))

@@ -94,7 +94,7 @@ test('help is available as JSON, too', async () => {
     expect(await run(argv)).toMatchObject({ code: 64, out: '', err: expect.stringContaining('did you mean ls?') })
 })
 
-test('the ready lines name the address, the page, the reference, the data directory and what was taken over', async () => {
+test('the ready lines name the address, the page, the reference, the data directory and the adopted nodes', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   await start(service, await createPc(service, `/v2/compute/projects/${project_id}`, 1))
@@ -125,7 +125,7 @@ test('a console port without a listener is reported in words', async () => {
   expect(await run(['console', '70000'])).toMatchObject({ code: 64, err: expect.stringContaining('[HOST:]PORT') })
 })
 
-test('a checkout runs as it is, also what it starts', async () => {
+test('a checkout runs without a build, also the processes that it starts', async () => {
   const service = await TestService.startFromSources({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const pc = await createPc(service, `/v2/compute/projects/${project_id}`, 1)

@@ -25,7 +25,7 @@ test('nothing that "npm ci" installs wants a newer Node than the package does', 
   expect(newer).toEqual([])
 })
 
-test('npm pack of a checkout says what makes the package instead, and the README says how a checkout starts', async () => {
+test('npm pack of a checkout names the command that makes the package, and the README says how a checkout starts', async () => {
   const packed = await run('npm', ['pack', '--dry-run'], { cwd: root }).catch((error: { stderr: string }) => error)
   expect(packed.stderr).toContain('npm run package makes the package')
   const { scripts } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8')) as {

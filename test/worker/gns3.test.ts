@@ -115,7 +115,7 @@ it('answers clients of GNS3 at a gateway and in a Worker as a plain service does
 })
 
 it(
-  'tells the feed of a project in the words of that release',
+  'has the events of a project in the words of that release',
   async () => {
     for (const asked of [gateway, worker]) {
       const { project_id } = await (await asked.fetch('POST', '/v2/projects', { name: 'heard' })).json()

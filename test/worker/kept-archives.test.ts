@@ -75,7 +75,7 @@ it.each(['its compute', 'the gateway'])('makes an archive again that broke off w
   await expect.poll(archived, { timeout: hangMs }).toBe(true)
 })
 
-it('shows what the drain of a compute does, and a cancelled one leaves the lab where it is', async () => {
+it('shows the progress of a drain of a compute, and a cancelled drain leaves the lab on its compute', async () => {
   const [gateway, a, b] = await Promise.all([
     WorkerGateway.start({ RATE_PER_S: '0' }),
     TestService.start(embedded),

@@ -5,7 +5,7 @@ import { expectNotLocal } from '../support/not-local.ts'
 import { TestService } from '../support/service.ts'
 import { WorkerGateway } from '../support/worker-gateway.ts'
 
-test('the Worker is not in local mode, and refuses what only local mode allows', async () => {
+test('the Worker is not in local mode, and refuses requests that need it', async () => {
   const gateway = await WorkerGateway.start()
   const { token } = await gateway.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
   const [near, far] = await Promise.all([

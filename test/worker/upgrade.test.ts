@@ -31,7 +31,7 @@ const versions: Record<OldWorkerVersion, string> = {
   fleet: 'the version with the tunnels of all computes in one object',
 }
 for (const [version, name] of Object.entries(versions) as [OldWorkerVersion, string][])
-  test(`the Worker goes on with what ${name} stored: computes with their passwords, placements, tokens, and computes that join`, async () => {
+  test(`the Worker reads the data that ${name} stored: computes with their passwords, placements, tokens, and computes that join`, async () => {
     const { gateway, state } = await upgraded(version)
     const { tokens, joinedId, lab, organization } = state
 

@@ -16,7 +16,7 @@ test('every printable character of ASCII has a key', () => {
   expect(keystrokesOf(all).filter(({ code }) => code === 'Unidentified')).toEqual([])
 })
 
-test('the end of a line is Enter, whatever its form, and control characters are their keys', () => {
+test('any line end is Enter, and control characters are their keys', () => {
   expect(shown('\n\r\r\n')).toEqual(['Enter ff0d', 'Enter ff0d', 'Enter ff0d'])
   expect(shown('\t\x1b\x7f')).toEqual(['Tab ff09', 'Escape ff1b', 'Backspace ff08'])
 })

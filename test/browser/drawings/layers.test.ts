@@ -19,7 +19,7 @@ test('drawings come before all others, or behind them, and keep their order amon
   expect(order(layers, restacked(drawings(layers), new Set('db'), 'back'))).toBe('bdac')
 })
 
-test('drawings that are there already change nothing', () => {
+test('drawings that are already in front or behind change nothing', () => {
   const layers = { a: 1, b: 1, c: 2 }
   expect(restacked(drawings(layers), new Set('c'), 'front').size).toBe(0)
   expect(restacked(drawings(layers), new Set('a'), 'back').size).toBe(0)

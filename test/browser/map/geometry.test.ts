@@ -91,7 +91,7 @@ test('a rectangle selects the nodes that it touches', () => {
   ])
 })
 
-test('the part of the map that is drawn is more than what is in sight, and changes by whole cells', () => {
+test('the drawn part of the map is larger than the visible part, and changes by whole cells', () => {
   const window = { width: 1000, height: 800 }
   const region = regionIn({ at: { x: 100, y: 100 }, scale: 1 }, window)
   expect(region).toEqual({ x: -512, y: -512, width: 2560, height: 2048 })

@@ -11,7 +11,7 @@ function slowService() {
   return { sent, send }
 }
 
-test('a new name is shown until the service has taken it, so that the old one does not come back in between', async () => {
+test('a new name is shown while the service accepts it, so that the old one does not appear in between', async () => {
   const { sent, send } = slowService()
   const draft = new Draft<string>()
   draft.value = 'R1 '

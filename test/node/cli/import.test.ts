@@ -48,7 +48,7 @@ test('standard input becomes standard output, and faults have their place', asyn
   expect(await run(['none.yml'])).toMatchObject({ code: 3, err: expect.stringContaining('none.yml cannot be read') })
 })
 
-test('a pipe is read once, and a lab file that cannot be written is told', async () => {
+test('a pipe is read once, and a lab file that cannot be written is reported', async () => {
   const patchbay = await CommandLine.of({ server: 'http://127.0.0.1:1' })
   await patchbay.file('two.clab.yml', topology)
   const { code, out } = await patchbay.inShell('bash', 'patchbay import <(cat two.clab.yml) --to -')
@@ -60,7 +60,7 @@ test('a pipe is read once, and a lab file that cannot be written is told', async
   })
 })
 
-test('a file that is not there is reported, of whatever format', async () => {
+test('a missing file of any format is reported', async () => {
   const patchbay = await CommandLine.of()
   for (const name of ['none.gns3project', 'none.clab.yml', 'none.gns3a'])
     expect(await patchbay.run(['import', name])).toMatchObject({

@@ -499,7 +499,7 @@ test('a list waits a limited time for checksums that are being computed', async 
   expect(answer.headers.get('X-Patchbay-Unreachable')).toBe('Compute%201')
 })
 
-test('a gateway tells which computes have an image, and the nodes of all of them that need it', async () => {
+test('a gateway shows which computes have an image, and which of their nodes need it', async () => {
   const [campus, branch] = [crypto.randomUUID(), crypto.randomUUID()]
   const users = (project_id: string, ...nodes: string[]) => ({ project_id, nodes })
   const one = compute({}, { uses: async () => [{ path: 'a', used_by: [users(campus, 'R1')] }] })

@@ -5,7 +5,7 @@ import { bearer } from '../../support/auth-app.ts'
 import { expectNotLocal } from '../../support/not-local.ts'
 import { TestService } from '../../support/service.ts'
 
-test('a gateway is not in local mode, and refuses what only local mode allows', async () => {
+test('a gateway is not in local mode, and refuses requests that need it', async () => {
   const token = 'the-admin-token-of-tests'
   const gateway = await TestService.start({ gateway: true, token, 'fleet.join_tokens': ['tunnel-test-0123456789'] })
   const [near, far] = await Promise.all([

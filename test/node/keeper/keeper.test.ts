@@ -76,7 +76,7 @@ test('a console port that is taken is reported before anything is started', asyn
   expect((await client.call('inventory', {})).units).toEqual([])
 })
 
-test('a console has many clients, and a new one sees what was shown before', async () => {
+test('a console has many clients, and a new one gets the scroll-back', async () => {
   const { shell } = await startKeeper()
   await shell('a', 'echo hello; cat', {}, port(2))
   const [one, two] = await Promise.all([Terminal.connect(port(2)), Terminal.connect(port(2))])
@@ -144,7 +144,7 @@ test('a console is moved while its unit runs, and attached to without telnet', a
   await expect(client.attach('console.attach', { key: 'b' })).rejects.toMatchObject({ code: 'not_running' })
 })
 
-testWith(vpcs)('VPCS runs on a terminal of its own; quit is an end that nobody asked for', async () => {
+testWith(vpcs)('VPCS runs on its own terminal, and quit is an end that was not requested', async () => {
   const { client, exit, data } = await startKeeper()
   const start = () =>
     client.call('unit.start', {

@@ -246,7 +246,7 @@ test('the text that means ready may come in pieces', async () => {
   expect(units.hub(key).shown.toString()).toBe('prompt>')
 })
 
-test('a program or a directory that is not there fails the start, and leaves no listener', async () => {
+test('a missing program or directory fails the start, and leaves no listener', async () => {
   const { directory, units } = await openBench()
   const console = { host, port: base + 4 }
   for (const wrong of [

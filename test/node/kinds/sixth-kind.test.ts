@@ -89,7 +89,7 @@ test('a node of it runs, has a console and is linked', async () => {
   expect(await service.call('GET', node)).toMatchObject({ status: 'started' })
 })
 
-test('its actions are endpoints of the versions that it names, and what they change outlives the service', async () => {
+test('its actions are endpoints of the API versions that it names, and their changes outlive the service', async () => {
   const { service, v1, v2, project_id } = await lab()
   const { node_id } = await service.call('POST', v2, { name: 'left', glass: 'clear.glass' })
   const polish = (nodes: string, times: number) =>

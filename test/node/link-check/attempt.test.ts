@@ -84,7 +84,7 @@ test('a port that a NAT has chosen at a named address is found by a question fro
   expect(ofB.paths.map(seen)).toEqual([at(a)])
 })
 
-test('an address that was not named gets no datagram, whatever it sends', async () => {
+test('an address that was not named gets no datagram, for any that it sends', async () => {
   const [a, b] = [freePort(), freePort()]
   const named = await other(b)
   const stranger = await other(0, '127.0.0.2')

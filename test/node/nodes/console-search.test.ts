@@ -27,7 +27,7 @@ describe('the search in the output of a console', () => {
     expect(await found('login: $', 'log', 'in', ': ')).toMatchObject({ matched: 'login: ', before: '' })
   })
 
-  it('takes ^ and $ for the beginning and the end of a line, whatever its line end is', async () => {
+  it('matches ^ and $ at the beginning and the end of a line, with any line end', async () => {
     expect(await found('^b$', 'a\r\nb\r\nc')).toMatchObject({ matched: 'b', before: 'a\n' })
     expect(await found('^b', `${'x'.repeat(4095)}b`)).toBeUndefined()
     expect(await found('^b', `${'x'.repeat(9000)}b`)).toBeUndefined()
@@ -40,7 +40,7 @@ describe('the search in the output of a console', () => {
     }
   })
 
-  it('keeps the last 64 KiB of what came before', async () => {
+  it('keeps the last 64 KiB of the output before a match', async () => {
     const match = await found('end', 'x'.repeat(50_000), 'y'.repeat(50_000), 'end')
     expect(match?.before.length).toBe(65_533)
     expect(match?.before.endsWith('y')).toBe(true)

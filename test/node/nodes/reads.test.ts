@@ -87,7 +87,7 @@ test('a pc is the same frozen object until it changes', async () => {
   expect(before.name).toBe('R1')
 })
 
-test('what a guest or a user changes in the directory of a pc is shown', async () => {
+test('changes of a guest or a user in the directory of a pc are shown', async () => {
   const ref = await made('pc')
   const { node_directory, startup_script } = await agent.nodes.get(ref as NodeRef<'pc'>)
   expect(startup_script).toBe('ip 10.0.0.1/24\n')
@@ -99,7 +99,7 @@ test('what a guest or a user changes in the directory of a pc is shown', async (
   await expect.poll(shown).toBe(null)
 })
 
-test('what a user changes in the directory of a router is shown', async () => {
+test('changes of a user in the directory of a router are shown', async () => {
   const ref = (await made('iou')) as NodeRef<'iou'>
   const { node_directory, startup_config } = await agent.nodes.get(ref)
   expect(startup_config).toBe('startup-config.cfg')

@@ -17,7 +17,7 @@ test('gives it the listed variables, and those that are set', async () => {
   expect(stdout).toBe(`C--${process.env.HOME}\n`)
 })
 
-test('reports a program that is not there', async () => {
+test('reports a missing program', async () => {
   const { error } = await runProgram('/no/such/program', [], { ms: hangMs })
   expect(error).toMatchObject({ code: 'ENOENT' })
 })

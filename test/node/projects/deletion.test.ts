@@ -69,7 +69,7 @@ test('a project whose deletion was begun by a killed service is gone when the ne
   expect(await service.call('GET', `${project}/pc/nodes`)).toEqual([])
 })
 
-test('a project whose close was begun by a killed service is closed by the next one, and its nodes are there when it is opened', async () => {
+test('a project whose close was begun by a killed service is closed by the next one, and has its nodes when it is opened', async () => {
   const { service, project, path, pcs } = await lab()
   await service.kill('SIGKILL')
   await amend(join(path, '.patchbay/project.json'), { ending: 'close' })

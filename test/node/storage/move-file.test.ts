@@ -30,7 +30,7 @@ test('of several files that get one path at once one gets it, and the others sta
 })
 
 // A directory gets no hard link either.
-test('what gets no hard link gets a free path, too', async () => {
+test('a file that cannot have a hard link is moved to a free path, too', async () => {
   const directory = await freshDirectory()
   const at = (name: string) => join(directory, name)
   for (const name of ['a', 'b']) await mkdir(at(name))

@@ -144,7 +144,7 @@ describe.each(packetPaths)('a switch on the %s packet path', (path) => {
     await counted('sw/0/0', ({ dropped }) => expect(dropped.no_guest).toBe(1))
   })
 
-  test('applies the filters of a link to what it forwards', async () => {
+  test('applies the filters of a link to forwarded frames', async () => {
     const { guests, it, counted } = await bridged(path, [access(1), access(1), access(1)])
     const link = { link_id: '1', ports: ['g1', 'sw/0/1'] as const, suspend: false, filters_ab: [] }
     await it.joinAll([{ ...link, filters_ba: [{ type: 'frequency_drop', every: 1 }] }])

@@ -57,7 +57,7 @@ describe.each(packetPaths)('captures on the %s packet path', (path) => {
     expect(textsOf(await readWhole(file))).toEqual(['1', '3', '5'])
   })
 
-  test('a frame that a filter duplicated is there twice', async () => {
+  test('a frame that a filter duplicated is captured twice', async () => {
     const { recorder, file, guest, remote } = await linked(path, base + 30, [{ type: 'duplicate', percent: 100 }])
     await recorder.start(file, ethernet, 0)
     await guest.send('twice')

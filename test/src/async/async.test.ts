@@ -40,7 +40,7 @@ test('an abort is reported once, immediately when it has happened, and not after
   )
 })
 
-test('many waits are one listener of their signal, which goes with the last of them', async () => {
+test('many waits on a signal share one listener, which is removed with the last of them', async () => {
   const { signal } = new AbortController()
   const [add, remove] = [vi.spyOn(signal, 'addEventListener'), vi.spyOn(signal, 'removeEventListener')]
   let end = () => {}
@@ -67,7 +67,7 @@ test('many waits are one listener of their signal, which goes with the last of t
   expect(add).toHaveBeenCalledTimes(2)
 })
 
-test('all waits on a signal end with it, but those that another one has cancelled', async () => {
+test('all waits on a signal end with it, except those that another wait has cancelled', async () => {
   const over = new AbortController()
   const told: string[] = []
   onAbort(over.signal, () => {

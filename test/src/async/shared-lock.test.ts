@@ -33,7 +33,7 @@ test('an exclusive operation runs alone, after those before it and before those 
   expect(log).toEqual([...shared, 'C begins', 'C ends', 'D begins', 'D ends', 'e begins', 'e ends'])
 })
 
-test('an exclusive operation for which one before it takes too long is given up, or goes on, and others go on then', async () => {
+test('an exclusive operation that waits too long for one before it fails or runs, and the others run then', async () => {
   const lock = new SharedLock()
   let end = () => {}
   const hanging = lock.shared(

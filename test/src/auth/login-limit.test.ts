@@ -69,7 +69,7 @@ test('right log-ins never delay each other', async () => {
   }
 })
 
-test('nobody is locked out by name alone', async () => {
+test('no user is locked out by name alone', async () => {
   const { guesses, login } = limited()
   for (let host = 1; host <= 200; host++) await guesses(10, { address: `198.51.100.${host}` })
   expect(await login('right')).toBe(true)

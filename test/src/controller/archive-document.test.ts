@@ -13,7 +13,7 @@ function consolesOf(types: Readonly<Record<string, string>>): Record<string, str
   return Object.fromEntries(lab.nodes.map(({ name, console_type }) => [name, console_type]))
 }
 
-test('a node whose kind has no console here is read without the one that GNS3 has given it', () => {
+test('a node whose kind has no console is read without the console that GNS3 gave it', () => {
   const types = { SW: 'ethernet_switch', Hub: 'ethernet_hub', Cloud: 'cloud', PC: 'vpcs', Box: 'docker' }
   expect(consolesOf(types)).toEqual({ SW: 'none', Hub: 'none', Cloud: 'none', PC: 'telnet', Box: 'telnet' })
 })

@@ -199,7 +199,7 @@ test('a snapshot does not wait for the images of a new node', async () => {
   expect(inLab()).toEqual([...both, 'PC3'])
 })
 
-test('a restore waits for the creation of a node, which neither the project nor the compute has then', async () => {
+test('a restore waits for the creation of a node, and then neither the project nor the compute has the node', async () => {
   const { labs, lab, ask, inLab, onCompute, begun, end } = await withSlow('createNode')
   const { snapshot_id } = await takeSnapshot(labs, lab, 'before', ask)
   const creating = createNode(labs, lab, pc3, { ask })
@@ -231,7 +231,7 @@ test('a new node does not get the name of one that a snapshot has brought back w
   ])
 })
 
-test('a deletion of a project waits for a new node, and nothing is left of both', async () => {
+test('a deletion of a project waits for a new node, and nothing remains of either', async () => {
   const { labs, lab, ask, store, begun, end } = await withSlow('createNode')
   const creating = createNode(labs, lab, pc3, { ask })
   await begun

@@ -46,7 +46,7 @@ test('a node whose creation got no answer is removed from its compute', async ()
   expect(names(compute.nodes)).toEqual(['PC1', 'PC2', 'PC3'])
 })
 
-test('a deleted node that an undo has made again without an answer can be made again by the next one', async () => {
+test('when an undo gets no answer to the creation of a node, the next undo can create it', async () => {
   const { labs, lab, compute, client, ask } = await losing('createNode')
   await removeNode(labs, lab, 'PC2', client)
   const undo = { way: 'undo', check() {} } as const
@@ -70,7 +70,7 @@ test('a link that got no answer is removed from its compute, and its ports are f
   await createLink(many.labs, many.lab, pair, many.client)
 })
 
-test('what a compute that stays away may have made is removed when it answers again', async () => {
+test('objects that a lost answer may have made are removed when the compute answers again', async () => {
   const { labs, lab, compute, ask } = await losing('createNode')
   compute.beforeChange = (what) => {
     if (what === 'remove') throw new ApiError(503, 'The compute is not connected')

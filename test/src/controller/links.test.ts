@@ -232,7 +232,7 @@ test('an undo is refused while another request gives the name to a node, and can
   expect([...lab.document.nodes.values()].map(({ name }) => name).sort()).toEqual(['PC1', 'SW'])
 })
 
-test('a link is refused at a port at which an undo is making one again, and the other way round', async () => {
+test('a link is refused at a port that a link of an undo gets, and the other way round', async () => {
   const first = await withSlow('putLink')
   const { link_id } = await first.link()
   await removeLink(first.labs, first.lab, link_id, first.client)

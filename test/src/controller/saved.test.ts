@@ -155,7 +155,7 @@ test.each(rows)(
 )
 
 test.each(rows)(
-  '$what leaves the project and its compute alike, whichever of its saves fails',
+  '$what leaves the same state in the project and on its compute, whichever save fails',
   async ({ change, first }) => {
     let isDone = false
     for (let room = 0; !isDone; room++) {
@@ -181,7 +181,7 @@ test.each(rows)(
 )
 
 /** A compute on the disk of the service: it cannot make again what it has deleted, or open what it has closed. */
-test('what only a disk with room could revert is refused on a full one before anything changes', async () => {
+test('changes that could not be reverted on a full disk are refused there before anything changes', async () => {
   const { store, ...setting } = await newLab()
   const { labs, lab, ask, compute, link_id } = setting
   const before = wholeOf(setting)
@@ -223,7 +223,7 @@ test('an opening that cannot be saved leaves the project closed, also on its com
   expect((await labs.open(lab.id, ask)).status).toBe('opened')
 })
 
-test('a compute is asked to remove no project that it had before, when the lab cannot be saved', async () => {
+test('when a lab cannot be saved, a compute keeps a project that it had before', async () => {
   const { store, labs, lab, ask, other } = await newLab()
   await ask('other').openProject({ project_id: lab.id, name: 'theirs' })
   store.isFull = true

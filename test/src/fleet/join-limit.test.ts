@@ -20,7 +20,7 @@ function limited() {
   return { clock, take }
 }
 
-test('a token that joins in a loop has to wait, and no other token has to', () => {
+test('a token that joins in a loop has to wait, and other tokens do not', () => {
   const { clock, take } = limited()
   for (let count = 0; count < 60; count++) expect(take('a')).toBe(0)
   expect([take('a'), take('a'), take('b')]).toEqual([2, 2, 0])

@@ -142,7 +142,7 @@ test('a lying compute cannot make the other one send to a third host', async () 
   await expect(peers(fleet)).rejects.toMatchObject({ status: 409 })
 })
 
-test('when nothing works, 409 says what each has tried', async () => {
+test('when no address works, 409 says which ones each compute has tried', async () => {
   const tried = (host: string, outcome: 'silent' | 'heard') => ({
     tried: [{ host, port: 40_000, outcome, reason: null }],
   })

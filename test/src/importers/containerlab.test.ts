@@ -158,7 +158,7 @@ test.each([
 const imported = (text: string, annotations?: string) => importLabFile({ text, annotations })
 const topology = (nodes: string, links = '[]') => `name: x\ntopology:\n  nodes: ${nodes}\n  links: ${links}\n`
 
-test('what a host does at its start becomes the startup script of a pc', () => {
+test('commands of a host at its start become the startup script of a pc', () => {
   const { file } = imported(
     topology(
       '{ a: { kind: linux, exec: ["sh -c \'ip addr add 10.0.0.2/24 dev eth1; ip route add default via 10.0.0.1\'"] } }',

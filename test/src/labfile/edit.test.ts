@@ -41,7 +41,7 @@ test('a value is replaced at its place, and the blanks around it stay', () => {
   ])
 })
 
-test('a missing key is added at the end of its map, with what is missing above it', () => {
+test('a missing key is added at the end of its map, with the missing maps above it', () => {
   expect(changes(example, [set('eu', 'nodes', 'R3', 'labels', 'site'), set([1, 2], 'nodes', 'FW', 'at')])).toEqual([
     '-   R3:  { is: router, at: [200, 240] }',
     ...example

@@ -266,7 +266,7 @@ const anyLab = fc
     }
   })
 
-test('after a save with all, the file says what the lab is, and a second save changes nothing', async () => {
+test('after a save with all, the file describes the lab, and a second save changes nothing', async () => {
   await fc.assert(
     fc.asyncProperty(anyLab, anyLab, async (before, after) => {
       const [file, lab] = [labFileText(before), labFileText(after)]

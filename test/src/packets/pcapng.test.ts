@@ -51,7 +51,7 @@ test('lost frames are in the statistics of the interface, and are not frames', a
   ])
 })
 
-test('a frame that has not come whole yet waits; what came before it does not', async () => {
+test('an incomplete frame waits; frames before it do not', async () => {
   const one = record(1, 2, Buffer.from('first'))
   const two = record(3, 4, Buffer.from('second'))
   const out = await through([Buffer.concat([pcapHeader(104), one, two.subarray(0, 20)])])

@@ -8,7 +8,7 @@ import { pieces, request, tunnelPair, until } from '../../support/tunnel.ts'
 const nothingLeft = ({ asking, answering }: Awaited<ReturnType<typeof tunnelPair>>) =>
   until(() => asking.size === 0 && answering.size === 0)
 
-test('a request and its answer come as they were sent', async () => {
+test('a request and its answer arrive unchanged', async () => {
   const pair = await tunnelPair({
     fetch: async (it) =>
       Response.json(
@@ -30,7 +30,7 @@ test('a request and its answer come as they were sent', async () => {
   await nothingLeft(pair)
 })
 
-test('a request without a body has all that a Request has, and none is made before it is asked for', async () => {
+test('a request without a body has all members of a Request, which is made only when it is read', async () => {
   let made = 0
   const Whole = Request
   vi.stubGlobal(

@@ -98,7 +98,7 @@ test('after a timeout of dynamips the connection is closed, and all pending comm
   await expect(client.run('vm start', ['router'], { ms })).rejects.toMatchObject({ code: 'timeout' })
 })
 
-test('closing rejects what is pending', async () => {
+test('closing rejects pending commands', async () => {
   const { client } = await fakeHypervisor(() => undefined)
   const pending = client.run('vm start', ['router'], { ms })
   client.close()
@@ -141,7 +141,7 @@ test.each([
   expect(client.isOpen).toBe(false)
 })
 
-test('an answer that nobody asked for ends the connection', async () => {
+test('an answer without a command ends the connection', async () => {
   const { client, socket } = await fakeHypervisor(() => undefined)
   socket.write('100-OK\r\n')
   await client.closed

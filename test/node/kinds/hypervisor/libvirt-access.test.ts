@@ -49,7 +49,7 @@ test('the user of guests is the one that libvirt reports', () => {
 })
 
 describe('a directory of ours', () => {
-  test('lets guests through to what is in it', async ({ skip }) => {
+  test('lets guests reach the files in it', async ({ skip }) => {
     const acl = requireThing('acl', await obstacle())
     skip(acl.skip, acl.missing)
     const directory = await freshDirectory()

@@ -19,7 +19,7 @@ const gcc = requireGcc()
 const program = gcc.skip ? '' : await standIn()
 
 describeWith(gcc)('switches', () => {
-  test('the help tells the defaults of NVRAM and memory', async () => {
+  test('the help has the defaults of NVRAM and memory', async () => {
     const { code, output } = await ended(['-h'])
     expect(code).toBe(0)
     expect(/^-n <n>.*\(default (\d+) KB\)$/m.exec(output)?.[1]).toBe('64')
@@ -418,7 +418,7 @@ describeWith(gcc, requireProgram('python3'))('datagrams', () => {
     expect(first.length).toBe(8 + 60)
   })
 
-  test('a serial line has HDLC frames, and with -l keepalives as often as it is told, every ten seconds if it is not', async () => {
+  test('a serial line has HDLC frames, and with -l keepalives, by default every ten seconds', async () => {
     const { router, peer, id, peerId } = await wired(['-l', '-e', '1', '-s', '1'])
     const { console } = router
     await console.setAddress('Serial1/0', '10.0.0.1', '255.255.255.252')

@@ -46,7 +46,7 @@ test.for([
   expect(() => parseOptions(text, local)).toThrow(expect.objectContaining({ status: 400, message }))
 })
 
-test('any words come back from their quoted form, as from a real shell', () => {
+test('any words are read from their quoted form, as by a real shell', () => {
   const text = fc.string({ unit: fc.constantFrom(...`ab'"\\ \n\t$é`) })
   fc.assert(
     fc.property(fc.array(text), (words) => {

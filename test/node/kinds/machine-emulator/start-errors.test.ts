@@ -202,7 +202,7 @@ describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
     await machine.remove()
   })
 
-  test('with a screen whose port another program took: it has another one, and its user is told', async () => {
+  test('with a screen whose port another program took: it gets another one, with a warning', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ console_type: 'vnc' })
     const before = (await machine.view()).console ?? 0
@@ -220,7 +220,7 @@ describeWith(requireProgram(qemuName))('a machine that cannot start', () => {
     await machine.remove()
   })
 
-  test('with a screen whose port has moved: its user is told although something else hinders it', async () => {
+  test('with a screen whose port has changed: there is a warning, also when the start fails', async () => {
     const lab = await MachineLab.create(service())
     const machine = await lab.machine({ console_type: 'vnc', options: '-device nonsense' })
     const before = (await machine.view()).console ?? 0
