@@ -1,3 +1,4 @@
+import { onTestFinished } from 'vitest'
 import type { ComputeClient, ComputeNode } from '../../src/controller/compute-client.ts'
 import type { LabComputes } from '../../src/controller/computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
@@ -208,9 +209,9 @@ function removed(id: string): ComputeClient {
 
 /**
  * Labs on one compute in memory; `store`: what they kept before. `others`: further computes, by their ids. Another compute of them was removed
- * from the fleet.
+ * from the fleet. They end with the test: timers of theirs would be those of a later test of the process.
  */
-export function labsInMemory(
+export async function labsInMemory(
   compute: MemoryCompute,
   store: LabStore = new MemoryLabs(),
   { isDirectory = false, others = new Map() }: { isDirectory?: boolean; others?: Map<string, MemoryCompute> } = {},
@@ -224,10 +225,12 @@ export function labsInMemory(
     peers: async (ends) => peersOnOneHost(ends),
   }
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
-  return Labs.start({
+  const labs = await Labs.start({
     ...{ store, computes, isDirectory },
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
     report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),
   })
+  onTestFinished(() => labs.shutdown())
+  return labs
 }

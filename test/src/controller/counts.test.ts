@@ -12,7 +12,6 @@ import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 async function campus() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  onTestFinished(() => labs.shutdown())
   const ask: AskCompute = compute.client
   const { project_id } = await labs.create({ name: 'Campus 1/2' }, ask)
   const lab = await labs.lab(project_id)
@@ -94,7 +93,6 @@ test('the running nodes of a compute that is not connected are unknown', async (
 test('a list of labs in other processes has their sizes from their heads', async () => {
   const { lab } = await campus()
   const directory = await labsInMemory(new MemoryCompute(), undefined, { isDirectory: true })
-  onTestFinished(() => directory.shutdown())
   await directory.register(lab.id, lab.document.project)
   const [listed] = await directory.list(new MemoryCompute().client)
   // Those processes know what runs.

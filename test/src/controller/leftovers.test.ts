@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ComputeClient } from '../../../src/controller/compute-client.ts'
 import { createLink, createLinks } from '../../../src/controller/links.ts'
 import { createNode, removeNode } from '../../../src/controller/nodes.ts'
@@ -13,7 +13,6 @@ type Operation = 'createNode' | 'putLink' | 'joinLinks'
 async function losing(operation: Operation) {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  onTestFinished(() => labs.shutdown())
   const { client } = labs.computes
   const { project_id } = await labs.create({ name: 'lost', compute_id: 'local' }, client)
   const lab = await labs.lab(project_id)

@@ -1,4 +1,4 @@
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ComputeClient } from '../../../src/controller/compute-client.ts'
 import { Changes } from '../../../src/controller/document.ts'
 import { freshLinks } from '../../../src/controller/link-states.ts'
@@ -10,7 +10,6 @@ import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 test('the states of links are read while a feed with such events is open', async () => {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  onTestFinished(() => labs.shutdown())
   const { project_id } = await labs.create({ name: 'lab' }, compute.client, {})
   const lab = await labs.lab(project_id)
   const feed = (showsLinks: boolean) => {
@@ -36,7 +35,6 @@ test('clients of GNS3 do not get them', () => {
 async function labOfPair() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  onTestFinished(() => labs.shutdown())
   const { project_id } = await labs.create({ name: 'pair' }, compute.client, {})
   const lab = await labs.lab(project_id)
   for (const name of ['PC1', 'PC2'])

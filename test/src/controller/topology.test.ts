@@ -1,8 +1,8 @@
 import fc from 'fast-check'
-import { afterEach, expect, test } from 'vitest'
+import { expect, test } from 'vitest'
 import type { ComputeClient } from '../../../src/controller/compute-client.ts'
 import type { Lab } from '../../../src/controller/lab.ts'
-import type { AskCompute, Labs } from '../../../src/controller/labs.ts'
+import type { AskCompute } from '../../../src/controller/labs.ts'
 import { removeLink, updateLink } from '../../../src/controller/links.ts'
 import { actOn } from '../../../src/controller/nodes.ts'
 import type { PlanOptions } from '../../../src/controller/plan.ts'
@@ -13,16 +13,11 @@ import { desiredOf, type SmallLab, smallLabs } from '../../support/desired.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 
 const all: PlanOptions = { restart: true, recreate: true, delete_extra: true, config_from_file: true }
-const open: Labs[] = []
-afterEach(async () => {
-  for (const labs of open.splice(0)) await labs.shutdown()
-})
 
 /** A new empty lab on a compute in memory. */
 async function newLab() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  open.push(labs)
   const ask: AskCompute = compute.client
   const { project_id } = await labs.create({ name: 'lab' }, ask, { file: { by: 'me' } })
   const lab = await labs.lab(project_id)

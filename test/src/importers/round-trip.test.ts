@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { expect, test } from 'vitest'
 import { labFileOf } from '../../../src/controller/lab-file.ts'
 import { applyPlan, prepare } from '../../../src/controller/topology.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
@@ -21,7 +21,6 @@ test.each(names)('%s is imported, applied and shown as a lab file again without 
 
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
-  onTestFinished(() => labs.shutdown())
   const ask = compute.client
   const { project_id } = await labs.create({ name: desired.lab }, ask, { file: { by: 'me' } })
   const lab = await labs.lab(project_id)
