@@ -136,7 +136,7 @@ function endpointsOf(version: ApiVersion, kind: ImageKindName): readonly Endpoin
       errors: {
         400: 'The request is not valid, or the image does not have the given digest; nothing was stored',
         403: 'The name leaves the images',
-        408: 'The body stopped coming',
+        408: 'The body sent no data for too long',
         409: 'The part does not follow the stored bytes (see Range), or a directory is in the way',
         413: 'The image is larger than limits.image_gb',
         507: 'The disk is nearly full',

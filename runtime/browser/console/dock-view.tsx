@@ -14,11 +14,11 @@ import { SearchBar } from './search-bar.tsx'
 
 const leastHeight = 120
 /** The height at first: on a phone, what is selected is below it, and the map keeps some room. */
-const usualHeight = () => Math.round(Math.min(300, innerHeight * (innerWidth > 760 ? 0.4 : 0.28)))
+const defaultHeight = () => Math.round(Math.min(300, innerHeight * (innerWidth > 760 ? 0.4 : 0.28)))
 
 /** The open consoles and captures below the map. */
 export function DockView({ dock, store }: { dock: Dock; store: LabStore }) {
-  const height = useSignal(usualHeight())
+  const height = useSignal(defaultHeight())
   const { active, panes, news } = dock
   const tabs = dock.tabs.value.filter((id) => store.nodes.has(id) || store.links.has(id))
   // Closes the tabs of deleted nodes and links.

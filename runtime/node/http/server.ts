@@ -262,7 +262,7 @@ function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void 
 const malformed: Readonly<Record<string, readonly [status: number, message: string]>> = {
   HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${largestHeaders} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not come in time'],
-  BODY_TIMEOUT: [408, 'The body of the request stopped coming'],
+  BODY_TIMEOUT: [408, 'The body of the request sent no data for too long'],
   TARGET: targetFault,
   CONNECT: [405, 'CONNECT is not possible: this is no proxy'],
 }

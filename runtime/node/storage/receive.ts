@@ -109,6 +109,6 @@ function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal: Abort
     throw new BrokenOff(400, `The body broke off; ${fate}`, { cause: cause as Error })
   })
   return withTimeout(abortable(piece, signal), ms, () => {
-    throw new BrokenOff(408, `The body stopped coming for ${ms} ms; ${fate}`)
+    throw new BrokenOff(408, `The body sent no data for ${ms} ms; ${fate}`)
   })
 }
