@@ -52,14 +52,15 @@ test('of several renamings to one name one is done, and no image is lost', async
 
 test('an upload that ends while its old image is renamed is not lost', async () => {
   const { images, own } = await openImages()
-  for (let round = 0; round < 20; round++) {
+  for (let round = 0; round < 80; round++) {
     await images.write(kind, 'disk.img', bodyOf('old'), none)
     const { stream, wanted, more } = slowBody('the new ')
     const writing = images.write(kind, 'disk.img', stream, none)
     await wanted
-    const renaming = images.rename(kind, 'disk.img', `before${round}.img`)
     more('one')
-    await Promise.all([writing, renaming])
+    // So that each step of the one meets each step of the other.
+    for (let turn = 0; turn < round % 40; turn++) await new Promise(setImmediate)
+    await Promise.all([writing, images.rename(kind, 'disk.img', 'before.img')])
     // It was renamed before the upload ended, or afterwards.
     const all = await Promise.all((await readdir(own)).map((name) => readFile(join(own, name), 'utf8')))
     expect(all).toContain('the new one')
