@@ -1,7 +1,8 @@
-import { expect, inject, test } from 'vitest'
+import { expect, inject, test, vi } from 'vitest'
 import type { Diagnosis } from '../../src/model/host.ts'
 import type { LabKind } from '../../src/model/lab/kind.ts'
 import { base, body, newPc, newProject, notByWorker, post, put, send } from '../support/api.ts'
+import { hangMs } from '../support/limits.ts'
 
 test('answers carry the headers of the service', async () => {
   const answer = await send('/v2/compute/version')
@@ -125,9 +126,15 @@ test('versions are compared', async () => {
 
 test('the host is described: interfaces, ports, load', async () => {
   expect(await body(send('/v2/compute/capabilities'))).toMatchObject({ platform: 'linux', packet_path: 'fast' })
-  const interfaces = await body<{ name: string }[]>(send('/v2/compute/network/interfaces'))
-  expect(interfaces).toContainEqual(expect.objectContaining({ name: 'lo', ip_address: '127.0.0.1', special: true }))
-  expect(await body(send('/v1/interfaces'))).toEqual(interfaces)
+  // Other tests make and remove interfaces between two requests.
+  await vi.waitFor(
+    async () => {
+      const interfaces = await body<{ name: string }[]>(send('/v2/compute/network/interfaces'))
+      expect(interfaces).toContainEqual(expect.objectContaining({ name: 'lo', ip_address: '127.0.0.1', special: true }))
+      expect(await body(send('/v1/interfaces'))).toEqual(interfaces)
+    },
+    { timeout: hangMs },
+  )
   const { ok, checks } = await body<Diagnosis>(send('/v2/compute/doctor'))
   // A gateway has a check of each compute.
   expect([ok, checks.filter(({ status }) => status !== 'ok')]).toEqual([true, []])
