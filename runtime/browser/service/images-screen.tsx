@@ -108,15 +108,18 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
     if (images.value?.some(({ path }) => path === upload.name) !== false) forget(upload)
     else upload.reason.value = `It is stored, but it is no image of ${kind} nodes: they cannot start from it.`
   }
-  const remove = async ({ path }: Pick<Image, 'path'>) => {
-    await client
-      .call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } })
-      .finally(() => Promise.all([read(), readUses()]))
+  const changed = async (change: Promise<unknown>) => {
+    try {
+      await change
+    } finally {
+      await Promise.all([read(), readUses()])
+    }
   }
+  const remove = ({ path }: Pick<Image, 'path'>) =>
+    changed(client.call(`DELETE /v2/compute/${kind}/images/{filename}`, { params: { filename: path } }))
   const rename = async ({ path }: Image, to: string) => {
-    await client
-      .call(`PUT /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, body: { path: to } })
-      .finally(() => Promise.all([read(), readUses()]))
+    const body = { path: to }
+    await changed(client.call(`PUT /v2/compute/${kind}/images/{filename}`, { params: { filename: path }, body }))
     // The button that opened the dialog is gone with the old name. This is done when the dialog is closed.
     setTimeout(() => {
       const buttons = [...(section.current?.querySelectorAll('button') ?? [])]
