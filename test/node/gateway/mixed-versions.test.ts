@@ -109,3 +109,30 @@ async function expectLab(gateway: TestService, compute_id: string): Promise<void
   await gateway.call('DELETE', project)
   expect((await gateway.fetch(project)).status).toBe(404)
 }
+
+test('an image keeps its name where a compute of 0.1.0 has it, and gets another one where that one lacks it', async () => {
+  const gateway = await TestService.startProgram(await programs['this version'](), { gateway: true })
+  const [older, newer] = [
+    await TestService.startProgram(await program010(), { 'pc.engine': 'embedded' }),
+    await TestService.startProgram(await programs['this version'](), { 'pc.engine': 'embedded' }),
+  ]
+  for (const [name, service] of [['older', older] as const, ['newer', newer] as const]) {
+    const address = { protocol: 'http', host: '127.0.0.1', port: portOf(service) }
+    await gateway.call('POST', '/v2/computes', { compute_id: name, name, ...address })
+  }
+  const images = '/v2/compute/machine-emulator/images'
+  const store = (service: TestService, name: string) =>
+    service.fetch(`${images}/${name}`, { method: 'POST', body: name })
+  await store(gateway, 'both.img')
+  await store(newer, 'one.img')
+  const rename = async (name: string, path: string) => {
+    const answer = await gateway.fetch(`${images}/${name}`, { method: 'PUT', body: JSON.stringify({ path }) })
+    return [answer.status, await answer.text()]
+  }
+  expect(await rename('one.img', 'new.img')).toEqual([204, ''])
+  const why = /At the compute older: .* no such operation.*; it has its old name on all computes/
+  expect(await rename('both.img', 'other.img')).toEqual([501, expect.stringMatching(why)])
+  const names = async (service: TestService) =>
+    (await service.call<{ path: string }[]>('GET', images)).map(({ path }) => path)
+  expect([await names(older), await names(newer)]).toEqual([['both.img'], ['both.img', 'new.img']])
+})
