@@ -2,6 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import type { Caller } from '../auth/caller.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { quotedImage } from '../errors/image-errors.ts'
 import { type ImageKindName, imageKinds } from '../model/image.ts'
 import type { ImageDigest, ImageDigests, UploadedImage } from './image-digests.ts'
 import { inOrderOf } from './image-order.ts'
@@ -98,7 +99,7 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
     }
   }
   if (has === 0 || isBroken) return undefined
-  const quoted = JSON.stringify(image.slice(0, 200))
+  const quoted = quotedImage(image)
   const why =
     digest === undefined
       ? 'the gateway has no digest of it, so it is not copied from the computes that have it'

@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
-import { ApiError, conflict, notFound } from '../errors/api-error.ts'
+import { ApiError, conflict } from '../errors/api-error.ts'
+import { noSuchImage, quotedImage } from '../errors/image-errors.ts'
 import type { ImageAgent, UploadProgress } from '../host-agent.ts'
 import { byProject, type ImageKindName, type ImageUse } from '../model/image.ts'
 import { atCompute, type FanOut, longTimeouts, noCompute, presented, silentMs } from './fan-out.ts'
@@ -119,9 +120,12 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
     async rename(kind, name, to) {
       const rename = async ({ digest, isTaken }: Partial<RecordedNames> = {}) => {
         if (isKept && isTaken)
-          throw conflict(`path: the gateway keeps an image ${quoted(to)}; delete it first, or choose another name`, {
-            word: 'name-taken',
-          })
+          throw conflict(
+            `path: the gateway keeps an image ${quotedImage(to)}; delete it first, or choose another name`,
+            {
+              word: 'name-taken',
+            },
+          )
         const missing = await renameOnComputes(fanOut, { kind, name, to })
         // It is nowhere but apart from the computes. Those that lack it do not say who may rename it.
         const isOnlyKept = isKept && digest !== undefined && (byAdmin || !digest.byAdmin)
@@ -184,7 +188,7 @@ async function requireUnused(fanOut: FanOut, kind: ImageKindName, name: string):
     if (nodes.length === 0) return
     const shown = nodes.slice(0, maxNodes).map((it) => `the node ${it}`)
     const more = nodes.length > maxNodes ? ` and ${nodes.length - maxNodes} more` : ''
-    throw conflict(`image: ${quoted(name)} is needed by ${shown.join(', ')}${more}`)
+    throw conflict(`image: ${quotedImage(name)} is needed by ${shown.join(', ')}${more}`)
   }, members)
 }
 
@@ -209,7 +213,9 @@ async function renameOnComputes(fanOut: FanOut, { kind, name, to }: Renaming): P
   if (members.length > 1 && name !== to)
     await fanOut.order(async (agent) => {
       if (await hasImage(agent, kind, to))
-        throw conflict(`path: there is an image ${quoted(to)} already; choose another name`, { word: 'name-taken' })
+        throw conflict(`path: there is an image ${quotedImage(to)} already; choose another name`, {
+          word: 'name-taken',
+        })
     }, members)
   const renamed: Member[] = []
   const unsure: Member[] = []
@@ -256,16 +262,11 @@ async function renameBack(
       const isSure = renamed.includes(member)
       if (!isSure && error instanceof ApiError && error.status === 404) return
       const reason = (error as Error).message
-      left.push(`it ${isSure ? 'is' : 'may be'} ${quoted(to)} on the compute ${member.name} now: ${reason}`)
+      left.push(`it ${isSure ? 'is' : 'may be'} ${quotedImage(to)} on the compute ${member.name} now: ${reason}`)
     }
   })
   return left
 }
-
-const quoted = (name: string): string => JSON.stringify(name.slice(0, 200))
-
-const noSuchImage = (name: string): ApiError =>
-  notFound(`image: there is no ${quoted(name)}; GET .../images lists the images`, { word: 'no-such-image' })
 
 /** The images of a compute. A compute of an earlier version does not report which nodes need them. */
 const usesAt = ({ images }: { readonly images: ImageAgent }, kind: ImageKindName): Promise<ImageUse[]> =>

@@ -1,7 +1,8 @@
 import { lstat, mkdir, realpath, rm } from 'node:fs/promises'
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import { SerialQueue } from '../../../src/async/serial-queue.ts'
-import { ApiError, badRequest, conflict, forbidden, missingImage, notFound } from '../../../src/errors/api-error.ts'
+import { ApiError, badRequest, conflict, forbidden, missingImage } from '../../../src/errors/api-error.ts'
+import { noSuchImage, quotedImage } from '../../../src/errors/image-errors.ts'
 import type { ImageAgent, StoredImage, UploadOptions, UploadProgress, WantedRange } from '../../../src/host-agent.ts'
 import {
   byProject,
@@ -194,7 +195,7 @@ export class Images implements ImageAgent {
     const beside = [...directory, wanted.at(-1)].join('/')
     // In another directory a link, or a disk on a base, would no longer find its file.
     if (to !== beside)
-      throw badRequest(`path: an image stays in its directory: expected ${quoted(beside)}, got ${quoted(to)}`)
+      throw badRequest(`path: an image stays in its directory: expected ${quotedImage(beside)}, got ${quotedImage(to)}`)
     await this.#change(kind, name, 'renamed', async (file) => {
       const target = join(dirname(file), basename(to))
       if (target === file) return
@@ -202,12 +203,12 @@ export class Images implements ImageAgent {
       const { library } = this
       if ((await library.isImage(kind, file)) && !(await library.isImage(kind, file, basename(to))))
         throw badRequest(
-          `path: with the name ${quoted(to)} the file is no image of ${kind} nodes; keep the end of its name`,
+          `path: with the name ${quotedImage(to)} the file is no image of ${kind} nodes; keep the end of its name`,
         )
       await this.#requireFree(kind, to, target)
       await moveToFree(file, target).catch((error: NodeJS.ErrnoException) => {
         if (error.code !== 'EEXIST') throw error
-        throw conflict(`path: there is a file or a directory ${quoted(to)} already; choose another name`, {
+        throw conflict(`path: there is a file or a directory ${quotedImage(to)} already; choose another name`, {
           word: 'name-taken',
         })
       })
@@ -239,7 +240,7 @@ export class Images implements ImageAgent {
   /** 409 with names while a node of an open project, or another image, needs the image. */
   async #requireUnused(kind: ImageKindName, name: string, file: string): Promise<void> {
     const users = await usersOf({ kind, file, library: this.library, nodes: this.#options.nodes?.() ?? [] })
-    if (users.length > 0) throw conflict(`image: ${quoted(name)} is needed by ${someOf(users)}`)
+    if (users.length > 0) throw conflict(`image: ${quotedImage(name)} is needed by ${someOf(users)}`)
   }
 
   /** 409 when nodes find another image by this name, or by the end of it, or when an upload would replace the file. */
@@ -258,25 +259,20 @@ export class Images implements ImageAgent {
       const found = await this.library.lookup(kind, named, node.projectPath).catch(() => undefined)
       if (found !== undefined)
         throw conflict(
-          `path: the node ${node.name} has an image ${quoted(named)} among the files of its project; choose another name`,
+          `path: the node ${node.name} has an image ${quotedImage(named)} among the files of its project; choose another name`,
         )
     }
     if (await this.#uploads.isBegun(join(await realpath(dirname(file)), basename(file))))
       throw conflict(
-        `path: an upload of ${quoted(name)} has begun, which would replace the image; finish it, or choose another name`,
+        `path: an upload of ${quotedImage(name)} has begun, which would replace the image; finish it, or choose another name`,
       )
   }
 
   /** The error for changing an image outside our own directory. */
   async #notOurs(kind: ImageKindName, name: string, verb: 'deleted' | 'renamed'): Promise<Error> {
-    const shown = quoted(name)
-    if ((await this.library.find(kind, checkedName(name))) === undefined) {
-      return notFound(`image: there is no ${shown}; GET .../images lists the images`, {
-        word: 'no-such-image',
-      })
-    }
+    if ((await this.library.find(kind, checkedName(name))) === undefined) return noSuchImage(name)
     return forbidden(
-      `image: ${shown} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
+      `image: ${quotedImage(name)} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
     )
   }
 
@@ -323,12 +319,10 @@ export class Images implements ImageAgent {
   }
 }
 
-const quoted = (name: string): string => JSON.stringify(name.slice(0, 200))
-
 /** `other`: the image that nodes find by the name. */
 function taken(name: string, other: string): ApiError {
-  const where = other === name ? '' : `, ${quoted(other)}`
-  return conflict(`path: there is an image ${quoted(name)} already${where}; choose another name`, {
+  const where = other === name ? '' : `, ${quotedImage(other)}`
+  return conflict(`path: there is an image ${quotedImage(name)} already${where}; choose another name`, {
     word: 'name-taken',
   })
 }
