@@ -194,7 +194,7 @@ export class Patchbay {
     const answer = (typeof said === 'object' && said !== null ? said : {}) as Readonly<Record<string, unknown>>
     const word = headers.get(errorHeader)
     if (word === null || typeof answer.message !== 'string')
-      return this.#lost('foreign', `answered ${status}, and not as a Patchbay does`)
+      return this.#lost('not-patchbay', `answered ${status}, and not as a Patchbay does`)
     return new PatchbayError(answer.message, { status, word, answer })
   }
 

@@ -42,7 +42,7 @@ const manyNodes = 150
 const leastPortScale = 0.6
 /** How names of nodes are drawn from a scale on: the smaller the map, the larger on it, so that fewer characters fit beside each other. */
 const nameSizes = [
-  { from: 0.75, size: 'usual', most: 20 },
+  { from: 0.75, size: 'normal', most: 20 },
   { from: 0.5, size: 'large', most: 14 },
   { from: 0.35, size: 'larger', most: 10 },
 ] as const

@@ -106,7 +106,7 @@ test('a feed that never began rejects with the reason', async () => {
   for (const [answer, expected] of [
     [silence, { status: 0, word: 'lost', message: 'The feed did not begin within 20 s' }],
     [refusal(404, 'no-such-project'), { status: 404, word: 'no-such-project' }],
-    [new Response('<!doctype html>', { status: 500 }), { status: 0, word: 'foreign' }],
+    [new Response('<!doctype html>', { status: 500 }), { status: 0, word: 'not-patchbay' }],
   ] as const) {
     const failed = first(clientOf(answer).client).catch((error: PatchbayError) => error)
     await settled(failed)
