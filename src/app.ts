@@ -318,7 +318,7 @@ export function createApp(options: AppOptions): App {
     // Said also with an error, which may be one because of them.
     const tellAbsent = (name: string) => {
       absent.add(name)
-      headers['X-Patchbay-Unreachable'] = [...absent].map(headerWord).join(', ')
+      headers['X-Patchbay-Unreachable'] = headerWords(absent)
     }
     const answered = (computeId: string) => {
       headers['X-Patchbay-Compute'] = computeId
@@ -630,6 +630,20 @@ function textOf(body: unknown): string {
   const text = `${JSON.stringify(body)}\n`
   if (isKept) texts.set(body, text)
   return text
+}
+
+/** Most characters of names in a header: clients refuse answers with more than 16 KiB of headers, and a fleet has a thousand computes. */
+const maxNamesLength = 4096
+
+/** The names that fit, then `+` and the number of the others. */
+function headerWords(names: ReadonlySet<string>): string {
+  const words = [...names].map(headerWord)
+  let length = 0
+  const end = words.findIndex((word) => {
+    length += word.length + 2
+    return length > maxNamesLength
+  })
+  return end < 0 ? words.join(', ') : [...words.slice(0, end), `+${words.length - end}`].join(', ')
 }
 
 /** A name as it can stand in a list in a header. */

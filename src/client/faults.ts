@@ -11,6 +11,7 @@ import type { ComputeAnswer } from './transport.ts'
 const telling = ['content-range', 'range', 'retry-after']
 const longestMessage = 4096
 const longestWord = 100
+const longestHeader = 100
 
 /** The error answer of a compute as an error for the client. */
 export function faultOf(response: ComputeAnswer, text: string, name: string): ApiError {
@@ -19,7 +20,7 @@ export function faultOf(response: ComputeAnswer, text: string, name: string): Ap
   const compute = `The compute ${name}`
   const said = jsonIn(text)
   const fault = Check(tolerant(Fault), said) ? said : undefined
-  if (status < 400 || fault === undefined) {
+  if (status < 400 || status > 599 || fault === undefined) {
     const what = response.headers.get('content-type')?.split(';')[0]?.slice(0, 60) ?? 'content of no type'
     return new ApiError(502, `${compute} answered ${status} with ${what}, which is not an answer of a Patchbay`)
   }
@@ -31,7 +32,7 @@ export function faultOf(response: ComputeAnswer, text: string, name: string): Ap
   }
   const headers = telling.flatMap((name) => {
     const value = response.headers.get(name)
-    return value === null ? [] : [[name, value] as const]
+    return value === null || value.length > longestHeader ? [] : [[name, value] as const]
   })
   const word = response.headers.get(errorHeader)?.slice(0, longestWord) as ErrorWord | undefined
   return new ApiError(status, message, {

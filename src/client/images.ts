@@ -8,6 +8,8 @@ import type { Connection } from './connection.ts'
 import { path } from './paths.ts'
 import type { ComputeAnswer } from './transport.ts'
 
+const longestEtag = 255
+
 const list = Type.Array(Image)
 const uses = Type.Array(ImageUse)
 const programs = Type.Array(FoundProgram)
@@ -78,6 +80,7 @@ function imageFacts(
   if (Number.isNaN(bytes)) throw connection.wrong('an image without its size in Content-Length')
   if (Number.isNaN(modified)) throw connection.wrong('an image without the time of Last-Modified')
   if (etag === null) throw connection.wrong('an image without ETag')
+  if (etag.length > longestEtag) throw connection.wrong(`an image with an ETag of more than ${longestEtag} characters`)
   if (response.status !== 206) return { size: bytes, modified, etag, bytes }
   const header = headers.get('content-range') ?? ''
   const [, first, last, size] = /^bytes (\d{1,15})-(\d{1,15})\/(\d{1,15})$/.exec(header)?.map(Number) ?? []

@@ -56,6 +56,12 @@ export class ConnectionLost extends Error {
 /** A request on an idle connection that the server has just ended fails within a round trip; this is its limit, ms. */
 export const raceMs = 5000
 
+/**
+ * Most bytes of the names and values of the headers of an answer. Clients refuse more than 16 KiB (nodejs.org/api/cli.html,
+ * `--max-http-header-size`), and this service adds headers of its own.
+ */
+export const maxHeaderBytes = 8 * 1024
+
 /** The statuses of answers that have no body. */
 export const bodiless: ReadonlySet<number> = new Set([204, 205, 304])
 

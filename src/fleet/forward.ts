@@ -1,7 +1,8 @@
+import { ignore } from '../async/ignore.ts'
 import { type Caller, headersFor } from '../auth/caller.ts'
 import { readJson } from '../client/answer.ts'
 import { messageOf, requireAboutRequest } from '../client/greeting.ts'
-import { bodiless, type ComputeAnswer, jsonBody, type Outgoing } from '../client/transport.ts'
+import { bodiless, type ComputeAnswer, jsonBody, maxHeaderBytes, type Outgoing } from '../client/transport.ts'
 import { ApiError, badRequest } from '../errors/api-error.ts'
 import { errorHeader, wordOfStatus } from '../errors/words.ts'
 import { isPlainTarget } from '../http/plain-target.ts'
@@ -128,7 +129,7 @@ export function passOn(answer: ComputeAnswer, name: string): RelayedAnswer | Pro
   const { status } = answer
   requireAboutRequest(answer, name)
   if (status >= 400) return failed(answer, name)
-  const headers = picked(answer.headers, toClient)
+  const headers = answerHeaders(answer, toClient, name)
   // An answer of a compute must not run as a page of this service.
   headers['Content-Security-Policy'] = "default-src 'none'; sandbox"
   headers['X-Content-Type-Options'] = 'nosniff'
@@ -143,13 +144,23 @@ async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswe
     messageOf(said) === undefined
       ? { message: `The compute ${name} answered ${status} without a message`, status }
       : { ...(said as object), status }
-  const headers = picked(answer.headers, toClientOfErrors)
+  const headers = answerHeaders(answer, toClientOfErrors, name)
   // A compute of an earlier version sends no error code.
   headers[errorHeader] ??= 'image' in body ? 'image-missing' : wordOfStatus(status)
   const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
   headers['Content-Type'] = 'application/json'
   headers['Content-Length'] = String(content.byteLength)
   return { status, headers, content }
+}
+
+/** The headers of an answer that the client gets. 502 when a client could not take them. */
+function answerHeaders(answer: ComputeAnswer, names: readonly string[], name: string): Record<string, string> {
+  const headers = picked(answer.headers, names)
+  let bytes = 0
+  for (const key in headers) bytes += key.length + (headers[key] as string).length
+  if (bytes <= maxHeaderBytes) return headers
+  answer.body?.cancel().catch(ignore('the rest of the answer is not needed'))
+  throw new ApiError(502, `The compute ${name} sent more than ${maxHeaderBytes} bytes of headers`)
 }
 
 /** A transport may resolve dot segments and backslashes, and so request another path. */

@@ -1,7 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
 import { onAbort } from '../async/abort.ts'
 import { announcedSize } from '../client/announced-size.ts'
-import { bodiless, type ComputeAnswer, ConnectionLost, type Outgoing } from '../client/transport.ts'
+import { bodiless, type ComputeAnswer, ConnectionLost, maxHeaderBytes, type Outgoing } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import {
@@ -200,10 +200,13 @@ function responseOf(stream: Stream, { status, headers, body }: TunnelAnswer, isH
   })
 }
 
-/** Headers that are only looked up. Throws for a name or a value that HTTP has not. */
+/** Headers that are only looked up. Throws for a name or a value that HTTP has not, and for more than clients take. */
 function headersOf(entries: TunnelAnswer['headers']): ComputeAnswer['headers'] {
   const values = new Map<string, string>()
+  let bytes = 0
   for (const [name, value] of entries) {
+    bytes += name.length + value.length
+    if (bytes > maxHeaderBytes) throw new RangeError(`its headers have more than ${maxHeaderBytes} bytes`)
     if (!isHeaderName.test(name)) throw new TypeError('the name of a header is malformed')
     if (!isHeaderValue.test(value)) throw new TypeError(`the header ${name} is malformed`)
     const key = name.toLowerCase()

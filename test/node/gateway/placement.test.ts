@@ -149,6 +149,20 @@ test('silent computes delay a list for a limited time, and the list has the proj
   expect(await answer.json()).toMatchObject([{ name: 'lab' }])
 })
 
+test('a list names only as many silent computes as fit in a header, and counts the others', async () => {
+  const gateway = startGateway(Array.from({ length: 20 }, () => compute().agent))
+  for (const member of gateway.members.slice(0, -1)) {
+    member.name = 'ü'.repeat(255)
+    member.isConnected = false
+  }
+  for (const [index, member] of gateway.members.entries()) member.name += index
+  const answer = await gateway.fetch('GET', projects)
+  const names = answer.headers.get('X-Patchbay-Unreachable') ?? ''
+  expect([answer.status, names.length < 4200, names.split(', ').length, names.split(', ').at(-1)]).toEqual([
+    ...[200, true, 3, '+17'],
+  ])
+})
+
 test('a silent compute does not delay the download of an image, and its late answer is not read', async () => {
   vi.useFakeTimers()
   onTestFinished(() => void vi.useRealTimers())

@@ -106,6 +106,16 @@ test('a client gets no headers by which a compute could act as this service', as
   expect(headers.get('x-content-type-options')).toBe('nosniff')
 })
 
+test.for([200, 409])('an answer %d with longer headers than clients take is a bad gateway', async (status) => {
+  const { compute, send } = await bed()
+  const headers = Object.fromEntries(['X-Comment', 'X-Interface-Name', 'Allow'].map((name) => [name, 'x'.repeat(3000)]))
+  const all = status === 200 ? headers : { Allow: 'x'.repeat(8192) }
+  compute.answer = (_, res) => void res.writeHead(status, all).end('{"message":"no"}')
+  expect(await faultOf(send('x/y'))).toMatchObject({
+    ...{ status: 502, word: 'compute-failed', message: expect.stringContaining('more than 8192 bytes of headers') },
+  })
+})
+
 test('HEAD is handed on as HEAD', async () => {
   const { compute, send } = await bed()
   compute.answer = ({ method }, res) => void res.writeHead(200, { 'Content-Length': '5', ETag: `"${method}"` }).end()

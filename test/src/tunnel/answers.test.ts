@@ -81,6 +81,7 @@ test.for<[name: string, head: Uint8Array]>([
   expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
 })
 
+const longHeaders = Array.from({ length: 9 }, (_, index): [string, string] => [`x-${index}`, 'x'.repeat(1000)])
 const answered = (status: number, headers: [string, string][], body = true) => JSON.stringify({ status, headers, body })
 
 test.for<[name: string, head: string, method: string, message: RegExp]>([
@@ -92,14 +93,12 @@ test.for<[name: string, head: string, method: string, message: RegExp]>([
   ['is none yet', answered(199, []), 'GET', /answered 199/],
   ['changes the protocol', answered(101, []), 'GET', /answered 101/],
   ['has a name of a header that HTTP has not', answered(200, [['a b', 'c']]), 'GET', /name of a header/],
+  ['has longer headers than clients take', answered(200, longHeaders), 'GET', /headers have more than 8192 bytes/],
 ])('an answer that %s ends its request, and no other', async ([, head, method, message]) => {
   const pair = await tunnelPair({ fetch: async () => relayed(bytes('still there')) })
   pair.down.hold()
   const asked = expect(pair.asking.send(request('x', { method }))).rejects.toThrow(message)
-  const json = bytes(head)
-  pair.asking.message(
-    encodeTunnelFrame(frameKinds.answer, 1, new Uint8Array([0, 0, 0, json.length, ...json, ...bytes('hello')])),
-  )
+  pair.asking.message(encodeAnswer(1, JSON.parse(head), bytes('hello')) as Uint8Array)
   await asked
   pair.down.release()
   expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
