@@ -5,7 +5,7 @@ import { ApiError } from '../errors/api-error.ts'
 import type { ErrorWord } from '../errors/words.ts'
 import type { Method } from '../http/endpoint.ts'
 import { complaint } from '../http/validate.ts'
-import { causeOf, readText } from './answer.ts'
+import { causeOf, quoteText, readText } from './answer.ts'
 import { received, type Upload } from './bodies.ts'
 import { Exchange } from './exchange.ts'
 import { faultOf } from './faults.ts'
@@ -105,6 +105,12 @@ export class Connection {
     const wanted = tolerant(schema)
     if (Check(wanted, value)) return value
     throw this.wrong(complaint(wanted, value, 'answer'))
+  }
+
+  /** 502 for an answer about another resource than the one that was asked for: the caller would take it for that one. */
+  requireId(wanted: string, answered: string): void {
+    if (answered.toLowerCase() !== wanted.toLowerCase())
+      throw this.wrong(`${quoteText(answered)} in place of ${quoteText(wanted)}`)
   }
 
   /** 502: the answer is not that of a Patchbay. */

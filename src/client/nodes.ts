@@ -17,8 +17,11 @@ export function anyNode(value: unknown): Node | undefined {
 
 /** The operations that a link needs at a node. */
 export const remoteNodes = (connection: Connection): SharedAgent['nodes'] => ({
-  get: async (ref) =>
-    ofKind(ref.kind, await connection.json(kindOf(ref.kind).node, { method: 'GET', path: nodePath(ref) })),
+  async get(ref) {
+    const node = await connection.json(kindOf(ref.kind).node, { method: 'GET', path: nodePath(ref) })
+    connection.requireId(ref.node_id, String(node.node_id))
+    return ofKind(ref.kind, node)
+  },
   async nioState(ref, port) {
     // A cast: the schema is a union of the types of NIO, each with its state.
     const call = { method: 'GET', path: nioPath(ref, port), pace: 'work' } as const

@@ -69,7 +69,7 @@ export class ComputeClient {
 
   /** Creates or opens a project. */
   openProject(input: { project_id: string; name: string; path?: string | null }): Promise<Project> {
-    return this.json(Project, { method: 'POST', path: '/v2/compute/projects?view=full', input })
+    return this.#project(input.project_id, { method: 'POST', path: '/v2/compute/projects?view=full', input })
   }
 
   projects(): Promise<Project[]> {
@@ -78,11 +78,11 @@ export class ComputeClient {
 
   /** A project, open or closed. 404. */
   project(id: string): Promise<Project> {
-    return this.json(Project, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` })
+    return this.#project(id, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` })
   }
 
   updateProject(id: string, input: object): Promise<Project> {
-    return this.json(Project, { method: 'PUT', path: path`/v2/compute/projects/${id}?view=full`, input })
+    return this.#project(id, { method: 'PUT', path: path`/v2/compute/projects/${id}?view=full`, input })
   }
 
   async closeProject(id: string): Promise<void> {
@@ -106,13 +106,16 @@ export class ComputeClient {
   }
 
   /** Without `withImages` 409 when the compute lacks an image of the node. */
-  createNode({ project_id, node_type }: Omit<NodePath, 'node_id'>, input: object): Promise<ComputeNode> {
+  createNode(
+    { project_id, node_type }: Omit<NodePath, 'node_id'>,
+    input: Pick<NodePath, 'node_id'>,
+  ): Promise<ComputeNode> {
     const list = path`/v2/compute/projects/${project_id}/${node_type}/nodes?existing=refuse`
-    return this.json(ComputeNode, { method: 'POST', path: list, input })
+    return this.#node(input, { method: 'POST', path: list, input })
   }
 
   node(node: NodePath): Promise<ComputeNode> {
-    return this.json(ComputeNode, { method: 'GET', path: nodePath(node) })
+    return this.#node(node, { method: 'GET', path: nodePath(node) })
   }
 
   /** The answer of an action (GET) of the kind of a node. */
@@ -123,7 +126,7 @@ export class ComputeClient {
 
   /** Without `withImages` 409 when the compute lacks an image of the node. */
   updateNode(node: NodePath, input: object): Promise<ComputeNode> {
-    return this.json(ComputeNode, { method: 'PUT', path: nodePath(node), input })
+    return this.#node(node, { method: 'PUT', path: nodePath(node), input })
   }
 
   /** `later`: its directory stays until the project is closed; a new node with the same id gets it. */
@@ -133,7 +136,7 @@ export class ComputeClient {
 
   act(node: NodePath, action: NodeAction): Promise<ComputeNode> {
     const call = { method: 'POST', path: `${nodePath(node)}/${action}?view=full` } as const
-    return this.withImages(() => this.json(ComputeNode, call))
+    return this.withImages(() => this.#node(node, call))
   }
 
   async duplicate(node: NodePath, destination_node_id: string, destination_project_id?: string): Promise<void> {
@@ -216,9 +219,14 @@ export class ComputeClient {
   }
 
   /** Creates many direct links. The result of each is in the order of the input. */
-  joinLinks(projectId: string, links: readonly object[]): Promise<DirectLinkJoined[]> {
+  async joinLinks(projectId: string, links: readonly { readonly link_id: string }[]): Promise<DirectLinkJoined[]> {
     const at = path`/v2/compute/projects/${projectId}/links`
-    return this.json(Type.Array(DirectLinkJoined), { method: 'POST', path: at, input: { links } })
+    const joined = await this.json(Type.Array(DirectLinkJoined), { method: 'POST', path: at, input: { links } })
+    if (joined.length !== links.length)
+      throw this.#connection.wrong(`the results of ${joined.length} links in place of ${links.length}`)
+    for (const [index, { link_id }] of links.entries())
+      this.#connection.requireId(link_id, joined[index]?.link_id ?? '')
+    return joined
   }
 
   async removeLink(projectId: string, linkId: string): Promise<void> {
@@ -286,6 +294,18 @@ export class ComputeClient {
         if (outcome !== 'brought') throw missingImage(outcome.refused, image)
       }
     }
+  }
+
+  async #project(id: string, call: Call): Promise<Project> {
+    const project = await this.json(Project, call)
+    this.#connection.requireId(id, project.project_id)
+    return project
+  }
+
+  async #node({ node_id }: Pick<NodePath, 'node_id'>, call: Call): Promise<ComputeNode> {
+    const node = await this.json(ComputeNode, call)
+    this.#connection.requireId(node_id, node.node_id)
+    return node
   }
 
   /** A JSON answer that must match the schema; members and values of newer versions are accepted. */

@@ -1,8 +1,10 @@
 import { ignore } from '../async/ignore.ts'
 import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { mapLimit } from '../async/map-limit.ts'
+import { quoteText } from '../client/answer.ts'
 import { ApiError, badRequest, conflict, isUnclear, notFound, unlessGone } from '../errors/api-error.ts'
 import { type ReservedPort, reserveApart } from '../gateway/link-check.ts'
+import type { DirectLinkJoined } from '../model/direct-link.ts'
 import type { LabLink, LabLinkCreate, LabLinkEnd, LabLinkUpdate } from '../model/lab/link.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { portNamed, portsOf } from '../model/lab/ports.ts'
@@ -172,11 +174,17 @@ async function wireAll(
     const joined = await orNothing(lab, join, all(leftovers)).catch(noteAll(list))
     for (const [index, it] of (joined ?? []).entries()) {
       const link = list[index]
-      if (link !== undefined && it.error !== null) failures.set(link, new ApiError(it.error.status, it.error.message))
+      if (link !== undefined && it.error !== null) failures.set(link, errorOf(it.error))
     }
   }
   await mapLimit(others, (link) => wire(labs, lab, link.ends, link.record, ask).catch(noteAll([link])))
   return failures
+}
+
+/** The error of a link of a bulk. A defect of a compute is not a defect of this service. */
+function errorOf({ status, message }: NonNullable<DirectLinkJoined['error']>): ApiError {
+  const isError = status >= 400 && status < 600 && status !== 500
+  return new ApiError(isError ? status : 502, quoteText(message))
 }
 
 interface UpdateOptions {

@@ -1,6 +1,6 @@
 import { type TObject, Type } from '@sinclair/typebox'
 import { drainCompute } from '../../controller/drain.ts'
-import { conflict, notFound } from '../../errors/api-error.ts'
+import { ApiError, notFound } from '../../errors/api-error.ts'
 import { computeKey, isReserved } from '../../fleet/computes.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
@@ -202,7 +202,8 @@ export const computeEndpoints: readonly Endpoint[] = [
       const name = params.compute_id
       const list = await readAnswer('content' in response ? responseOf(response) : response, maxAnswerBytes, name)
       if (Array.isArray(list)) return ok(list.toSorted((a, b) => compare(nameOf(a), nameOf(b))))
-      throw conflict(`The compute ${name} did not answer with a list of images of at most ${maxAnswerBytes} bytes`)
+      const what = `a list of images of at most ${maxAnswerBytes} bytes`
+      throw new ApiError(502, `The compute ${name} did not answer with ${what}`)
     },
   }),
   ...(['GET', 'POST', 'PUT'] as const).flatMap((method) => [
