@@ -173,10 +173,14 @@ export class ComputeClient {
   }
 
   /** The files of an open project, or of a snapshot of it, with their sizes. */
-  files(projectId: string, snapshotId?: string): Promise<ProjectFile[]> {
+  async files(projectId: string, snapshotId?: string): Promise<ProjectFile[]> {
     const list = path`/v2/compute/projects/${projectId}/files?sums=false`
     const of = snapshotId === undefined ? '' : path`&snapshot=${snapshotId}`
-    return this.json(Type.Array(ProjectFile), { method: 'GET', path: list + of, pace: 'work' })
+    const files = await this.json(Type.Array(ProjectFile), { method: 'GET', path: list + of, pace: 'work' })
+    const wrong = files.find(({ path }) => !isInside(path))
+    if (wrong !== undefined)
+      throw this.#connection.wrong(`a file of the name ${JSON.stringify(wrong.path.slice(0, 120))}`)
+    return files
   }
 
   async readFile(projectId: string, file: string, snapshotId?: string): Promise<StoredFile> {
@@ -322,6 +326,13 @@ export const nodePath = ({ project_id, node_type, node_id }: NodePath): string =
   path`/v2/compute/projects/${project_id}/${node_type}/nodes/${node_id}`
 export const portPath = ({ adapter_number, port_number, ...node }: PortPath): string =>
   nodePath(node) + path`/adapters/${adapter_number}/ports/${port_number}`
+
+/**
+ * Whether the path of a file stays in its project: it becomes a part of the path of requests to other computes, and a name in an archive. Half a
+ * surrogate pair cannot be encoded.
+ */
+const isInside = (file: string): boolean =>
+  !file.includes('\0') && !/\p{Surrogate}/u.test(file) && !file.split('/').some((it) => /^\.{0,2}$/.test(it))
 
 const filePath = (projectId: string, file: string): string =>
   path`/v2/compute/projects/${projectId}/files/` + file.split('/').map(encodeURIComponent).join('/')
