@@ -205,7 +205,8 @@ export class Labs {
       item: (computeId, item) => {
         const { project_id, payload } = item
         const lab = this.#open.get(project_id)
-        if (lab !== undefined) this.#heard(lab, computeId, payload)
+        // A compute may send events of any project.
+        if (lab?.document.project.computes.includes(computeId)) this.#heard(lab, computeId, payload)
       },
       refresh: (computeId) => this.#refreshAll(computeId),
       lost: (computeId, error) => {

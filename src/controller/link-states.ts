@@ -17,6 +17,8 @@ const staleMs = 1000
 /** States of removed links are dropped when there are more states than twice the links plus this number. */
 const spareStates = 1000
 
+const mostStates = ({ document }: Lab): number => 2 * document.links.size + spareStates
+
 /** Polls the link states of a lab while its feed has readers of them. Ends with the signal. */
 export async function watchLinks(lab: Lab, { ask, signal }: { ask: AskCompute; signal: AbortSignal }): Promise<void> {
   while (!signal.aborted) {
@@ -49,7 +51,7 @@ function readLinks(lab: Lab, ask: AskCompute): Promise<void> {
 async function readAll(lab: Lab, ask: AskCompute): Promise<void> {
   const { links } = lab.document
   // States of links that are not in the document are kept for a while: an undo, or a request in progress, may bring the links (back).
-  if (lab.linkStates.size > 2 * links.size + spareStates) {
+  if (lab.linkStates.size >= mostStates(lab)) {
     for (const id of lab.linkStates.keys()) if (!links.has(id)) lab.linkStates.delete(id)
     lab.linkCursors.clear()
   }
@@ -68,14 +70,23 @@ async function readAll(lab: Lab, ask: AskCompute): Promise<void> {
   })
 }
 
+/** A compute that reports more states than it can have links, or states of links of others, is read no further. */
 async function readDirect(lab: Lab, computeId: string, ask: AskCompute): Promise<void> {
-  for (;;) {
+  const { links } = lab.document
+  for (let read = 0; ; ) {
     const { states, next, more } = await ask(computeId).linkChanges(lab.id, lab.linkCursors.get(computeId))
     lab.linkCursors.set(computeId, next)
-    for (const state of states) keepState(lab, state)
-    if (!more) break
+    for (const state of states) {
+      const wiring = links.get(state.link_id)?.wiring
+      if (wiring === undefined ? lab.linkStates.size < mostStates(lab) : isOn(wiring, computeId)) keepState(lab, state)
+    }
+    read += states.length
+    if (!more || states.length === 0 || read > links.size + spareStates) break
   }
 }
+
+const isOn = (wiring: LinkRecord['wiring'], computeId: string): boolean =>
+  wiring.type === 'direct' && wiring.compute_id === computeId
 
 /** Keeps the state that a compute reported of a link of its own. */
 export const keepState = (lab: Lab, state: DirectLinkState): void => keep(lab, stateOf(state))

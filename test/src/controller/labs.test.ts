@@ -71,6 +71,39 @@ test('a snapshot of a closed lab that is being opened is one of the open lab', a
   expect(document.project.is_open).toBe(true)
 })
 
+test('a compute emits events only to labs that have a part on it', async () => {
+  const liar = new MemoryCompute()
+  const { client: ofLiar } = liar
+  const lies: { project_id: string; isTaken: boolean }[] = []
+  const open = async () =>
+    new ReadableStream(
+      {
+        pull(controller) {
+          const next = lies.find(({ isTaken }) => !isTaken)
+          if (next === undefined) return new Promise(() => {})
+          next.isTaken = true
+          const { project_id } = next
+          controller.enqueue({
+            kind: 'event',
+            event: { seq: 1, project_id, payload: { type: 'log.error', message: `of the liar to ${project_id}` } },
+          })
+        },
+      },
+      { highWaterMark: 0 },
+    )
+  Object.assign(liar, { client: () => Object.assign(ofLiar(), { events: { open } }) })
+  const labs = await labsInMemory(new MemoryCompute(), new MemoryLabs(), { others: new Map([['liar', liar]]) })
+  const { client } = labs.computes
+  const [other, own] = [crypto.randomUUID(), crypto.randomUUID()]
+  await labs.create({ name: 'other', project_id: other, compute_id: 'local' }, client)
+  const feed = labs.events.open({ signal: new AbortController().signal }).getReader()
+  lies.push({ project_id: other, isTaken: false }, { project_id: own, isTaken: false })
+  await labs.create({ name: 'own', project_id: own, compute_id: 'liar' }, client)
+  const told: unknown[] = []
+  while (!JSON.stringify(told).includes(`of the liar to ${own}`)) told.push((await feed.read()).value)
+  expect(JSON.stringify(told)).not.toContain(`of the liar to ${other}`)
+})
+
 /** What the compute does slowly: it is done there, and the answer comes when `end` is called. */
 type Slow = 'createNode' | 'updateNode' | 'removeNode' | 'takeSnapshot' | 'withImages'
 

@@ -68,6 +68,44 @@ test('the state of a link is read again right after a node has started', async (
   expect([verdict(), reads()]).toEqual(['ok', 2])
 })
 
+test('of a compute that always has more states only as many are read and kept as it can have links', async () => {
+  const { lab, ask } = await labOfPair()
+  const traffic = { frames: 0, bytes: 0, dropped: 0, frames_per_s: 0, bits_per_s: 0 }
+  let reads = 0
+  const linkChanges = async () => {
+    reads += 1
+    const stateOf = () => ({ link_id: crypto.randomUUID(), verdict: 'ok', reason: null, ab: traffic, ba: traffic })
+    return { states: Array.from({ length: 100 }, stateOf), next: '', more: true }
+  }
+  const lying = () => Object.assign(ask(), { linkChanges }) as ComputeClient
+  for (const already of [0, 11, 22, 33]) {
+    lab.linksReadAt = 0
+    await freshLinks(lab, lying)
+    // freshLinks waits for a read in progress for a limited time only.
+    await lab.linksRead
+    expect([reads, lab.linkStates.size <= 1002]).toEqual([already + 11, true])
+  }
+})
+
+test('the state of a link that another compute has is not taken', async () => {
+  const { labs, lab, ask, told, verdict } = await labOfPair()
+  const [record] = lab.document.links.values()
+  if (record === undefined) throw new Error('there is no link')
+  const link_id = crypto.randomUUID()
+  await labs.moved(lab, (project) =>
+    new Changes()
+      .project({ ...project, computes: ['local', 'other'] })
+      .put('link', record.link_id, { ...record, wiring: { type: 'direct', compute_id: 'other' } })
+      .put('link', link_id, { ...record, link_id, wiring: { type: 'direct', compute_id: 'local' } }),
+  )
+  told.verdict = 'peer_unreachable'
+  const silent = { linkChanges: async () => ({ states: [], next: '', more: false }) }
+  lab.linksReadAt = 0
+  const before = verdict()
+  await freshLinks(lab, (id) => (id === 'local' ? ask() : (Object.assign(ask(), silent) as ComputeClient)))
+  expect(verdict()).toBe(before)
+})
+
 test('the verdict on a link over two computes follows the rule of one within a compute', async () => {
   const { labs, lab, ask, verdict } = await labOfPair()
   const [record] = lab.document.links.values()
