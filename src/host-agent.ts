@@ -1,3 +1,4 @@
+import type { FeedPace } from './client/feed-pace.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from './model/console.ts'
@@ -368,5 +369,7 @@ export interface FeedRequest {
   readonly projectId?: string
   readonly since?: number
   readonly pings?: boolean
+  /** Of the feed of a compute: given by a reader that opens it again and again. */
+  readonly pace?: FeedPace
   readonly signal: AbortSignal
 }

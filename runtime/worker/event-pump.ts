@@ -1,4 +1,5 @@
 import { ignore } from '../../src/async/ignore.ts'
+import { FeedPace } from '../../src/client/feed-pace.ts'
 import { seqOf } from '../../src/gateway/member-feed.ts'
 import type { EventAgent } from '../../src/host-agent.ts'
 import type { FeedItem } from '../../src/model/event.ts'
@@ -25,6 +26,7 @@ export interface EventPumpOptions {
  */
 export class EventPump {
   readonly #options: EventPumpOptions
+  readonly #pace = new FeedPace()
   #turn: string | undefined
   #over = new AbortController()
 
@@ -39,7 +41,8 @@ export class EventPump {
     this.#over = over
     this.#turn = turn
     const { signal } = over
-    const feed = await this.#options.events.open({ ...(since !== undefined && { since }), pings: false, signal })
+    const pace = this.#pace
+    const feed = await this.#options.events.open({ ...(since !== undefined && { since }), pings: false, pace, signal })
     this.#options.keep({ turn, ...(since !== undefined && { heard: since }) })
     void this.#pump(feed, turn, signal)
   }

@@ -1,5 +1,6 @@
 import { type Static, type TSchema, Type } from '@sinclair/typebox'
 import { Check } from '@sinclair/typebox/value'
+import { onAbort } from '../async/abort.ts'
 import type { EventAgent } from '../host-agent.ts'
 import { DirectLink } from '../model/direct-link.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
@@ -7,13 +8,14 @@ import { Load } from '../model/host.ts'
 import { Project } from '../model/project.ts'
 import { Uuid } from '../schema/fields.ts'
 import type { Connection } from './connection.ts'
+import { FeedPace } from './feed-pace.ts'
 import { Lines } from './lines.ts'
 import { anyNode } from './nodes.ts'
 import { path, search } from './paths.ts'
 import { tolerant } from './tolerant.ts'
 
 export const remoteEvents = (connection: Connection): EventAgent => ({
-  async open({ projectId, since, pings = true, signal }) {
+  async open({ projectId, since, pings = true, pace = new FeedPace(), signal }) {
     const base = projectId === undefined ? '/v2/compute' : path`/v2/compute/projects/${projectId}`
     // Without another watch, pings show that the compute is alive.
     const rests = !pings && connection.isWatched
@@ -22,39 +24,61 @@ export const remoteEvents = (connection: Connection): EventAgent => ({
       { method: 'GET', path: `${base}/notifications${query}`, rests, signal },
       { idleMs: rests ? undefined : connection.limits.feedMs },
     )
-    return items(connection, body, { projectId, pings, signal })
+    return items(connection, body, { projectId, pings, pace, signal })
   },
 })
+
+interface Reading {
+  readonly projectId: string | undefined
+  readonly pings: boolean
+  readonly pace: FeedPace
+  readonly signal: AbortSignal
+}
 
 /** The items of a feed, each as it is asked for. */
 function items(
   connection: Connection,
   body: ReadableStream<Uint8Array>,
-  { projectId, pings, signal }: { projectId: string | undefined; pings: boolean; signal: AbortSignal },
+  { projectId, pings, pace, signal }: Reading,
 ): ReadableStream<FeedItem> {
   let isPinged = false
   const tooLong = () => connection.wrong(`a line of more than ${connection.limits.lineBytes} bytes`)
-  const source = new Lines(body, connection.limits.lineBytes, tooLong)
+  const source = new Lines(body, connection.limits.lineBytes, tooLong, pace)
+  const over = new AbortController()
+  const end = () => {
+    forget()
+    over.abort()
+    source.cancel()
+  }
+  // The body ends with the signal by itself, but not a wait of the pace.
+  const forget = onAbort(signal, () => {
+    over.abort()
+    source.cancel()
+  })
   return new ReadableStream<FeedItem>(
     {
       async pull(controller) {
         try {
           for (;;) {
             const text = await source.next()
-            if (text === undefined) return controller.close()
+            if (text === undefined) break
             const item = itemOf(connection, connection.parse(text), projectId)
             if (item === undefined || (item.kind === 'ping' && isPinged && !pings)) continue
             isPinged ||= item.kind === 'ping'
+            if (item.kind === 'resync' || item.kind === 'dropped') await pace.gap(over.signal)
+            if (over.signal.aborted) break
             return controller.enqueue(item)
           }
+          end()
+          controller.close()
         } catch (error) {
-          source.cancel()
+          end()
           // The reader has left.
           if (signal.aborted) controller.close()
           else controller.error(error)
         }
       },
-      cancel: () => source.cancel(),
+      cancel: end,
     },
     { highWaterMark: 0 },
   )

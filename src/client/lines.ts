@@ -1,4 +1,5 @@
 import { ignore } from '../async/ignore.ts'
+import type { FeedPace } from './feed-pace.ts'
 
 /** The lines of a body, one after the other; empty ones are skipped. */
 export class Lines {
@@ -6,32 +7,40 @@ export class Lines {
   readonly #decoder = new TextDecoder()
   readonly #most: number
   readonly #tooLong: () => Error
+  readonly #pace: FeedPace | undefined
+  readonly #over = new AbortController()
   readonly #whole: string[] = []
   /** Parts of a line that has not ended. */
   #parts: string[] = []
   #size = 0
 
-  /** A line of more than `most` characters is the error of `tooLong`. */
-  constructor(body: ReadableStream<Uint8Array>, most: number, tooLong: () => Error) {
+  /** A line of more than `most` characters is the error of `tooLong`. `pace` limits how fast the body is read. */
+  constructor(body: ReadableStream<Uint8Array>, most: number, tooLong: () => Error, pace?: FeedPace) {
     this.#reader = body.getReader()
     this.#most = most
     this.#tooLong = tooLong
+    this.#pace = pace
   }
 
   /** Undefined at the end. */
   async next(): Promise<string | undefined> {
     for (;;) {
       const line = this.#whole.shift()
-      if (line !== undefined) return line
+      if (line !== undefined) {
+        await this.#pace?.line(this.#over.signal)
+        return line
+      }
       const { done, value } = await this.#reader.read()
       // An incomplete last line is dropped.
       if (done) return undefined
+      await this.#pace?.bytes(value.byteLength, this.#over.signal)
       this.#take(this.#decoder.decode(value, { stream: true }))
     }
   }
 
   /** Nothing more is read. */
   cancel(): void {
+    this.#over.abort()
     this.#reader.cancel().catch(ignore('nothing more is read'))
   }
 

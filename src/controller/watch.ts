@@ -1,5 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { pause } from '../async/pause.ts'
+import { FeedPace } from '../client/feed-pace.ts'
 import type { LabEvent } from '../model/event.ts'
 import type { LabComputes } from './computes.ts'
 
@@ -54,18 +55,22 @@ export class ComputeWatch {
     let wait: number = retryMs[0]
     let isFirst = true
     let isLost = false
+    const pace = new FeedPace()
     while (!signal.aborted) {
       let isOpening = true
       try {
         const { events } = this.#computes.client(computeId)
         const feed = await events.open({
-          signal,
+          ...{ pace, signal },
           ...(this.#projectId !== undefined && { projectId: this.#projectId }),
           ...(since !== undefined && { since }),
         })
         isOpening = false
         // The first feed needs no refresh: opening the lab reads the nodes.
-        if (isLost || (!isFirst && since === undefined)) await this.#refresh(computeId)
+        if (isLost || (!isFirst && since === undefined)) {
+          await pace.gap(signal)
+          await this.#refresh(computeId)
+        }
         isFirst = false
         isLost = false
         const reader = feed.getReader()

@@ -4,6 +4,7 @@ import { withTimeout } from '../async/timeout.ts'
 import { type Via, viaHeader } from '../auth/caller.ts'
 import { computeNameOf } from '../client/address.ts'
 import { causeOf } from '../client/answer.ts'
+import { FeedPace } from '../client/feed-pace.ts'
 import { ComputeRefused, greetCompute } from '../client/greeting.ts'
 import {
   type ComputeAddress,
@@ -86,6 +87,7 @@ function waitingFlight(signal: AbortSignal): Flight {
 export class RemoteCompute {
   readonly #options: RemoteComputeOptions
   readonly #flights = new Set<Flight>()
+  readonly #pace = new FeedPace()
   #answering: Promise<void> | undefined
   #record: ComputeRecord
   #send: Send
@@ -310,6 +312,7 @@ export class RemoteCompute {
       send: this.#send,
       version,
       timeouts,
+      pace: this.#pace,
       upkeep,
       ...(waiting !== undefined && { waiting }),
       changed: () => {

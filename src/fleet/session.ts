@@ -1,6 +1,7 @@
 import { abortable } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { causeOf } from '../client/answer.ts'
+import type { FeedPace } from '../client/feed-pace.ts'
 import { ComputeRefused, differ, greetCompute, requireAnswer } from '../client/greeting.ts'
 import type { Send } from '../client/transport.ts'
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
@@ -13,6 +14,8 @@ import { Unreachable } from './unreachable.ts'
 
 /** How long health checks use the known capabilities of a compute, ms. */
 const greetedMs = 120_000
+/** Time between two reports of a new load, which every feed of the service gets, ms. */
+const loadMs = 1000
 
 export interface ComputeSessionOptions {
   /** The name in messages. */
@@ -21,6 +24,8 @@ export interface ComputeSessionOptions {
   /** Version of this service. */
   readonly version: string
   readonly timeouts: FleetTimeouts
+  /** Of the feed of the compute, over all its sessions. */
+  readonly pace: FeedPace
   /** See `FleetOptions.upkeep`. */
   readonly upkeep: Upkeep
   /** Why the service cannot connect yet. */
@@ -64,6 +69,9 @@ export class ComputeSession {
   #link: AbortController | undefined
   #timer: ReturnType<typeof setTimeout> | undefined
   #isClosed = false
+  /** When the last change of the load was reported. */
+  #loadAt = 0
+  #telling: ReturnType<typeof setTimeout> | undefined
   #warnedOf: string | null = null
 
   constructor(options: ComputeSessionOptions) {
@@ -184,6 +192,7 @@ export class ComputeSession {
   close(): void {
     this.#isClosed = true
     clearTimeout(this.#timer)
+    clearTimeout(this.#telling)
     this.#link?.abort(new Error('it was changed or removed meanwhile'))
   }
 
@@ -239,7 +248,7 @@ export class ComputeSession {
 
   #connected(link: AbortController, { capabilities, feed, load }: Found): void {
     link.signal.throwIfAborted()
-    const { timeouts, changed, version } = this.#options
+    const { timeouts, pace, changed, version } = this.#options
     this.#isConnected = true
     this.#connectedAt = Date.now()
     // An unsteady connection does not reset all failures.
@@ -250,8 +259,8 @@ export class ComputeSession {
     this.#warnOf(capabilities.version, version)
     changed()
     if (feed === undefined) return
-    const options = { silenceMs: timeouts.silenceMs, signal: link.signal, line: (line: object) => this.#heard(line) }
-    void followHeartbeat(feed, options).then((reason) => {
+    const line = (it: object) => this.#heard(it)
+    void followHeartbeat(feed, { silenceMs: timeouts.silenceMs, pace, signal: link.signal, line }).then((reason) => {
       link.abort()
       if (this.#link === link && !this.#isClosed) this.lose(reason)
     })
@@ -272,7 +281,16 @@ export class ComputeSession {
     const { cpu_usage_percent: cpu, memory_usage_percent: memory } = load
     if (this.load?.cpu_usage_percent === cpu && this.load.memory_usage_percent === memory) return
     this.load = load
-    this.#options.changed()
+    if (this.#telling !== undefined) return
+    const tell = () => {
+      this.#telling = undefined
+      this.#loadAt = Date.now()
+      this.#options.changed()
+    }
+    const waitMs = this.#loadAt + loadMs - Date.now()
+    // A clock that was set back must not delay it for long.
+    if (waitMs > 0) this.#telling = setTimeout(tell, Math.min(waitMs, loadMs))
+    else tell()
   }
 
   #fail(reason: string): void {
@@ -282,6 +300,8 @@ export class ComputeSession {
     this.#link?.abort()
     this.#failures += 1
     this.load = undefined
+    clearTimeout(this.#telling)
+    this.#telling = undefined
     this.lastError = reason
     const [first, longest] = timeouts.retryMs
     // With jitter: computes that were lost together must not return together.

@@ -1,6 +1,7 @@
 import { onAbort } from '../async/abort.ts'
 import { pause } from '../async/pause.ts'
 import { relay } from '../async/relay.ts'
+import { FeedPace } from '../client/feed-pace.ts'
 import { EventLog } from '../events/event-log.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
@@ -42,6 +43,8 @@ export class GatewayEvents implements EventAgent {
   readonly #log: EventLog
   readonly #bookmarks: Bookmarks
   readonly #feeds = new Map<string, Feed>()
+  /** Of the computes that the gateway has, also while they are not connected. */
+  readonly #paces = new Map<string, FeedPace>()
   readonly #readers = new Set<object>()
   #dropped = 0
   /** Whether a reader gets the events that are emitted now. */
@@ -149,6 +152,8 @@ export class GatewayEvents implements EventAgent {
       feed.over.abort()
       this.#feeds.delete(id)
     }
+    const ids = new Set(members.map(({ id }) => id))
+    for (const id of this.#paces.keys()) if (!ids.has(id)) this.#paces.delete(id)
     for (const member of there.values()) if (!this.#feeds.has(member.id)) this.#begin(member)
   }
 
@@ -161,15 +166,20 @@ export class GatewayEvents implements EventAgent {
   }
 
   async #read(member: Member, signal: AbortSignal, opened: () => void): Promise<void> {
+    const pace = this.#paces.get(member.id) ?? new FeedPace()
+    this.#paces.set(member.id, pace)
     for (let wait: number = againMs[0]; !signal.aborted; wait = Math.min(2 * wait, againMs[1])) {
       const items = this.#feedOf(member)
       const forget = onAbort(signal, () => items.end())
       try {
         const since = this.#bookmarks.get(member.id)
-        const asked = { ...(since !== undefined && { since }), pings: false, signal }
+        const asked = { ...(since !== undefined && { since }), pings: false, pace, signal }
         const feed = await (this.#members.openFeed?.(member, asked) ?? member.agent.events.open(asked))
         // Present readers have missed what happened at the compute before.
-        if (this.#isServing && since === undefined) this.#log.gap()
+        if (this.#isServing && since === undefined) {
+          await pace.gap(signal)
+          this.#log.gap()
+        }
         opened()
         for await (const item of feed) {
           // An item that was read just before the end must not be emitted after it.

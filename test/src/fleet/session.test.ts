@@ -57,6 +57,21 @@ test('other events, and invalid loads, change nothing', async () => {
   expect(events).toHaveLength(before + 1)
 })
 
+test('loads that come one after the other are shown once in a while, and the last one is', async () => {
+  const compute = await StandIn.start()
+  const { fleet, until, events } = await openFleet()
+  await fleet.create(compute.input())
+  await until('one', { cpu_usage_percent: 3 })
+  const before = events.length
+  const pings = Array.from({ length: 50 }, (_, index) => ({
+    ...{ action: 'ping', event: { cpu_usage_percent: 50 - index, memory_usage_percent: 1 } },
+  }))
+  compute.say(pings.map((it) => JSON.stringify(it)).join('\n'))
+  await until('one', { cpu_usage_percent: 1, memory_usage_percent: 1 })
+  await expect.poll(() => events.at(-1)).toMatchObject({ compute: { cpu_usage_percent: 1 } })
+  expect(events.length - before).toBeLessThan(5)
+})
+
 test('requests to a compute that failed repeatedly are refused at once, until one may try', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet({ timeouts: { retryMs: [1000, 1000] }, upkeep: false })

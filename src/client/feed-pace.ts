@@ -1,0 +1,64 @@
+import { pause } from '../async/pause.ts'
+
+/** How fast a feed of a compute is read. */
+export interface FeedRates {
+  readonly lines: { readonly perSecond: number; readonly burst: number }
+  readonly bytes: { readonly perSecond: number; readonly burst: number }
+  /** The number of lines for which a gap counts: after it all clients of the feed read all resources again. */
+  readonly linesOfGap: number
+}
+
+/** A lab of a thousand nodes has some three thousand events when it starts, of 1 KB each. */
+export const feedRates: FeedRates = {
+  lines: { perSecond: 100, burst: 5000 },
+  bytes: { perSecond: 1 << 20, burst: 16 << 20 },
+  linesOfGap: 1000,
+}
+
+/**
+ * Limits how fast the feed of one compute is read, also when it is opened again: a bucket of lines and one of bytes. While both are empty nothing
+ * is read. A compute with more events then drops the oldest ones and reports that, which is a gap; one that does not can only fill the
+ * buffers of its own connection.
+ */
+export class FeedPace {
+  readonly #rates: FeedRates
+  readonly #now: () => number
+  #lines: number
+  #bytes: number
+  #at: number
+
+  constructor(rates = feedRates, now: () => number = Date.now) {
+    this.#rates = rates
+    this.#now = now
+    this.#lines = rates.lines.burst
+    this.#bytes = rates.bytes.burst
+    this.#at = now()
+  }
+
+  /** Counts a line. Undefined: more may be read; else resolves when it may, or when the signal aborts. */
+  line(signal: AbortSignal): Promise<void> | undefined {
+    return this.#take(1, 0, signal)
+  }
+
+  /** Counts bytes likewise. */
+  bytes(count: number, signal: AbortSignal): Promise<void> | undefined {
+    return this.#take(0, count, signal)
+  }
+
+  /** Counts a gap likewise. */
+  gap(signal: AbortSignal): Promise<void> | undefined {
+    return this.#take(this.#rates.linesOfGap, 0, signal)
+  }
+
+  #take(lines: number, bytes: number, signal: AbortSignal): Promise<void> | undefined {
+    const { lines: ofLines, bytes: ofBytes } = this.#rates
+    const now = this.#now()
+    // A clock that was set back fills nothing.
+    const seconds = Math.max(0, now - this.#at) / 1000
+    this.#at = now
+    this.#lines = Math.min(ofLines.burst, this.#lines + seconds * ofLines.perSecond) - lines
+    this.#bytes = Math.min(ofBytes.burst, this.#bytes + seconds * ofBytes.perSecond) - bytes
+    const waitS = Math.max(-this.#lines / ofLines.perSecond, -this.#bytes / ofBytes.perSecond)
+    return waitS > 0 ? pause(waitS * 1000, signal) : undefined
+  }
+}
