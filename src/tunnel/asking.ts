@@ -21,6 +21,9 @@ import type { Stream } from './stream.ts'
 /** How long a compute that connects may take to send its HELLO, ms. */
 const helloMs = 10_000
 
+/** Messages of a compute beside the data of open streams: so many at once, in a second, and for each request. */
+const uncovered = { burst: 20_000, perSecond: 1000, perRequest: 4 } as const
+
 export interface AskingOptions extends LinkOptions {
   /** The version of this service. */
   readonly version: string
@@ -37,6 +40,9 @@ export class AskingEnd extends TunnelLink {
   /** Until the HELLO comes, frames belong to streams that this program has forgotten, and are ignored. */
   #isDeaf = true
   #isAccepted = false
+  /** Messages that the compute may send now beside the data of open streams. */
+  #room: number = uncovered.burst
+  #roomAt = Date.now()
   readonly #late: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: AskingOptions) {
@@ -61,6 +67,15 @@ export class AskingEnd extends TunnelLink {
     // Byte 0 is the kind of frame. Before the HELLO all other kinds are ignored.
     if (this.#isDeaf && typeof data !== 'string' && data[0] !== frameKinds.hello) return
     super.message(data)
+  }
+
+  protected override uncovered(): void {
+    const now = Date.now()
+    const fill = (Math.max(0, now - this.#roomAt) * uncovered.perSecond) / 1000
+    // What requests have brought beyond the burst stays.
+    this.#room += Math.min(fill, Math.max(0, uncovered.burst - this.#room)) - 1
+    this.#roomAt = now
+    if (this.#room < 0) this.close(resetCodes.flooding, 'It sends too many messages')
   }
 
   protected override ended(end: TunnelEnd): void {
@@ -143,6 +158,7 @@ export class AskingEnd extends TunnelLink {
       throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
     }
     const stream = this.add(id, hello.window)
+    this.#room += uncovered.perRequest
     if (body === null) stream.endSilently()
     return stream
   }

@@ -19,7 +19,8 @@ import { Check } from '@sinclair/typebox/value'
  *   (32 KiB at most; it costs no credit). Only for a gateway whose HELLO has `answers`.
  * - RESET (JSON): the sender ends the stream in both directions; after its END: it reads no more.
  *
- * Frames of a stream that has ended are ignored. A malformed message ends the tunnel with 4400.
+ * Frames of a stream that has ended are ignored. A malformed message ends the tunnel with 4400. So do, with 4429, more messages of a compute beside
+ * the data of open streams than its gateway's requests and the time allow: no credit covers them.
  */
 export const frameKinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7, answer: 8 } as const
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
@@ -34,6 +35,7 @@ export const resetCodes = {
   /** The compute has joined again, or is connected with another token than the new connection. */
   replaced: 4409,
   removed: 4410,
+  flooding: 4429,
 } as const
 
 /** Most bytes of a DATA frame. */

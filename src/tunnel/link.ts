@@ -64,6 +64,9 @@ export abstract class TunnelLink {
   /** Called when the other end opens a stream; absent at the end that opens them. */
   protected opened?(frame: TunnelFrame): void
 
+  /** Called for each message that no credit covers: all but the data of open streams. */
+  protected uncovered?(): void
+
   protected ended(end: TunnelEnd): void {
     this.#options.ended(end)
   }
@@ -138,6 +141,9 @@ export abstract class TunnelLink {
 
   #take(frame: TunnelFrame): void {
     const { kind, stream: id, payload } = frame
+    const stream = this.#streams.get(id)
+    if (stream === undefined || kind !== frameKinds.data) this.uncovered?.()
+    if (this.#isOver) return
     if (kind === frameKinds.hello) return this.greeted(payload)
     if (kind === frameKinds.open) {
       if (this.opened === undefined || id <= this.#lastStream)
@@ -145,10 +151,12 @@ export abstract class TunnelLink {
       return this.opened(frame)
     }
     if (id === 0 || id > this.#lastStream) throw new ProtocolError('a frame is of a stream that was never opened')
-    this.#streams.get(id)?.take(frame)
+    stream?.take(frame)
   }
 
   #takeText(text: string): void {
+    this.uncovered?.()
+    if (this.#isOver) return
     if (text === 'ping') void this.#pong()
     else if (text !== 'pong') this.close(resetCodes.malformed, 'a text is neither ping nor pong')
   }

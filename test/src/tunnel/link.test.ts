@@ -2,7 +2,7 @@ import * as fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionLost } from '../../../src/client/transport.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
-import { encodeJson, encodeTunnelFrame, frameKinds, resetCodes } from '../../../src/tunnel/frames.ts'
+import { encodeJson, encodeTunnelFrame, encodeWindow, frameKinds, resetCodes } from '../../../src/tunnel/frames.ts'
 import type { TunnelEnd } from '../../../src/tunnel/link.ts'
 import { textOf } from '../../support/answer.ts'
 import { pieces, request, tunnelPair, until, who } from '../../support/tunnel.ts'
@@ -56,6 +56,32 @@ test('a message that is not a frame ends the tunnel with a reason, and leaves no
     await until(() => pair.ends.answering !== undefined)
     expect([pair.ends.answering, pair.answering.size]).toEqual([{ code: resetCodes.malformed, reason }, 0])
   }
+})
+
+test.for<[name: string, data: Uint8Array | string]>([
+  ['texts', 'pong'],
+  ['windows', encodeWindow(1, 0)],
+  ['data of streams that have ended', encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(9))],
+])('more %s than the time and the requests allow end the tunnel', async ([name, data]) => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const pair = await tunnelPair({ fetch: name === 'windows' ? never : async () => new Response(null) })
+  const asked = pair.asking.send(request('x')).catch((error: Error) => error.message)
+  if (name !== 'windows') await asked
+  const send = (count: number) => {
+    for (let left = count; left > 0; left--) pair.asking.message(data)
+  }
+  // The request has brought some, and its answer has taken one.
+  send(20_000)
+  expect(pair.ends.asking).toBeUndefined()
+  vi.setSystemTime(Date.now() + 1000)
+  send(1000)
+  expect(pair.ends.asking).toBeUndefined()
+  send(10)
+  const reason = 'It sends too many messages'
+  expect(pair.ends.asking).toEqual({ code: resetCodes.flooding, reason })
+  await until(() => pair.ends.answering !== undefined)
+  expect(pair.ends.answering).toEqual({ code: resetCodes.flooding, reason })
 })
 
 test.each([
