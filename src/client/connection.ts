@@ -6,7 +6,7 @@ import type { ErrorWord } from '../errors/words.ts'
 import type { Method } from '../http/endpoint.ts'
 import { complaint } from '../http/validate.ts'
 import { causeOf, quoteText, readText } from './answer.ts'
-import { received, type Upload } from './bodies.ts'
+import { minBytesPerMs, received, type Upload } from './bodies.ts'
 import { Exchange } from './exchange.ts'
 import { faultOf } from './faults.ts'
 import { isRedirect } from './greeting.ts'
@@ -122,6 +122,8 @@ export class Connection {
   lost(error: unknown, exchange: Exchange, broke?: 'broke off'): unknown {
     if (error instanceof ApiError) return error
     if (exchange.ending === 'cancelled') return exchange.reason ?? error
+    if (exchange.ending === 'late' && exchange.isSlow)
+      return this.#error(504, `passes less than ${minBytesPerMs} KB of a body in a second`, error)
     if (exchange.ending === 'late') {
       return this.#error(504, `did not ${broke === undefined ? 'answer' : 'go on'} within ${exchange.bound} ms`, error)
     }

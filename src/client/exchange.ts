@@ -12,6 +12,7 @@ export class Exchange {
   #timer: ReturnType<typeof setTimeout> | undefined
   #ending: ExchangeEnd | undefined
   #bound = 0
+  #isSlow = false
   #isOver = false
 
   constructor(caller: AbortSignal | undefined) {
@@ -37,11 +38,17 @@ export class Exchange {
     return this.#bound
   }
 
-  /** Starts a new timeout, ms; undefined: none. */
-  within(ms: number | undefined): void {
+  /** Whether the last timeout was shortened because the body was slow before. */
+  get isSlow(): boolean {
+    return this.#isSlow
+  }
+
+  /** Starts a new timeout, ms; undefined: none. `isSlow`: it is shorter because the body was slow before. */
+  within(ms: number | undefined, isSlow = false): void {
     clearTimeout(this.#timer)
     if (ms === undefined || this.#isOver) return
     this.#bound = ms
+    this.#isSlow = isSlow
     this.#timer = setTimeout(() => this.abort('late'), ms)
   }
 

@@ -2,6 +2,7 @@ import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
+import type { StoredFile } from '../host-agent.ts'
 import { isStateless } from '../kinds/node.ts'
 import { type ImageKindName, isImageKind } from '../model/image.ts'
 import { isKnownKind } from '../model/lab/node.ts'
@@ -44,6 +45,27 @@ export interface ExportOptions {
   readonly resetsAddresses: boolean
   /** Compression from 1 to 9; 0: none. */
   readonly level: number
+  /** Most bytes of its files, before compression; absent: there is no limit. */
+  readonly maxBytes?: number
+}
+
+/** The bytes that the files of an archive may still have. Compression may make a thousandth of them, so the size of the archive is no limit. */
+class Room {
+  readonly #maxBytes: number
+  #left: number
+
+  constructor(maxBytes = Number.POSITIVE_INFINITY) {
+    this.#maxBytes = maxBytes
+    this.#left = maxBytes
+  }
+
+  /** Counts a file. 413, and the file is not read, when there is no room for it. */
+  take({ content, size }: Pick<StoredFile, 'content' | 'size'>): void {
+    this.#left -= size
+    if (this.#left >= 0) return
+    content.cancel().catch(ignore('it is not read'))
+    throw new ApiError(413, `Its files have more than ${this.#maxBytes} bytes`)
+  }
 }
 
 const archivesOf = ({ archives }: Labs): LabArchives => {
@@ -74,23 +96,27 @@ export async function exportLab(
       const listsOf = async (it: SnapshotRecord) => [it, await filesOn(lab, it.computes, ask, it.snapshot_id)] as const
       const listsOfSnapshots = await mapLimit(snapshots, listsOf)
       const ended = withResolvers<void>()
+      const room = new Room(options.maxBytes)
       const members = async function* (): AsyncGenerator<ArchiveMember> {
         try {
           yield jsonMember(documentName, document)
           yield jsonMember(moreName, more)
-          yield* filesOf(lab, lab.document, ask, { lists })
+          yield* filesOf(lab, lab.document, ask, { lists, room })
           if (snapshots.length > 0) yield jsonMember(snapshotList, listOf(lab, snapshots))
           for (const [snapshot, lists] of listsOfSnapshots) {
             const content = archives.write(
-              snapshotMembers(labs, lab, snapshot, { ...options, lists }, ask),
+              snapshotMembers(labs, lab, snapshot, { ...options, lists, room }, ask),
               options.level,
             )
             const modified = snapshot.created_at * 1000
             yield { name: `${snapshotsDirectory}${snapshotName(snapshot)}`, size: undefined, modified, content }
           }
           if (!options.withImages) return
-          for (const [name, { compute_id, kind, path }] of images)
-            yield { name: `images/${name}`, ...(await ask(compute_id).images.read(kind, path, {})) }
+          for (const [name, { compute_id, kind, path }] of images) {
+            const image = await ask(compute_id).images.read(kind, path, {})
+            room.take(image)
+            yield { name: `images/${name}`, ...image }
+          }
         } finally {
           ended.resolve()
         }
@@ -107,14 +133,15 @@ async function* snapshotMembers(
   labs: Labs,
   lab: Lab,
   record: SnapshotRecord,
-  options: ExportOptions & { readonly lists: FileLists },
+  options: ExportOptions & { readonly lists: FileLists; readonly room: Room },
   ask: AskCompute,
 ): AsyncGenerator<ArchiveMember> {
   const content = documentOf(await keptOf(labs, record))
   const { document, more } = archiveOf(content, { ...options, images: {} })
   yield jsonMember(documentName, document)
   yield jsonMember(moreName, more)
-  yield* filesOf(lab, content, ask, { lists: options.lists, snapshot_id: record.snapshot_id })
+  const { lists, room } = options
+  yield* filesOf(lab, content, ask, { lists, room, snapshot_id: record.snapshot_id })
 }
 
 /** The list of snapshots. Its entries have only the members that GNS3 reads. */
@@ -175,7 +202,7 @@ async function* filesOf(
   lab: Lab,
   document: LabDocument,
   ask: AskCompute,
-  { lists, snapshot_id }: { lists: FileLists; snapshot_id?: string },
+  { lists, room, snapshot_id }: { lists: FileLists; room: Room; snapshot_id?: string },
 ): AsyncGenerator<ArchiveMember> {
   const names = new Set<string>()
   for (const [computeId, list] of lists) {
@@ -183,7 +210,9 @@ async function* filesOf(
       const name = renamed(path, archiveWord)
       if (!isExported(path) || isOfDeleted(document, path) || names.has(name)) continue
       names.add(name)
-      yield { name, ...(await ask(computeId).readFile(lab.id, path, snapshot_id)) }
+      const file = await ask(computeId).readFile(lab.id, path, { snapshotId: snapshot_id })
+      room.take(file)
+      yield { name, ...file }
     }
   }
 }
@@ -343,7 +372,9 @@ async function put(
   ask: AskCompute,
 ): Promise<void> {
   for (const [from, path] of files.project)
-    await ask(computeId).writeFile(lab.id, path, await archive.read(from), archive.members.get(from) as number)
+    await ask(computeId).writeFile(lab.id, path, {
+      ...{ content: await archive.read(from), size: archive.members.get(from) as number },
+    })
   const changes = new Changes()
   for (const node of read.nodes) {
     const renamed = imageProperties(node).map((key) => {

@@ -5,6 +5,7 @@ import type { Call, Connection } from '../client/connection.ts'
 import { remoteEvents } from '../client/events.ts'
 import { remoteImages } from '../client/images.ts'
 import { path } from '../client/paths.ts'
+import type { ComputeAnswer } from '../client/transport.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
 import { maxImages, type Outcome } from '../gateway/image-copies.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
@@ -183,20 +184,33 @@ export class ComputeClient {
     return files
   }
 
-  async readFile(projectId: string, file: string, snapshotId?: string): Promise<StoredFile> {
+  async readFile(
+    projectId: string,
+    file: string,
+    { snapshotId, signal }: { snapshotId?: string | undefined; signal?: AbortSignal | undefined } = {},
+  ): Promise<StoredFile> {
     const of = snapshotId === undefined ? '' : path`?snapshot=${snapshotId}`
+    const sizeOf = ({ headers }: ComputeAnswer): number => {
+      const size = /^\d{1,15}$/.exec(headers.get('content-length') ?? '')?.[0]
+      if (size === undefined) throw this.#connection.wrong('a file without its size in Content-Length')
+      return Number(size)
+    }
     const { response, body } = await this.#connection.stream(
-      { method: 'GET', path: filePath(projectId, file) + of },
-      { idleMs: this.#connection.limits.idleMs, size: ({ headers }) => Number(headers.get('content-length')) },
+      { method: 'GET', path: filePath(projectId, file) + of, ...(signal !== undefined && { signal }) },
+      { idleMs: this.#connection.limits.idleMs, size: sizeOf },
     )
-    const { headers } = response
-    const modified = Date.parse(headers.get('last-modified') ?? '')
-    return { content: body, size: Number(headers.get('content-length')), modified: modified || Date.now() }
+    const modified = Date.parse(response.headers.get('last-modified') ?? '')
+    return { content: body, size: sizeOf(response), modified: modified || Date.now() }
   }
 
-  async writeFile(projectId: string, file: string, content: ReadableStream<Uint8Array>, size: number): Promise<void> {
+  async writeFile(
+    projectId: string,
+    file: string,
+    { content, size, signal }: Pick<StoredFile, 'content' | 'size'> & { signal?: AbortSignal },
+  ): Promise<void> {
     const upload = new Upload(content, size)
-    await this.done({ method: 'POST', path: filePath(projectId, file), upload }).catch((error: unknown) => {
+    const call = { method: 'POST', path: filePath(projectId, file), upload, ...(signal !== undefined && { signal }) }
+    await this.done(call as Call).catch((error: unknown) => {
       throw upload.failure ?? error
     })
   }

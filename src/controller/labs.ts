@@ -4,7 +4,8 @@ import { KeyedMutex } from '../async/keyed-mutex.ts'
 import { longWaitsMs } from '../async/long-waits.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { pause, startTimer } from '../async/pause.ts'
-import { SerialQueue } from '../async/serial-queue.ts'
+import { relay } from '../async/relay.ts'
+import { Slots } from '../async/slots.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
@@ -60,6 +61,15 @@ interface Ttl {
   readonly ttl_deletes: boolean | null | undefined
 }
 
+interface ArchiveLimits {
+  readonly ms: number
+  readonly bytes: number
+}
+
+const defaultArchiveLimits: ArchiveLimits = { ms: 2 * 60 * 60_000, bytes: 64 * 2 ** 30 }
+/** Most archives of closed labs that are made at a time. */
+const maxArchiving = 4
+
 interface LabsOptions {
   readonly store: LabStore
   readonly computes: LabComputes
@@ -76,6 +86,8 @@ interface LabsOptions {
   readonly copy?: CopyLab
   /** Archives of closed labs apart from their computes; absent: none are kept. */
   readonly keptArchives?: KeptArchives
+  /** Time for the archive of a closed lab, and most bytes of its files. */
+  readonly archiveLimits?: ArchiveLimits
   /** Moves a lab that has a process of its own, in that process. */
   readonly move?: (id: string, from: string, options: MoveOptions) => Promise<string>
   /** The jobs of all labs, where labs have processes of their own. */
@@ -123,8 +135,9 @@ export class Labs {
   /** Closed labs that are being opened, and those that `whileOpen` is closing on their computes again. */
   readonly #opening = new Set<string>()
   readonly #leaving = new Map<string, Promise<void>>()
-  /** One archive of a closed lab after the other. */
-  readonly #archiving = new SerialQueue()
+  /** Archives of closed labs: of each compute one after the other, so that a compute that sends nothing delays its own labs only. */
+  readonly #archiving = new KeyedMutex()
+  readonly #archiveSlots = new Slots(maxArchiving)
   /** Number of running operations of `whileOpen`, by lab. */
   readonly #users = new Map<string, number>()
   /** One opening, closing, deletion or restore of a lab at a time. */
@@ -137,6 +150,7 @@ export class Labs {
   readonly #creations = new KeyedMutex()
   readonly #watch: ComputeWatch
   readonly #stopTimes: LabTimes
+  readonly #archiveLimits: ArchiveLimits
   /** Times of the next attempts to keep archives of closed labs. */
   readonly #archiveTimes: LabTimes
   readonly #wakeAt: (time: number) => void
@@ -152,6 +166,7 @@ export class Labs {
       events,
       archives,
       keptArchives,
+      archiveLimits = defaultArchiveLimits,
       copy,
       jobs,
       quota,
@@ -173,6 +188,7 @@ export class Labs {
     this.computes = computes
     this.events = events
     this.archives = archives
+    this.#archiveLimits = archiveLimits
     this.keptArchives = keptArchives
     this.copy = copy
     this.#quota = quota
@@ -183,7 +199,7 @@ export class Labs {
       failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
     })
     this.#archiveTimes = new LabTimes({
-      run: (id, time) => this.#archiving.run(() => this.#keepArchive(id, time)),
+      run: (id, time) => this.#keepArchive(id, time),
       failed: (id, _, error) => this.#notArchived(id, error),
     })
     this.jobs = new Jobs({
@@ -933,7 +949,7 @@ export class Labs {
         this.#closed(lab, 'project.closed')
       }, inAnyCase)
       if (this.keptArchives !== undefined)
-        void this.#archiving.run(() => this.#keepArchive(id)).catch((error: Error) => this.#notArchived(id, error))
+        void this.#keepArchive(id).catch((error: Error) => this.#notArchived(id, error))
     })
   }
 
@@ -944,11 +960,16 @@ export class Labs {
     this.#warn(`The project ${id} was not archived, ${more}: ${message}`)
   }
 
+  #keepArchive(id: string, time?: string): Promise<void> {
+    const make = () => this.#archiveSlots.run(() => this.#makeArchive(id, time))
+    return this.#archiving.runAll(this.#heads.get(id)?.computes ?? [], make)
+  }
+
   /**
    * Archives a closed lab, unless it is opened meanwhile. `time`: when this attempt was due; absent for the first one, which the close makes.
    * The next attempt is planned before this one begins, as the process may end during it.
    */
-  async #keepArchive(id: string, time?: string): Promise<void> {
+  async #makeArchive(id: string, time?: string): Promise<void> {
     const lab = await this.#mutex.run(id, async () => {
       const head = this.#heads.get(id)
       if (head?.archiving === undefined || head.is_open || this.#open.has(id)) return undefined
@@ -960,13 +981,25 @@ export class Labs {
       }
       return found
     })
-    if (lab === undefined) return
+    const { keptArchives } = this
+    if (lab === undefined || keptArchives === undefined) return
     const { revision } = lab.document.project
-    const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1 }
-    await this.keptArchives?.write(id, await exportLab(this, lab, options, ownAsk(this.computes)))
+    const { ms, bytes: maxBytes } = this.#archiveLimits
+    const options = { withImages: false, withSnapshots: true, resetsAddresses: false, level: 1, maxBytes }
+    const late = new AbortController()
+    const timer = setTimeout(
+      () => late.abort(new ApiError(504, `Its computes did not send all files in ${ms / 60_000} minutes`)),
+      ms,
+    )
+    try {
+      const content = await exportLab(this, lab, options, ownAsk(this.computes))
+      await keptArchives.write(id, relay(content, { signal: late.signal }))
+    } finally {
+      clearTimeout(timer)
+    }
     await this.#mutex.run(id, async () => {
       const now = this.#heads.has(id) ? await this.find(id) : undefined
-      if (now === undefined) await this.keptArchives?.remove(id)
+      if (now === undefined) await keptArchives.remove(id)
       else if (now.document.project.revision === revision)
         await this.moved(now, ({ archiving: _, ...project }) =>
           new Changes().project({ ...project, archived: revision }),

@@ -19,7 +19,7 @@ const maxTried = 3
 
 export interface MoveOptions {
   readonly ask: AskCompute
-  /** Aborts between two files; the lab is then where it was. */
+  /** Aborts the copy, also in the middle of a file; the lab is then where it was. */
   readonly signal: AbortSignal
   /** Called with what the move does now. */
   readonly show: (doing: string) => void
@@ -322,9 +322,9 @@ async function copyFiles(
   for (const [index, { path }] of files.entries()) {
     signal.throwIfAborted()
     show(`file ${index + 1} of ${files.length}`)
-    const { content, size } = await ask(from).readFile(lab.id, path, snapshot)
+    const { content, size } = await ask(from).readFile(lab.id, path, { snapshotId: snapshot, signal })
     const name = there.has(path) && !isOfNode(path) ? `${path}.${from}` : path
-    await ask(to).writeFile(lab.id, name, content, size)
+    await ask(to).writeFile(lab.id, name, { content, size, signal })
   }
 }
 

@@ -704,7 +704,7 @@ class Run {
     const image = isoImage(label, new Map(contents))
     const path = `project-files/${record.node_type}/${id}/${madeCd.slice(2)}`
     const body = new Blob([image]).stream() as ReadableStream<Uint8Array>
-    await ask(record.compute_id).writeFile(lab.id, path, body, image.byteLength)
+    await ask(record.compute_id).writeFile(lab.id, path, { content: body, size: image.byteLength })
     await updateNode(lab, id, { properties: { cdrom_image: madeCd } }, ask, { step: this.#edit })
   }
 

@@ -214,7 +214,11 @@ function removed(id: string): ComputeClient {
 export async function labsInMemory(
   compute: MemoryCompute,
   store: LabStore = new MemoryLabs(),
-  { isDirectory = false, others = new Map() }: { isDirectory?: boolean; others?: Map<string, MemoryCompute> } = {},
+  {
+    isDirectory = false,
+    others = new Map(),
+    ...more
+  }: Partial<Parameters<typeof Labs.start>[0]> & { others?: Map<string, MemoryCompute> } = {},
 ): Promise<Labs> {
   const computes: LabComputes = {
     client: (id) => (id === 'local' ? compute : others.get(id))?.client() ?? removed(id),
@@ -230,6 +234,7 @@ export async function labsInMemory(
     events: new EventLog({ history: 1000, feeds: () => 64 }, () => load),
     warn: (message) => process.stderr.write(`${message}\n`),
     report: (error, what) => process.stderr.write(`${what}: ${(error as Error).stack}\n`),
+    ...more,
   })
   onTestFinished(() => labs.shutdown())
   return labs

@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest'
+import type { RemoteOptions } from '../../../src/client/options.ts'
 import { badRequest } from '../../../src/errors/api-error.ts'
 import { type Answer, dies, lyingCompute, refusal, says } from '../../support/lying-compute.ts'
 
@@ -102,6 +103,40 @@ test('an idle body has a timeout while it is read, and none while it is not', as
     message: 'The compute one did not go on within 500 ms',
   })
   await left
+})
+
+test('a body that comes byte by byte is given up', async () => {
+  const { agent, left } = await lyingCompute(
+    (_, res) => {
+      res.writeHead(200, { ...file, 'content-length': '1000' })
+      const timer = setInterval(() => res.write('x'), 150)
+      res.once('close', () => clearInterval(timer))
+    },
+    { limits: { idleMs: 400 } },
+  )
+  const { content } = await agent.images.read('iou', 'a', {})
+  expect(await refusal(text(content))).toMatchObject({
+    ...{ status: 504, message: 'The compute one passes less than 16 KB of a body in a second' },
+  })
+  await left
+})
+
+test('an upload of which a compute takes byte by byte is given up', async () => {
+  const { state, content } = chunks(1000)
+  const send: RemoteOptions['send'] = async ({ body, signal }) => {
+    const reader = (body as ReadableStream<Uint8Array>).getReader()
+    while (!signal.aborted) {
+      await reader.read()
+      await new Promise((resolve) => setTimeout(resolve, 150))
+    }
+    throw signal.reason
+  }
+  const byteByByte = content.pipeThrough(
+    new TransformStream({ transform: (_, controller) => controller.enqueue(new Uint8Array(1)) }),
+  )
+  const { agent } = await lyingCompute(dies, { send, limits: { idleMs: 400 } })
+  expect(await refusal(agent.images.write('iou', 'a', byteByByte, { digests: [] }))).toMatchObject({ status: 504 })
+  expect(state.asked).toBeLessThan(20)
 })
 
 test('a cancelled body is cancelled at the compute', async () => {
