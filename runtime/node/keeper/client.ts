@@ -246,14 +246,22 @@ interface KeeperReply {
   readonly error?: { readonly code: ErrorCode; readonly message: string }
 }
 
+/** What `connect` answers for a socket without a keeper (unix(7)). */
+const absent = ['ENOENT', 'ECONNREFUSED', 'ECONNRESET']
+
 async function open(runDirectory: string): Promise<Socket> {
-  const { path, release } = socketPath(runDirectory)
   try {
-    const socket = connect(path)
-    await once(socket, 'connect')
-    return socket
-  } finally {
-    release()
+    const { path, release } = socketPath(runDirectory)
+    try {
+      const socket = connect(path)
+      await once(socket, 'connect')
+      return socket
+    } finally {
+      release()
+    }
+  } catch (cause) {
+    if (!absent.includes((cause as NodeJS.ErrnoException).code ?? '')) throw cause
+    throw new KeeperError('internal', 'the keeper has ended', { cause })
   }
 }
 

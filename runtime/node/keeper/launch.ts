@@ -1,6 +1,8 @@
 import { closeSync, mkdirSync, openSync, renameSync, statSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Duplex } from 'node:stream'
 import { setTimeout as delay } from 'node:timers/promises'
+import { ignore } from '../../../src/async/ignore.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import { forNode } from '../programs/environment.ts'
@@ -11,6 +13,9 @@ import { exitCode, generation, keeperDirectory } from './generation.ts'
 
 const launchMs = 10_000
 const retryMs = 50
+/** Keepers that are started before a keeper that always ends at once is an error. */
+const maxLaunches = 3
+const unsettled = `the keeper has been starting or ending for more than ${launchMs / 1000} s`
 const largestLog = 1 << 20
 const defaultIdleMs = 15_000
 
@@ -27,22 +32,33 @@ export async function ensureKeeper(
   { idleMs, onLate }: EnsureOptions = {},
 ): Promise<{ client: KeeperClient; created: boolean }> {
   const deadline = Date.now() + launchMs
-  let created = false
+  let launches = 0
+  let launched: Duplex | undefined
   for (;;) {
     try {
-      return { client: await KeeperClient.open(keeperDirectory(dataDirectory), onLate), created }
+      return {
+        client: await KeeperClient.open(keeperDirectory(dataDirectory), onLate),
+        created: launched !== undefined,
+      }
     } catch (error) {
       const isThere = error instanceof KeeperError && ['protocol', 'no_answer'].includes(error.code)
-      if (isThere || created || Date.now() > deadline) throw error
+      if (isThere || launches === maxLaunches) throw error
+      if (Date.now() > deadline) throw new KeeperError('no_answer', unsettled, { cause: error })
+    } finally {
+      launched?.destroy()
     }
-    created = await launch(dataDirectory, idleMs)
+    launched = await launch(dataDirectory, idleMs)
+    if (launched !== undefined) launches++
     // A keeper holds the directory but does not answer: it is just starting or ending.
-    if (!created) await delay(retryMs)
+    else await delay(retryMs)
   }
 }
 
-/** Starts a keeper that outlives the service. Resolves when its socket is ready; false when another keeper was faster. */
-async function launch(dataDirectory: string, idleMs: number | undefined): Promise<boolean> {
+/**
+ * Starts a keeper that outlives the service. Resolves when its socket is ready, with a pipe: until it is closed, the keeper does not count as idle.
+ * Undefined when another keeper has the directory.
+ */
+async function launch(dataDirectory: string, idleMs: number | undefined): Promise<Duplex | undefined> {
   const runDirectory = join(dataDirectory, 'run')
   mkdirSync(runDirectory, { recursive: true, mode: 0o700 })
   const log = openLog(join(runDirectory, 'keeper.log'))
@@ -56,11 +72,12 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
     stdio: ['ignore', log, log, 'pipe'],
   })
   closeSync(log)
-  const ready = child.stdio[3]
+  const ready = child.stdio[3] as Duplex
+  ready.on('error', ignore('the end of the keeper shows at its socket'))
   try {
     const started = new Promise<boolean>((resolve, reject) => {
       const fail = (message: string) => reject(new KeeperError('internal', message))
-      ready?.once('data', () => resolve(true))
+      ready.once('data', () => resolve(true))
       child.once('error', (cause) => fail(`the keeper cannot be started: ${cause.message}`))
       child.once('exit', (code) => {
         if (code === exitCode.taken) resolve(false)
@@ -69,11 +86,16 @@ async function launch(dataDirectory: string, idleMs: number | undefined): Promis
         else fail(`the keeper ended at its start (code ${code}), see ${runDirectory}/keeper.log`)
       })
     })
-    return await withTimeout(started, launchMs, () => {
+    const isStarted = await withTimeout(started, launchMs, () => {
       throw new KeeperError('internal', `the keeper did not start within ${launchMs} ms`)
     })
+    if (isStarted) return ready
+    ready.destroy()
+    return undefined
+  } catch (error) {
+    ready.destroy()
+    throw error
   } finally {
-    ready?.destroy()
     child.removeAllListeners()
     child.unref()
   }

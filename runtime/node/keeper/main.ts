@@ -1,4 +1,6 @@
-import { mkdirSync, writeSync } from 'node:fs'
+import { mkdirSync } from 'node:fs'
+import { Socket } from 'node:net'
+import { ignore } from '../../../src/async/ignore.ts'
 import { Switch } from '../switch/switch.ts'
 import { takeLock } from '../system/process-lock.ts'
 import { version } from '../system/version.ts'
@@ -8,8 +10,8 @@ import { exitCode, generation, keeperDirectory, lockName } from './generation.ts
 import { KeeperServer } from './server.ts'
 import { Units } from './units.ts'
 
-/** Descriptor on which the launcher waits for a line: the socket is ready. */
-const readyDescriptor = 3
+/** Descriptor of the pipe to the launcher. */
+const launcherDescriptor = 3
 
 const [data, idleText, wanted] = process.argv.slice(2)
 if (data === undefined) throw new Error('usage: keeper DATA_DIRECTORY [IDLE_MS] [GENERATION]')
@@ -35,6 +37,8 @@ const units: Units = new Units(records, pcs, lan, (key, run, exit) => {
   endWhenIdle()
 })
 let services = 0
+/** Whether the service that started this keeper has yet to connect. */
+let isAwaited = false
 let idle: NodeJS.Timeout | undefined
 const server: KeeperServer = new KeeperServer({
   runDirectory,
@@ -58,23 +62,38 @@ for (const event of ['uncaughtException', 'unhandledRejection'] as const) {
   })
 }
 
-await server.listen()
-endWhenIdle()
-ready()
+// Removes the socket before the kernel frees the lock: after that the socket may be that of the next keeper.
+process.on('exit', () => server.refuse())
 
-/** Ends the keeper when no service is connected and no unit is left. */
+await server.listen()
+// Started by hand there is no launcher, and the descriptor is one of Node.
+if (wanted !== undefined) greetLauncher()
+endWhenIdle()
+
+/** Ends the keeper when no service is connected or about to connect, and no unit is left. */
 function endWhenIdle(): void {
   clearTimeout(idle)
-  if (services > 0 || units.running > 0) return
+  if (isBusy()) return
   idle = setTimeout(() => {
-    if (services === 0 && units.running === 0) void shutdown(0)
+    if (!isBusy()) void shutdown(0)
   }, idleMs)
 }
 
+function isBusy(): boolean {
+  return isAwaited || services > 0 || units.running > 0
+}
+
 async function shutdown(graceMs: number): Promise<void> {
-  await units.stopAll(graceMs)
-  pcs.close()
-  await lan.closeAll()
+  // A service that connects from now on waits for the end of this keeper, and starts the next one.
+  server.refuse()
+  try {
+    await units.stopAll(graceMs)
+    pcs.close()
+    await lan.closeAll()
+  } catch (error) {
+    // It ends nevertheless: it is out of reach, and the next keeper ends what is left.
+    log(`shutdown: ${error instanceof Error ? error.stack : String(error)}`)
+  }
   // Lets the answer to the request go out first.
   setImmediate(() => {
     server.close()
@@ -87,10 +106,15 @@ async function lock(directory: string): Promise<void> {
   if ((await takeLock(lockName(directory))) === undefined) process.exit(exitCode.taken)
 }
 
-function ready(): void {
-  try {
-    writeSync(readyDescriptor, 'ready\n')
-  } catch {
-    // Started by hand: no launcher waits.
-  }
+/** Tells the launcher that the socket is ready. It closes the pipe when it has connected, or has ended. */
+function greetLauncher(): void {
+  const launcher = new Socket({ fd: launcherDescriptor })
+  isAwaited = true
+  launcher.on('error', ignore('the pipe closes'))
+  launcher.on('close', () => {
+    isAwaited = false
+    endWhenIdle()
+  })
+  launcher.resume()
+  launcher.write('ready\n')
 }

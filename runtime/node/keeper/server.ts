@@ -40,6 +40,7 @@ export class KeeperServer {
   readonly #options: KeeperServerOptions
   readonly #handlers: Handlers
   readonly #services = new Set<Socket>()
+  #isEnding = false
 
   constructor(options: KeeperServerOptions) {
     this.#options = options
@@ -98,8 +99,14 @@ export class KeeperServer {
     for (const service of this.#services) service.write(line)
   }
 
-  close(): void {
+  /** Removes the socket and takes no more services; those that are connected stay. */
+  refuse(): void {
+    this.#isEnding = true
     this.#server.close()
+  }
+
+  close(): void {
+    this.refuse()
     for (const service of this.#services) service.end()
   }
 
@@ -114,6 +121,7 @@ export class KeeperServer {
             void this.#attach(socket, request, lines)
             return
           }
+          if (request.op === 'hello' && this.#isEnding) return void socket.destroy()
           void this.#answer(socket, request)
         }
       } catch {

@@ -3,10 +3,11 @@ import { once } from 'node:events'
 import { existsSync, mkdirSync } from 'node:fs'
 import { connect, createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
+import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
-import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
+import { generation, keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { protocolVersion } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { LineReader } from '../../../runtime/node/system/line-reader.ts'
@@ -129,8 +130,49 @@ test('a service that starts while an idle keeper ends gets a working one', async
   await expect.poll(() => identify(last)).toBeUndefined()
 })
 
+test('a keeper is not idle before the service that started it has connected, or has ended', async () => {
+  const data = await freshDirectory()
+  const args = [join(inject('bundled'), 'keeper.js'), data, '0', generation()]
+  const keeper = spawn(process.execPath, args, { stdio: ['ignore', 'ignore', 'inherit', 'pipe'] })
+  const pipe = keeper.stdio[3] as Socket
+  await once(pipe, 'data')
+  // A busy service is late; without the pipe the keeper would have ended.
+  await delay(500)
+  const client = await KeeperClient.connect(data)
+  endWith(client)
+  expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
+  client.disconnect()
+  await client.closed
+  pipe.destroy()
+  expect(await once(keeper, 'exit')).toEqual([0, null])
+})
+
+test('a service that starts while a keeper ends its units gets the next keeper', async () => {
+  const { data, client } = await openKeeper()
+  const unit = shellUnit(data, 'trap "" TERM; echo ready; while :; do sleep 0.1; done', { ready: 'ready' })
+  const { pid } = await client.call('unit.start', unit)
+  const ended = client.call('shutdown', { grace_ms: 1000 })
+  const { client: next, created } = await ensureKeeper(data)
+  endWith(next)
+  await ended
+  expect(created).toBe(true)
+  expect(next.pid).not.toBe(client.pid)
+  expect(identify(pid)).toBeUndefined()
+  expect(await next.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
+})
+
+test('a console of a keeper that has ended is refused as one of an ended keeper', async () => {
+  const { client } = await openKeeper()
+  await client.call('shutdown', { grace_ms: 0 })
+  await client.closed
+  await expect(client.attach('console.attach', { key: 'test:unit' })).rejects.toMatchObject({
+    code: 'internal',
+    message: 'the keeper has ended',
+  })
+})
+
 test('an idle keeper ends after its time, and its children and its socket with it', async () => {
-  // Its time begins when it listens, so it has to be enough to reach it.
+  // Enough for the next connection.
   const { data, client } = await openKeeper(1000)
   const { pid } = await client.call('unit.start', shellUnit(data, 'read line'))
   client.disconnect()
