@@ -1,6 +1,8 @@
+import { join } from 'node:path'
 import type { AppOptions } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
+import type { HostProjects } from '../../src/controller/archives.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import { EventLog } from '../../src/events/event-log.ts'
@@ -21,8 +23,9 @@ import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
-import { callerName } from './http/caller.ts'
+import { callerIsLocal, callerName } from './http/caller.ts'
 import { ArchiveFiles } from './labs/archive-files.ts'
+import { HostProjectFiles } from './labs/host-projects.ts'
 import { LabFiles } from './labs/lab-files.ts'
 import { ZipArchives } from './labs/zip-archives.ts'
 import type { Log } from './log/log.ts'
@@ -74,6 +77,10 @@ export async function openCompute({ config, log, records, tokens, port, inside }
     records,
     store,
     load: () => agent.host.load(),
+    hostProjects: new HostProjectFiles({
+      directory: join(records.data, 'projects'),
+      isLocal: () => callerIsLocal(config),
+    }),
   })
   void labs.restore(takenOver)
   return {
@@ -149,6 +156,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
 interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
+  readonly hostProjects?: HostProjects
   readonly bring?: BringImage
   readonly quota?: ProjectQuota
   /** Whether archives of closed labs are kept. */
@@ -157,7 +165,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
 
 /** The labs over the computes of a fleet, with their documents in the data directory. */
 async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
-  const { config, log, records, store, load, bring, quota, keeps = false } = options
+  const { config, log, records, store, load, hostProjects, bring, quota, keeps = false } = options
   const { limits } = config.current
   let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
@@ -183,6 +191,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     computes: fleetComputes(fleet, bring),
     ...(quota !== undefined && { quota }),
     archives: new ZipArchives(archiving),
+    ...(hostProjects !== undefined && { hostProjects }),
     ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),
     warn: (message) => log.warn({}, message),
     report: (err, what) => log.error({ err }, what),

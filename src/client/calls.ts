@@ -88,6 +88,11 @@ export interface Calls {
     body: LabProjectCreate
     reply: LabProject
   }
+  /** Open a project of GNS3 that is on the disk of the host of this service */
+  'POST /v2/projects/load': {
+    body: LabProjectLoad
+    reply: LabProject
+  }
   /** Read a project, open or closed */
   'GET /v2/projects/{project_id}': {
     params: { project_id: string }
@@ -1060,6 +1065,12 @@ export type LabProjectCreate = {
   archived?: true | null
   stop_at?: string | null
   ttl_deletes?: true | null
+}
+
+/** Where a project of GNS3 is */
+export type LabProjectLoad = {
+  /** Path of the file *.gns3 on the host of the service */
+  path: string
 }
 
 /** Changes of a project; null or absent: unchanged */

@@ -182,7 +182,7 @@ function jsonMember(name: string, value: unknown): ArchiveMember {
 
 /** Directories with transient files, which no node owns. */
 const transient = new Set(['tmp', 'captures', 'snapshots'])
-const isExported = (path: string): boolean => {
+export const isExported = (path: string): boolean => {
   const [first, second = ''] = path.split('/')
   if (first === 'snapshots' || path === documentName || path === moreName) return false
   return (
@@ -261,32 +261,52 @@ export async function imagesOf(nodes: readonly NodeRecord[], ask: AskCompute): P
   return found
 }
 
+interface ImportInput {
+  readonly project_id: string
+  readonly name?: string | undefined
+  /** Stores the images of the archive on the compute. Otherwise nodes whose images it lacks become placeholders. */
+  readonly storesImages: boolean
+  readonly check: (name: string) => void
+}
+
 /** Makes a closed project from an archive. 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
 export async function importLab(
   labs: Labs,
-  {
-    project_id,
-    name,
-    storesImages,
-    check,
-  }: {
-    project_id: string
-    name?: string | undefined
-    /** Stores the images of the archive on the compute. Otherwise nodes whose images it lacks become placeholders. */
-    storesImages: boolean
-    check: (name: string) => void
-  },
+  input: ImportInput,
   content: ReadableStream<Uint8Array>,
   ask: AskCompute,
 ): Promise<LabProject> {
   await using archive = await archivesOf(labs).open(content)
+  // Awaited here, as the archive must stay open until this has ended.
+  return await importOpened(labs, input, archive, ask)
+}
+
+/** Opens a project of GNS3 on the disk of this host. One that is not there yet is imported under its id. 400, 403, 404, 409, 413, 501, 507. */
+export async function loadLab(labs: Labs, path: string, ask: AskCompute): Promise<LabProject> {
+  if (labs.hostProjects === undefined)
+    throw new ApiError(501, 'This service loads no projects from a disk: import an archive of the project')
+  await using archive = await labs.hostProjects.open(path)
+  const { project_id } = ((await jsonOf(archive, documentName)) ?? {}) as { project_id?: unknown }
+  if (typeof project_id !== 'string' || !isUuid(project_id))
+    throw badRequest('path: the file is no project of GNS3: its project_id is no UUID')
+  const id = project_id.toLowerCase()
+  const input = { project_id: id, storesImages: false, check: () => {} }
+  if (labs.nameOf(id) === undefined) await importOpened(labs, input, archive, ask)
+  return labs.open(id, ask)
+}
+
+async function importOpened(
+  labs: Labs,
+  { project_id, name, storesImages, check }: ImportInput,
+  archive: OpenArchive,
+  ask: AskCompute,
+): Promise<LabProject> {
   const whole = await readWhole(archive, project_id)
   const { settings, name: own } = whole.main.read
   const input = { ...settings, project_id, name: await labs.freeName(name ?? own) }
   check(input.name)
   const undo: (() => Promise<void>)[] = []
   try {
-    // Awaited here, as the archive must stay open until this has ended.
     return await labs.build(input, { ask }, (lab) => fillFrom(labs, lab, whole, { storesImages, undo, ask }))
   } catch (error) {
     for (const step of undo) await step().catch(ignore('the client gets the first error'))

@@ -16,6 +16,12 @@ export interface OpenArchive extends AsyncDisposable {
   read(name: string): Promise<ReadableStream<Uint8Array>>
 }
 
+/** Projects of GNS3 on the disk of the host of this service. */
+export interface HostProjects {
+  /** The project whose document (*.gns3) has a path, in the form of an archive; members can be read more than once. 400, 403, 404, 413. */
+  open(path: string): Promise<OpenArchive>
+}
+
 /** Reads and writes zip archives; each runtime may implement it. */
 export interface LabArchives {
   /** Writes the members one after the other. `level`: of deflate from 1 to 9; 0 stores. */

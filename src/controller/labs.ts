@@ -18,7 +18,7 @@ import type { Project } from '../model/project.ts'
 import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { isUuid } from '../schema/fields.ts'
 import { exportLab } from './archive.ts'
-import type { LabArchives } from './archives.ts'
+import type { HostProjects, LabArchives } from './archives.ts'
 import { noteEndedCaptures } from './captures.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
@@ -76,6 +76,8 @@ interface LabsOptions {
   readonly events: EventLog
   /** Absent: there are no archives here. */
   readonly archives?: LabArchives
+  /** Absent: this service has no disk, or its computes have the projects. */
+  readonly hostProjects?: HostProjects
   /** The id of the only lab of this process. It reads the feeds of its computes only while its own feed has readers. */
   readonly only?: string
   /** Whether each lab has a process of its own, and this one only lists them. */
@@ -107,6 +109,7 @@ export class Labs {
   readonly computes: LabComputes
   readonly events: EventLog
   readonly archives: LabArchives | undefined
+  readonly hostProjects: HostProjects | undefined
   readonly keptArchives: KeptArchives | undefined
   readonly copy: CopyLab | undefined
   readonly templates: Templates
@@ -165,6 +168,7 @@ export class Labs {
       computes,
       events,
       archives,
+      hostProjects,
       keptArchives,
       archiveLimits = defaultArchiveLimits,
       copy,
@@ -189,6 +193,7 @@ export class Labs {
     this.events = events
     this.archives = archives
     this.#archiveLimits = archiveLimits
+    this.hostProjects = hostProjects
     this.keptArchives = keptArchives
     this.copy = copy
     this.#quota = quota

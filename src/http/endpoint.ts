@@ -125,6 +125,8 @@ export interface Endpoint<
   readonly createsLab?: boolean
   /** It makes the lab that its path names when there is none: a name stands for the id that lab files give it. */
   readonly makesLab?: boolean
+  /** Its last word is a name for the methods that its path lacks: these are those of the path with a parameter in its place. */
+  readonly leavesName?: boolean
   /** The project may be gone after it: a gateway forgets where it was. */
   readonly endsProject?: boolean
   readonly summary: string

@@ -22,6 +22,8 @@ interface Route {
   /** How itty-router matches the path. Made when first asked for: a service has hundreds of routes. */
   readonly pattern: () => RegExp
   readonly methods: Map<Method, Endpoint>
+  /** The route with a parameter in place of the last word, see `Endpoint.leavesName`. */
+  named?: Route
 }
 
 /** Limit of the cache of path shapes. Ordinary requests have about as many shapes as there are routes. */
@@ -54,6 +56,12 @@ export class Routes {
       routes.set(endpoint.path, route)
     }
     this.#routes = [...routes.values()]
+    for (const route of this.#routes) {
+      if (![...route.methods.values()].some(({ leavesName }) => leavesName === true)) continue
+      const isNamed = (it: Route) => it !== route && !it.hasTail && it.pattern().test(route.template)
+      const named = this.#routes.find((it) => isNamed(it) && hasWordsOf(it, route.segments))
+      if (named !== undefined) route.named = named
+    }
     this.#words = new Set(this.#routes.flatMap(({ segments }) => segments.filter((it) => !it.includes('{'))))
   }
 
@@ -94,10 +102,14 @@ export class Routes {
     const segments = path.split('/')
     const route = this.#routeOf(path, segments)
     if (route === undefined) throw this.#nothingAt(path)
-    if (method === 'OPTIONS') return { methods: allowed(route.methods) }
-    const endpoint = route.methods.get((method === 'HEAD' ? 'GET' : method) as Method)
-    if (endpoint !== undefined) return { endpoint, params: paramsOf(route, segments) }
-    const allow = allowed(route.methods)
+    const methods = route.named === undefined ? route.methods : new Map([...route.named.methods, ...route.methods])
+    if (method === 'OPTIONS') return { methods: allowed(methods) }
+    const wanted = (method === 'HEAD' ? 'GET' : method) as Method
+    for (const it of [route, route.named]) {
+      const endpoint = it?.methods.get(wanted)
+      if (it !== undefined && endpoint !== undefined) return { endpoint, params: paramsOf(it, segments) }
+    }
+    const allow = allowed(methods)
     throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
   }
 

@@ -143,6 +143,17 @@ export const LabProjectCreate = Type.Object(
   },
 )
 
+export const LabProjectLoad = Type.Object(
+  {
+    path: Type.String({
+      minLength: 1,
+      maxLength: 4096,
+      description: 'Path of the file *.gns3 on the host of the service',
+    }),
+  },
+  { $id: 'LabProjectLoad', additionalProperties: false, description: 'Where a project of GNS3 is' },
+)
+
 export type LabProjectUpdate = Static<typeof LabProjectUpdate>
 export const LabProjectUpdate = Type.Object(
   { name: maybe(Name), ttl_s: maybe(ttl_s), ttl_deletes: maybe(ttl_deletes), ...given },

@@ -1,9 +1,10 @@
 import { Type } from '@sinclair/typebox'
 import { onAbort } from '../../async/abort.ts'
+import { loadLab } from '../../controller/archive.ts'
 import { freshLinks } from '../../controller/link-states.ts'
 import { created, type Endpoint, endpoint, noContent, ok } from '../../http/endpoint.ts'
 import { openFeed, requireUpgrade } from '../../http/feed.ts'
-import { LabProject, LabProjectCreate, LabProjectUpdate, LabStats } from '../../model/lab/project.ts'
+import { LabProject, LabProjectCreate, LabProjectLoad, LabProjectUpdate, LabStats } from '../../model/lab/project.ts'
 import { yesOrNo } from '../../schema/fields.ts'
 import { feedQuery } from '../shown-v2.ts'
 import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
@@ -38,6 +39,28 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       const { labs, ask } = labsOf(context)
       context.projects.requireNew(body)
       return created(await labs.create(body, ask))
+    },
+  }),
+  endpoint({
+    ...{ method: 'POST', path: `${base}/load`, owner, tag, leavesName: true },
+    summary: 'Open a project of GNS3 that is on the disk of the host of this service',
+    description:
+      'Its nodes, links, drawings, snapshots and files are imported under its id, unless the service has the project already; ' +
+      'its own directory stays as it is. Outside local mode it must be inside the directory of projects.',
+    body: LabProjectLoad,
+    replies: { 201: { description: 'Open', schema: LabProject } },
+    errors: {
+      400: 'The path is not absolute, or the file is no project of GNS3',
+      403: 'The path is not allowed outside local mode',
+      404: 'There is no such file',
+      409: 'The project is of another version, or only a compute has it',
+      413: 'The project has too many files',
+      501: 'This service loads no projects from a disk',
+      507: 'The disk is nearly full',
+    },
+    async handle({ body }, context) {
+      const { labs, ask } = labsOf(context)
+      return created(await loadLab(labs, body.path, ask))
     },
   }),
   endpoint({

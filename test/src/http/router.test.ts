@@ -51,6 +51,22 @@ test('a path has the first matching route, whichever paths were requested before
   }
 })
 
+test('a word that leaves its name is one for its own methods only', () => {
+  const at = (method: 'GET' | 'POST' | 'DELETE', path: string, leavesName = false) =>
+    endpoint({ method, path, leavesName, tag: '', summary: '', replies: {}, handle: async () => noContent })
+  const table = new Routes([
+    at('POST', '/v2/projects/load', true),
+    at('GET', '/v2/projects/{project_id}'),
+    at('DELETE', '/v2/projects/{project_id}'),
+  ])
+  expect(table.find('POST', '/v2/projects/load')).toMatchObject({ endpoint: { path: '/v2/projects/load' }, params: {} })
+  for (const method of ['GET', 'HEAD', 'DELETE'])
+    expect(table.find(method, '/v2/projects/load')).toMatchObject({ params: { project_id: 'load' } })
+  expect(table.find('OPTIONS', '/v2/projects/load')).toEqual({ methods: 'GET, HEAD, DELETE, POST, OPTIONS' })
+  expect(() => table.find('PUT', '/v2/projects/load')).toThrow('PUT is not possible here')
+  expect(() => table.find('POST', '/v2/projects/other')).toThrow('GET, HEAD, DELETE, OPTIONS are')
+})
+
 test('parameters are those of the requested path', () => {
   const table = routes()
   for (const id of ['1', '2', 'pc', '%41'])

@@ -1,0 +1,91 @@
+import { lstat, readdir, stat } from 'node:fs/promises'
+import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { isExported } from '../../../src/controller/archive.ts'
+import { documentName } from '../../../src/controller/archive-document.ts'
+import type { HostProjects, OpenArchive } from '../../../src/controller/archives.ts'
+import { badRequest, conflict, forbidden, notFound, tooLarge } from '../../../src/errors/api-error.ts'
+import { withDiskErrors } from '../storage/disk.ts'
+import { isInside, realish } from '../storage/paths.ts'
+import { contentOf, openRegular } from '../storage/stored-file.ts'
+
+/** Most files of a project, as of an archive. */
+const maxFiles = 100_000
+/** What belongs to a project beside its document. Its directory may be a home directory, and have anything else. */
+const ofProject = ['project-files', 'snapshots', 'README.txt']
+
+export interface HostProjectFilesOptions {
+  /** The directory of the projects of this service. */
+  readonly directory: string
+  /** Whether the current request is in local mode. */
+  readonly isLocal: () => boolean
+}
+
+/** Projects of GNS3 on the disk of this host. */
+export class HostProjectFiles implements HostProjects {
+  readonly #options: HostProjectFilesOptions
+
+  constructor(options: HostProjectFilesOptions) {
+    this.#options = options
+  }
+
+  open(path: string): Promise<OpenArchive> {
+    return withDiskErrors('path', async () => ProjectDirectory.read(await this.#checked(path)))
+  }
+
+  /** The real path of the document. 400, 403. */
+  async #checked(path: string): Promise<string> {
+    if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
+    if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${quoted(path)}`)
+    if (!/\.gns3$/i.test(path)) throw badRequest(`path: expected a project of GNS3 (*.gns3), got ${quoted(path)}`)
+    const { directory, isLocal } = this.#options
+    const file = await realish(resolve(path))
+    if (!isLocal() && !isInside(await realish(directory), file))
+      throw forbidden(`path: outside local mode only a project inside ${directory} is loaded`)
+    return file
+  }
+}
+
+const quoted = (path: string): string => JSON.stringify(path.slice(0, 120))
+
+/** The directory of a project in the form of an archive. Links and devices in it are left out. */
+class ProjectDirectory implements OpenArchive {
+  readonly members = new Map<string, number>()
+  readonly #files = new Map<string, string>()
+
+  /** 404 without a document, 413 for more than `maxFiles` files. */
+  static async read(document: string): Promise<ProjectDirectory> {
+    const facts = await stat(document).catch((error: NodeJS.ErrnoException) => {
+      if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
+      return undefined
+    })
+    if (facts?.isFile() !== true) throw notFound(`path: there is no file ${quoted(document)}`)
+    const project = new ProjectDirectory()
+    project.#add(documentName, document, facts.size)
+    const directory = dirname(document)
+    const there = new Set(await readdir(directory))
+    for (const name of ofProject) if (there.has(name)) await project.#addAll(name, join(directory, name))
+    return project
+  }
+
+  async #addAll(name: string, place: string): Promise<void> {
+    const facts = await lstat(place)
+    if (facts.isDirectory())
+      for (const child of (await readdir(place)).sort()) await this.#addAll(`${name}/${child}`, join(place, child))
+    else if (facts.isFile() && (name.startsWith('snapshots/') || isExported(name))) this.#add(name, place, facts.size)
+  }
+
+  #add(name: string, file: string, size: number): void {
+    if (this.members.size === maxFiles) throw tooLarge(`path: the project has more than ${maxFiles} files`)
+    this.members.set(name, size)
+    this.#files.set(name, file)
+  }
+
+  async read(name: string): Promise<ReadableStream<Uint8Array>> {
+    const gone = () => conflict(`path: the file ${quoted(name)} of the project is no longer there`)
+    const file = this.#files.get(name)
+    if (file === undefined) throw gone()
+    return contentOf(await openRegular(file, gone), this.members.get(name) ?? 0)
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {}
+}
