@@ -93,7 +93,7 @@ export interface Calls {
     body: LabProjectLoad
     reply: LabProject
   }
-  /** Read a project, open or closed */
+  /** Read a project, open or closed, also one that only computes have */
   'GET /v2/projects/{project_id}': {
     params: { project_id: string }
     query?: { links?: 'yes' | 'no' }

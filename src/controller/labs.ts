@@ -682,7 +682,7 @@ export class Labs {
   async update(word: string, input: LabProjectUpdate, ask: AskCompute): Promise<LabProject> {
     this.requireStaying(this.idOf(word))
     const { ttl_s, ttl_deletes, ...settings } = input
-    const lab = await this.find(word)
+    const lab = await this.find(word).catch((error) => this.#notFound(error, word, ask))
     // Refused before anything is changed; the time is set last, as a name may be refused, too.
     deletesAfter(lab, { ttl_s, ttl_deletes })
     await this.set(lab, given(settings), ask)
@@ -1038,8 +1038,23 @@ export class Labs {
 
   /** Deletes a project that only computes have, as lists show it. 404. */
   async #removeUnmanaged(id: string, word: string, ask: AskCompute): Promise<void> {
+    const shown = await this.#unmanaged(id, word, ask)
+    for (const computeId of shown.compute_ids) await ask(computeId).removeProject(id).catch(unlessGone)
+    this.#emit({ action: 'project.deleted', event: shown })
+  }
+
+  /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
+  async read(word: string, ask: AskCompute, before: (lab: Lab) => Promise<void> = async () => {}): Promise<LabProject> {
+    const lab = await this.find(word).catch(unlessGone)
+    if (lab === undefined) return this.#unmanaged(this.idOf(word), word, ask)
+    await before(lab)
+    return lab.project()
+  }
+
+  /** A project that only computes have. 404. */
+  async #unmanaged(id: string, word: string, ask: AskCompute): Promise<LabProject & { compute_ids: string[] }> {
     if (this.#heads.get(id)?.unfinished) throw noSuchProject(word)
-    const none = ignore('a compute that does not answer has no projects to delete')
+    const none = ignore('a compute that does not answer has no projects to show')
     const look = async (computeId: string) => {
       const project = await ask(computeId).project(id).catch(unlessGone).catch(none)
       return project === undefined ? [] : [{ computeId, project }]
@@ -1047,9 +1062,16 @@ export class Labs {
     const found = (await mapLimit(await this.computes.all(), look, undefined, silentMs)).flat()
     const [first] = found
     if (first === undefined) throw noSuchProject(word)
-    for (const { computeId } of found) await ask(computeId).removeProject(id).catch(unlessGone)
-    const compute_ids = found.map(({ computeId }) => computeId)
-    this.#emit({ action: 'project.deleted', event: { ...unmanaged(first.project), compute_ids } })
+    return { ...unmanaged(first.project), compute_ids: found.map(({ computeId }) => computeId) }
+  }
+
+  /** For `catch`: 409 for a project that only computes have. */
+  async #notFound(error: unknown, word: string, ask: AskCompute): Promise<never> {
+    unlessGone(error)
+    const { name, project_id } = await this.#unmanaged(this.idOf(word), word, ask)
+    throw conflict(
+      `The project ${name} is on a compute only: POST /v2/projects/${project_id}/open opens it, then it can be changed`,
+    )
   }
 
   /** Deletes a lab that the caller has locked (`exclusively`). Its jobs stay in the list. */

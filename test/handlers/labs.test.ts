@@ -160,6 +160,8 @@ test('a project that only a compute has is listed, and becomes a lab when it is 
   const { project_id } = await body<{ project_id: string }>(older)
   const listed = (await body<LabProject[]>(send(projects))).find((it) => it.project_id === project_id)
   expect(listed).toMatchObject({ status: 'closed' })
+  expect(await body(send(`${projects}/${project_id}`))).toEqual(listed)
+  expect(await fault(put(`${projects}/${project_id}`, { zoom: 50 }))).toEqual([409, 'conflict'])
   // A new one of its id would hide what it has.
   const anew = { name: nameOf('anew'), project_id, compute_id: older.headers.get('x-patchbay-compute') ?? 'local' }
   expect(await fault(post(projects, anew))).toEqual([409, 'project-exists'])

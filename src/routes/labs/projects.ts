@@ -65,7 +65,7 @@ export const labProjectEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'GET', path: `${base}/{project_id}`, owner, tag, params },
-    summary: 'Read a project, open or closed',
+    summary: 'Read a project, open or closed, also one that only computes have',
     query: Type.Object({
       links: yesOrNo('Whether the states of its links are read first, for `counts.worst_verdict`'),
     }),
@@ -73,9 +73,11 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     errors: { 404: unknown },
     async handle({ params, query }, context) {
       const { labs, ask } = labsOf(context)
-      const lab = await labs.find(params.project_id)
-      if (query.links === 'yes') await freshLinks(lab, ask)
-      return ok(lab.project())
+      return ok(
+        await labs.read(params.project_id, ask, async (lab) => {
+          if (query.links === 'yes') await freshLinks(lab, ask)
+        }),
+      )
     },
   }),
   endpoint({
@@ -83,9 +85,16 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     summary: 'Change a project, open or closed',
     body: LabProjectUpdate,
     shownAs: LabProject,
-    current: async ({ params }, context) => (await labsOf(context).labs.find(params.project_id)).project(),
+    async current({ params }, context) {
+      const { labs, ask } = labsOf(context)
+      return labs.read(params.project_id, ask)
+    },
     replies: { 200: { description: 'The changed project', schema: LabProject } },
-    errors: { 404: unknown, 409: 'There is a project of this name', 507: 'The disk is nearly full' },
+    errors: {
+      404: unknown,
+      409: 'There is a project of this name, or only computes have the project',
+      507: 'The disk is nearly full',
+    },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const { name } = body

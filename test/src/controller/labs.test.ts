@@ -300,3 +300,24 @@ test('a project with more variables than a list can hold is refused, and one tha
   expect(await labs.update('large', { zoom: 60 }, client)).toMatchObject({ name: 'large', zoom: 60, variables: more })
   expect(await labs.update('large', { variables: more.slice(1) }, client)).toMatchObject({ variables: more.slice(1) })
 })
+
+test('a project that only a compute has is read as it is listed, and is opened before it is changed', async () => {
+  const compute = new MemoryCompute()
+  const labs = await labsInMemory(compute)
+  const project_id = '11111111-2222-4333-8444-555555555555'
+  const theirs = { project_id, name: 'Theirs', path: '/theirs' }
+  const ask = () => Object.assign(compute.client(), { projects: async () => [theirs], project: async () => theirs })
+  const [listed] = await labs.list(ask)
+  expect(listed).toMatchObject({ name: 'Theirs', status: 'closed', compute_ids: ['local'] })
+  expect(await labs.read(project_id, ask)).toEqual(listed)
+  await expect(labs.update(project_id, { zoom: 50 }, ask)).rejects.toMatchObject({
+    status: 409,
+    message: `The project Theirs is on a compute only: POST /v2/projects/${project_id}/open opens it, then it can be changed`,
+  })
+  await labs.open(project_id, ask)
+  expect(await labs.update(project_id, { zoom: 50 }, ask)).toMatchObject({ name: 'Theirs', zoom: 50 })
+  const gone = () => Object.assign(compute.client(), { projects: async () => [] })
+  const other = '99999999-2222-4333-8444-555555555555'
+  await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, word: 'no-such-project' })
+  await expect(labs.update(other, {}, gone)).rejects.toMatchObject({ status: 404, word: 'no-such-project' })
+})
