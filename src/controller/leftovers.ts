@@ -20,9 +20,14 @@ export async function orNothing<T>(lab: Lab, make: () => Promise<T>, leftover: L
   try {
     return await make()
   } catch (error) {
-    if (isUnclear(error) && !(await isRemoved(leftover))) void removeLater(lab, leftover)
+    if (isUnclear(error)) await removeLeftover(lab, leftover)
     throw error
   }
+}
+
+/** Removes what was made, as `orNothing` does. */
+export async function removeLeftover(lab: Lab, leftover: Leftover): Promise<void> {
+  if (!(await isRemoved(leftover))) void removeLater(lab, leftover)
 }
 
 async function removeLater(lab: Lab, leftover: Leftover): Promise<void> {

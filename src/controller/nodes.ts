@@ -1,4 +1,3 @@
-import { ignore } from '../async/ignore.ts'
 import { ApiError, badRequest, conflict, unlessGone } from '../errors/api-error.ts'
 import type { ErrorWord } from '../errors/words.ts'
 import { noCompute } from '../gateway/fan-out.ts'
@@ -17,7 +16,7 @@ import type { EditStep } from './history.ts'
 import { keptWith, sorted } from './kept.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
-import { nodeLeftover, orNothing } from './leftovers.ts'
+import { nodeLeftover, orNothing, removeLeftover } from './leftovers.ts'
 import { unlinkNode } from './links.ts'
 import { freeName, nameKey } from './names.ts'
 import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
@@ -50,6 +49,8 @@ interface CreateOptions {
   readonly step?: EditStep
   /** Gives members of the record that no client gives. */
   readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'file'>>
+  /** Fills the new node on its compute. The project has the node after that; a failure leaves nothing. */
+  readonly fill?: (nodeId: string) => Promise<void>
 }
 
 /**
@@ -60,7 +61,7 @@ export async function createNode(
   labs: Labs,
   lab: Lab,
   input: LabNodeCreate,
-  { ask, unique, step, more }: CreateOptions,
+  { ask, unique, step, more, fill }: CreateOptions,
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
@@ -122,11 +123,18 @@ export async function createNode(
           if (lab.document.nodes.has(node_id)) throw nodeExists(node_id)
           requireStillFree(lab, name, node_id)
           await labs.enlist(lab, compute_id, ask)
-          const shown = await orNothing(
-            lab,
-            () => compute.createNode(at, { ...asked, ...mac }).catch(refused),
-            nodeLeftover(lab, { node_type, node_id, compute_id }, ask),
-          )
+          const leftover = nodeLeftover(lab, { node_type, node_id, compute_id }, ask)
+          const create = () => compute.createNode(at, { ...asked, ...mac }).catch(refused)
+          let shown = await orNothing(lab, create, leftover)
+          if (fill !== undefined) {
+            try {
+              await fill(node_id)
+              shown = await compute.node({ ...at, node_id })
+            } catch (error) {
+              await removeLeftover(lab, leftover)
+              throw error
+            }
+          }
           // When the document cannot be saved, the next compute is not tried.
           const [outcome] = await Promise.allSettled([save(compute_id, shown)])
           return outcome
@@ -354,14 +362,9 @@ export async function duplicateNode(
   const settings = Object.fromEntries(
     Object.entries(properties).filter(([key]) => key in known && key !== 'mac_address'),
   )
-  const copy = await createNode(labs, lab, { ...rest, name, properties: settings, x, y, z }, { ask })
-  try {
-    await ask(source.compute_id).duplicate(nodePathOf(lab, source), copy.node_id)
-  } catch (error) {
-    await removeNode(labs, lab, copy.node_id, ask).catch(ignore('the client gets the first error'))
-    throw error
-  }
-  return copy
+  // A snapshot has the copy with its files, or not at all.
+  const fill = (nodeId: string) => ask(source.compute_id).duplicate(nodePathOf(lab, source), nodeId)
+  return createNode(labs, lab, { ...rest, name, properties: settings, x, y, z }, { ask, fill })
 }
 
 /**

@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ComputeClient, ComputeNode } from '../../../src/controller/compute-client.ts'
 import { createDrawing } from '../../../src/controller/drawings.ts'
-import { createNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
+import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
 import { restoreSnapshot, takeSnapshot } from '../../../src/controller/snapshots.ts'
+import { conflict } from '../../../src/errors/api-error.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
@@ -105,7 +106,7 @@ test('a compute emits events only to labs that have a part on it', async () => {
 })
 
 /** What the compute does slowly: it is done there, and the answer comes when `end` is called. */
-type Slow = 'createNode' | 'updateNode' | 'removeNode' | 'takeSnapshot' | 'withImages'
+type Slow = 'createNode' | 'updateNode' | 'removeNode' | 'duplicate' | 'takeSnapshot' | 'withImages'
 
 /** A lab with the nodes PC1 and PC2, and clients of its compute which do an operation slowly. */
 async function withSlow(operation: Slow) {
@@ -144,6 +145,7 @@ async function withSlow(operation: Slow) {
       createNode: slowly('createNode', its.createNode),
       updateNode: slowly('updateNode', its.updateNode),
       removeNode: slowly('removeNode', its.removeNode),
+      duplicate: slowly('duplicate', async () => {}),
       // As when an image has to be copied first.
       async withImages<T>(run: () => Promise<T>) {
         await pause('withImages')
@@ -218,6 +220,35 @@ test.for(waits)('the %s of a node waits for a snapshot that is being taken', asy
   const both = ['PC1', 'PC2']
   expect([await keptNames(snapshot_id), there()]).toEqual([both, both])
   expect(inLab()).toEqual(names)
+})
+
+test('a snapshot waits for the files of a copy of a node', async () => {
+  const { labs, lab, ask, keptNames, there, begun, end } = await withSlow('duplicate')
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, ask)
+  await begun
+  const taking = takeSnapshot(labs, lab, 'now', ask)
+  await turn()
+  expect(there()).toEqual([])
+  end()
+  expect(await copying).toMatchObject({ name: 'PC3', x: 1 })
+  const { snapshot_id } = await taking
+  const all = ['PC1', 'PC2', 'PC3']
+  expect([await keptNames(snapshot_id), there()]).toEqual([all, all])
+})
+
+test('a copy of a node whose files cannot be copied leaves nothing', async () => {
+  const { labs, lab, ask, onCompute, inLab, end } = await withSlow('duplicate')
+  end()
+  const failing = () =>
+    Object.assign(ask(), {
+      async duplicate() {
+        throw conflict('The image of the disk is missing')
+      },
+    })
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, failing)
+  await expect(copying).rejects.toMatchObject({ status: 409 })
+  const both = ['PC1', 'PC2']
+  expect([inLab(), onCompute()]).toEqual([both, both])
 })
 
 test('a snapshot does not wait for the images of a new node', async () => {
