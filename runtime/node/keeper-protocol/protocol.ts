@@ -458,7 +458,7 @@ export interface Operations {
   'port.report': { in: Input<'port.report'>; out: { ports: readonly PortReport[] } }
   /**
    * Captures into a file, which replaces an existing file. The capture ends when less than `floor_mb` of the disk is free. `exists`
-   * when the port is captured already, `not_linked`.
+   * when the port is captured already, `not_linked`, `disk_full`.
    */
   'capture.start': { in: Input<'capture.start'>; out: Record<string, never> }
   /** Resolves when the file is complete. Does nothing without a capture. */
@@ -492,6 +492,7 @@ export type ErrorCode =
   | 'no_privilege'
   | 'unsupported'
   | 'spawn_failed'
+  | 'disk_full'
   | 'internal'
   /** Set by the client: the keeper runs but does not answer. */
   | 'no_answer'

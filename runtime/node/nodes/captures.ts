@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises'
 import { dirname } from 'node:path'
 import { onAbort } from '../../../src/async/abort.ts'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { conflict, outOfSpace } from '../../../src/errors/api-error.ts'
 import type { CaptureSource, PortRef } from '../../../src/host-agent.ts'
 import { type CaptureStart, type CaptureStarted, type CaptureStream, linkTypes } from '../../../src/model/capture.ts'
 import { linkTypeOn } from '../bpf/link-type.ts'
@@ -95,6 +95,8 @@ function refused(error: unknown): never {
       throw conflict('The port is not captured: start a capture first', { cause })
     case 'port_taken':
       throw conflict(`capture_file_name: ${cause.message}`, { cause })
+    case 'disk_full':
+      throw outOfSpace('capture_file_name: the disk is full; delete something first', { cause })
     case 'not_linked':
       throw conflict('Nothing is attached to the port: attach a NIO first', { word: 'nothing-attached', cause })
     case undefined:

@@ -1,5 +1,6 @@
 import { execFileSync } from 'node:child_process'
-import { dirname } from 'node:path'
+import { rm, writeFile } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
 import { expect, onTestFinished } from 'vitest'
 import type { LabLink } from '../../../src/model/lab/link.ts'
 import { createLab, openConsole, start } from '../../support/lab.ts'
@@ -56,6 +57,23 @@ testWith(privileged)('a link whose capture has ended on a full disk is not captu
     .toMatchObject({
       ...{ capturing: false, capture_file_name: null, capture_file_path: null },
     })
+})
+
+testWith(privileged)('on a full disk no capture begins, also where the service keeps none of it free', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded', min_free_space_mb: 0 })
+  const { pc1 } = await createLab(service)
+  const port = `${pc1}/adapters/0/ports/0`
+  const capture = { capture_file_name: 'full.pcap' }
+  const { pcap_file_path } = await service.call<{ pcap_file_path: string }>('POST', `${port}/start_capture`, capture)
+  await service.call('POST', `${port}/stop_capture`)
+  const directory = dirname(pcap_file_path)
+  mountSmallDisk(directory)
+  await writeFile(join(directory, 'all of it'), Buffer.alloc(64 << 10))
+  const answer = await service.fetch(`${port}/start_capture`, { method: 'POST', body: JSON.stringify(capture) })
+  const message = 'capture_file_name: the disk is full; delete something first'
+  expect([answer.status, await answer.json()]).toEqual([507, { message, status: 507 }])
+  await rm(join(directory, 'all of it'))
+  await service.call('POST', `${port}/start_capture`, capture)
 })
 
 /** Has a directory on a disk of its own that is smaller than what the service keeps free. */

@@ -6,6 +6,8 @@ import { KeeperError } from '../../keeper-protocol/error.ts'
 /** Bytes that are written between two checks of the free space. */
 const checkBytes = 4 << 20
 
+const full: ReadonlySet<string | undefined> = new Set(['ENOSPC', 'EDQUOT'])
+
 /** Paths of the files that captures currently write. */
 const written = new Set<string>()
 
@@ -54,15 +56,17 @@ export class PcapFile {
     this.#floorBytes = floorBytes
   }
 
-  /** Replaces the file at the path; its readers keep the old file. `port_taken` while another capture writes it. */
+  /** Replaces the file at the path; its readers keep the old file. `port_taken` while another capture writes it, `disk_full`. */
   static async create(path: string, linkType: number, minFreeMb: number): Promise<PcapFile> {
     if (written.has(path)) throw new KeeperError('port_taken', 'another capture writes that file')
     written.add(path)
     try {
       return await PcapFile.#create(path, linkType, minFreeMb)
-    } catch (error) {
+    } catch (cause) {
       written.delete(path)
-      throw error
+      if (full.has((cause as NodeJS.ErrnoException).code))
+        throw new KeeperError('disk_full', 'the disk is full', { cause })
+      throw cause
     }
   }
 
