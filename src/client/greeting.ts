@@ -64,7 +64,7 @@ export function requireAboutRequest(response: ComputeAnswer, name: string): void
     throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
   }
   const { status } = response
-  if (status === 401) refuse('refuses the user and password of its record: change them by PUT /v2/computes/{id}')
+  if (status === 401) refuse('refuses the user and password of its record: change them there, by a PUT of the compute')
   if (status === 407) refuse('can only be reached through a proxy that wants credentials')
   if (isRedirect(response)) refuse('answers with a redirect, which is not followed')
 }

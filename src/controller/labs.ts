@@ -1374,7 +1374,7 @@ export class Labs {
     throw new ApiError(
       503,
       `The compute ${absent.name} has nodes of the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
-        'the compute is connected again, or remove the compute by DELETE /v2/computes/{compute_id} first',
+        `the compute is connected again, or remove the compute by DELETE /v2/computes/${absent.compute_id} first`,
       { word: 'compute-unreachable', headers: retryAfter },
     )
   }

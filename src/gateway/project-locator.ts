@@ -235,7 +235,7 @@ export class ProjectLocator {
     const names = members.map(({ name, id }) => `${name} (${id})`).join(' and ')
     const message =
       `The project ${projectId} is open on the computes ${names}: ` +
-      'close it on all but one by POST /v2/computes/{compute_id}/projects/{project_id}/close'
+      `close it on all but one, as by POST /v2/computes/${members.at(-1)?.id}/projects/${projectId}/close`
     if (this.#shared.get(projectId) !== names) {
       setNewest(this.#shared, projectId, names, maxShared)
       this.#isShared(projectId, message)

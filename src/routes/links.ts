@@ -113,7 +113,7 @@ async function unchangedLink(nodes: NodeAgent, node: NodeRef, port: PortRef, bod
   throw conflict(
     nio.type === 'nio_link'
       ? `The port is joined by the link ${nio.link_id}: change that, or POST a NIO, which takes the port over`
-      : 'type: nio_link is only shown; PUT .../links/{link_id} joins two ports',
+      : 'type: nio_link is only shown; two ports are joined by PUT .../links/ and a new id',
   )
 }
 
@@ -140,7 +140,8 @@ const articleOf = (word: string) => (/^[aeiou]/.test(word) ? 'an' : 'a')
 /** The NIO in a body. 400 names the types that the kind takes, or the wrong field. */
 async function nioOf(body: Record<string, unknown>, kind: NodeKindName): Promise<Nio> {
   const { type } = body
-  if (type === 'nio_link') throw badRequest('type: nio_link is only shown; PUT .../links/{link_id} joins two ports')
+  if (type === 'nio_link')
+    throw badRequest('type: nio_link is only shown; two ports are joined by PUT .../links/ and a new id')
   const takes = kindOf(kind).nioTypes
   const wanted = takes.find((it) => it === type)
   if (wanted !== undefined) return inputOf(wanted).read(body) as Promise<Nio>
