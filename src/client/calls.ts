@@ -2050,7 +2050,7 @@ export type LabSnapshot = {
   name: string
   /** Seconds since 1970 */
   created_at: number
-  /** Number of nodes that ran; a restore starts them again */
+  /** Number of nodes that ran, without segments; a restore starts all of them again */
   running: number
   /** Size of its files in bytes; blocks may be shared with the project */
   size: number

@@ -142,6 +142,8 @@ export interface SnapshotRecord extends Omit<LabSnapshot, 'project_id' | 'runnin
   readonly computes: readonly string[]
   /** Nodes that ran, by their ids. */
   readonly ran?: NonNullable<ProjectSnapshot['ran']>
+  /** Number of these without segments; absent in records of earlier versions. */
+  readonly running?: number
   /** Where the nodes of the snapshot are since a move: the new compute, by the id of the compute in the document. */
   readonly moved?: Readonly<Record<string, string>>
 }

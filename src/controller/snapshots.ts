@@ -2,6 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { ApiError, conflict, notFound, unlessGone } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
+import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { RestoreStep } from '../model/project-snapshot.ts'
@@ -48,12 +49,8 @@ export function documentOf(kept: Kept): LabDocument {
 
 export const snapshotView = (
   lab: Lab,
-  { computes: _, moved: __, ran = {}, ...record }: SnapshotRecord,
-): LabSnapshot => ({
-  ...record,
-  project_id: lab.id,
-  running: Object.keys(ran).length,
-})
+  { computes: _, moved: __, ran = {}, running = Object.keys(ran).length, ...record }: SnapshotRecord,
+): LabSnapshot => ({ ...record, project_id: lab.id, running })
 
 /**
  * Takes a snapshot of a lab, on all its computes at the same time, when changes of nodes and links under way have ended; those that come
@@ -83,10 +80,11 @@ export function takeSnapshot(labs: Labs, { id }: Lab, name: string, ask: AskComp
       }
       const { kept, taken, computes } = await labs.whileOpen(lab, ask, () => lab.alone(take))
       await labs.keepApart(snapshot_id, kept)
+      const ran: NonNullable<SnapshotRecord['ran']> = Object.assign({}, ...taken.map((it) => it.ran))
       const record: SnapshotRecord = {
         ...{ snapshot_id, name, created_at: Math.floor(Date.now() / 1000), computes },
         size: taken.reduce((sum, { size }) => sum + size, 0),
-        ran: Object.assign({}, ...taken.map(({ ran }) => ran)),
+        ...{ ran, running: kept.node.filter((it) => it.node_id in ran && !isSegmentKind(it.node_type)).length },
       }
       await lab.edit(({ project: { taking: _, ...project } }) => ({
         changes: new Changes().put('snapshot', snapshot_id, record).project(project),

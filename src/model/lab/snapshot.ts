@@ -8,7 +8,9 @@ export const LabSnapshot = Type.Object(
     project_id: Uuid,
     name: Name,
     created_at: Type.Integer({ description: 'Seconds since 1970' }),
-    running: Type.Integer({ description: 'Number of nodes that ran; a restore starts them again' }),
+    running: Type.Integer({
+      description: 'Number of nodes that ran, without segments; a restore starts all of them again',
+    }),
     size: Type.Integer({ description: 'Size of its files in bytes; blocks may be shared with the project' }),
   },
   { $id: 'LabSnapshot', description: 'A stored state of a project: nodes, links, drawings and files' },

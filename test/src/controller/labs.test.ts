@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
 import type { ComputeClient, ComputeNode } from '../../../src/controller/compute-client.ts'
+import type { SnapshotRecord } from '../../../src/controller/document.ts'
 import { createDrawing } from '../../../src/controller/drawings.ts'
 import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
-import { restoreSnapshot, takeSnapshot } from '../../../src/controller/snapshots.ts'
+import { restoreSnapshot, snapshotView, takeSnapshot } from '../../../src/controller/snapshots.ts'
 import { conflict } from '../../../src/errors/api-error.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
@@ -220,6 +221,22 @@ test.for(waits)('the %s of a node waits for a snapshot that is being taken', asy
   const both = ['PC1', 'PC2']
   expect([await keptNames(snapshot_id), there()]).toEqual([both, both])
   expect(inLab()).toEqual(names)
+})
+
+test('the number of running nodes in a snapshot is without segments, which a restore starts, too', async () => {
+  const { labs, lab, ask } = await withSlow('duplicate')
+  const nat = await createNode(labs, lab, { name: 'NAT1', node_type: 'nat', compute_id: 'local' }, { ask })
+  const ran = { [nat.node_id]: 'started', [lab.node('PC1').node_id]: 'suspended' } as const
+  const running = () =>
+    Object.assign(ask(), {
+      takeSnapshot: async (_: string, snapshot_id: string) => ({ snapshot_id, created_at: 0, size: 1, ran }),
+    })
+  const { snapshot_id, ...snapshot } = await takeSnapshot(labs, lab, 'now', running)
+  expect(snapshot).toMatchObject({ running: 1 })
+  const { running: _, ...record } = lab.document.snapshots.get(snapshot_id) as SnapshotRecord
+  expect(record).toMatchObject({ ran })
+  // A record of an earlier version has no number.
+  expect(snapshotView(lab, record)).toMatchObject({ running: 2 })
 })
 
 test('a snapshot waits for the files of a copy of a node', async () => {
