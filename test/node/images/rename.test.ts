@@ -118,6 +118,34 @@ test('an image gets no name by which nodes find another one', async () => {
   await expect(images.rename(kind, 'wanted.img', 'a.img')).rejects.toEqual(refusal(409, 'is needed by the node R1'))
 })
 
+test('a part of a disk in several files keeps its name and stays while its descriptor is there', async () => {
+  const { images, own } = await openImages()
+  const descriptor = [
+    '# Disk DescriptorFile',
+    'version=1',
+    'createType="twoGbMaxExtentSparse"',
+    '# Extent description',
+    'RW 4192256 SPARSE "disk-s001.vmdk"',
+    'RW 2048 FLAT "flat disk.vmdk" 0',
+    'ddb.adapterType = "ide"',
+    '',
+  ].join('\n')
+  const parts = ['disk-s001.vmdk', 'flat disk.vmdk']
+  for (const name of [...parts, 'disk-s002.vmdk']) await images.write(kind, name, bodyOf(name), none)
+  await images.write(kind, 'disk.vmdk', bodyOf(descriptor), none)
+  for (const name of parts) {
+    const needed = refusal(409, `${JSON.stringify(name)} is needed by the image disk.vmdk`)
+    await expect(images.rename(kind, name, 'other.vmdk'), name).rejects.toEqual(needed)
+    await expect(images.remove(kind, name), name).rejects.toEqual(needed)
+  }
+  await images.remove(kind, 'disk-s002.vmdk')
+  await images.rename(kind, 'disk.vmdk', 'renamed.vmdk')
+  await expect(images.remove(kind, parts[0] ?? '')).rejects.toEqual(refusal(409, 'by the image renamed.vmdk'))
+  await images.remove(kind, 'renamed.vmdk')
+  for (const name of parts) await images.remove(kind, name)
+  expect(await readdir(own)).toEqual([])
+})
+
 test('a link among the images gets another name, and a directory or a file elsewhere gets none', async () => {
   const elsewhere = await freshDirectory()
   await writeFile(join(elsewhere, 'disk.img'), 'disk')
