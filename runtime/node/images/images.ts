@@ -191,7 +191,8 @@ export class Images implements ImageAgent {
 
   async rename(kind: ImageKindName, name: string, to: string): Promise<void> {
     if (isExecutable(kind)) this.executables.requireChange(name, 'renames')
-    const [directory, wanted] = [checkedName(name).slice(0, -1), checkedName(to)]
+    const directory = (await this.#ownName(kind, name, 'renamed')).slice(0, -1)
+    const wanted = checkedName(to)
     const beside = [...directory, wanted.at(-1)].join('/')
     // In another directory a link, or a disk on a base, would no longer find its file.
     if (to !== beside)
@@ -218,14 +219,14 @@ export class Images implements ImageAgent {
   }
 
   /** Runs a change of a file in our own directory of images. 404 when there is none. */
-  #change(
+  async #change(
     kind: ImageKindName,
     name: string,
     verb: 'deleted' | 'renamed',
     change: (file: string) => Promise<void>,
   ): Promise<void> {
     const own = this.library.ownDirectory(kind)
-    const file = join(own, ...checkedName(name))
+    const file = join(own, ...(await this.#ownName(kind, name, verb)))
     return this.#changes.run(() =>
       withDiskErrors('path', async () => {
         if (!isInside(await realpath(own), await realish(dirname(file))))
@@ -268,12 +269,18 @@ export class Images implements ImageAgent {
       )
   }
 
+  /** The components of a name in our own directory. 403 for an image that is deeper in an additional directory. */
+  async #ownName(kind: ImageKindName, name: string, verb: 'deleted' | 'renamed'): Promise<string[]> {
+    const parts = checkedName(name, Number.POSITIVE_INFINITY)
+    const found = parts.length > 2 ? await this.library.find(kind, parts) : undefined
+    if (found !== undefined && !isInside(this.library.ownDirectory(kind), found.file)) throw elsewhere(name, verb)
+    return checkedName(name)
+  }
+
   /** The error for changing an image outside our own directory. */
   async #notOurs(kind: ImageKindName, name: string, verb: 'deleted' | 'renamed'): Promise<Error> {
     if ((await this.library.find(kind, checkedName(name))) === undefined) return noSuchImage(name)
-    return forbidden(
-      `image: ${quotedImage(name)} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
-    )
+    return elsewhere(name, verb)
   }
 
   async progress(kind: ImageKindName, name: string, total: number): Promise<UploadProgress> {
@@ -318,6 +325,11 @@ export class Images implements ImageAgent {
     })
   }
 }
+
+const elsewhere = (name: string, verb: 'deleted' | 'renamed'): ApiError =>
+  forbidden(
+    `image: ${quotedImage(name)} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
+  )
 
 /** `other`: the image that nodes find by the name. */
 function taken(name: string, other: string): ApiError {

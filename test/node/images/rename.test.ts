@@ -155,9 +155,18 @@ test('a link among the images gets another name, and a directory or a file elsew
   await mkdir(join(own, 'vendor'))
   await images.rename(kind, 'link.img', 'other.img')
   expect(await readlink(join(own, 'other.img'))).toBe(join(elsewhere, 'disk.img'))
-  await expect(images.rename(kind, 'own.img', 'new.img')).rejects.toEqual(
-    refusal(403, 'what is elsewhere is renamed there'),
-  )
+  await mkdir(join(elsewhere, 'a/b'), { recursive: true })
+  await writeFile(join(elsewhere, 'a/b/deep.img'), 'deep')
+  for (const name of ['own.img', 'a/b/deep.img']) {
+    const refused = (verb: string) =>
+      refusal(
+        403,
+        `${JSON.stringify(name)} is not in the directory of uploads under this name; what is elsewhere is ${verb} there`,
+      )
+    await expect(images.rename(kind, name, 'new.img')).rejects.toEqual(refused('renamed'))
+    await expect(images.remove(kind, name)).rejects.toEqual(refused('deleted'))
+  }
+  await expect(images.remove(kind, 'a/b/none.img')).rejects.toEqual(refusal(400, 'at most 1 directory'))
   await expect(images.rename(kind, 'vendor', 'maker')).rejects.toEqual(refusal(404, 'there is no "vendor"'))
   await expect(images.rename(kind, 'other.img', 'vendor')).rejects.toEqual(refusal(409, 'a directory "vendor" already'))
 })
