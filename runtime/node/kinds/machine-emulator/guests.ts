@@ -262,15 +262,20 @@ export class MachineGuests implements GuestControl<MachineProperties> {
   async #pressPowerButton(qmp: Qmp, expedited: AbortSignal): Promise<void> {
     const { powerdown } = this.#timeouts
     // With -no-shutdown the emulator does not end with its guest, so the event counts.
-    const off = qmp.nextEvent(({ event }) => event === 'SHUTDOWN', powerdown)
+    const over = new AbortController()
+    const off = qmp.nextEvent(({ event }) => event === 'SHUTDOWN', powerdown, over.signal)
     off.catch(ignore('it is awaited below, unless a command fails first'))
-    // A paused guest does not see its power button.
-    if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
-    await this.#execute(qmp, 'system_powerdown')
-    await untilAborted(off, expedited).catch((error: unknown) => {
-      if (!(error instanceof QmpError) || error.code !== 'timeout') return
-      throw conflict(`the guest did not shut down within ${powerdown / 1000} s of its power button; it was ended`)
-    })
+    try {
+      // A paused guest does not see its power button.
+      if ((await this.#statusOf(qmp)) === 'paused') await this.#execute(qmp, 'cont')
+      await this.#execute(qmp, 'system_powerdown')
+      await untilAborted(off, expedited).catch((error: unknown) => {
+        if (!(error instanceof QmpError) || error.code !== 'timeout') return
+        throw conflict(`the guest did not shut down within ${powerdown / 1000} s of its power button; it was ended`)
+      })
+    } finally {
+      over.abort()
+    }
   }
 
   #onEvent(node: MachineKindNode, event: QmpEvent): void {

@@ -57,6 +57,8 @@ export class Qmp {
   readonly #lines = new LineReader(maxLineBytes)
   readonly #pending = new Map<number, Pending>()
   readonly #listeners = new Set<(event: QmpEvent) => void>()
+  /** The waits for events, which the end of the connection rejects. */
+  readonly #waits = new Set<(error: QmpError) => void>()
   readonly #greeting: Promise<QmpVersion>
   #greeted: Pending | undefined
   #lastId = 0
@@ -132,26 +134,29 @@ export class Qmp {
     return () => this.#listeners.delete(listener)
   }
 
-  /** The next event that fits; `closed` when the emulator ends first. The subscription begins with the call. */
-  async nextEvent(fits: (event: QmpEvent) => boolean, ms: number): Promise<QmpEvent> {
+  /**
+   * The next event that fits; `closed` when the emulator ends first. The subscription begins with the call; the abort of `signal` ends it, and
+   * rejects with its reason.
+   */
+  async nextEvent(fits: (event: QmpEvent) => boolean, ms: number, signal?: AbortSignal): Promise<QmpEvent> {
     if (this.#failure !== undefined) throw this.#failure
-    let stop = () => {}
-    const next = new Promise<QmpEvent>((resolve) => {
-      stop = this.onEvent((event) => {
+    let end = () => {}
+    const next = new Promise<QmpEvent>((resolve, reject) => {
+      const stop = this.onEvent((event) => {
         if (fits(event)) resolve(event)
       })
+      const forget = onAbort(signal, () => reject(signal?.reason))
+      this.#waits.add(reject)
+      end = () => {
+        stop()
+        forget()
+        this.#waits.delete(reject)
+      }
     })
     try {
-      const ended = this.closed.then(() => {
-        throw this.#failure ?? new QmpError('closed', 'The emulator has ended')
-      })
-      return await within(
-        Promise.race([next, ended]),
-        ms,
-        `The emulator did not send the expected event within ${ms} ms`,
-      )
+      return await within(next, ms, `The emulator did not send the expected event within ${ms} ms`)
     } finally {
-      stop()
+      end()
     }
   }
 
@@ -191,6 +196,7 @@ export class Qmp {
     this.#failure = error
     this.#greeted?.reject(error)
     for (const { reject } of this.#pending.values()) reject(error)
+    for (const reject of this.#waits) reject(error)
     this.#socket.destroy()
   }
 }

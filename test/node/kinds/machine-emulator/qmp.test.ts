@@ -61,6 +61,23 @@ qemuTest('events of pausing, resetting and powering down are reported in order',
   expect(seen).toEqual(['RESUME', 'STOP', 'RESET', 'POWERDOWN'])
 })
 
+qemuTest('a wait for an event that is given up ends at once, and looks at no more events', async () => {
+  const qmp = await monitor((await bareQemu('-machine', 'pc')).socket)
+  const over = new AbortController()
+  const seen: string[] = []
+  const see = ({ event }: QmpEvent) => {
+    seen.push(event)
+    return false
+  }
+  const next = qmp.nextEvent(see, hangMs, over.signal)
+  const refused = expect(next).rejects.toThrow('given up')
+  await qmp.execute('cont', {}, hangMs)
+  over.abort(new Error('given up'))
+  await refused
+  await qmp.execute('stop', {}, hangMs)
+  expect(seen).toEqual(['RESUME'])
+})
+
 qemuTest('a polite end is reported with its reason before the connection goes', async () => {
   const { socket, child, ended } = await bareQemu('-machine', 'none')
   const qmp = await monitor(socket)
