@@ -42,6 +42,7 @@ export function answered(
     const isReached = watchConnection(request, protocol)
     const forget = onAbort(signal, () => request.destroy(signal.reason))
     let isAnswered = false
+    let isRefused = false
     const failed = (error: Error) => {
       if (isAnswered) return
       isAnswered = true
@@ -60,13 +61,14 @@ export function answered(
     })
     request.once('response', (message) => {
       isAnswered = true
+      isRefused = (message.statusCode ?? 0) >= 300
       // An answer before the end of the body is a refusal: the rest of the body is of no use.
       if (body !== null) message.once('end', () => void (request.writableFinished || request.destroy()))
       // By the next tick the part of the body that came with the head has been read.
       process.nextTick(() => resolve(new WireAnswer(message, method)))
     })
     if (body === null || body instanceof Uint8Array) request.end(body ?? undefined)
-    else void pump(body, request)
+    else void pump(body, request, () => isRefused)
   })
 }
 
@@ -127,8 +129,11 @@ const headersOf = (headers: IncomingHttpHeaders): ComputeAnswer['headers'] => ({
   has: (name) => headers[name.toLowerCase()] !== undefined,
 })
 
-/** Sends a body. When the request ends first the rest of it is left: to cancel it would end the client's connection, too. */
-async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest): Promise<void> {
+/**
+ * Sends a body. When the request ends first, or is refused, the rest of it is left: to cancel it would end the client's connection, too, and to
+ * write on could end this one before the answer is read.
+ */
+async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest, isRefused: () => boolean): Promise<void> {
   const reader = body.getReader()
   let wake = () => {}
   const ended = () => {
@@ -139,9 +144,9 @@ async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest): P
   request.on('drain', () => wake())
   try {
     for (;;) {
-      const { done, value } = await reader.read()
+      const { done, value } = await nextPiece(reader)
       if (done) break
-      if (request.destroyed) return
+      if (request.destroyed || isRefused()) return
       if (request.write(value)) continue
       await new Promise<void>((resolve) => {
         wake = resolve
@@ -154,4 +159,21 @@ async function pump(body: ReadableStream<Uint8Array>, request: ClientRequest): P
   } finally {
     request.off('close', ended)
   }
+}
+
+/**
+ * Reads a piece. When its source had it at once, the connection is read before the piece is returned: otherwise only the write to a
+ * connection that its server has closed would show that there is an answer, and lose it.
+ */
+async function nextPiece(
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<ReadableStreamReadResult<Uint8Array>> {
+  let hasTurned = false
+  setImmediate(() => {
+    hasTurned = true
+  })
+  const piece = await reader.read()
+  // The first turn may be the rest of one that has read the connection before.
+  if (!hasTurned) for (let turn = 0; turn < 2; turn++) await new Promise(setImmediate)
+  return piece
 }

@@ -4,11 +4,13 @@ import { createServer as createHttp, type RequestListener } from 'node:http'
 import { createServer as createHttps } from 'node:https'
 import { type AddressInfo, createServer as createTcp, type Server } from 'node:net'
 import { getCACertificates, setDefaultCACertificates } from 'node:tls'
+import { Worker } from 'node:worker_threads'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { guarded, httpTransport } from '../../../runtime/node/fleet/http-transport.ts'
 import { ConnectionLost, type Send } from '../../../src/client/transport.ts'
 import { textOf } from '../../support/answer.ts'
 import { certificate, certificateKey } from '../../support/certificate.ts'
+import { hangMs } from '../../support/limits.ts'
 
 async function listening(server: Server): Promise<number> {
   server.listen(0, '127.0.0.1')
@@ -129,6 +131,41 @@ test('repeated groups of requests reuse their connections', async () => {
   }
   // One may not be free yet when the next round begins.
   expect(connections).toBeLessThan(60)
+})
+
+test('a refusal that comes while the source of a body holds the thread is not lost', async () => {
+  const closed = new Int32Array(new SharedArrayBuffer(4))
+  // In a thread of its own it goes on meanwhile.
+  const server = new Worker(
+    `const { createServer } = require('node:net')
+    const { parentPort, workerData: closed } = require('node:worker_threads')
+    const answer = 'HTTP/1.1 413 Payload Too Large\\r\\nContent-Length: 5\\r\\nConnection: close\\r\\n\\r\\nlarge'
+    const server = createServer((socket) => {
+      socket.on('error', () => {})
+      socket.once('data', () => socket.write(answer, () => socket.destroy()))
+      socket.once('close', () => {
+        Atomics.store(closed, 0, 1)
+        Atomics.notify(closed, 0)
+      })
+    })
+    server.listen(0, '127.0.0.1', () => parentPort.postMessage(server.address().port))`,
+    { eval: true, workerData: closed },
+  )
+  onTestFinished(() => server.terminate().then(() => {}))
+  const [port] = (await once(server, 'message')) as [number]
+  let pieces = 0
+  const body = new ReadableStream<Uint8Array>(
+    {
+      pull(controller) {
+        pieces += 1
+        if (pieces === 2) Atomics.wait(closed, 0, 0, hangMs)
+        controller.enqueue(new Uint8Array(1 << 16))
+      },
+    },
+    { highWaterMark: 0 },
+  )
+  const response = await sender(port)({ ...get, method: 'POST', body })
+  expect([response.status, await textOf(response)]).toEqual([413, 'large'])
 })
 
 test('an answer that is not HTTP shows that the address is reachable', async () => {
