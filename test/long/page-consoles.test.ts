@@ -1,4 +1,5 @@
 import { expect } from 'vitest'
+import { WebSocket } from 'ws'
 import { LabPage } from '../support/lab-page.ts'
 import { MachineScreen, waitingMachine } from '../support/machine-screen.ts'
 import { requireProgram } from '../support/require.ts'
@@ -61,7 +62,9 @@ testWith(browser)(
     await lab.shows('COPIED>')
 
     const prompt = await page.locator('.xterm-rows').getByText('COPIED>').boundingBox()
+    const selection = page.locator('.xterm-selection div')
     await page.mouse.dblclick((prompt?.x ?? 0) + 10, (prompt?.y ?? 0) + 5)
+    await selection.first().waitFor({ state: 'attached' })
     await page.getByRole('button', { name: 'Paste a text' }).click()
     await page.keyboard.press('Control+v')
     await expect.poll(() => page.getByLabel('Text', { exact: true }).inputValue()).toMatch(/^COPIED>?$/)
@@ -71,6 +74,7 @@ testWith(browser)(
       .toBe(true)
     await page.keyboard.press('Control+Shift+V')
     await lab.shows(/COPIED> COPIED/)
+    await selection.first().waitFor({ state: 'detached' })
 
     const saving = page.waitForEvent('download')
     await page.getByRole('button', { name: 'Save what the console shows' }).click()
@@ -105,6 +109,49 @@ testWith(browser)(
     await expect.poll(() => lastLine('PC1')).toMatch('FIRST>')
     const [upper, lower] = await Promise.all([console('PC1').boundingBox(), console('PC2').boundingBox()])
     expect([lower?.x, (lower?.y ?? 0) >= (upper?.y ?? 0) + (upper?.height ?? 0)]).toEqual([upper?.x, true])
+    expect(lab.faults).toEqual([])
+  },
+  120_000,
+)
+
+testWith(browser)(
+  'a console behind another one draws none of its output until it is shown',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    await labWith(service, ...[0, 200].map((x, at) => ({ name: `PC${at + 1}`, node_type: 'pc', x, properties: {} })))
+    const lab = await LabPage.open(service.url, '/#/labs/Consoles')
+    const { page } = lab
+    await lab.openConsole('PC1')
+    await lab.shows('VPCS>')
+    await lab.openConsole('PC2')
+    await lab.shows('VPCS>')
+    await page.evaluate(() => {
+      const behind = [...document.querySelectorAll('.console.is-behind')][0] as Element
+      let drawn = 0
+      const rows = behind.querySelector('.xterm-rows') as Element
+      new MutationObserver((changes) => {
+        drawn += changes.length
+      }).observe(rows, { childList: true, subtree: true })
+      // The scroll bar follows the lines, in sight or not.
+      const scrolled = new Promise<void>((resolve) => {
+        const bar = behind.querySelector('.scrollbar.vertical') as Element
+        new MutationObserver(() => resolve()).observe(bar, { attributes: true, subtree: true })
+      })
+      const nextFrame = () => new Promise(requestAnimationFrame)
+      Object.assign(globalThis, {
+        drawnBehind: () =>
+          scrolled
+            .then(nextFrame)
+            .then(nextFrame)
+            .then(() => drawn),
+      })
+    })
+    const client = new WebSocket(`${service.url.replace('http', 'ws')}/v2/projects/Consoles/nodes/PC1/console/ws`)
+    client.on('open', () => client.send('help\rset pcname LAST\r'))
+    expect(await page.evaluate('drawnBehind()')).toBe(0)
+    client.close()
+    await page.locator('.tab button', { hasText: 'PC1' }).first().click()
+    await lab.shows('LAST>')
     expect(lab.faults).toEqual([])
   },
   120_000,

@@ -43,6 +43,27 @@ interface TerminalOptions {
 /** The terminal that has the focus answers the event `copy` with its selection; the clipboard of scripts needs https. */
 const copy = (): void => void document.execCommand('copy')
 
+/** The part of xterm that draws: it has no interface for others. */
+interface Inside {
+  readonly _core?: { readonly _renderService?: { handleSelectionChanged?: (...selection: unknown[]) => void } }
+}
+
+/**
+ * After each output that scrolls, xterm 6.0.0 draws all rows for the selection, also where nothing is selected, and of a terminal that is not
+ * shown. There it measures each character again, as those of hidden elements have no width.
+ */
+function drawSelectionOnly(terminal: Terminal): void {
+  const { _renderService: service } = (terminal as Inside)._core ?? {}
+  const draw = service?.handleSelectionChanged?.bind(service)
+  if (service === undefined || draw === undefined) return
+  let wasSelected = false
+  service.handleSelectionChanged = (...selection) => {
+    const isSelected = selection[0] !== undefined
+    if (isSelected || wasSelected) draw(...selection)
+    wasSelected = isSelected
+  }
+}
+
 /** A terminal in an element. */
 export function openTerminal(
   element: HTMLElement,
@@ -109,6 +130,7 @@ export function openTerminal(
     if (isInSight) fitter.fit()
   })
   sight.observe(element)
+  drawSelectionOnly(terminal)
   const output = new HeldOutput((data, taken) => terminal.write(data, taken))
   return {
     write: (data) => output.write(data),
