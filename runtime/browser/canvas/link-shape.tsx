@@ -11,7 +11,6 @@ import { portName, shortPortName } from '../map/ports.ts'
 interface LinkProps {
   readonly id: string
   readonly window: LabWindow
-  readonly strands: ReadonlySignal<ReadonlyMap<string, Strand>>
 }
 
 /** Distance of names from the middle of the line: above the badge, pixels of the map. */
@@ -19,14 +18,14 @@ const aboveBadge = 18
 const alone: Strand = { index: 0, count: 1 }
 
 /** A link on the map: its line by its verdict, the names of its ports, and its impairment. */
-export function LinkShape({ id, window: lab, strands }: LinkProps) {
+export function LinkShape({ id, window: lab }: LinkProps) {
   const { editor } = lab
   const { nodes, links } = editor.store
   const row = links.row(id)
   const ends = row?.peek().nodes
   const [from, to] = [ends?.[0]?.node_id ?? '', ends?.[1]?.node_id ?? '']
   const line = useComputed(() =>
-    lineBetween(editor.placeOf(from).value, editor.placeOf(to).value, strands.value.get(id) ?? alone),
+    lineBetween(editor.placeOf(from).value, editor.placeOf(to).value, lab.strands.value.get(id) ?? alone),
   )
   const data = useComputed(() => pathOf(line.value))
   const showsPorts = useComputed(() => hasPortRoom(line.value, row === undefined ? '' : stateOf(row.value)))

@@ -2,7 +2,6 @@ import { type ReadonlySignal, useComputed } from '@preact/signals'
 import { useRef } from 'preact/hooks'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { boxAround, overlaps, touches } from '../map/geometry.ts'
-import { strandsOf } from '../map/strands.ts'
 import { LinkShape } from './link-shape.tsx'
 import { NodeShape } from './node-shape.tsx'
 
@@ -10,7 +9,6 @@ import { NodeShape } from './node-shape.tsx'
 export function Shapes({ window: lab }: { window: LabWindow }) {
   const { editor } = lab
   const { nodes, links } = editor.store
-  const strands = useComputed(() => strandsOf(links.values()))
   const shownNodes = useStableList(() => {
     const { value: region } = lab.region
     if (region === undefined) return nodes.ids.value
@@ -38,7 +36,7 @@ export function Shapes({ window: lab }: { window: LabWindow }) {
   return (
     <>
       {shownLinks.value.map((id) => (
-        <LinkShape key={id} id={id} window={lab} strands={strands} />
+        <LinkShape key={id} id={id} window={lab} />
       ))}
       {shownNodes.value.map((id) => (
         <NodeShape key={id} id={id} window={lab} />

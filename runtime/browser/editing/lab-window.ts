@@ -17,6 +17,7 @@ import {
   zoomed,
 } from '../map/geometry.ts'
 import { endsFor, type Port } from '../map/ports.ts'
+import { strandsOf } from '../map/strands.ts'
 import type { ConfigDraft } from './config-draft.ts'
 import { type LabEditor, refuse } from './lab-editor.ts'
 
@@ -59,6 +60,11 @@ export class LabWindow {
   readonly hasLabels = signal(true)
   /** Whether names of ports are shown: as long as they can be read. */
   readonly hasPortNames = computed(() => this.hasLabels.value && this.view.value.scale >= leastPortScale)
+  /** The position of each link among those between the same nodes. The ends of a link stay: changes of its state make nothing again. */
+  readonly strands = computed(() => {
+    const { links } = this.editor.store
+    return strandsOf(links.ids.value.flatMap((id) => links.row(id)?.peek() ?? []))
+  })
   /** How names of nodes are drawn; undefined: too small to be read. */
   readonly nameSize = computed(() => nameSizes.find(({ from }) => this.view.value.scale >= from))
   readonly #regionKey = computed(() => {

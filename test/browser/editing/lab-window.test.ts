@@ -4,7 +4,7 @@ import type { LabEditor } from '../../../runtime/browser/editing/lab-editor.ts'
 import { LabWindow } from '../../../runtime/browser/editing/lab-window.ts'
 import { centreOf, type Point, tile } from '../../../runtime/browser/map/geometry.ts'
 import { LabStore } from '../../../runtime/browser/state/lab-store.ts'
-import type { LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
+import type { LabLink, LabNode, LabTemplate } from '../../../src/client/patchbay.ts'
 
 /** The window of an empty lab, in which nodes are where they are added. */
 function emptyLab() {
@@ -61,4 +61,20 @@ test('names of ports are shown as long as they can be read', () => {
   expect([1, 0.6, 0.59, 0.2].map(shown)).toEqual([true, true, false, false])
   window.hasLabels.value = false
   expect(shown(1)).toBe(false)
+})
+
+test('links between the same nodes are bowed apart, and the state of one of them makes nothing again', () => {
+  const { window, store } = emptyLab()
+  const nodes = ['a', 'b'].map((node_id) => ({ node_id, adapter_number: 0, port_number: 0 }))
+  const link = (link_id: string) => ({ link_id, nodes, verdict: null }) as unknown as LabLink
+  for (const id of ['1', '2']) store.links.put(id, link(id))
+  const { value: strands } = window.strands
+  expect([...strands]).toEqual([
+    ['1', { index: 0, count: 2 }],
+    ['2', { index: 1, count: 2 }],
+  ])
+  store.links.put('1', { ...link('1'), verdict: 'ok' })
+  expect(window.strands.value).toBe(strands)
+  store.links.delete('1')
+  expect([...window.strands.value]).toEqual([['2', { index: 0, count: 1 }]])
 })
