@@ -31,11 +31,15 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   }
 
   const isRead = store.project.value !== undefined
+  /** Before the map has its size it does not show the whole lab, so that most of what it drew would be drawn again. */
+  const isMeasured = useSignal(isRead)
   useEffect(() => {
     const svg = element.current
     if (svg === null || !isRead) return
     const measure = new ResizeObserver(() => {
-      if (svg.clientWidth > 0) lab.resize(svg.clientWidth, svg.clientHeight)
+      if (svg.clientWidth === 0) return
+      lab.resize(svg.clientWidth, svg.clientHeight)
+      isMeasured.value = true
     })
     measure.observe(svg)
     return () => measure.disconnect()
@@ -108,7 +112,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
         <rect class="background" width="100%" height="100%" fill="url(#grid)" />
         <g transform={transform}>
           <Drawings window={lab} />
-          <Shapes window={lab} />
+          {isMeasured.value && <Shapes window={lab} />}
           <Handles window={lab} hovered={hovered.value} />
           <NewLink window={lab} pointer={pointer.value} />
           {marquee.value !== undefined && <rect class="marquee" {...marquee.value} />}

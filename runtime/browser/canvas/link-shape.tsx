@@ -5,7 +5,7 @@ import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
 import { along, type Line, labelPlaces, lineBetween, type Point, pathOf, type Strand } from '../map/geometry.ts'
 import { badgeWidth, hasPortRoom } from '../map/labels.ts'
-import { Label, Others } from '../map/map-label.tsx'
+import { Label, useOthers } from '../map/map-label.tsx'
 import { portName, shortPortName } from '../map/ports.ts'
 
 interface LinkProps {
@@ -31,6 +31,7 @@ export function LinkShape({ id, window: lab }: LinkProps) {
   const showsPorts = useComputed(() => hasPortRoom(line.value, row === undefined ? '' : stateOf(row.value)))
   // The selection of other things does not render this link again.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
+  const others = useOthers(id, editor.store)
   if (row === undefined || ends?.[0] === undefined || ends[1] === undefined) return null
   const link = row.value
   const [a, b] = [nodes.get(from), nodes.get(to)]
@@ -39,27 +40,25 @@ export function LinkShape({ id, window: lab }: LinkProps) {
   const title =
     `Link ${a?.name} ${portName(a, ends[0])} to ${b?.name} ${portName(b, ends[1])}: ${sentence} ${state}`.trimEnd()
   return (
-    <>
-      <g
-        class={`link is-${grade}${link.suspend ? ' is-suspended' : ''}${isSelected ? ' is-selected' : ''}`}
-        data-link={id}
-        role="button"
-        tabindex={0}
-        aria-pressed={isSelected}
-        aria-label={title}
-      >
-        <path class="reach" d={data} />
-        <path class="line" d={data} />
-        {state !== '' && <Badge line={line} text={state} />}
-        <Others id={id} store={editor.store} at={() => aboveMiddle(line.value)} />
-      </g>
+    <g
+      class={`link is-${grade}${link.suspend ? ' is-suspended' : ''}${isSelected ? ' is-selected' : ''}`}
+      data-link={id}
+      role="button"
+      tabindex={0}
+      aria-pressed={isSelected}
+      aria-label={title}
+    >
+      <path class="reach" d={data} />
+      <path class="line" d={data} />
+      {state !== '' && <Badge line={line} text={state} />}
+      {others !== '' && <Label kind="others" text={others} at={() => aboveMiddle(line.value)} />}
       {(lab.hasPortNames.value || isSelected) && showsPorts.value && (
         <>
           <Label kind="port" text={shortPortName(a, ends[0])} at={() => labelPlaces(line.value)[0]} />
           <Label kind="port" text={shortPortName(b, ends[1])} at={() => labelPlaces(line.value)[1]} />
         </>
       )}
-    </>
+    </g>
   )
 }
 

@@ -3,7 +3,7 @@ import type { LabNode } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { type Point, tile } from '../map/geometry.ts'
 import { shortened } from '../map/labels.ts'
-import { maxName, Others } from '../map/map-label.tsx'
+import { Label, maxName, useOthers } from '../map/map-label.tsx'
 import { isBuiltIn, symbolUrl } from './symbols.tsx'
 
 const aboveTile: Point = { x: tile / 2, y: -8 }
@@ -17,6 +17,7 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
   const transform = useComputed(() => `translate(${place.value.x} ${place.value.y})`)
   // The selection of other things does not render this node again.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
+  const others = useOthers(id, editor.store)
   if (row === undefined) return null
   const node = row.value
   const { value: nameSize } = lab.nameSize
@@ -31,19 +32,19 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
       aria-label={labelOf(node)}
     >
       <rect class="tile" width={tile} height={tile} rx="12" />
-      <NodeSymbol name={editor.symbolOf(node)} />
+      {nodeSymbol(editor.symbolOf(node))}
       <circle class="status" cx={tile - 5} cy={5} r="6.500" />
       {(nameSize !== undefined || isSelected) && (
         <text class={`name is-${nameSize?.size ?? 'larger'}`} x={tile / 2} y={tile + 9}>
           {shortened(node.name, nameSize?.most ?? maxName)}
         </text>
       )}
-      <Others id={id} store={editor.store} at={() => aboveTile} />
+      {others !== '' && <Label kind="others" text={others} at={() => aboveTile} />}
     </g>
   )
 }
 
-function NodeSymbol({ name }: { name: string }) {
+function nodeSymbol(name: string) {
   const at = { x: 10, y: 10, width: tile - 20, height: tile - 20 }
   return isBuiltIn(name) ? (
     <use class="symbol" href={`#symbol-${name}`} {...at} />

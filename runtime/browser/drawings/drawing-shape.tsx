@@ -2,7 +2,7 @@ import { type ReadonlySignal, useComputed } from '@preact/signals'
 import { useMemo } from 'preact/hooks'
 import type { LabDrawing } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
-import { Others } from '../map/map-label.tsx'
+import { Label, useOthers } from '../map/map-label.tsx'
 import { mayEdit } from '../state/session.ts'
 import { stacked } from './layers.ts'
 import { fontSize, lineStep, linesOf, pictureOf, type Shape, type ShapeKind, shapeOf, sizeOf, themed } from './shape.ts'
@@ -44,6 +44,7 @@ function DrawingView({ row, window: { editor } }: { row: ReadonlySignal<LabDrawi
   const shape = resized.value?.shape ?? known
   const size = shape ?? sizeOf(svg)
   const isSelected = editor.selection.value.has(id)
+  const others = useOthers(id, editor.store)
   return (
     <g
       class={isSelected ? 'drawing is-selected' : 'drawing'}
@@ -63,7 +64,7 @@ function DrawingView({ row, window: { editor } }: { row: ReadonlySignal<LabDrawi
         )}
         <rect class={shape === undefined || shape.kind === 'text' ? 'hit is-whole' : 'hit'} {...sides(size)} />
       </g>
-      <Others id={id} store={editor.store} at={() => ({ x: size.width / 2, y: -12 })} />
+      {others !== '' && <Label kind="others" text={others} at={() => ({ x: size.width / 2, y: -12 })} />}
       {isSelected && (
         <g transform={rotation === 0 ? undefined : `rotate(${rotation})`}>
           <rect class="frame" x="-4" y="-4" width={size.width + 8} height={size.height + 8} />

@@ -82,6 +82,8 @@ export function shortImpairment({ filters, filters_ab, filters_ba }: Pick<LabLin
 }
 
 function wordsOf(filters: Filters): string {
+  // Most links have none, and there are thousands.
+  if (Object.keys(filters).length === 0) return ''
   const first = (name: keyof Filters) => (filters[name] as readonly unknown[] | undefined)?.[0]
   const number = (name: keyof Filters, unit: string) => {
     const value = first(name)

@@ -24,16 +24,9 @@ export function Label({ kind, text, at }: LabelProps) {
   )
 }
 
-interface OthersProps {
-  /** Of a node, a link or a drawing. */
-  readonly id: string
-  readonly store: LabStore
-  readonly at: () => Point
-}
-
-/** The names of the others at the lab who have selected it. */
-export function Others({ id, store, at }: OthersProps) {
-  // Computed as a text: the selection of other things leaves it equal, and does not render this again.
-  const { value: names } = useComputed(() => [...(store.selectedBy.value.get(id) ?? [])].join(', '))
-  return names === '' ? null : <Label kind="others" text={shortened(names, maxName)} at={at} />
-}
+/**
+ * The names of the others at the lab who have selected a node, a link or a drawing. A text: the selection of other things leaves it equal.
+ * No component of its own, as each of thousands of shapes has it and hardly one has a name.
+ */
+export const useOthers = (id: string, store: LabStore): string =>
+  useComputed(() => shortened([...(store.selectedBy.value.get(id) ?? [])].join(', '), maxName)).value
