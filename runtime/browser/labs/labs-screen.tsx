@@ -1,4 +1,4 @@
-import { useComputed, useSignal } from '@preact/signals'
+import { type Signal, useComputed, useSignal } from '@preact/signals'
 import { useEffect, useMemo, useRef } from 'preact/hooks'
 import { type LabProject, PatchbayError } from '../../../src/client/patchbay.ts'
 import { verdictOf } from '../links/verdict.ts'
@@ -44,12 +44,15 @@ export function LabsScreen() {
       over.abort()
     }
   }, [])
-  const shown = useComputed(() =>
-    list.labs
+  // The ids as a text, which stays equal when a lab changes: only its card is rendered again then.
+  const shown = useComputed(() => {
+    return list.labs
       .values()
       .filter(({ name }) => name.toLowerCase().includes(words.value.trim().toLowerCase()))
-      .toSorted((a, b) => a.name.localeCompare(b.name, 'en', { numeric: true })),
-  )
+      .toSorted(byName)
+      .map((lab) => lab.project_id)
+      .join(' ')
+  })
   const total = list.labs.ids.value.length
   const newLab = (
     <button
@@ -64,15 +67,6 @@ export function LabsScreen() {
   )
   const close = () => {
     dialog.value = undefined
-  }
-  const exportLab = async (lab: LabProject) => {
-    try {
-      await list.export(lab)
-    } catch (error) {
-      // A disk that a running node writes to cannot be copied.
-      if (error instanceof PatchbayError && error.word === 'node-running') dialog.value = { kind: 'export', lab }
-      else notifyError(error)
-    }
   }
   const given = useSignal<readonly File[]>([])
   const take = (files: readonly File[]) => {
@@ -117,51 +111,12 @@ export function LabsScreen() {
           </div>
         )}
         <ul class="cards">
-          {shown.value.map((lab) => (
-            <li key={lab.project_id} class="card">
-              <a class="card-name" href={labPath(lab.name)}>
-                <bdi>{lab.name}</bdi>
-              </a>
-              <p class="muted">
-                <span class={`dot is-${lab.status === 'opened' ? 'started' : 'stopped'}`} />{' '}
-                {lab.status === 'opened' ? 'open' : 'closed'}
-                <Counts lab={lab} />
-              </p>
-              <Origin lab={lab} list={list} />
-              <WorstLink lab={lab} />
-              {lab.status_reason !== undefined && (
-                <p class="reason" dir="auto">
-                  {lab.status_reason.replace(timePattern, timeText)}
-                </p>
-              )}
-              {mayEdit() && (
-                <div class="card-actions">
-                  {lab.status === 'opened' && (
-                    <button type="button" class="is-quiet" onClick={() => void list.shut(lab).catch(notifyError)}>
-                      Close
-                    </button>
-                  )}
-                  {(
-                    [
-                      ['rename', 'pencil', 'Rename'],
-                      ['duplicate', 'copy', 'Duplicate'],
-                      ['delete', 'trash', 'Delete'],
-                    ] as const
-                  ).map(([kind, icon, text]) => (
-                    <IconButton
-                      key={kind}
-                      icon={icon}
-                      title={`${text} ${lab.name}`}
-                      onClick={() => {
-                        dialog.value = { kind, lab }
-                      }}
-                    />
-                  ))}
-                  <IconButton icon="download" title={`Export ${lab.name}`} onClick={() => void exportLab(lab)} />
-                </div>
-              )}
-            </li>
-          ))}
+          {shown.value
+            .split(' ')
+            .filter(Boolean)
+            .map((id) => (
+              <Card key={id} id={id} list={list} dialog={dialog} />
+            ))}
         </ul>
       </main>
       {given.value.length > 0 && (
@@ -177,6 +132,79 @@ export function LabsScreen() {
       )}
       {dialog.value !== undefined && <Loaded load={labDialog} props={{ open: dialog.value, list, onClose: close }} />}
     </div>
+  )
+}
+
+let collator: Intl.Collator | undefined
+/** By their names, with numbers by their values. localeCompare would make a collator for each comparison. */
+function byName(a: LabProject, b: LabProject): number {
+  collator ??= new Intl.Collator('en', { numeric: true })
+  return collator.compare(a.name, b.name)
+}
+
+interface CardProps {
+  readonly id: string
+  readonly list: LabList
+  readonly dialog: Signal<OpenDialog | undefined>
+}
+
+/** A lab of the list, and what can be done with it. */
+function Card({ id, list, dialog }: CardProps) {
+  const lab = list.labs.get(id)
+  if (lab === undefined) return null
+  const exportLab = async () => {
+    try {
+      await list.export(lab)
+    } catch (error) {
+      // A disk that a running node writes to cannot be copied.
+      if (error instanceof PatchbayError && error.word === 'node-running') dialog.value = { kind: 'export', lab }
+      else notifyError(error)
+    }
+  }
+  return (
+    <li class="card">
+      <a class="card-name" href={labPath(lab.name)}>
+        <bdi>{lab.name}</bdi>
+      </a>
+      <p class="muted">
+        <span class={`dot is-${lab.status === 'opened' ? 'started' : 'stopped'}`} />{' '}
+        {lab.status === 'opened' ? 'open' : 'closed'}
+        <Counts lab={lab} />
+      </p>
+      <Origin lab={lab} list={list} />
+      <WorstLink lab={lab} />
+      {lab.status_reason !== undefined && (
+        <p class="reason" dir="auto">
+          {lab.status_reason.replace(timePattern, timeText)}
+        </p>
+      )}
+      {mayEdit() && (
+        <div class="card-actions">
+          {lab.status === 'opened' && (
+            <button type="button" class="is-quiet" onClick={() => void list.shut(lab).catch(notifyError)}>
+              Close
+            </button>
+          )}
+          {(
+            [
+              ['rename', 'pencil', 'Rename'],
+              ['duplicate', 'copy', 'Duplicate'],
+              ['delete', 'trash', 'Delete'],
+            ] as const
+          ).map(([kind, icon, text]) => (
+            <IconButton
+              key={kind}
+              icon={icon}
+              title={`${text} ${lab.name}`}
+              onClick={() => {
+                dialog.value = { kind, lab }
+              }}
+            />
+          ))}
+          <IconButton icon="download" title={`Export ${lab.name}`} onClick={() => void exportLab()} />
+        </div>
+      )}
+    </li>
   )
 }
 
