@@ -1,10 +1,12 @@
 import { type Line, tile } from './geometry.ts'
 
-const characters = new Intl.Segmenter()
+/** Made when it is first needed: that takes ten times as long as all else that this module does at the begin. */
+let characters: Intl.Segmenter | undefined
 
 /** A text of at most so many characters as people count them. Of a longer one the middle is left out: names differ at their ends. */
 export function shortened(text: string, most: number): string {
   if (text.length <= most) return text
+  characters ??= new Intl.Segmenter()
   const all = Array.from(characters.segment(text), ({ segment }) => segment)
   if (all.length <= most) return text
   const last = Math.floor((most - 1) / 2)
