@@ -7,6 +7,10 @@ import { messageOf } from '../state/notices.ts'
 const partBytes = 4 << 20
 /** Time before a part is tried again, ms, and how often. */
 const [retryMs, maxTries] = [1000, 5]
+/** Refusals of a moment: too slow a body, too many requests (RFC 9110, 15.5.9; RFC 6585, 4). */
+const passing = [408, 429]
+/** Refusals after which another try can succeed: the user signs in, or the other upload of the image ends. */
+const mendable = [401, 409]
 
 /** An image on its way to the service, in parts. An interrupted one goes on from the bytes that the service has. */
 export class Upload {
@@ -14,7 +18,8 @@ export class Upload {
   readonly total: number
   /** Bytes that the service has. */
   readonly stored = signal(0)
-  readonly state = signal<'running' | 'paused' | 'failed' | 'done'>('running')
+  /** `failed` may go on later; `refused`: another try would have the same result. */
+  readonly state = signal<'running' | 'paused' | 'failed' | 'refused' | 'done'>('running')
   /** Why it failed, or cannot be used. */
   readonly reason = signal('')
   readonly #url: string
@@ -34,7 +39,7 @@ export class Upload {
     this.#over.abort()
   }
 
-  /** Sends what is missing, until it is done, paused or failed. Never rejects. */
+  /** Sends what is missing, until it is done, paused, failed or refused. Never rejects. */
   async run(): Promise<void> {
     this.state.value = 'running'
     this.reason.value = ''
@@ -53,7 +58,7 @@ export class Upload {
       } catch (error) {
         if (signal.aborted) return
         if (error instanceof Refusal || ++tries === maxTries) {
-          this.state.value = 'failed'
+          this.state.value = error instanceof Refusal && !mendable.includes(error.status) ? 'refused' : 'failed'
           this.reason.value = messageOf(error)
           return
         }
@@ -85,9 +90,17 @@ export class Upload {
       return true
     }
     const { message = `The service answered ${response.status}` } = await response.json().catch(() => ({}))
-    throw response.status < 500 ? new Refusal(message) : new Error(message)
+    const { status } = response
+    throw status < 500 && !passing.includes(status) ? new Refusal(message, status) : new Error(message)
   }
 }
 
-/** The service does not take the image: another try would have the same result. */
-class Refusal extends Error {}
+/** The service does not take the image now. */
+class Refusal extends Error {
+  readonly status: number
+
+  constructor(message: string, status: number) {
+    super(message)
+    this.status = status
+  }
+}
