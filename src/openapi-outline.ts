@@ -54,8 +54,8 @@ const descriptions: Readonly<Record<string, string>> = {
 export function tagsOf(endpoints: readonly Endpoint[]): readonly object[] {
   const names = [...new Set(endpoints.map(tagOf))]
   const rank = (name: string) => {
-    const place = first.indexOf(name)
-    if (place >= 0) return place
+    const index = first.indexOf(name)
+    if (index >= 0) return index
     return first.length + (name.startsWith('v2') ? 0 : name.startsWith('v1') ? 2 : 1)
   }
   return names

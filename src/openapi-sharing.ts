@@ -10,9 +10,9 @@ const methods = new Set(['get', 'post', 'put', 'delete'])
  */
 export function sharedSchemas(document: Json): Json {
   const { paths, components, ...rest } = document as { paths: Record<string, Json>; components: Record<string, Json> }
-  const responses = new Pool('responses', (_, place) => `Answer${place}`)
+  const responses = new Pool('responses', (_, suffix) => `Answer${suffix}`)
   const parameters = new Pool('parameters', ({ name }) => pascal(String(name)))
-  const schemas = new Pool('schemas', (_, place) => pascal(place), new Set(Object.keys(components.schemas ?? {})))
+  const schemas = new Pool('schemas', (_, suffix) => pascal(suffix), new Set(Object.keys(components.schemas ?? {})))
   const operations = Object.values(paths).flatMap((item) => Object.entries(item).filter(([key]) => methods.has(key)))
   // First all are counted, then those that are there more than once are replaced.
   for (const [, it] of operations) {
@@ -52,20 +52,20 @@ export function sharedSchemas(document: Json): Json {
 class Pool {
   readonly members: Json = {}
   readonly #section: string
-  readonly #nameOf: (value: Json, place: string) => string
+  readonly #nameOf: (value: Json, suffix: string) => string
   readonly #taken: Set<string>
-  readonly #seen = new Map<string, { count: number; place: string; name?: string }>()
+  readonly #seen = new Map<string, { count: number; suffix: string; name?: string }>()
 
-  constructor(section: string, nameOf: (value: Json, place: string) => string, taken = new Set<string>()) {
+  constructor(section: string, nameOf: (value: Json, suffix: string) => string, taken = new Set<string>()) {
     this.#section = section
     this.#nameOf = nameOf
     this.#taken = taken
   }
 
-  count(value: unknown, place: string): void {
+  count(value: unknown, suffix: string): void {
     const text = JSON.stringify(value)
     const known = this.#seen.get(text)
-    if (known === undefined) this.#seen.set(text, { count: 1, place })
+    if (known === undefined) this.#seen.set(text, { count: 1, suffix })
     else known.count += 1
   }
 
@@ -75,7 +75,7 @@ class Pool {
     const known = this.#seen.get(text)
     if (known === undefined || known.count < 2 || text.length < minLength) return inner(value as Json)
     if (known.name === undefined) {
-      known.name = this.#free(this.#nameOf(value as Json, known.place))
+      known.name = this.#free(this.#nameOf(value as Json, known.suffix))
       this.members[known.name] = inner(value as Json)
     }
     return { $ref: `#/components/${this.#section}/${known.name}` }

@@ -80,11 +80,11 @@ const lastEventId: Json = {
   schema: { type: 'string' },
 }
 
-function parameters(schemas: TObject | undefined, place: 'path' | 'query', components: Components): Json[] {
+function parameters(schemas: TObject | undefined, location: 'path' | 'query', components: Components): Json[] {
   return Object.entries(schemas?.properties ?? {}).map(([name, schema]) => ({
     name,
-    in: place,
-    required: place === 'path',
+    in: location,
+    required: location === 'path',
     ...(schema.description !== undefined && { description: schema.description }),
     schema: components.reference(schema),
   }))

@@ -205,7 +205,7 @@ export class DirectoryObject extends DurableObject<Env> {
     return replyOf(async () => this.#open.uploads?.record(kind, name, digest))
   }
 
-  async placeOf(projectId: string): Promise<string | undefined> {
+  async placementOf(projectId: string): Promise<string | undefined> {
     return this.#open.placements.get(projectId)
   }
 

@@ -3,11 +3,11 @@ import type { PlacementStore } from '../../src/gateway/members.ts'
 import type { DirectoryObject } from './directory-object.ts'
 
 /** Entries of the cache; the least recently used is removed first. */
-const maxPlaces = 10_000
+const maxPlacements = 10_000
 /** How long requests about a project go to the object after its entry was found wrong, ms. */
 const avoidMs = 10_000
 
-interface Place {
+interface Placement {
   readonly compute: string | undefined
   /** Until when the entry is not used, ms since 1970; 0: it is used. */
   readonly avoidedUntil: number
@@ -16,7 +16,7 @@ interface Place {
 /** A cache, for this isolate, of the placements in the object. */
 export class PlacementCache implements PlacementStore {
   readonly #object: () => DurableObjectStub<DirectoryObject>
-  readonly #known = new Map<string, Place>()
+  readonly #known = new Map<string, Placement>()
 
   constructor(object: () => DurableObjectStub<DirectoryObject>) {
     this.#object = object
@@ -34,7 +34,7 @@ export class PlacementCache implements PlacementStore {
   }
 
   async #read(project: string): Promise<string | undefined> {
-    const compute = await this.#object().placeOf(project)
+    const compute = await this.#object().placementOf(project)
     if (compute !== undefined) this.#keep(project, { compute, avoidedUntil: 0 })
     return compute
   }
@@ -59,7 +59,7 @@ export class PlacementCache implements PlacementStore {
     await this.#object().forget(project)
   }
 
-  #keep(project: string, place: Place): void {
-    setNewest(this.#known, project, place, maxPlaces)
+  #keep(project: string, placement: Placement): void {
+    setNewest(this.#known, project, placement, maxPlacements)
   }
 }

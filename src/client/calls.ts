@@ -1900,7 +1900,7 @@ export type ApplianceImport = {
     /** No connected compute has it */
     is_missing: boolean
   }[]
-  /** What the template has not, by its place in the given text */
+  /** What the template has not, by its position in the given text */
   left_out: {
     path: string
     line: number
@@ -2087,7 +2087,7 @@ export type LabImport = {
     md5?: string
     nodes: string[]
   }[]
-  /** What the lab file has not, or has otherwise, by its place in the given text */
+  /** What the lab file has not, or has otherwise, by its position in the given text */
   left_out: {
     /** Such as topology.nodes.r1.binds */
     path: string

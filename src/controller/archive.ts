@@ -483,14 +483,14 @@ function requireDocument({ members }: OpenArchive): void {
 function filesIn(
   { members }: OpenArchive,
   { ids, nodes }: ArchivedLab,
-): { project: ReadonlyMap<string, string>; images: Map<string, ImagePlace> } {
+): { project: ReadonlyMap<string, string>; images: Map<string, ArchivedImage> } {
   const project = new Map<string, string>()
-  const images = new Map<string, ImagePlace>()
+  const images = new Map<string, ArchivedImage>()
   const directories = [
     'project-files',
     ...nodes.map(({ node_type, node_id }) => `project-files/${node_type}/${node_id}`),
   ]
-  const places = new Map<string, 'file' | 'directory'>(directories.map((path) => [path, 'directory']))
+  const types = new Map<string, 'file' | 'directory'>(directories.map((path) => [path, 'directory']))
   for (const name of members.keys()) {
     const words = name.split('/')
     const refuse = (why: string) => badRequest(`The archive has ${JSON.stringify(name.slice(0, 120))}, ${why}`)
@@ -500,45 +500,45 @@ function filesIn(
     if (words.some((word) => encoder.encode(word).byteLength > maxNameBytes))
       throw refuse(`a name of more than ${maxNameBytes} bytes`)
     if (words[0] === '.patchbay') throw refuse('a name that is reserved for records of the service')
-    const place = renamed(name, kindOfWord)
+    const newName = renamed(name, kindOfWord)
       .replace(
         /^(project-files\/[^/]+\/)([^/]+)/,
         (_, kind: string, id: string) => kind + (ids.get(id.toLowerCase()) ?? id),
       )
       .replace(/^images\/[^/]+/, (directory) => directory.toUpperCase())
-    const parts = place.split('/')
+    const parts = newName.split('/')
     for (let length = 1; length <= parts.length; length++) {
       const type = length === parts.length ? 'file' : 'directory'
       const at = parts.slice(0, length).join('/')
-      const before = places.get(at)
+      const before = types.get(at)
       if (before !== undefined && (before !== type || type === 'file'))
         throw refuse('a name that occurs twice, or is also the name of a directory')
-      places.set(at, type)
+      types.set(at, type)
     }
     if (name === documentName || name === moreName || words[0] === 'snapshots') continue
-    const image = imagePlace(words)
+    const image = archivedImage(words)
     if (image !== undefined) images.set(name, image)
-    else if (words[0] !== 'images') project.set(name, place)
+    else if (words[0] !== 'images') project.set(name, newName)
   }
   return { project, images }
 }
 
-interface ImagePlace {
+interface ArchivedImage {
   readonly kind: ImageKindName
   readonly path: string
 }
 
-function imagePlace([first, directory = '', ...path]: readonly string[]): ImagePlace | undefined {
+function archivedImage([first, directory = '', ...path]: readonly string[]): ArchivedImage | undefined {
   const kind = first === 'images' ? kindOfDirectory(directory) : undefined
   if (kind !== undefined && isImageKind(kind) && path.length > 0) return { kind, path: path.join('/') }
   return undefined
 }
 
 /** The images whose digests an archive has, by the names that they have in archives. */
-const imagesBeside = ({ images }: ArchivedLab): [string, ImagePlace][] =>
+const imagesBeside = ({ images }: ArchivedLab): [string, ArchivedImage][] =>
   Object.keys(images).flatMap((name) => {
-    const place = imagePlace(['images', ...name.split('/')])
-    return place === undefined ? [] : [[`images/${name}`, place]]
+    const image = archivedImage(['images', ...name.split('/')])
+    return image === undefined ? [] : [[`images/${name}`, image]]
   })
 
 async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
@@ -559,7 +559,7 @@ async function jsonOf(archive: OpenArchive, name: string): Promise<unknown> {
 async function putImage(
   archive: OpenArchive,
   from: string,
-  { kind, path }: ImagePlace,
+  { kind, path }: ArchivedImage,
   {
     to,
     sums,

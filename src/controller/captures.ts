@@ -13,7 +13,7 @@ import { nodePathOf } from './nodes.ts'
 import { saved } from './saved.ts'
 
 /** The port at which a link is captured, and its node. */
-interface CapturePlace {
+interface CapturePoint {
   readonly node: NodeRecord
   readonly port: PortPath
 }
@@ -28,7 +28,7 @@ export async function startCapture(
   const link = lab.link(id)
   if (link.capture !== null) throw conflict('The link is captured already; stop that capture first')
   const end = endOnCompute(lab, link)
-  const { node, port } = placeOf(lab, link, end)
+  const { node, port } = pointOf(lab, link, end)
   const file = input.capture_file_name ?? defaultName(lab, link)
   const data_link_type = input.data_link_type ?? undefined
   await ask(node.compute_id).startCapture(port, inputOf(link, { file, data_link_type }))
@@ -52,7 +52,7 @@ export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute)
   const { capture } = link
   if (capture === null) return null
   const { end, file, asked = file, data_link_type } = capture
-  const { node, port } = placeOf(lab, link, end)
+  const { node, port } = pointOf(lab, link, end)
   const compute = ask(node.compute_id)
   try {
     const taken = new Set((await compute.files(lab.id)).map(({ path }) => path))
@@ -76,7 +76,7 @@ export async function resumeCapture(lab: Lab, link: LinkRecord, ask: AskCompute)
 export async function noteEndedCaptures(lab: Lab, computes: readonly string[], ask: AskCompute): Promise<void> {
   const captured = [...lab.document.links.values()].filter(({ capture }) => capture !== null)
   await mapLimit(captured, async ({ link_id, capture }) => {
-    const { node, port } = placeOf(lab, lab.link(link_id), capture?.end ?? 0)
+    const { node, port } = pointOf(lab, lab.link(link_id), capture?.end ?? 0)
     if (!computes.includes(node.compute_id)) return
     const state = await ask(node.compute_id).nio(port)
     if (state.capture !== null) return
@@ -92,7 +92,7 @@ export async function noteEndedCaptures(lab: Lab, computes: readonly string[], a
 export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promise<LabLink> {
   const link = lab.link(id)
   if (link.capture === null) return lab.linkView(link)
-  const { node, port } = placeOf(lab, link, link.capture.end)
+  const { node, port } = pointOf(lab, link, link.capture.end)
   await ask(node.compute_id)
     .stopCapture(port)
     .catch((error: unknown) => {
@@ -103,9 +103,9 @@ export async function stopCapture(lab: Lab, id: string, ask: AskCompute): Promis
 }
 
 /** The port at which the frames of a link can be watched without a capture into a file: any number of clients may. */
-export function streamPlace(lab: Lab, id: string): CapturePlace {
+export function streamPoint(lab: Lab, id: string): CapturePoint {
   const link = lab.link(id)
-  return placeOf(lab, link, endOnCompute(lab, link))
+  return pointOf(lab, link, endOnCompute(lab, link))
 }
 
 /** The first endpoint of a link whose node a compute has; 409 without one. */
@@ -116,13 +116,13 @@ function endOnCompute(lab: Lab, link: LinkRecord): 0 | 1 {
 }
 
 /** The port at which a link is captured; 409 when it is not. */
-export function capturePlace(lab: Lab, id: string): CapturePlace {
+export function capturePoint(lab: Lab, id: string): CapturePoint {
   const link = lab.link(id)
   if (link.capture === null) throw conflict('The link is not captured; start a capture first')
-  return placeOf(lab, link, link.capture.end)
+  return pointOf(lab, link, link.capture.end)
 }
 
-function placeOf(lab: Lab, link: LinkRecord, index: 0 | 1): CapturePlace {
+function pointOf(lab: Lab, link: LinkRecord, index: 0 | 1): CapturePoint {
   const end = link.nodes[index] as LinkRecord['nodes'][number]
   const node = lab.node(end.node_id)
   const { adapter_number, port_number } = end

@@ -27,7 +27,7 @@ export async function readConfig(
   ask: AskCompute,
 ): Promise<NodeConfig> {
   const record = nodeOnCompute(lab, word)
-  const { field, action } = placeOf(record, name)
+  const { field, action } = accessOf(record, name)
   const client = ask(record.compute_id)
   const node = nodePathOf(lab, record)
   const shown: Record<string, unknown> =
@@ -44,7 +44,7 @@ export async function writeConfig(
   { name, text, ifMatch, ask }: { name: string | undefined; text: string; ifMatch: string | null; ask: AskCompute },
 ): Promise<NodeConfig> {
   const record = nodeOnCompute(lab, word)
-  const { field, keepsEmpty } = placeOf(record, name)
+  const { field, keepsEmpty } = accessOf(record, name)
   if (text === '' && keepsEmpty !== true)
     throw badRequest(`body: a ${record.node_type} node takes no empty configuration`)
   const mutex = mutexes.get(lab) ?? new KeyedMutex()
@@ -79,7 +79,7 @@ export async function writeConfig(
   })
 }
 
-function placeOf({ node_type }: NodeRecord, name: string | undefined) {
+function accessOf({ node_type }: NodeRecord, name: string | undefined) {
   const { configs = {} }: KindDescriptor = isKnownKind(node_type) ? kindOf(node_type) : ({} as KindDescriptor)
   const names = Object.keys(configs)
   if (names.length === 0) throw notFound(`node_id: ${node_type} nodes have no configuration`)

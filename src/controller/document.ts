@@ -178,7 +178,7 @@ export class Changes {
     return this
   }
 
-  /** Lists these records first, in this order. Otherwise a record that is put again keeps its place, and a new one is the last. */
+  /** Lists these records first, in this order. Otherwise a record that is put again keeps its position, and a new one is the last. */
   order(table: TableName, ids: readonly string[]): this {
     this.entries.set(`order/${table}`, ids)
     return this
@@ -273,7 +273,7 @@ export class LabDocument {
 
   #noteEnds(id: string, record: LinkRecord | undefined): void {
     const before = this.links.get(id)?.nodes ?? []
-    // A link that stays at its nodes keeps its place among theirs.
+    // A link that stays at its nodes keeps its position among theirs.
     if (before.length === record?.nodes.length && before.every((end, at) => end.node_id === record.nodes[at]?.node_id))
       return
     for (const { node_id } of before) this.#linksAt.get(node_id)?.delete(id)

@@ -255,7 +255,7 @@ export class Jobs implements JobList {
     let free = () => {}
     try {
       await abortable(this.#untilTurn(step, show), signal)
-      if (job.action === 'start') free = await takePlace(job, signal)
+      if (job.action === 'start') free = await takeTurn(job, signal)
       const pace = this.#paceOf(compute_id)
       step.reason = 'It waits for other starts on its compute, or for a lower load'
       const { load_below } = job.input
@@ -432,7 +432,7 @@ const newJob = (lab: Lab | undefined, action: LabJob['action'], state: () => Job
 })
 
 /** Resolves when fewer than `at_once` nodes of the job are starting, with the function to call when the node is ready. */
-async function takePlace(job: NodeJob, signal: AbortSignal): Promise<() => void> {
+async function takeTurn(job: NodeJob, signal: AbortSignal): Promise<() => void> {
   const { at_once = Number.POSITIVE_INFINITY } = job.input
   while (job.active >= at_once) {
     let wake = () => {}

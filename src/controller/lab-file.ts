@@ -52,15 +52,15 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
   return labFileText(documentOf(desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])
 }
 
-const configPlaces = ({ node_type }: NodeRecord): KindDescriptor['configs'] =>
+const configsOf = ({ node_type }: NodeRecord): KindDescriptor['configs'] =>
   isKnownKind(node_type) ? (kindOf(node_type) as KindDescriptor).configs : undefined
 
-const hasConfigs = (record: NodeRecord): boolean => configPlaces(record) !== undefined
+const hasConfigs = (record: NodeRecord): boolean => configsOf(record) !== undefined
 
 /** The configurations that the record itself has. */
 function shownTexts(record: NodeRecord): Record<string, string> {
   return Object.fromEntries(
-    Object.entries(configPlaces(record) ?? {}).flatMap(([name, { field }]) => {
+    Object.entries(configsOf(record) ?? {}).flatMap(([name, { field }]) => {
       const text = record.properties[field]
       return typeof text === 'string' ? [[name, text]] : []
     }),

@@ -1082,7 +1082,7 @@ export class Labs {
   async #discardNow(lab: Lab, ask: AskCompute): Promise<void> {
     const { id, document } = lab
     const { left = [], name } = document.project
-    for (const computeId of placesOf(document.project)) {
+    for (const computeId of computesWithFiles(document.project)) {
       const isLeft = left.includes(computeId)
       await ask(computeId)
         .removeProject(id)
@@ -1367,7 +1367,7 @@ export class Labs {
   async #requirePresent(lab: Lab, what: 'close' | 'delete'): Promise<void> {
     const { project } = lab.document
     const { left: _, ...present } = project
-    const all = await this.computes.absent(what === 'close' ? project.computes : placesOf(present))
+    const all = await this.computes.absent(what === 'close' ? project.computes : computesWithFiles(present))
     // Nothing is left of the project at a compute that was removed.
     const absent = all.find(({ since }) => since !== undefined)
     if (absent === undefined) return
@@ -1453,7 +1453,11 @@ export class Labs {
 const inAnyCase = (): void => {}
 
 /** The computes that have files of a lab: also those that it has left. */
-const placesOf = ({ computes, left = [], moving }: Pick<ProjectRecord, 'computes' | 'left' | 'moving'>): string[] => [
+const computesWithFiles = ({
+  computes,
+  left = [],
+  moving,
+}: Pick<ProjectRecord, 'computes' | 'left' | 'moving'>): string[] => [
   ...new Set([...computes, ...left, ...(moving === undefined ? [] : [moving.to])]),
 ]
 

@@ -354,7 +354,7 @@ function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }
   return (project: ProjectRecord): Changes => {
     const changes = new Changes()
     for (const node of nodes) {
-      // Fields that no compute has, such as the place on the map, may have been changed meanwhile, and are kept.
+      // Fields that no compute has, such as the position on the map, may have been changed meanwhile, and are kept.
       const now = document.nodes.get(node.node_id)
       if (now !== undefined) {
         const { compute_id, name, console, console_type, properties } = node

@@ -347,7 +347,7 @@ export async function actOn(
   return lab.nodeView(lab.node(record.node_id))
 }
 
-/** Copies a node under a new name, at another place of the map. Its guest may run: it is still meanwhile. 409 for a placeholder. */
+/** Copies a node under a new name, at another position of the map. Its guest may run: it is still meanwhile. 409 for a placeholder. */
 export async function duplicateNode(
   labs: Labs,
   lab: Lab,

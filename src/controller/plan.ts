@@ -2,7 +2,7 @@ import type { KindDescriptor } from '../kinds/kind.ts'
 import { isAlwaysOn, kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredLink, DesiredNode, SegmentPort } from '../labfile/desired.ts'
 import { linkIdOf, nodeIdOf } from '../labfile/ids.ts'
-import { placesOf } from '../labfile/places.ts'
+import { gridPositions } from '../labfile/map-grid.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { LabLinkEnd } from '../model/lab/link.ts'
 import { isKnownKind, mapFields } from '../model/lab/node.ts'
@@ -254,8 +254,8 @@ class Planner {
       )
     this.#pair()
     const resolved = this.#resolve()
-    const places = placesOf(this.#desired)
-    for (const pair of this.#pairs.values()) this.#planNode(pair, places)
+    const positions = gridPositions(this.#desired)
+    for (const pair of this.#pairs.values()) this.#planNode(pair, positions)
     this.#planLinks(resolved)
     this.#planLeft(resolved)
     this.#planStarts()
@@ -432,14 +432,17 @@ class Planner {
     return link === undefined ? [] : [link]
   }
 
-  #planNode(pair: Pair, places: ReadonlyMap<string, { x: number; y: number }>): void {
+  #planNode(pair: Pair, positions: ReadonlyMap<string, { x: number; y: number }>): void {
     const { want, have, isMade } = pair
     const what = want.segment === undefined ? 'node' : 'segment'
     const { name } = want
-    const place = places.get(nameKey(name))
+    const position = positions.get(nameKey(name))
     const ports = this.#segmentPorts(pair)
     const all: NodeChange = {
-      settings: { ...settingsOf(want), ...(want.settings.x === undefined && want.settings.y === undefined && place) },
+      settings: {
+        ...settingsOf(want),
+        ...(want.settings.x === undefined && want.settings.y === undefined && position),
+      },
       properties: { ...want.properties, ...ports },
       configs: Object.keys(want.configs),
     }
@@ -608,15 +611,15 @@ class Planner {
     const bases = record.file?.configs ?? {}
     const now = this.#actual.configs.get(record.node_id) ?? {}
     const { configs = {} }: KindDescriptor = kindOf(want.kind)
-    for (const [name, place] of Object.entries(configs)) {
+    for (const [name, access] of Object.entries(configs)) {
       const config = want.configs[name]
       const [base, digest] = [bases[name], now[name]]
       const word = name === 'startup' ? 'config' : `${name} config`
       const isNodeChanged = digest !== undefined && digest !== base?.node
       if (config === undefined) {
         // The configuration has left the file: it is removed from the node, if the kind can do without.
-        if (isMade && base !== undefined && !isNodeChanged && place.keepsEmpty === true && digest !== emptyDigest)
-          (into as DifferenceList).property(place.field, '', undefined, word)
+        if (isMade && base !== undefined && !isNodeChanged && access.keepsEmpty === true && digest !== emptyDigest)
+          (into as DifferenceList).property(access.field, '', undefined, word)
         continue
       }
       if (digest === config.digest) continue
@@ -892,7 +895,7 @@ function settingDefault(kind: DesiredNode['kind'], key: keyof WantedSettings): u
   return mapFields[key as keyof typeof mapFields].default ?? null
 }
 
-/** The settings of a node that is recreated: those that the file does not give have their defaults, except the place on the map. */
+/** The settings of a node that is recreated: those that the file does not give have their defaults, except the position on the map. */
 export const completeSettings = (kind: DesiredNode['kind'], settings: WantedSettings): WantedSettings => ({
   ...Object.fromEntries(
     settingKeys

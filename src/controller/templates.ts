@@ -150,7 +150,7 @@ export function useTemplate(
   labs: Labs,
   lab: Lab,
   template: LabTemplate,
-  { place, ask }: { place: LabTemplateUse; ask: AskCompute },
+  { use, ask }: { use: LabTemplateUse; ask: AskCompute },
 ): Promise<LabNode> {
   const { template_id, name, template_type, compute_id, default_name_format, symbol } = template
   if (!isKnownKind(template_type)) throw noSuchKind('template_type', template_type)
@@ -161,13 +161,13 @@ export function useTemplate(
   const ofKind = settings.filter(([key]) => known.has(key) && key !== 'console_type' && !(key in mapFields))
   const input: LabNodeCreate = {
     ...Object.fromEntries(ofMap),
-    name: place.name ?? nameOf(default_name_format, name, lab),
+    name: use.name ?? nameOf(default_name_format, name, lab),
     node_type: template_type,
     template_id,
-    compute_id: place.compute_id ?? compute_id,
+    compute_id: use.compute_id ?? compute_id,
     symbol,
-    x: place.x,
-    y: place.y,
+    x: use.x,
+    y: use.y,
     ...(typeof console_type === 'string' && { console_type }),
     properties: Object.fromEntries(ofKind),
   }

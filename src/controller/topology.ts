@@ -266,9 +266,9 @@ function basesOf(
   now: Readonly<Record<string, string>>,
   held: readonly string[] = [],
 ): NodeMark['configs'] {
-  const { configs: places = {} }: Pick<KindDescriptor, 'configs'> = kindOf(want.kind)
+  const { configs: access = {} }: Pick<KindDescriptor, 'configs'> = kindOf(want.kind)
   const left = Object.entries(record.file?.configs ?? {}).filter(
-    ([name]) => !(name in want.configs) && held.includes(places[name]?.field ?? ''),
+    ([name]) => !(name in want.configs) && held.includes(access[name]?.field ?? ''),
   )
   const bases = Object.entries(want.configs).flatMap(([name, { digest }]) => {
     if (now[name] === digest) return [[name, { file: digest, node: digest }] as const]
@@ -565,8 +565,8 @@ class Run {
 
   /** The inputs of a node for the configurations that are taken from the file. */
   #configInputs({ kind, configs }: DesiredNode, names: readonly string[]): Record<string, unknown> {
-    const places = kindOf(kind).configs ?? {}
-    return Object.fromEntries(names.map((name) => [places[name]?.field, configs[name]?.text]))
+    const access = kindOf(kind).configs ?? {}
+    return Object.fromEntries(names.map((name) => [access[name]?.field, configs[name]?.text]))
   }
 
   async #createNode(
@@ -635,12 +635,12 @@ class Run {
   ): Promise<void> {
     const [lab, ask] = [this.#lab, this.#ask]
     const record = lab.node(id)
-    const places = kindOf(want.kind).configs ?? {}
+    const access = kindOf(want.kind).configs ?? {}
     const inputs = this.#configInputs(want, configs)
-    const fields = Object.values(places).filter(({ field }) => field in inputs || field in properties)
+    const fields = Object.values(access).filter(({ field }) => field in inputs || field in properties)
     if (fields.length > 0 && record.unmade === undefined) {
       const before = await configTexts(lab, record, ask)
-      for (const [name, { field, keepsEmpty }] of Object.entries(places)) {
+      for (const [name, { field, keepsEmpty }] of Object.entries(access)) {
         const text = before[name] ?? ''
         if (!(field in inputs || field in properties) || (text === '' && keepsEmpty !== true)) continue
         this.#undo.push(() => updateNode(lab, id, { properties: { [field]: text } }, ask, { step: { by: 'rollback' } }))

@@ -2,7 +2,7 @@ import type { ApplianceEngineShown, ApplianceVmRecord } from '../model/appliance
 import type { ComputeRecord } from '../model/compute.ts'
 
 /** A possible address of the service in the VM, and its credentials. */
-export type AppliancePlace = Pick<ComputeRecord, 'protocol' | 'host' | 'port' | 'user' | 'password'>
+export type ApplianceAddress = Pick<ComputeRecord, 'protocol' | 'host' | 'port' | 'user' | 'password'>
 
 /**
  * Runs the appliance VM that the settings name. Failures are ApiErrors (409 with the message of the engine). Every call has a
@@ -15,7 +15,7 @@ export interface ApplianceEngine {
   /** Starts the VM unless it runs. After a rejection the VM may run nevertheless. */
   start(settings: ApplianceVmRecord, signal: AbortSignal): Promise<void>
   /** Possible addresses of the service, the likeliest first; empty while they are unknown. */
-  places(settings: ApplianceVmRecord): Promise<readonly AppliancePlace[]>
+  addresses(settings: ApplianceVmRecord): Promise<readonly ApplianceAddress[]>
   isRunning(settings: ApplianceVmRecord): Promise<boolean>
   /** Ends the VM if it runs. After the signal it no longer waits for the guest. */
   end(settings: ApplianceVmRecord, how: 'stop' | 'suspend', expedite: AbortSignal): Promise<void>

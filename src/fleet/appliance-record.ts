@@ -1,7 +1,7 @@
 import { hostOfAddress } from '../client/address.ts'
 import type { ApplianceVmRecord, ApplianceVmUpdate } from '../model/appliance-vm.ts'
 import { applianceId, type ComputeRecord } from '../model/compute.ts'
-import type { AppliancePlace } from './appliance-engine.ts'
+import type { ApplianceAddress } from './appliance-engine.ts'
 import { credentials } from './record.ts'
 
 /** The settings with these changes; 400 for an address that no compute can have. */
@@ -23,13 +23,13 @@ export function isSameVm(a: ApplianceVmRecord, b: ApplianceVmRecord): boolean {
   return bare(a) === bare(b)
 }
 
-/** The record of the compute in the VM; without a place, only its known parts. */
+/** The record of the compute in the VM; without an address, only its known parts. */
 export function computeRecord(
   { vmname, address, port, user, password }: ApplianceVmRecord,
-  place?: AppliancePlace,
+  reached?: ApplianceAddress,
 ): ComputeRecord {
   return {
     ...{ compute_id: applianceId, name: `Appliance VM (${vmname})` },
-    ...(place ?? { protocol: 'http', host: address ?? '127.0.0.1', port, user, password }),
+    ...(reached ?? { protocol: 'http', host: address ?? '127.0.0.1', port, user, password }),
   }
 }

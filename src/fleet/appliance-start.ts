@@ -4,7 +4,7 @@ import { originOf } from '../client/address.ts'
 import { ComputeRefused } from '../client/greeting.ts'
 import { conflict } from '../errors/api-error.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
-import type { ApplianceEngine, AppliancePlace } from './appliance-engine.ts'
+import type { ApplianceAddress, ApplianceEngine } from './appliance-engine.ts'
 import { computeRecord } from './appliance-record.ts'
 import type { Fleet } from './fleet.ts'
 
@@ -43,21 +43,21 @@ export async function answering({
   signal,
   timeouts,
   report,
-}: Wanted): Promise<AppliancePlace> {
+}: Wanted): Promise<ApplianceAddress> {
   for (;;) {
-    const places = await abortable(engine.places(settings), signal)
-    const known = places.map(originOf).join(', ')
+    const addresses = await abortable(engine.addresses(settings), signal)
+    const known = addresses.map(originOf).join(', ')
     report(known === '' ? 'is starting: its address is not known yet' : `is starting: nothing answers yet at ${known}`)
     let refusal: ComputeRefused | undefined
-    for (const place of places) {
+    for (const address of addresses) {
       try {
         const soon = AbortSignal.any([signal, AbortSignal.timeout(timeouts.probeMs)])
-        await abortable(fleet.probe(computeRecord(settings, place), soon), soon)
-        return place
+        await abortable(fleet.probe(computeRecord(settings, address), soon), soon)
+        return address
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ComputeRefused)
-          refusal ??= new ComputeRefused(`what answers at ${originOf(place)}: ${error.message}`)
+          refusal ??= new ComputeRefused(`what answers at ${originOf(address)}: ${error.message}`)
       }
     }
     if (refusal !== undefined) throw refusal

@@ -12,7 +12,7 @@ import {
   type ApplianceVm as Settings,
 } from '../model/appliance-vm.ts'
 import { applianceId } from '../model/compute.ts'
-import type { ApplianceEngine, AppliancePlace, ApplianceStore } from './appliance-engine.ts'
+import type { ApplianceAddress, ApplianceEngine, ApplianceStore } from './appliance-engine.ts'
 import { computeRecord, isSameVm, merged } from './appliance-record.ts'
 import { type ApplianceTimeouts, answering, defaultApplianceTimeouts, progress } from './appliance-start.ts'
 import type { Fleet } from './fleet.ts'
@@ -41,7 +41,7 @@ export class ApplianceVmService {
   #held: ApplianceVmRecord | undefined
   /** The settings of a VM that could not be ended. */
   #unended: ApplianceVmRecord | undefined
-  #place: AppliancePlace | undefined
+  #address: ApplianceAddress | undefined
   /** Aborts the current start. */
   #cancel: AbortController | undefined
   /** Ends the wait for the guest at the end of the VM. */
@@ -189,8 +189,15 @@ export class ApplianceVmService {
       this.#held = settings
       this.#launch = engine.start(settings, signal)
       await abortable(this.#launch, signal)
-      this.#place = await answering({ fleet: this.#fleet, engine, settings, signal, timeouts: this.#timeouts, report })
-      this.#fleet.enrol(computeRecord(settings, this.#place))
+      this.#address = await answering({
+        fleet: this.#fleet,
+        engine,
+        settings,
+        signal,
+        timeouts: this.#timeouts,
+        report,
+      })
+      this.#fleet.enrol(computeRecord(settings, this.#address))
       await abortable(this.#fleet.connect(applianceId), signal)
       this.#state = 'on'
       this.#failure = undefined
@@ -211,7 +218,7 @@ export class ApplianceVmService {
     const { when_exit: how } = this.#settings
     this.#leave()
     this.#held = undefined
-    this.#place = undefined
+    this.#address = undefined
     if (held === undefined) return this.#off()
     const expedite = new AbortController()
     this.#expedite = expedite
@@ -250,10 +257,11 @@ export class ApplianceVmService {
         this.#leave()
         return this.#off()
       }
-      const places = await engine.places(held)
-      const [first] = places
-      if (first === undefined || places.some((place) => JSON.stringify(place) === JSON.stringify(this.#place))) return
-      this.#place = first
+      const addresses = await engine.addresses(held)
+      const [first] = addresses
+      if (first === undefined || addresses.some((address) => JSON.stringify(address) === JSON.stringify(this.#address)))
+        return
+      this.#address = first
       this.#fleet.enrol(computeRecord(held, first))
     }
     await this.#working.run(look).catch(ignore('the next change that the engine reports leads here again'))
@@ -268,7 +276,7 @@ export class ApplianceVmService {
 
   #off(): void {
     this.#state = 'off'
-    this.#place = undefined
+    this.#address = undefined
     this.#fleet.dismiss(applianceId)
   }
 

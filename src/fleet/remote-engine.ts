@@ -1,7 +1,7 @@
 import { conflict } from '../errors/api-error.ts'
 import type { ApplianceVmRecord } from '../model/appliance-vm.ts'
 import type { ComputeRecord } from '../model/compute.ts'
-import type { ApplianceEngine, AppliancePlace } from './appliance-engine.ts'
+import type { ApplianceAddress, ApplianceEngine } from './appliance-engine.ts'
 import type { Fleet } from './fleet.ts'
 
 /** A registered compute in the place of the VM: the service neither starts nor ends it. */
@@ -28,7 +28,7 @@ export class RemoteEngine implements ApplianceEngine {
     if (this.#find(settings) === undefined) throw conflict(`There is no compute ${JSON.stringify(settings.vmname)}`)
   }
 
-  async places(settings: ApplianceVmRecord): Promise<readonly AppliancePlace[]> {
+  async addresses(settings: ApplianceVmRecord): Promise<readonly ApplianceAddress[]> {
     const found = this.#find(settings)
     if (found === undefined) return []
     const { protocol, host, port, user, password } = found

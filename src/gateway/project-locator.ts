@@ -8,7 +8,7 @@ import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented, silentMs, unreachable } from './fan-out.ts'
-import type { FleetMembers, LabPlaces, Member, PlacementStore } from './members.ts'
+import type { FleetMembers, LabComputes, Member, PlacementStore } from './members.ts'
 
 /** How long a project that no compute had is not searched for again, ms. */
 const unknownMs = 3000
@@ -52,14 +52,14 @@ export class ProjectLocator {
   /** Project on several computes -> the names in the last report of it. */
   readonly #shared = new Map<string, string>()
   readonly #isShared: (projectId: string, message: string) => void
-  readonly #labs: () => LabPlaces | undefined
+  readonly #labs: () => LabComputes | undefined
 
   /** `isShared` is called once for each project that is open on several computes. */
   constructor(
     members: FleetMembers,
     store: PlacementStore,
     isShared: (projectId: string, message: string) => void = () => {},
-    labs: () => LabPlaces | undefined = () => undefined,
+    labs: () => LabComputes | undefined = () => undefined,
   ) {
     this.#members = members
     this.#store = store
@@ -127,7 +127,7 @@ export class ProjectLocator {
   async find(projectId: string, part?: string): Promise<Member | undefined> {
     const ofLab = this.#labs() === undefined ? undefined : await this.#ofLab(projectId, part)
     if (ofLab !== undefined) return ofLab
-    const id = (await this.#store.get(projectId)) ?? this.#unsavedPlaceOf(projectId)
+    const id = (await this.#store.get(projectId)) ?? this.#unsavedComputeOf(projectId)
     const member = id === undefined ? undefined : await this.#members.find(id)
     if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
     if (!member.isConnected) throw unreachable(member)
@@ -169,7 +169,7 @@ export class ProjectLocator {
 
   /** Removes the placement of a project. Never rejects: with an old placement the compute answers that it has no such project. */
   async forget(projectId: string): Promise<void> {
-    const id = await this.#placeOf(projectId)
+    const id = await this.#computeOf(projectId)
     // The event of its end may come later than the answer.
     if (id !== undefined) setNewest(this.#left, projectId, { id, until: Date.now() + leftMs }, maxLeft)
     this.#unsaved.delete(projectId)
@@ -183,11 +183,11 @@ export class ProjectLocator {
     })
   }
 
-  async #placeOf(projectId: string): Promise<string | undefined> {
-    return (await this.#store.get(projectId)) ?? this.#unsavedPlaceOf(projectId)
+  async #computeOf(projectId: string): Promise<string | undefined> {
+    return (await this.#store.get(projectId)) ?? this.#unsavedComputeOf(projectId)
   }
 
-  #unsavedPlaceOf(projectId: string): string | undefined {
+  #unsavedComputeOf(projectId: string): string | undefined {
     const unsaved = this.#unsaved.get(projectId)
     return unsaved !== undefined && unsaved.until > Date.now() ? unsaved.id : undefined
   }
@@ -209,8 +209,8 @@ export class ProjectLocator {
     if (left !== undefined && left.until > Date.now() && left.id === id) return true
     if (this.#labs()?.computesOf(projectId)?.includes(id)) return true
     try {
-      const placed = await this.#placeOf(projectId)
-      if (placed !== undefined) return placed === id
+      const computeId = await this.#computeOf(projectId)
+      if (computeId !== undefined) return computeId === id
       return this.#isVain(projectId) || isPending(this.#disputed, projectId) ? false : undefined
     } catch {
       return false
@@ -262,7 +262,7 @@ export class ProjectLocator {
   }
 
   async #ask(projectId: string): Promise<Member | undefined> {
-    const before = await this.#placeOf(projectId)
+    const before = await this.#computeOf(projectId)
     const found: Member[] = []
     /** Computes that have it on disk only. They count when it is open on none. */
     const closed: Member[] = []
@@ -280,7 +280,7 @@ export class ProjectLocator {
     }
     await mapLimit(there, askOne, undefined, silentMs)
     clearTimeout(timer)
-    const now = await this.#placeOf(projectId)
+    const now = await this.#computeOf(projectId)
     // The project was placed while the computes were asked: their answers are old.
     if (now !== undefined && now !== before) return this.#members.find(now)
     if (found.length > 1)

@@ -30,13 +30,13 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'DELETE'
 export type Owner = 'project' | 'all' | 'self'
 
 /** The ids by which a node is found. */
-export interface NodePlace {
+export interface NodeIds {
   readonly project_id: string
   readonly node_id: string
 }
 
 /** A UDP port that was reserved for a node. */
-export interface ReservedNodePort extends NodePlace {
+export interface ReservedNodePort extends NodeIds {
   readonly udp_port: number
 }
 

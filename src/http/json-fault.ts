@@ -9,13 +9,13 @@ export function jsonFault(text: string): string {
     if (/^[\w.-]+:(\s|$)/.test(begin)) return `it looks like YAML; ${example}`
     return `it begins with none of { [ "; ${example}`
   }
-  return withPlace(text, begin)
+  return withPosition(text, begin)
 }
 
 const example = 'send JSON such as {"name": "lab"}'
 
 /** Finds the first fault outside of quoted texts. */
-function withPlace(text: string, begin: string): string {
+function withPosition(text: string, begin: string): string {
   const bare = withoutTexts(text)
   const rules: readonly (readonly [RegExp, string])[] = [
     [/'/, 'names and texts are written in double quotes, not in single ones'],
@@ -34,13 +34,13 @@ function withPlace(text: string, begin: string): string {
   ]
   for (const [pattern, fault] of rules) {
     const at = pattern.exec(bare)?.index
-    if (at !== undefined) return `${place(text, at)}: ${fault}`
+    if (at !== undefined) return `${positionText(text, at)}: ${fault}`
   }
   if (begin.startsWith('{') && count(bare, '{') > count(bare, '}')) return 'it ends too early: a } is missing'
   if (count(bare, '[') > count(bare, ']')) return 'it ends too early: a ] is missing'
   if (count(bare, '"') % 2 === 1) return 'a closing double quote is missing'
   const gap = /(?:"·*"|[\w\]}])\s*(?=["{[])/.exec(bare)
-  if (gap !== null) return `${place(text, gap.index + gap[0].length)}: a comma or a colon is missing before it`
+  if (gap !== null) return `${positionText(text, gap.index + gap[0].length)}: a comma or a colon is missing before it`
   return `there is a sign too many, too few or at the wrong place; ${example}`
 }
 
@@ -50,7 +50,7 @@ const withoutTexts = (text: string): string =>
 
 const count = (text: string, sign: string): number => text.split(sign).length - 1
 
-function place(text: string, at: number): string {
+function positionText(text: string, at: number): string {
   const before = text.slice(0, at).split('\n')
   return `line ${before.length}, column ${(before.at(-1)?.length ?? 0) + 1}`
 }

@@ -63,7 +63,7 @@ function respelt(path: string): string[] {
 /** When all words but one fit: the likely word, or the possible ones. */
 function oneWordWrong(path: readonly string[], templates: readonly string[]): string | undefined {
   const all = templates.map(segmentsOf)
-  // The first word that no path has at its place is the wrong one.
+  // The first word that no path has at its position is the wrong one.
   const at = path.findIndex((_, end) => !all.some((words) => beginsLike(path.slice(0, end + 1), words)))
   const words = new Set<string>()
   for (const template of all) {

@@ -58,9 +58,9 @@ export function importAppliance(source: Source, { version }: { version?: string 
   const registry = root.get('registry_version').optionalNumber() ?? 3
   if (registry > newest) throw root.get('registry_version').fault(`expected at most ${newest}`)
   const chosen = versionOf(root, version)
-  const { type, place, settings } = settingsOf(root, chosen)
+  const { type, part, settings } = settingsOf(root, chosen)
   const kind = kindOfWord(type)
-  if (!isKnownKind(kind)) throw place.fault(`there is no kind ${quoted(type)}`)
+  if (!isKnownKind(kind)) throw part.fault(`there is no kind ${quoted(type)}`)
   const name = root.get('name').text()
   const properties = propertiesOf(settings, kindOf(kind) as KindDescriptor)
   const images = imagesOf(root, kind, chosen)
@@ -106,13 +106,13 @@ function versionOf(root: Part, wanted: string | undefined): Part | undefined {
 }
 
 /** The settings of an appliance, the first ones win: of its emulator, or in version 8 of the set that the version names. */
-function settingsOf(root: Part, version: Part | undefined): { type: string; place: Part; settings: readonly Part[] } {
+function settingsOf(root: Part, version: Part | undefined): { type: string; part: Part; settings: readonly Part[] } {
   const sets = root.get('settings').items()
   if (sets.length === 0) {
     const emulator = emulators.find((it) => !root.get(it).isAbsent)
     if (emulator === undefined) throw root.fault('expected settings of an emulator, such as "qemu"')
     const own = root.get(emulator)
-    return { type: emulator, place: own, settings: [own] }
+    return { type: emulator, part: own, settings: [own] }
   }
   const named = version?.get('settings').optionalText()
   const base = sets.find((it) => it.get('default').value === true)
@@ -120,9 +120,9 @@ function settingsOf(root: Part, version: Part | undefined): { type: string; plac
   if (set === undefined) throw root.get('settings').fault(`there are no settings ${quoted(named)}`)
   const inherits = base !== undefined && base !== set && set.get('inherit_default_properties').value !== false
   const both = inherits ? [set, base] : [set]
-  const place = both.map((it) => it.get('template_type')).find((it) => !it.isAbsent)
-  if (place === undefined) throw set.fault('template_type is missing')
-  return { type: place.text(), place, settings: both.map((it) => it.get('template_properties')) }
+  const part = both.map((it) => it.get('template_type')).find((it) => !it.isAbsent)
+  if (part === undefined) throw set.fault('template_type is missing')
+  return { type: part.text(), part, settings: both.map((it) => it.get('template_properties')) }
 }
 
 /** Other names of properties. */

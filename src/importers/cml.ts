@@ -44,7 +44,7 @@ interface Interface {
 }
 interface ReadNode {
   readonly name: string
-  readonly place: Part
+  readonly part: Part
   readonly interfaces: ReadonlyMap<string, Interface>
   /** The name of a port in the lab file; undefined: the node has one port, or the segment gives it a number. */
   portOf(port: Interface): string | undefined
@@ -82,7 +82,7 @@ function readNode(draft: Draft, part: Part): ReadNode {
   const at = positionOf(part)
   for (const key of ['hide_links', 'cpu_limit']) part.get(key)
   const add = (fields: Fields) => draft.node(label, name, { ...fields, ...at, ...labelsOf(part) })
-  const node = (own: string, portOf: ReadNode['portOf']): ReadNode => ({ name: own, place: part, interfaces, portOf })
+  const node = (own: string, portOf: ReadNode['portOf']): ReadNode => ({ name: own, part: part, interfaces, portOf })
 
   if (definition === 'unmanaged_switch' || definition === 'external_connector') {
     for (const key of [...unusedOfSegment, 'tags']) part.get(key)
@@ -132,11 +132,11 @@ const unusedOfSegment = [
 
 /** The fields of a machine, but for its ports. */
 function machineOf(part: Part, definition: string): Fields {
-  const place = part.get('node_definition')
+  const field = part.get('node_definition')
   const known = machineDefinitions[definition]
   if (known === undefined) {
     const isContainer = containerDefinitions.has(definition)
-    place.leaveOut(
+    field.leaveOut(
       isContainer
         ? `${definition}: it is a container, for which there is no kind of node: give an image of a machine, or remove it`
         : `the node definition ${quoted(definition)} is not known; it becomes a machine`,

@@ -48,9 +48,9 @@ export function importContainerlab(source: Source, positions: Positions = new Ma
 
 /** The positions of a file `*.annotations.json`, which the editor of containerlab keeps beside a topology. */
 export function positionsOf({ root }: Source): Positions {
-  const places = root.get('nodeAnnotations').items()
+  const annotations = root.get('nodeAnnotations').items()
   return new Map(
-    places.flatMap((it) => {
+    annotations.flatMap((it) => {
       const [x, y] = [it.get('position').get('x').optionalNumber(), it.get('position').get('y').optionalNumber()]
       return x === undefined || y === undefined ? [] : [[it.get('id').text(), [x, y] as const] as const]
     }),
@@ -59,7 +59,7 @@ export function positionsOf({ root }: Source): Positions {
 
 /** One end of a link, as it is read. */
 interface ReadEnd {
-  readonly place: Part
+  readonly part: Part
   readonly node: string
   readonly port: string
   /** Addresses with prefix lengths that the link gives the port. */
@@ -67,7 +67,7 @@ interface ReadEnd {
 }
 
 interface ReadLink {
-  readonly place: Part
+  readonly part: Part
   readonly ends: readonly [ReadEnd, ReadEnd]
 }
 
@@ -75,40 +75,40 @@ interface ReadLink {
 const outsides = ['host', 'mgmt-net', 'macvlan', 'vxlan', 'vxlan-stitch', 'dummy'] as const
 const isOutside = (name: string): name is (typeof outsides)[number] => (outsides as readonly string[]).includes(name)
 
-function readLink(place: Part): ReadLink {
-  const typePart = place.get('type')
+function readLink(link: Part): ReadLink {
+  const typePart = link.get('type')
   const type = typePart.optionalText() ?? 'veth'
   const read = (): [ReadEnd, ReadEnd] => {
     if (type === 'veth') {
-      const part = place.get('endpoints')
+      const part = link.get('endpoints')
       const ends = part.items().map(readEnd)
       const [first, second] = ends
       if (first !== undefined && second !== undefined && ends.length === 2) return [first, second]
-      throw (part.isAbsent ? place : part).fault('expected two endpoints, such as ["r1:eth1", "r2:eth1"]')
+      throw (part.isAbsent ? link : part).fault('expected two endpoints, such as ["r1:eth1", "r2:eth1"]')
     }
     if (!isOutside(type)) {
       const hint = nearest(type, ['veth', ...outsides])
       throw typePart.fault(`unknown type ${quoted(type)}${hint === undefined ? '' : `; did you mean ${quoted(hint)}?`}`)
     }
-    const device = place.get('host-interface').optionalText() ?? ''
-    return [readEnd(place.get('endpoint')), { place, node: type, port: device, addresses: [] }]
+    const device = link.get('host-interface').optionalText() ?? ''
+    return [readEnd(link.get('endpoint')), { part: link, node: type, port: device, addresses: [] }]
   }
   const ends = read()
-  place.leaveOutUnread(because)
-  return { place, ends }
+  link.leaveOutUnread(because)
+  return { part: link, ends }
 }
 
-function readEnd(place: Part): ReadEnd {
-  if (place.isObject) {
-    const [node, port] = [place.get('node').text(), place.get('interface').text()]
-    const addresses = [place.get('ipv4').optionalText(), place.get('ipv6').optionalText()]
-    place.leaveOutUnread(because)
-    return { place, node, port, addresses: addresses.filter((it) => it !== undefined) }
+function readEnd(part: Part): ReadEnd {
+  if (part.isObject) {
+    const [node, port] = [part.get('node').text(), part.get('interface').text()]
+    const addresses = [part.get('ipv4').optionalText(), part.get('ipv6').optionalText()]
+    part.leaveOutUnread(because)
+    return { part, node, port, addresses: addresses.filter((it) => it !== undefined) }
   }
-  const [, node, port] = /^([^:]+):(.+)$/s.exec(place.text()) ?? []
+  const [, node, port] = /^([^:]+):(.+)$/s.exec(part.text()) ?? []
   if (node === undefined || port === undefined)
-    throw place.fault(`expected an endpoint such as "r1:eth1", got ${quoted(place.value)}`)
-  return { place, node, port, addresses: [] }
+    throw part.fault(`expected an endpoint such as "r1:eth1", got ${quoted(part.value)}`)
+  return { part, node, port, addresses: [] }
 }
 
 /** By node and port: the end of a link that names the port first. */
@@ -117,7 +117,7 @@ function portsOf(links: readonly ReadLink[]): Map<string, Map<string, ReadEnd>> 
   for (const end of links.flatMap(({ ends }) => ends)) {
     const own = ports.get(end.node) ?? new Map<string, ReadEnd>()
     ports.set(end.node, own)
-    if (own.has(end.port)) throw end.place.fault(`${end.node}:${end.port} has two links`)
+    if (own.has(end.port)) throw end.part.fault(`${end.node}:${end.port} has two links`)
     own.set(end.port, end)
   }
   return ports
@@ -173,9 +173,9 @@ class TopologyReader {
     for (const node of nodes) this.#addOrder(node)
   }
 
-  addLink({ place, ends: [first, second] }: ReadLink): void {
+  addLink({ part, ends: [first, second] }: ReadLink): void {
     const [a, b] = [this.#end(first), this.#end(second)]
-    if (a !== undefined && b !== undefined) this.draft.link(place, a, b)
+    if (a !== undefined && b !== undefined) this.draft.link(part, a, b)
   }
 
   leaveOutUnread(): void {
@@ -209,12 +209,12 @@ class TopologyReader {
     const word = kind.text()
     const what = becomes(word)
     const ports = this.#ports.get(node.name) ?? new Map<string, ReadEnd>()
-    const place: Fields = { ...this.#at(node), ...orderFields(node) }
+    const mapFields: Fields = { ...this.#at(node), ...orderFields(node) }
     const add = (fields: Fields, portOf: (port: string) => string | undefined = (port) => port): void => {
-      const ready = [place.ready, fields.ready].filter((it) => it !== undefined)
+      const ready = [mapFields.ready, fields.ready].filter((it) => it !== undefined)
       const all = {
         ...fields,
-        ...place,
+        ...mapFields,
         ...labelsOf(node),
         ...(ready.length > 0 && { ready: ready.length > 1 ? ready : ready[0] }),
       }
@@ -272,20 +272,20 @@ class TopologyReader {
   ): void {
     const { fields, firstPort = 1, day0, ready, warning } = machineModel(model)
     if (warning !== undefined && isKnown) node.get('kind')?.leaveOut(`${word}: ${warning}`)
-    const places = new Map([...ports].map(([port, { place }]) => [port, place]))
+    const parts = new Map([...ports].map(([port, { part }]) => [port, part]))
     const adapterOf = (port: string): number | undefined => {
       const number = lastNumber(port)
       return number === undefined || /^eth\d+$/.test(port) ? number : number - firstPort + 1
     }
-    const { adapters, names } = namedPorts(places, adapterOf, maxAdapters)
+    const { adapters, names } = namedPorts(parts, adapterOf, maxAdapters)
     const config = configOf(node)
     if (config !== undefined && day0 === undefined)
       node
         .get('startup-config')
         ?.leaveOut('is not taken over: this machine reads no configuration from a CD, type it at its console')
-    for (const { place, addresses } of ports.values())
+    for (const { part, addresses } of ports.values())
       if (addresses.length > 0)
-        place.leaveOut(`the addresses ${addresses.join(', ')} are not taken over: set them in the machine`)
+        part.leaveOut(`the addresses ${addresses.join(', ')} are not taken over: set them in the machine`)
     leaveOutCommands(node)
     add({
       ...fields,
@@ -327,8 +327,8 @@ class TopologyReader {
     }
     const initrd = isRouter ? 'frr.img' : 'busybox.img'
     image?.leaveOut(`a container becomes the guest vmlinuz with ${initrd}: examples/guests/make.sh makes both`)
-    const places = new Map([...ports].map(([port, { place }]) => [port, place]))
-    const { adapters, names } = namedPorts(places, lastNumber, maxAdapters)
+    const parts = new Map([...ports].map(([port, { part }]) => [port, part]))
+    const { adapters, names } = namedPorts(parts, lastNumber, maxAdapters)
     add({
       ...{ kind: 'machine-emulator', platform: 'x86_64', ram: isRouter ? 192 : 128 },
       ...{ adapters, adapter_type: 'virtio-net-pci', kernel_image: 'vmlinuz', initrd },
@@ -367,31 +367,31 @@ class TopologyReader {
     if (own !== undefined && after.size > 0) own.fields.after = [...after]
   }
 
-  #end({ place, node, port }: ReadEnd): DraftEnd | undefined {
+  #end({ part, node, port }: ReadEnd): DraftEnd | undefined {
     const known = this.#nodes.get(node)
     if (known !== undefined) {
       const own = known.portOf(port)
       return { name: known.name, ...(own !== undefined && { port: own }) }
     }
-    if (this.#hosts.has(node) || node === 'host') return this.#segment(place, port, { kind: 'cloud', device: port })
-    if (node === 'macvlan') return this.#segment(place, port, { kind: 'cloud', device: port })
-    if (node === 'mgmt-net') return this.#segment(place, 'mgmt', { kind: 'nat' })
+    if (this.#hosts.has(node) || node === 'host') return this.#segment(part, port, { kind: 'cloud', device: port })
+    if (node === 'macvlan') return this.#segment(part, port, { kind: 'cloud', device: port })
+    if (node === 'mgmt-net') return this.#segment(part, 'mgmt', { kind: 'nat' })
     if (isOutside(node)) {
-      place.leaveOut(`the link is not taken over: there are no links of type ${node}`)
+      part.leaveOut(`the link is not taken over: there are no links of type ${node}`)
       return undefined
     }
-    throw place.fault(`there is no node ${quoted(node)}${this.#hint(node)}`)
+    throw part.fault(`there is no node ${quoted(node)}${this.#hint(node)}`)
   }
 
-  #segment(place: Part, name: string, fields: Fields): DraftEnd {
+  #segment(part: Part, name: string, fields: Fields): DraftEnd {
     const known = this.#segments.get(name)
     if (known !== undefined) return { name: known }
-    place.leaveOut(
+    part.leaveOut(
       fields.kind === 'nat'
         ? 'the management network becomes a nat'
         : `the device ${quoted(name)} of the host becomes a cloud: it must be there, and needs a privilege`,
     )
-    const own = this.draft.segment(place, name, fields)
+    const own = this.draft.segment(part, name, fields)
     this.#segments.set(name, own)
     return { name: own }
   }

@@ -57,8 +57,8 @@ export class Draft {
   }
 
   /** Adds a link. 400 when an end is linked already. A link of a segment is a member of it. */
-  link(place: Part, first: DraftEnd, second: DraftEnd, fields: Fields = {}): void {
-    for (const end of [first, second]) this.#take(place, end)
+  link(part: Part, first: DraftEnd, second: DraftEnd, fields: Fields = {}): void {
+    for (const end of [first, second]) this.#take(part, end)
     const [segment, other] = this.isSegment(first.name) ? [first, second] : [second, first]
     const bridge = this.#segments.get(segment.name)
     if (bridge === undefined) {
@@ -102,11 +102,11 @@ export class Draft {
     return { file, images: [...images.values()], leftOut }
   }
 
-  #take(place: Part, end: DraftEnd): void {
+  #take(part: Part, end: DraftEnd): void {
     // The ports of a segment without a number are never taken.
     if (this.isSegment(end.name) && end.port === undefined) return
     const key = `${nameKey(end.name)}:${end.port ?? ''}`
-    if (this.#taken.has(key)) throw place.fault(`${endText(end)} has two links`)
+    if (this.#taken.has(key)) throw part.fault(`${endText(end)} has two links`)
     this.#taken.set(key, endText(end))
   }
 
@@ -180,13 +180,12 @@ export function namedPorts(
 ): { adapters: number; names: string | string[] | undefined } {
   const byAdapter = new Map<number, string>()
   const others: string[] = []
-  for (const [port, place] of used) {
+  for (const [port, part] of used) {
     const adapter = adapterOf(port)
     if (adapter === undefined || adapter < 0 || adapter >= maxAdapters) others.push(port)
     else {
       const before = byAdapter.get(adapter)
-      if (before !== undefined)
-        throw place.fault(`the interfaces ${before} and ${port} are the same adapter ${adapter}`)
+      if (before !== undefined) throw part.fault(`the interfaces ${before} and ${port} are the same adapter ${adapter}`)
       byAdapter.set(adapter, port)
     }
   }
@@ -215,6 +214,6 @@ export const cdOf = (file: string, config: unknown): Fields => ({
   ...(file === 'user-data' && { 'meta-data': { text: '' } }),
 })
 
-/** A place on the map, within its limits. */
-export const mapPosition = (place: readonly number[]): number[] =>
-  place.map((it) => Math.round(Math.max(-1_000_000, Math.min(1_000_000, it))))
+/** A position on the map, within its limits. */
+export const mapPosition = (coordinates: readonly number[]): number[] =>
+  coordinates.map((it) => Math.round(Math.max(-1_000_000, Math.min(1_000_000, it))))

@@ -21,7 +21,7 @@ const configFiles: Readonly<Record<string, { readonly property: string; readonly
 
 interface ReadNode {
   readonly name: string
-  readonly endOf: (adapter: number, port: number, place: Part) => DraftEnd | undefined
+  readonly endOf: (adapter: number, port: number, part: Part) => DraftEnd | undefined
   /** After the last link. */
   readonly finish?: () => void
 }
@@ -67,14 +67,14 @@ function readNode(draft: Draft, part: Part, hasFile: (path: string) => boolean):
     )
     return undefined
   }
-  const place = mapFieldsOf(part, kind)
-  if (isSegmentKind(kind)) return readSegment(draft, part, kind, place)
+  const mapFields = mapFieldsOf(part, kind)
+  if (isSegmentKind(kind)) return readSegment(draft, part, kind, mapFields)
   const name = draft.node(label, label.text(), {
     kind,
     ...propertiesOf(part, kind, word),
     ...configOf(part, kind, word, hasFile),
     ...portsOf(part),
-    ...place,
+    ...mapFields,
   })
   return { name, endOf: (adapter, port) => ({ name, ...portText(kind, adapter, port) }) }
 }
@@ -167,17 +167,21 @@ function mapFieldsOf(part: Part, kind: string): Fields {
   }
 }
 
-function readSegment(draft: Draft, part: Part, kind: string, place: Fields): ReadNode {
+function readSegment(draft: Draft, part: Part, kind: string, mapFields: Fields): ReadNode {
   const label = part.get('name')
   const mapping = part.get('properties').get('ports_mapping')
-  if (kind === 'cloud') return readCloud(draft, part, place)
+  if (kind === 'cloud') return readCloud(draft, part, mapFields)
   const ports: Record<string, Fields> = {}
   if (kind === 'switch')
     for (const it of mapping.items()) {
       const tagging = taggingOf(it)
       if (Object.keys(tagging).length > 0) ports[it.get('port_number').text()] = tagging
     }
-  const own = draft.segment(label, label.text(), { kind, ...place, ...(Object.keys(ports).length > 0 && { ports }) })
+  const own = draft.segment(label, label.text(), {
+    kind,
+    ...mapFields,
+    ...(Object.keys(ports).length > 0 && { ports }),
+  })
   return { name: own, endOf: (_, port) => ({ name: own, port: String(port) }) }
 }
 
@@ -194,7 +198,7 @@ function taggingOf(port: Part): Fields {
 }
 
 /** A cloud has ports of several devices; a segment has one: a segment for each port that has a link. */
-function readCloud(draft: Draft, part: Part, place: Fields): ReadNode {
+function readCloud(draft: Draft, part: Part, mapFields: Fields): ReadNode {
   const label = part.get('name')
   const mapping = part.get('properties').get('ports_mapping').items()
   const made = new Map<number, string>()
@@ -214,7 +218,7 @@ function readCloud(draft: Draft, part: Part, place: Fields): ReadNode {
       const own = draft.segment(label, made.size === 0 ? label.text() : `${label.text()}-${device}`, {
         kind: 'cloud',
         device,
-        ...place,
+        ...mapFields,
       })
       made.set(port, own)
       return { name: own }

@@ -30,7 +30,7 @@ export class Source {
     return [...this.#leftOut.values()].sort((a, b) => a.line - b.line || a.column - b.column)
   }
 
-  /** Notes that something is not in the lab file. Each place and message once. */
+  /** Notes that something is not in the lab file. Each position and message once. */
   leaveOut({ line, column, path }: Position, message: string): void {
     this.#leftOut.set(`${line}:${column} ${path} ${message}`, { path, line, column, message })
   }
@@ -42,7 +42,7 @@ export function quoted(value: unknown): string {
   return text.length > maxShown ? `${text.slice(0, maxShown)}...` : text
 }
 
-/** A part of a source: a value with its place. It remembers which of its members were read. */
+/** A part of a source: a value with its position. It remembers which of its members were read. */
 export class Part {
   readonly #source: Source
   readonly #at: Position
@@ -50,14 +50,14 @@ export class Part {
   readonly #value: Value | undefined
   readonly #read = new Set<string>()
 
-  /** `at`: the place of its key, where it has one; of its parent, where it is not there. */
+  /** `at`: the position of its key, where it has one; of its parent, where it is not there. */
   constructor(source: Source, at: Position, value: Value | undefined) {
     this.#source = source
     this.#at = at
     this.#value = value
   }
 
-  /** The value without places. */
+  /** The value without positions. */
   get value(): unknown {
     return this.#value === undefined ? undefined : plain(this.#value)
   }

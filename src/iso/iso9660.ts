@@ -54,7 +54,7 @@ export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>):
     next += sectorsOf(bytes)
     return at
   }
-  const places = {
+  const sectors = {
     primary: { little: take(tables.primary), big: take(tables.primary) },
     joliet: { little: take(tables.joliet), big: take(tables.joliet) },
   }
@@ -68,12 +68,12 @@ export function isoImage(label: string, files: ReadonlyMap<string, Uint8Array>):
   }
 
   const image = new Uint8Array(next * sector)
-  const at = (place: number) => image.subarray(place * sector)
+  const at = (number: number) => image.subarray(number * sector)
   for (const [index, tree] of (['primary', 'joliet'] as const).entries()) {
-    const table = { ...places[tree], size: tables[tree] }
+    const table = { ...sectors[tree], size: tables[tree] }
     descriptor(at(firstDescriptor + index), { tree, label, root, sectors: next, table })
-    pathTable(at(places[tree].little), ordered[tree], tree, true)
-    pathTable(at(places[tree].big), ordered[tree], tree, false)
+    pathTable(at(sectors[tree].little), ordered[tree], tree, true)
+    pathTable(at(sectors[tree].big), ordered[tree], tree, false)
     for (const it of directories) writeDirectory(at(it.extent[tree]), it, tree)
   }
   // The set of descriptors ends with type 255 (ECMA-119, 8.3).
@@ -159,7 +159,7 @@ const identifier = (entry: Entry, tree: Tree): number[] => {
 /** Length of a directory record: 33 bytes and the identifier, made even (ECMA-119, 9.1). */
 const recordSize = (length: number): number => 33 + length + ((33 + length) % 2)
 
-/** Places of the records of a directory, in bytes: no record crosses the end of a sector. */
+/** Offsets of the records of a directory, in bytes: no record crosses the end of a sector. */
 function recordsOf(directory: Directory, tree: Tree) {
   const own = { id: [0], entry: directory }
   const above = { id: [1], entry: directory.parent ?? directory }

@@ -37,7 +37,7 @@ const forms = {
 
 function readInner(given: Inner, value: Value, names: CheckNames, byDefault: number): DesiredCheck | undefined {
   const { faults } = names
-  const place = (key: string) => at(value, key)?.at ?? value.at
+  const positionOf = (key: string) => at(value, key)?.at ?? value.at
   const keys = Object.keys(given)
   const form = (Object.keys(forms) as (keyof typeof forms)[]).find((it) => forms[it].some((key) => keys.includes(key)))
   if (form === undefined) {
@@ -54,20 +54,20 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   if (missing !== undefined)
     faults.add(value.at, `${quoted(missing)} is missing`, `this check has ${wanted.join(', ')}`)
   if (other !== undefined)
-    faults.add(place(other), `${other} belongs to another type of check`, `this one has ${wanted.join(', ')}`)
-  const within_s = seconds(given.within, 'within', place, faults) ?? byDefault
+    faults.add(positionOf(other), `${other} belongs to another type of check`, `this one has ${wanted.join(', ')}`)
+  const within_s = seconds(given.within, 'within', positionOf, faults) ?? byDefault
   if (missing !== undefined) return undefined
   const base = { within_s, at: value.at }
   const { name, from = '', ping = '', on = '', type = '', expect = '', link = '', verdict = 'ok' } = given
   if (form === 'ping') {
-    const source = find(from, place('from'), names)
+    const source = find(from, positionOf('from'), names)
     if (source !== undefined && source.kind !== 'pc')
       faults.add(
-        place('from'),
+        positionOf('from'),
         `${quoted(source.name)} is no pc`,
         'a ping is from a pc; use on, type and expect for other nodes',
       )
-    const address = addressOf(ping, place('ping'), names)
+    const address = addressOf(ping, positionOf('ping'), names)
     if (source === undefined || address === undefined) return undefined
     return {
       ...base,
@@ -79,9 +79,9 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
     }
   }
   if (form === 'console') {
-    const node = find(on, place('on'), names)
-    requireExpression(expect, place('expect'), faults)
-    if (node?.segment !== undefined) faults.add(place('on'), `${quoted(node.name)} has no console`)
+    const node = find(on, positionOf('on'), names)
+    requireExpression(expect, positionOf('expect'), faults)
+    if (node?.segment !== undefined) faults.add(positionOf('on'), `${quoted(node.name)} has no console`)
     if (node === undefined) return undefined
     const check = { check: 'console', on: node.name, type, expect } as const
     return { ...base, ...check, name: name ?? derivedName(check) }
@@ -89,7 +89,7 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
   const known = names.links.flatMap((it) => it.name ?? [])
   const found = known.find((it) => it.toLowerCase() === link.toLowerCase())
   if (found === undefined) {
-    faults.add(place('link'), `there is no link ${quoted(link)}`, didYouMean(link, known) ?? 'give a link a name')
+    faults.add(positionOf('link'), `there is no link ${quoted(link)}`, didYouMean(link, known) ?? 'give a link a name')
     return undefined
   }
   const check = { check: 'link', link: found, verdict } as const

@@ -165,7 +165,7 @@ class Editor {
     return result + this.#text.slice(end)
   }
 
-  /** Changes a value at its place. */
+  /** Changes a value at its position. */
   #change(value: Value, change: Change, path: Path, isInFlow: boolean): void {
     const isFlow = isInFlow || (value.type !== 'scalar' && value.isFlow)
     if ('value' in change) {

@@ -139,9 +139,9 @@ export const ofCompute: ReadonlySet<string> = new Set([
 
 async function nodeOf(record: LabNode, { lab, name, configs, leftOut }: NodeInputs): Promise<DesiredNode> {
   const kind = record.node_type as DesiredNode['kind']
-  const { configs: places = {}, ownValues, create }: KindDescriptor = kindOf(kind)
+  const { configs: access = {}, ownValues, create }: KindDescriptor = kindOf(kind)
   const own = ownValues?.(record.properties) ?? []
-  const texts = new Set(Object.values(places).map(({ field }) => field))
+  const texts = new Set(Object.values(access).map(({ field }) => field))
   const properties = Object.entries(fieldsOf(kind)).flatMap(([key, schema]) => {
     const value = record.properties[key]
     const isDerived = ofCompute.has(key) || own.includes(key) || texts.has(key) || key.endsWith('_md5sum')
@@ -154,7 +154,7 @@ async function nodeOf(record: LabNode, { lab, name, configs, leftOut }: NodeInpu
     return []
   })
   const read = await Promise.all(
-    Object.entries(places).flatMap(([config, { field }]) => {
+    Object.entries(access).flatMap(([config, { field }]) => {
       const text = configs[config]
       if (text === undefined || text === '') return []
       if (!Check(create.properties[field] as TSchema, text)) return []

@@ -31,22 +31,22 @@ const parametersOf = (filter: FilterName) =>
 
 const filterNames = Object.keys(filterRows) as FilterName[]
 
-/** The impairment of a link: its plain keys, and those of one direction, each with the places of its values. */
+/** The impairment of a link: its plain keys, and those of one direction, each with the positions of its values. */
 export interface GivenImpairment {
   readonly values: Impairment
-  readonly placeOf: (key: keyof Impairment) => Position
+  readonly positionOf: (key: keyof Impairment) => Position
 }
 
 /** The filters of one direction: a key of `own` replaces that of `plain`, 0 removes it. */
 export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefined, faults: Faults): Filters {
   const values: Impairment = { ...plain.values, ...own?.values }
-  const placeOf = (key: keyof Impairment) => (own !== undefined && key in own.values ? own : plain).placeOf(key)
+  const positionOf = (key: keyof Impairment) => (own !== undefined && key in own.values ? own : plain).positionOf(key)
   for (const key of impairmentKeys) {
     const { needs } = keys[key]
     if (needs === undefined || isOff(key, values) || !isOff(needs, values)) continue
     // A direction without the delay of the link has no use for its jitter, either.
     const isTakenAway = own !== undefined && needs in own.values && !(key in own.values)
-    if (!isTakenAway) faults.add(placeOf(key), `${key} needs ${needs}`)
+    if (!isTakenAway) faults.add(positionOf(key), `${key} needs ${needs}`)
     delete values[key]
   }
   const filters: Record<string, unknown> = {}
@@ -61,7 +61,7 @@ export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefin
     })
     const schema = filterRows[name].schema
     if (Check(schema, parameters)) filters[name] = parameters
-    else faults.add(placeOf(first), `expected ${rangeOf(name, first)}`)
+    else faults.add(positionOf(first), `expected ${rangeOf(name, first)}`)
   }
   return normalFilters(filters as Filters)
 }

@@ -4,7 +4,7 @@ import { portNamed } from '../model/lab/ports.ts'
 import type { DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
 import { didYouMean, type Faults, quoted } from './faults.ts'
 import { filtersOf, type GivenImpairment } from './impairment.ts'
-import { Places, type Reading } from './nodes.ts'
+import { Positions, type Reading } from './nodes.ts'
 import type { Position } from './position.ts'
 import {
   type Impairment,
@@ -115,7 +115,7 @@ export class Links {
         `${quoted(a.target.name)} cannot be linked with ${a.target.node?.segment ? 'itself' : 'its own port'}`,
       )
     for (const found of ends) this.#take(found, memberOf === undefined)
-    const places = new Places(value.type === 'map' ? value : noKeys(value), value.at)
+    const positions = new Positions(value.type === 'map' ? value : noKeys(value), value.at)
     const { filters_ab, filters_ba } = directions(given, value, faults)
     const { name, down, capture } = given
     this.#links.push({
@@ -127,7 +127,7 @@ export class Links {
       ...(capture !== undefined && capture !== false && { capture: capture === true ? {} : { file: capture } }),
       ...(memberOf !== undefined && { memberOf }),
       at: value.at,
-      keys: places.all(),
+      keys: positions.all(),
     })
   }
 
@@ -236,11 +236,11 @@ const noKeys = ({ at, range }: Value): MapValue => ({ type: 'map', entries: new 
 
 /** The impairment of both directions. */
 function directions(given: LinkKeys, value: Value, faults: Faults) {
-  const of = (values: Impairment | undefined, place: Value | undefined): GivenImpairment => ({
+  const of = (values: Impairment | undefined, direction: Value | undefined): GivenImpairment => ({
     values: Object.fromEntries(
       Object.entries(values ?? {}).filter(([key]) => (impairmentKeys as readonly string[]).includes(key)),
     ),
-    placeOf: (key) => at(place, key)?.at ?? place?.at ?? value.at,
+    positionOf: (key) => at(direction, key)?.at ?? direction?.at ?? value.at,
   })
   const plain = of(given, value)
   const way = (key: 'there' | 'back') => filtersOf(plain, given[key] && of(given[key], at(value, key)), faults)

@@ -83,7 +83,7 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
   const given = readKeys(kind, schema, map, reading)
   if (given === undefined) return undefined
   const descriptor: KindDescriptor = kindOf(kind)
-  const keys = new Places(map, key)
+  const keys = new Positions(map, key)
   const { fields, rest } = split(kind, given)
   const own = rest as NodeKeys
   const configs = readConfigs(own, fields, { kind, keys, reading })
@@ -140,8 +140,8 @@ function placementOf(lab: Placement = {}, own: Placement = {}): { placement?: Pl
   return Object.keys(both).length === 0 ? {} : { placement: both }
 }
 
-/** The places of the values of a map. */
-export class Places {
+/** The positions of the values of a map. */
+export class Positions {
   readonly #map: MapValue
   readonly #key: Position
 
@@ -221,7 +221,7 @@ function requireFields(
 
 interface Inputs {
   readonly kind: NodeKindName
-  readonly keys: Places
+  readonly keys: Positions
   readonly reading: Reading
 }
 
@@ -231,10 +231,10 @@ function readConfigs(
   fields: Record<string, unknown>,
   { kind, keys, reading }: Inputs,
 ): Record<string, DesiredConfig> {
-  const { configs: places = {}, create }: KindDescriptor = kindOf(kind)
+  const { configs: access = {}, create }: KindDescriptor = kindOf(kind)
   const { faults, contents } = reading
   const found = new Map<string, DesiredConfig>()
-  for (const [name, { field }] of Object.entries(places)) {
+  for (const [name, { field }] of Object.entries(access)) {
     const text = fields[field]
     delete fields[field]
     if (typeof text !== 'string') continue
@@ -242,7 +242,7 @@ function readConfigs(
       faults.add(keys.of(field), `${field} and config are the same setting`, 'write config alone')
     found.set(name, contents.of({ text }, keys.of(field)))
   }
-  const [first = ''] = Object.keys(places)
+  const [first = ''] = Object.keys(access)
   const { config } = own
   const where = keys.of('config')
   if (typeof config === 'string') found.set(first, contents.of(config, where))
@@ -254,18 +254,19 @@ function readConfigs(
       faults.add(where, 'the configuration is empty', 'write { text: "..." } or { file: ./NAME.cfg }')
     if (text !== undefined) found.set(first, contents.of({ text }, where))
     else if (file !== undefined) found.set(first, contents.of(file, where))
-    if (secret !== undefined && !Object.hasOwn(places, 'private'))
+    if (secret !== undefined && !Object.hasOwn(access, 'private'))
       faults.add(where, `a node of kind ${wordOfKind(kind)} has no private configuration`)
     else if (secret !== undefined) found.set('private', contents.of(secret, where))
   }
   for (const [name, config] of found) {
-    const target = places[name]
+    const target = access[name]
     if (target === undefined || !contents.has(config)) continue
-    const { text, at: place } = config
+    const { text, at: position } = config
     const schema = create.properties[target.field] as TSchema
     if (text === '' && target.keepsEmpty !== true)
-      faults.add(place, `a node of kind ${wordOfKind(kind)} takes no empty configuration`, 'leave the key out')
-    else if (!Check(schema, text)) faults.add(place, `the configuration is too long: expected ${expectation(schema)}`)
+      faults.add(position, `a node of kind ${wordOfKind(kind)} takes no empty configuration`, 'leave the key out')
+    else if (!Check(schema, text))
+      faults.add(position, `the configuration is too long: expected ${expectation(schema)}`)
   }
   return Object.fromEntries(found)
 }
@@ -304,7 +305,7 @@ export const portsOfNode = ({ kind, properties, settings }: DesiredNode): LabPor
 interface PortInputs {
   readonly kind: NodeKindName
   readonly filled: Readonly<Record<string, unknown>>
-  readonly keys: Places
+  readonly keys: Positions
   readonly faults: Faults
 }
 
@@ -427,22 +428,23 @@ function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: Re
   const list = Array.isArray(given) ? given : [given]
   list.forEach((condition, index) => {
     const map = value.type === 'list' ? value.items[index] : value
-    const place = (name: string) => at(map, name)?.at ?? map?.at ?? value.at
+    const positionOf = (name: string) => at(map, name)?.at ?? map?.at ?? value.at
     const { console, press, tcp, after, within } = condition
     const set = <K extends keyof DesiredReady>(name: K, key: string, value: DesiredReady[K] | undefined) => {
       if (value === undefined) return
-      if (ready[name] !== undefined) faults.add(place(key), `${key} is in two conditions`, 'write one that holds both')
+      if (ready[name] !== undefined)
+        faults.add(positionOf(key), `${key} is in two conditions`, 'write one that holds both')
       else ready[name] = value
     }
     if (console === undefined && tcp === undefined && after === undefined)
       faults.add(map?.at ?? value.at, 'a condition is console, tcp or after')
-    if (console !== undefined) requireExpression(console, place('console'), faults)
-    if (press !== undefined && console === undefined) faults.add(place('press'), 'press needs console')
+    if (console !== undefined) requireExpression(console, positionOf('console'), faults)
+    if (press !== undefined && console === undefined) faults.add(positionOf('press'), 'press needs console')
     set('console', 'console', console)
     set('press', 'press', press)
     set('tcp', 'tcp', tcp)
-    set('seconds', 'after', seconds(after, 'after', place, faults))
-    const longest = seconds(within, 'within', place, faults)
+    set('seconds', 'after', seconds(after, 'after', positionOf, faults))
+    const longest = seconds(within, 'within', positionOf, faults)
     // All must hold: the longest wait counts.
     if (longest !== undefined) ready.within_s = Math.max(longest, ready.within_s ?? 0)
   })
@@ -462,13 +464,13 @@ function readReady(given: NodeKeys['ready'], { map, kind, settings, faults }: Re
 export function seconds(
   text: string | undefined,
   key: string,
-  place: (key: string) => Position,
+  positionOf: (key: string) => Position,
   faults: Faults,
 ): number | undefined {
   if (text === undefined) return undefined
   const value = amountOf('time', text) / 1000
   const least = key === 'within' ? 1 : 0
-  if (value < least || value > 3600) faults.add(place(key), `expected a time from ${least}s to 1h, got ${text}`)
+  if (value < least || value > 3600) faults.add(positionOf(key), `expected a time from ${least}s to 1h, got ${text}`)
   return value
 }
 

@@ -1,4 +1,4 @@
-/** A place in a lab file. */
+/** A position in a lab file. */
 export interface Position {
   /** Counts from 1. */
   readonly line: number

@@ -304,11 +304,11 @@ function checkOrder(
 }
 
 function afterOf(
-  { name, after, keys, at: place }: DesiredNode,
+  { name, after, keys, at: position }: DesiredNode,
   targets: ReadonlyMap<string, Target>,
   faults: Faults,
 ): string[] {
-  const where = keys.after ?? place
+  const where = keys.after ?? position
   return after.flatMap((word) => {
     const target = targets.get(word.toLowerCase())
     if (target === undefined)
@@ -329,9 +329,9 @@ function afterOf(
 
 function checkFormerNames(nodes: readonly DesiredNode[], targets: ReadonlyMap<string, Target>, faults: Faults): void {
   const seen = new Map<string, string>()
-  for (const { name, was, keys, at: place } of nodes) {
+  for (const { name, was, keys, at: position } of nodes) {
     if (was === undefined) continue
-    const where: Position = keys.was ?? place
+    const where: Position = keys.was ?? position
     const key = was.toLowerCase()
     const other = seen.get(key)
     if (targets.has(key) && key !== name.toLowerCase())
@@ -343,12 +343,12 @@ function checkFormerNames(nodes: readonly DesiredNode[], targets: ReadonlyMap<st
 
 function checkLinkNames({ all }: Links, faults: Faults): void {
   const seen = new Map<string, Position>()
-  for (const { name, keys, at: place } of all) {
+  for (const { name, keys, at: position } of all) {
     if (name === undefined) continue
     const other = seen.get(name.toLowerCase())
     if (other !== undefined)
-      faults.add(keys.name ?? place, `the name ${quoted(name)} is taken by the link in line ${other.line}`)
-    seen.set(name.toLowerCase(), place)
+      faults.add(keys.name ?? position, `the name ${quoted(name)} is taken by the link in line ${other.line}`)
+    seen.set(name.toLowerCase(), position)
   }
 }
 

@@ -7,7 +7,7 @@ import { didYouMean, type Faults, quoted } from './faults.ts'
 import type { MapValue, ScalarValue, Value } from './tree.ts'
 
 /**
- * Reads values of the file by schemas, and adds every fault to `faults`, each at its place. A number, true or false where a text
+ * Reads values of the file by schemas, and adds every fault to `faults`, each at its position. A number, true or false where a text
  * is expected is the text that is written. Undefined: the value has a fault.
  */
 export class Reader {

@@ -6,9 +6,9 @@ import { documentOf, escaped } from './document.ts'
 import { editedLabFile, isMap, type LabFileEdit, plainOf, valueAt } from './edit.ts'
 import { Faults } from './faults.ts'
 import { ofCompute } from './from-project.ts'
+import { gridPositions } from './map-grid.ts'
 import { keyOf } from './names.ts'
 import { defaultOf } from './nodes.ts'
-import { placesOf } from './places.ts'
 import { type RenamedNode, renamedLabFile } from './rename.ts'
 import { fieldsOf, impairmentKeys, taggingKeys } from './schema.ts'
 import { isSegmentKind } from './segment-kinds.ts'
@@ -80,7 +80,7 @@ export interface SavedLab {
 }
 
 /**
- * Writes the changes of a lab back into its file: places, labels, settings, and names and impairment of links; with `configs` also
+ * Writes the changes of a lab back into its file: positions, labels, settings, and names and impairment of links; with `configs` also
  * configurations; with `all` also new and deleted objects. A value that comes from a template, a variable or an alias is written at its node.
  * A change that a lab file cannot express is not written: a plan of the new file shows it.
  */
@@ -129,7 +129,7 @@ const withoutComputes = (desired: Desired, names: ReadonlySet<string>): Desired 
 function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unknown): Map<string, LabFileEdit> {
   const root = isMap(raw) ? raw : {}
   const idOf = (word: string) => computes.find((it) => it.compute_id === word || it.name === word)?.compute_id ?? word
-  const placed = desired.nodes.flatMap((node) => {
+  const changes = desired.nodes.flatMap((node) => {
     const { name, compute_id: word, segment } = node
     const record = records?.get(name)
     if (word === undefined || record === undefined) return []
@@ -140,11 +140,11 @@ function computeEdits({ desired, records, computes = [] }: SaveInputs, raw: unkn
     const value = escaped((isNamed ? now?.name : undefined) ?? record.compute_id)
     return [{ name, isMoved: idOf(word) !== record.compute_id, isOfLab, edit: { path, value } }]
   })
-  const ofLab = placed.filter(({ isOfLab }) => isOfLab)
+  const ofLab = changes.filter(({ isOfLab }) => isOfLab)
   const [first] = ofLab
   const isWhole = first?.isMoved === true && ofLab.every(({ edit }) => edit.value === first.edit.value)
   return new Map(
-    placed.flatMap(({ name, isMoved, isOfLab, edit }): [string, LabFileEdit][] => {
+    changes.flatMap(({ name, isMoved, isOfLab, edit }): [string, LabFileEdit][] => {
       if (!isMoved || (isWhole && isOfLab && name !== first.name)) return []
       return [[name, isWhole && isOfLab ? { ...edit, path: ['compute'] } : edit]]
     }),
@@ -203,8 +203,8 @@ class Save {
       for (const { file } of [...Object.values(configs), ...Object.values(day0?.files ?? {})])
         if (file !== undefined) this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1)
     const there = new Map(this.#actual.nodes.map((node) => [keyOf(node.name), node]))
-    const places = this.#movedPlaces(there)
-    const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name)), places.get(node)))
+    const positions = this.#movedPositions(there)
+    const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name)), positions.get(node)))
     // A node that became a segment, or the reverse, is written in the other section, with its links.
     const turned = all ? nodes.filter((it) => isTurned(it, there.get(keyOf(it.name)))) : []
     const known = new Set(nodes.filter((it) => !turned.includes(it)).map(({ name }) => keyOf(name)))
@@ -217,29 +217,29 @@ class Save {
     this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(node)), links }
   }
 
-  /** Places that are written: of nodes that the file places, and of all others when one of these is not where an apply puts it. */
-  #movedPlaces(there: ReadonlyMap<string, DesiredNode>): Map<DesiredNode, Pick<DesiredNode['settings'], 'x' | 'y'>> {
-    const grid = placesOf(this.#inputs.desired)
+  /** Positions that are written: of nodes that the file places, and of all others when one of these is not where an apply puts it. */
+  #movedPositions(there: ReadonlyMap<string, DesiredNode>): Map<DesiredNode, Pick<DesiredNode['settings'], 'x' | 'y'>> {
+    const grid = gridPositions(this.#inputs.desired)
     const found = this.#inputs.desired.nodes.flatMap((node) => {
       const { x, y } = there.get(keyOf(node.name))?.settings ?? {}
       return x === undefined || y === undefined
         ? []
-        : [{ node, place: { x, y }, automatic: grid.get(keyOf(node.name)) }]
+        : [{ node, position: { x, y }, automatic: grid.get(keyOf(node.name)) }]
     })
-    const isMoved = found.some(({ place, automatic }) => automatic !== undefined && !Equal(place, automatic))
+    const isMoved = found.some(({ position, automatic }) => automatic !== undefined && !Equal(position, automatic))
     return new Map(
-      found.flatMap(({ node, place, automatic }) =>
-        automatic !== undefined && !isMoved ? [] : [[node, place] as const],
+      found.flatMap(({ node, position, automatic }) =>
+        automatic !== undefined && !isMoved ? [] : [[node, position] as const],
       ),
     )
   }
 
-  #node(node: DesiredNode, actual: DesiredNode | undefined, place: object | undefined): DesiredNode {
+  #node(node: DesiredNode, actual: DesiredNode | undefined, position: object | undefined): DesiredNode {
     const { all = false, changed, records } = this.#inputs
     if (actual === undefined) return node
     if (actual.kind !== node.kind) return all && !isTurned(node, actual) ? actual : node
-    const placed = { ...node, settings: { ...node.settings, ...place }, labels: actual.labels }
-    const own = changed.has(node.name) ? withSettings(placed, actual) : placed
+    const moved = { ...node, settings: { ...node.settings, ...position }, labels: actual.labels }
+    const own = changed.has(node.name) ? withSettings(moved, actual) : moved
     const record = records?.get(node.name)
     const saved = all && record !== undefined && changed.has(node.name) ? withRecord(own, record) : own
     return this.#inputs.configs === true ? { ...saved, configs: this.#configs(node, actual) } : saved
@@ -247,13 +247,13 @@ class Save {
 
   #configs(node: DesiredNode, actual: DesiredNode): DesiredNode['configs'] {
     const { all = false, records } = this.#inputs
-    const { configs: places = {} }: KindDescriptor = kindOf(node.kind)
+    const { configs: access = {} }: KindDescriptor = kindOf(node.kind)
     const shown = records?.get(node.name)?.properties ?? {}
     // The record does not show a configuration that is read by an action: null does not mean that it is empty.
     const isEmpty = ({ field, action }: { field: string; action?: string }) =>
       shown[field] === '' || (shown[field] === null && action === undefined)
     const isGone = (name: string) =>
-      all && actual.configs[name] === undefined && places[name] !== undefined && isEmpty(places[name])
+      all && actual.configs[name] === undefined && access[name] !== undefined && isEmpty(access[name])
     const configs: Record<string, DesiredConfig> = Object.fromEntries(
       Object.entries(node.configs).filter(([name]) => !isGone(name)),
     )

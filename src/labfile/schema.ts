@@ -101,10 +101,13 @@ const placement = Type.Object(
     description: 'How the compute of a node is chosen that names none',
   },
 )
-const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
+const coordinate = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000 })
 const both = {
   at: Type.Optional(
-    Type.Tuple([place, place], { expects: 'two integers: [x, y]', description: 'Position on the map: [x, y]' }),
+    Type.Tuple([coordinate, coordinate], {
+      expects: 'two integers: [x, y]',
+      description: 'Position on the map: [x, y]',
+    }),
   ),
   compute: Type.Optional(Type.String({ ...WantedCompute, description: 'Id or name of its compute' })),
   symbol: Type.Optional(text('Name or path of its symbol')),

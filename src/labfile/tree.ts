@@ -21,18 +21,18 @@ export const maxBytes = 1 << 20
 /** Deepest nesting of maps and lists. */
 export const maxDepth = 64
 const maxAliases = 100
-/** Tokens in the wrong place, after which the reading ends. */
+/** Tokens in the wrong position, after which the reading ends. */
 const maxWrong = 100
 /** Most values, with those that aliases repeat. */
 const maxValues = 200_000
 
-/** A value of the file with its place. */
+/** A value of the file with its position. */
 export type Value = ScalarValue | ListValue | MapValue
 
 interface Located {
   /** Where it is written; through an alias: where its anchor is. */
   readonly at: Position
-  /** Its place in the text, as offsets: the alias, where it comes through one. */
+  /** Its position in the text, as offsets: the alias, where it comes through one. */
   readonly range: readonly [start: number, end: number]
   /** It is written elsewhere: it comes from an anchor or a variable, or has a variable in it. */
   readonly isBorrowed?: true
@@ -85,13 +85,13 @@ export function treeOf(text: string, faults: Faults, { merges = false } = {}): V
     return undefined
   }
   const lines = new LineCounter()
-  const place = (offset: number, path: string): Position => {
+  const positionAt = (offset: number, path: string): Position => {
     const { line, col } = lines.linePos(offset)
     return { line, column: Math.max(1, line === 1 && text.startsWith('\ufeff') ? col - 1 : col), path }
   }
   const tokens = tokensOf(text, lines)
   if (typeof tokens === 'number') {
-    faults.add(place(tokens, ''), `maps and lists are nested more than ${maxDepth} deep`)
+    faults.add(positionAt(tokens, ''), `maps and lists are nested more than ${maxDepth} deep`)
     return undefined
   }
   // Keys are compared here: the library compares each with all before it.
@@ -105,13 +105,13 @@ export function treeOf(text: string, faults: Faults, { merges = false } = {}): V
   const [document, second] = withoutStacks(() => [...composer.compose(tokens, true, text.length)])
   if (document === undefined) return undefined
   if (second !== undefined)
-    faults.add(place(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
+    faults.add(positionAt(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
   const { yaml, tags } = document.directives
   if (yaml.explicit === true || Object.keys(tags).length > 1)
     faults.add(start, 'directives (lines that begin with %) are not allowed', 'a lab file is YAML 1.2')
-  for (const { pos, message } of document.errors) faults.add(place(pos[0], ''), message, hintAt(text, pos[0]))
+  for (const { pos, message } of document.errors) faults.add(positionAt(pos[0], ''), message, hintAt(text, pos[0]))
   if (!faults.isEmpty) return undefined
-  const value = new Builder(faults, place, merges).build(document.contents)
+  const value = new Builder(faults, positionAt, merges).build(document.contents)
   return faults.isEmpty ? value : undefined
 }
 
@@ -161,7 +161,7 @@ function hintAt(text: string, offset: number): string | undefined {
 
 class Builder {
   readonly #faults: Faults
-  readonly #place: (offset: number, path: string) => Position
+  readonly #position: (offset: number, path: string) => Position
   readonly #anchors = new Map<string, ParsedNode>()
   /** Nodes in which the builder is: an alias to one of them has no end. */
   readonly #open = new Set<ParsedNode>()
@@ -169,9 +169,9 @@ class Builder {
   #aliases = 0
   #values = 0
 
-  constructor(faults: Faults, place: (offset: number, path: string) => Position, merges: boolean) {
+  constructor(faults: Faults, positionAt: (offset: number, path: string) => Position, merges: boolean) {
     this.#faults = faults
-    this.#place = place
+    this.#position = positionAt
     this.#merges = merges
   }
 
@@ -180,13 +180,13 @@ class Builder {
       return this.#value(node, '', undefined)
     } catch (error) {
       if (error !== tooLarge) throw error
-      return { type: 'scalar', value: null, source: '', at: this.#place(0, ''), range: [0, 0] }
+      return { type: 'scalar', value: null, source: '', at: this.#position(0, ''), range: [0, 0] }
     }
   }
 
   #value(node: ParsedNode | null, path: string, through: readonly [number, number] | undefined): Value {
     const [start, end] = node?.range ?? [0, 0]
-    const at = this.#place(start, path)
+    const at = this.#position(start, path)
     this.#values += 1
     if (this.#values > maxValues) throw this.#end(at, `the file has more than ${maxValues} values`)
     const located = {
@@ -234,7 +234,7 @@ class Builder {
     for (const pair of pairs) {
       const node = pair.key as (ParsedNode & Node) | null
       const range = node?.range ?? [0, 0, 0]
-      const here = this.#place(range[0], path)
+      const here = this.#position(range[0], path)
       if (!isScalar(node) || node.source === undefined || node.source === '' || node.tag !== undefined) {
         this.#faults.add(here, 'a key must be a text')
         continue
@@ -249,12 +249,12 @@ class Builder {
         merged.push(this.#value(pair.value as ParsedNode | null, path, through))
         continue
       }
-      const at = this.#place(range[0], joined(path, name))
+      const at = this.#position(range[0], joined(path, name))
       if (name === '<<') this.#faults.add(here, 'the merge key << is not allowed', 'use `templates` and `is`')
       else if (node.anchor !== undefined) this.#faults.add(here, 'a key must not have an anchor')
       else if (entries.has(name)) this.#faults.add(here, `the key ${quoted(name)} is there twice`)
       const value = this.#value(pair.value as ParsedNode | null, joined(path, name), through)
-      // A key without a value has no node; its place is that of the key.
+      // A key without a value has no node; its position is that of the key.
       const isMissing = pair.value === null
       entries.set(name, {
         key: at,
@@ -276,7 +276,7 @@ class Builder {
     path: string,
     through: readonly [number, number] | undefined,
   ): Value {
-    const here = this.#place(range[0], path)
+    const here = this.#position(range[0], path)
     const none: Value = { type: 'scalar', value: null, source: '', at: here, range }
     const found = this.#anchors.get(anchor)
     this.#aliases += 1

@@ -60,7 +60,7 @@ export class CaptureReader {
     return frames
   }
 
-  /** Reads the header; these functions give the place up to which they have read. */
+  /** Reads the header; these functions give the offset up to which they have read. */
   readonly #begin = (view: DataView, bytes: Uint8Array, at: number, frames: CapturedFrame[]): number => {
     if (bytes.length < 4) return at
     if (view.getUint32(0) === block.section) {

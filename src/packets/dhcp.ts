@@ -115,8 +115,8 @@ function options(frame: Dissection, part: Part | undefined, from: number, end: n
       if (code === 53 && size === 1) type = bytes[at + 2]
       if (part !== undefined) {
         const [name, show] = optionTable[code] ?? [`Option ${code}`, 'parameters']
-        const place = at
-        part.add(name, at, 2 + size, () => optionText(bytes, place + 2, size, show))
+        const offset = at
+        part.add(name, at, 2 + size, () => optionText(bytes, offset + 2, size, show))
       }
       at += 2 + size
     }
@@ -137,7 +137,7 @@ function optionText(bytes: Uint8Array, at: number, size: number, show: Show): st
     case 'address':
     case 'addresses': {
       const addresses: string[] = []
-      for (let place = at; place + 4 <= at + size; place += 4) addresses.push(ip4Text(bytes, place))
+      for (let offset = at; offset + 4 <= at + size; offset += 4) addresses.push(ip4Text(bytes, offset))
       return addresses.join(', ')
     }
     case 'client':

@@ -33,21 +33,21 @@ export function lldp(frame: Dissection, at: number, end: number): void {
   const part = frame.layer('Link Layer Discovery Protocol', at, end - at, end)
   const last = Math.min(end, bytes.length)
   let expected = 1
-  for (let place = at; place < last; ) {
-    if (!frame.holds('LLDP', place, 2, end)) return
-    const type = (bytes[place] as number) >> 1
+  for (let offset = at; offset < last; ) {
+    if (!frame.holds('LLDP', offset, 2, end)) return
+    const type = (bytes[offset] as number) >> 1
     // Chassis, port and time to live come first, and in this order (IEEE 802.1AB, 8.2).
     if (expected < 4 && type !== expected)
-      return frame.fail('Malformed Packet', `LLDP without ${lldpNames[expected]}`, place)
+      return frame.fail('Malformed Packet', `LLDP without ${lldpNames[expected]}`, offset)
     expected += 1
-    const size = u16(bytes, place) & 0x1ff
-    if (!frame.holds('LLDP', place + 2, size, end)) return
-    const value = lldpText(bytes, type, place + 2, size)
-    part?.add(lldpNames[type] ?? (type === 127 ? 'Organization specific' : `TLV ${type}`), place, 2 + size, value)
+    const size = u16(bytes, offset) & 0x1ff
+    if (!frame.holds('LLDP', offset + 2, size, end)) return
+    const value = lldpText(bytes, type, offset + 2, size)
+    part?.add(lldpNames[type] ?? (type === 127 ? 'Organization specific' : `TLV ${type}`), offset, 2 + size, value)
     if (type > 0 && type < 7 && type !== 4)
-      frame.info += `${frame.info === '' ? '' : ' '}${lldpShort(bytes, type, place, value)}`
+      frame.info += `${frame.info === '' ? '' : ' '}${lldpShort(bytes, type, offset, value)}`
     if (type === 0) return
-    place += 2 + size
+    offset += 2 + size
   }
 }
 
@@ -132,17 +132,17 @@ export function cdp(frame: Dissection, at: number, end: number): void {
     .hex('Checksum', at + 2, 2)
   if (!frame.holds('CDP', at, 4, end)) return
   const last = Math.min(end, bytes.length)
-  for (let place = at + 4; place < last; ) {
-    if (!frame.holds('CDP', place, 4, end)) return
-    const type = u16(bytes, place)
-    const size = u16(bytes, place + 2)
-    if (size < 4) return frame.fail('Malformed Packet', 'CDP', place)
-    if (!frame.holds('CDP', place, size, end)) return
+  for (let offset = at + 4; offset < last; ) {
+    if (!frame.holds('CDP', offset, 4, end)) return
+    const type = u16(bytes, offset)
+    const size = u16(bytes, offset + 2)
+    if (size < 4) return frame.fail('Malformed Packet', 'CDP', offset)
+    if (!frame.holds('CDP', offset, size, end)) return
     if (type === 1 || type === 3)
-      frame.info += `${frame.info === '' ? '' : '  '}${cdpNames[type]}: ${printable(bytes, place + 4, place + size)}`
-    const begin = place
-    part?.add(cdpNames[type] ?? `Type ${hex(type)}`, place, size, () => cdpText(bytes, type, begin + 4, size - 4))
-    place += size
+      frame.info += `${frame.info === '' ? '' : '  '}${cdpNames[type]}: ${printable(bytes, offset + 4, offset + size)}`
+    const begin = offset
+    part?.add(cdpNames[type] ?? `Type ${hex(type)}`, offset, size, () => cdpText(bytes, type, begin + 4, size - 4))
+    offset += size
   }
 }
 
@@ -173,17 +173,17 @@ function cdpAddresses(bytes: Uint8Array, from: number, end: number): string {
   const addresses: string[] = []
   let at = from + 4
   while (at + 4 <= end) {
-    const place = at + 2 + (bytes[at + 1] as number)
-    const size = place + 2 <= end ? u16(bytes, place) : end
-    if (place + 2 + size > end) break
+    const offset = at + 2 + (bytes[at + 1] as number)
+    const size = offset + 2 <= end ? u16(bytes, offset) : end
+    if (offset + 2 + size > end) break
     addresses.push(
       size === 4
-        ? ip4Text(bytes, place + 2)
+        ? ip4Text(bytes, offset + 2)
         : size === 16
-          ? ip6Text(bytes, place + 2)
-          : hexText(bytes, place + 2, place + 2 + size),
+          ? ip6Text(bytes, offset + 2)
+          : hexText(bytes, offset + 2, offset + 2 + size),
     )
-    at = place + 2 + size
+    at = offset + 2 + size
   }
   return addresses.join(', ')
 }

@@ -96,16 +96,16 @@ function message(frame: Dissection, protocol: string, at: number, base: number, 
   frame.info = `${known}${state} ${hex(u16(bytes, at))}${error}`
   part?.set(isResponse ? 'response' : 'query')
   const reader = new Records(frame, base, Math.min(end, bytes.length), protocol)
-  let place = at + 12
-  for (let left = u16(bytes, at + 4); left > 0 && place > 0 && reader.hasRoom; left--)
-    place = reader.question(place, part)
+  let offset = at + 12
+  for (let left = u16(bytes, at + 4); left > 0 && offset > 0 && reader.hasRoom; left--)
+    offset = reader.question(offset, part)
   for (const [index, name] of sections.entries())
-    for (let left = u16(bytes, at + 6 + index * 2); left > 0 && place > 0 && reader.hasRoom; left--)
-      place = reader.record(place, part, name)
-  if (place < 0) frame.holds(protocol, Math.min(end, bytes.length), end > bytes.length ? 1 : bytes.length, end)
+    for (let left = u16(bytes, at + 6 + index * 2); left > 0 && offset > 0 && reader.hasRoom; left--)
+      offset = reader.record(offset, part, name)
+  if (offset < 0) frame.holds(protocol, Math.min(end, bytes.length), end > bytes.length ? 1 : bytes.length, end)
 }
 
-/** Reads the records of one message. A place of -1 stands for one that cannot be read. */
+/** Reads the records of one message. An offset of -1 stands for one that cannot be read. */
 class Records {
   readonly #frame: Dissection
   readonly #base: number
@@ -188,8 +188,8 @@ class Records {
           : both('[malformed]')
       case 16: {
         const texts: string[] = []
-        for (let place = at; place < at + size; place += 1 + (bytes[place] as number))
-          texts.push(printable(bytes, place + 1, Math.min(place + 1 + (bytes[place] as number), at + size)))
+        for (let offset = at; offset < at + size; offset += 1 + (bytes[offset] as number))
+          texts.push(printable(bytes, offset + 1, Math.min(offset + 1 + (bytes[offset] as number), at + size)))
         return { short: '', long: texts.map((text) => JSON.stringify(text)).join(' ') }
       }
       default:
@@ -201,21 +201,22 @@ class Records {
   #name(at: number): readonly [name: string, next: number] {
     const { bytes } = this.#frame
     let text = ''
-    let place = at
+    let offset = at
     let next = -1
-    for (let labels = 0; labels <= maxLabels && place < this.#end; labels++) {
+    for (let labels = 0; labels <= maxLabels && offset < this.#end; labels++) {
       if (++this.#steps > maxSteps) break
-      const size = bytes[place] as number
-      if (size === 0) return [text === '' ? '<Root>' : escaped(text), next < 0 ? place + 1 : next]
+      const size = bytes[offset] as number
+      if (size === 0) return [text === '' ? '<Root>' : escaped(text), next < 0 ? offset + 1 : next]
       if (size >= 0xc0) {
-        if (place + 2 > this.#end) break
-        if (next < 0) next = place + 2
-        place = this.#base + (u16(bytes, place) & 0x3fff)
-      } else if (size > 63 || place + 1 + size > this.#end) break
+        if (offset + 2 > this.#end) break
+        if (next < 0) next = offset + 2
+        offset = this.#base + (u16(bytes, offset) & 0x3fff)
+      } else if (size > 63 || offset + 1 + size > this.#end) break
       else {
         if (text !== '') text += '.'
-        for (let index = place + 1; index <= place + size; index++) text += String.fromCharCode(bytes[index] as number)
-        place += 1 + size
+        for (let index = offset + 1; index <= offset + size; index++)
+          text += String.fromCharCode(bytes[index] as number)
+        offset += 1 + size
       }
     }
     return ['[malformed name]', next]

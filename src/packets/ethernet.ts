@@ -141,12 +141,12 @@ export function loopback(frame: Dissection, at: number, end: number): void {
   const { bytes } = frame
   frame.is('LOOP')
   // The numbers of this protocol are little-endian; the skip count says where the function is.
-  const place = at + 2 + ((bytes[at] as number) | ((bytes[at + 1] as number) << 8))
+  const offset = at + 2 + ((bytes[at] as number) | ((bytes[at + 1] as number) << 8))
   const part = frame.layer('Configuration Test Protocol (loopback)', at, end - at, end)
-  if (!frame.holds('LOOP', at, 2, end) || !frame.holds('LOOP', place, 2, end)) return
-  const code = (bytes[place] as number) | ((bytes[place + 1] as number) << 8)
+  if (!frame.holds('LOOP', at, 2, end) || !frame.holds('LOOP', offset, 2, end)) return
+  const code = (bytes[offset] as number) | ((bytes[offset + 1] as number) << 8)
   frame.info = code === 1 ? 'Reply' : code === 2 ? 'Forward Data' : `Unknown function ${code}`
-  part?.add('Function', place, 2, `${frame.info} (${code})`)
+  part?.add('Function', offset, 2, `${frame.info} (${code})`)
 }
 
 const arpOperations: Readonly<Record<number, string>> = {
@@ -232,8 +232,8 @@ export function stp(frame: Dissection, at: number, end: number): void {
     frame.info = `Unknown BPDU type ${type}`
     return
   }
-  const bridge = (place: number) => () =>
-    `${u16(bytes, place) & 0xf000} / ${u16(bytes, place) & 0xfff} / ${macText(bytes, place + 2)}`
+  const bridge = (offset: number) => () =>
+    `${u16(bytes, offset) & 0xf000} / ${u16(bytes, offset) & 0xfff} / ${macText(bytes, offset + 2)}`
   part
     ?.add('Flags', at + 4, 1, () => bpduFlags(bytes[at + 4] as number))
     .add('Root identifier', at + 5, 8, bridge(at + 5))

@@ -195,17 +195,17 @@ function discovery(frame: Dissection, part: Part | undefined, at: number, end: n
   if (!frame.holds('ICMPv6', at, begin, end)) return
   let address = ''
   const last = Math.min(end, bytes.length)
-  for (let place = at + begin; place + 2 <= last; ) {
-    const option = bytes[place] as number
-    const size = (bytes[place + 1] as number) * 8
+  for (let offset = at + begin; offset + 2 <= last; ) {
+    const option = bytes[offset] as number
+    const size = (bytes[offset + 1] as number) * 8
     // A length of 0 would go on for ever; RFC 4861, 4.6 has such packets discarded.
-    if (size === 0 || place + size > end) {
-      frame.fail('Malformed Packet', 'option of neighbour discovery', place)
+    if (size === 0 || offset + size > end) {
+      frame.fail('Malformed Packet', 'option of neighbour discovery', offset)
       break
     }
-    if ((option === 1 || option === 2) && place + 8 <= last) address = macText(bytes, place + 2)
-    part?.add(optionNames[option] ?? `Option ${option}`, place, size, () => optionText(bytes, place, size))
-    place += size
+    if ((option === 1 || option === 2) && offset + 8 <= last) address = macText(bytes, offset + 2)
+    part?.add(optionNames[option] ?? `Option ${option}`, offset, size, () => optionText(bytes, offset, size))
+    offset += size
   }
   frame.info = discoveryInfo(bytes, at, type, address) + (frame.isSound ? '' : ' [Malformed Packet]')
 }
@@ -234,7 +234,7 @@ function optionText(bytes: Uint8Array, at: number, size: number): string {
       return String(uint(bytes, at + 4, 4))
     case 25: {
       const servers: string[] = []
-      for (let place = at + 8; place + 16 <= at + size; place += 16) servers.push(ip6Text(bytes, place))
+      for (let offset = at + 8; offset + 16 <= at + size; offset += 16) servers.push(ip6Text(bytes, offset))
       return servers.join(', ')
     }
     default:
@@ -249,10 +249,15 @@ function listenerReport(frame: Dissection, part: Part | undefined, at: number, e
   if (!frame.holds('ICMPv6', at, 8, end) || part === undefined) return
   const records = u16(bytes, at + 6)
   part.num('Records', at + 6, 2)
-  let place = at + 8
-  for (let record = 0; record < records && place + 20 <= part.to; record++) {
-    const size = 20 + u16(bytes, place + 2) * 16 + (bytes[place + 1] as number) * 4
-    part.add('Record', place, size, `${recordTypes[bytes[place] as number] ?? 'Unknown'} ${ip6Text(bytes, place + 4)}`)
-    place += size
+  let offset = at + 8
+  for (let record = 0; record < records && offset + 20 <= part.to; record++) {
+    const size = 20 + u16(bytes, offset + 2) * 16 + (bytes[offset + 1] as number) * 4
+    part.add(
+      'Record',
+      offset,
+      size,
+      `${recordTypes[bytes[offset] as number] ?? 'Unknown'} ${ip6Text(bytes, offset + 4)}`,
+    )
+    offset += size
   }
 }

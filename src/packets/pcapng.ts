@@ -118,10 +118,10 @@ function padded(bytes: Uint8Array): Uint8Array {
 
 function concat(parts: readonly Uint8Array[]): Uint8Array<ArrayBuffer> {
   const all = new Uint8Array(parts.reduce((sum, { length }) => sum + length, 0))
-  let place = 0
+  let offset = 0
   for (const part of parts) {
-    all.set(part, place)
-    place += part.length
+    all.set(part, offset)
+    offset += part.length
   }
   return all
 }

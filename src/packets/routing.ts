@@ -71,11 +71,11 @@ export function ospf(frame: Dissection, at: number, end: number): void {
     part?.num('Sequence number', from + fixed - 4, 4)
     if (frame.holds('OSPF', from, fixed, ends)) lsaHeaders(frame, part, version, from + fixed, ends)
   } else if (type === 3) {
-    for (let place = from; place + 12 <= ends; place += 12)
+    for (let offset = from; offset + 12 <= ends; offset += 12)
       part
-        ?.sub('Request', place, 12, () => `${lsaName(bytes, version, place + 2)} ${ip4Text(bytes, place + 4)}`)
-        ?.ip4('Link state ID', place + 4)
-        .ip4('Advertising router', place + 8)
+        ?.sub('Request', offset, 12, () => `${lsaName(bytes, version, offset + 2)} ${ip4Text(bytes, offset + 4)}`)
+        ?.ip4('Link state ID', offset + 4)
+        .ip4('Advertising router', offset + 8)
   } else if (type === 4) {
     part?.num('Number of LSAs', from, 4)
     if (frame.holds('OSPF', from, 4, ends)) updates(frame, part, version, from + 4, ends)
@@ -100,7 +100,8 @@ function hello(frame: Dissection, part: Part | undefined, version: number, at: n
       .num('Router dead interval', at + 10, 2, 's')
   part?.ip4('Designated router', at + 12).ip4('Backup designated router', at + 16)
   if (!frame.holds('OSPF', at, 20, end)) return
-  for (let place = neighbors; part !== undefined && place + 4 <= part.to; place += 4) part.ip4('Active neighbor', place)
+  for (let offset = neighbors; part !== undefined && offset + 4 <= part.to; offset += 4)
+    part.ip4('Active neighbor', offset)
 }
 
 function lsaHeaders(frame: Dissection, part: Part | undefined, version: number, from: number, end: number): void {
@@ -178,21 +179,21 @@ export function bgp(frame: Dissection, at: number, end: number): void {
     return frame.data(at, end)
   }
   let info = ''
-  let place = at
-  while (place + bgpHeader <= last && isMarker(bytes, place, last)) {
-    const size = u16(bytes, place + 16)
-    const type = bytes[place + 18] as number
+  let offset = at
+  while (offset + bgpHeader <= last && isMarker(bytes, offset, last)) {
+    const size = u16(bytes, offset + 16)
+    const type = bytes[offset + 18] as number
     const name = `${bgpTypes[type] ?? `Unknown (${type})`} Message`
     if (info.length < maxInfo) info += `${info === '' ? '' : ', '}${name}`
     const part = frame
-      .layer(`Border Gateway Protocol - ${name}`, place, size, end)
-      ?.num('Length', place + 16, 2)
-      .num('Type', place + 18, 1, (value) => `${bgpTypes[value] ?? 'Unknown'} (${value})`)
+      .layer(`Border Gateway Protocol - ${name}`, offset, size, end)
+      ?.num('Length', offset + 16, 2)
+      .num('Type', offset + 18, 1, (value) => `${bgpTypes[value] ?? 'Unknown'} (${value})`)
     frame.is('BGP')
     frame.info = info
-    if (size < bgpHeader || size > 65_535) return frame.fail('Malformed Packet', 'length of BGP', place + 16)
-    if (part !== undefined) bgpBody(bytes, part, type, place + bgpHeader)
-    place += size
+    if (size < bgpHeader || size > 65_535) return frame.fail('Malformed Packet', 'length of BGP', offset + 16)
+    if (part !== undefined) bgpBody(bytes, part, type, offset + bgpHeader)
+    offset += size
   }
   frame.is('BGP')
   frame.info = info
@@ -212,12 +213,12 @@ function bgpBody(bytes: Uint8Array, part: Part, type: number, at: number): void 
       .num('Hold time', at + 3, 2, 's')
       .ip4('BGP identifier', at + 5)
     part.num('Optional parameters length', at + 9, 1)
-    for (let place = at + 10; place + 2 <= part.to; place += 2 + (bytes[place + 1] as number))
+    for (let offset = at + 10; offset + 2 <= part.to; offset += 2 + (bytes[offset + 1] as number))
       part.add(
-        bytes[place] === 2 ? 'Capabilities' : `Parameter ${bytes[place]}`,
-        place,
-        2 + (bytes[place + 1] as number),
-        () => hexText(bytes, place + 2, place + 2 + (bytes[place + 1] as number)),
+        bytes[offset] === 2 ? 'Capabilities' : `Parameter ${bytes[offset]}`,
+        offset,
+        2 + (bytes[offset + 1] as number),
+        () => hexText(bytes, offset + 2, offset + 2 + (bytes[offset + 1] as number)),
       )
   } else if (type === 2) update(bytes, part, at)
   else if (type === 3)
@@ -237,18 +238,18 @@ function update(bytes: Uint8Array, part: Part, at: number): void {
   if (attributes + 2 > part.to) return
   part.num('Total path attribute length', attributes, 2)
   const end = Math.min(attributes + 2 + u16(bytes, attributes), part.to)
-  for (let place = attributes + 2; place + 3 <= end; ) {
-    const isLong = ((bytes[place] as number) & 0x10) !== 0
-    if (isLong && place + 4 > end) break
-    const size = isLong ? u16(bytes, place + 2) : (bytes[place + 2] as number)
+  for (let offset = attributes + 2; offset + 3 <= end; ) {
+    const isLong = ((bytes[offset] as number) & 0x10) !== 0
+    if (isLong && offset + 4 > end) break
+    const size = isLong ? u16(bytes, offset + 2) : (bytes[offset + 2] as number)
     const header = isLong ? 4 : 3
-    if (place + header + size > end) break
-    const type = bytes[place + 1] as number
-    const value = place + header
-    part.add(attributeNames[type] ?? `Attribute ${type}`, place, header + size, () =>
+    if (offset + header + size > end) break
+    const type = bytes[offset + 1] as number
+    const value = offset + header
+    part.add(attributeNames[type] ?? `Attribute ${type}`, offset, header + size, () =>
       attributeText(bytes, type, value, size),
     )
-    place += header + size
+    offset += header + size
   }
   prefixes(bytes, part, 'NLRI', end, part.to)
 }
@@ -260,8 +261,8 @@ function attributeText(bytes: Uint8Array, type: number, at: number, size: number
   if (type === 2 || type === 17) return asPath(bytes, at, size, type === 17 ? 4 : asSize(bytes, at, size))
   if (type === 8) {
     const communities: string[] = []
-    for (let place = at; place + 4 <= at + size; place += 4)
-      communities.push(`${u16(bytes, place)}:${u16(bytes, place + 2)}`)
+    for (let offset = at; offset + 4 <= at + size; offset += 4)
+      communities.push(`${u16(bytes, offset)}:${u16(bytes, offset + 2)}`)
     return communities.join(' ')
   }
   return hexText(bytes, at, at + Math.min(size, 32)) + (size > 32 ? '...' : '')
@@ -269,20 +270,20 @@ function attributeText(bytes: Uint8Array, type: number, at: number, size: number
 
 /** Whether AS numbers take two or four bytes is agreed on in OPEN (RFC 6793): the one that the length fits is taken. */
 function asSize(bytes: Uint8Array, at: number, size: number): 2 | 4 {
-  let place = at
-  while (place + 2 <= at + size) place += 2 + (bytes[place + 1] as number) * 4
-  return place === at + size ? 4 : 2
+  let offset = at
+  while (offset + 2 <= at + size) offset += 2 + (bytes[offset + 1] as number) * 4
+  return offset === at + size ? 4 : 2
 }
 
 function asPath(bytes: Uint8Array, at: number, size: number, each: 2 | 4): string {
   const segments: string[] = []
-  for (let place = at; place + 2 <= at + size; ) {
+  for (let offset = at; offset + 2 <= at + size; ) {
     const numbers: number[] = []
-    const end = place + 2 + (bytes[place + 1] as number) * each
-    for (let one = place + 2; one + each <= Math.min(end, at + size); one += each)
+    const end = offset + 2 + (bytes[offset + 1] as number) * each
+    for (let one = offset + 2; one + each <= Math.min(end, at + size); one += each)
       numbers.push(each === 4 ? u32(bytes, one) : u16(bytes, one))
-    segments.push(bytes[place] === 1 ? `{${numbers.join(',')}}` : numbers.join(' '))
-    place = end
+    segments.push(bytes[offset] === 1 ? `{${numbers.join(',')}}` : numbers.join(' '))
+    offset = end
   }
   return segments.join(' ')
 }

@@ -128,22 +128,22 @@ export const pppControl = (name: string) =>
     if (ends < at + 4 || ends > end) return frame.fail('Malformed Packet', name, at + 2)
     if (code >= 9 && code <= 11) part?.hex('Magic number', at + 4, 4)
     if (code === 0 || code > 4) return
-    for (let place = at + 4; place + 2 <= Math.min(ends, bytes.length); ) {
-      const size = bytes[place + 1] as number
-      if (size < 2 || place + size > ends) return frame.fail('Malformed Packet', `option of ${name}`, place)
-      const type = bytes[place] as number
+    for (let offset = at + 4; offset + 2 <= Math.min(ends, bytes.length); ) {
+      const size = bytes[offset + 1] as number
+      if (size < 2 || offset + size > ends) return frame.fail('Malformed Packet', `option of ${name}`, offset)
+      const type = bytes[offset] as number
       const isAddress = name === 'IPCP' && size === 6
       const title =
         (name === 'LCP' ? lcpOptions[type] : isAddress && type === 3 ? 'IP Address' : undefined) ?? `Option ${type}`
-      const begin = place + 2
-      part?.add(title, place, size, () =>
+      const begin = offset + 2
+      part?.add(title, offset, size, () =>
         isAddress
           ? ip4Text(bytes, begin)
           : name === 'LCP' && type === 1 && size === 4
             ? String(u16(bytes, begin))
             : hexText(bytes, begin, begin + size - 2),
       )
-      place += size
+      offset += size
     }
   }
 

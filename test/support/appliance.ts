@@ -1,5 +1,5 @@
 import { onTestFinished } from 'vitest'
-import type { ApplianceEngine, AppliancePlace } from '../../src/fleet/appliance-engine.ts'
+import type { ApplianceAddress, ApplianceEngine } from '../../src/fleet/appliance-engine.ts'
 import type { ApplianceTimeouts } from '../../src/fleet/appliance-start.ts'
 import { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import type { LocalHost } from '../../src/fleet/local-compute.ts'
@@ -35,7 +35,7 @@ export class TestEngine implements ApplianceEngine {
     this.isOn = true
   }
 
-  async places(): Promise<AppliancePlace[]> {
+  async addresses(): Promise<ApplianceAddress[]> {
     if (this.port === undefined) return []
     return [{ protocol: 'http', host: '127.0.0.1', port: this.port, user: null, password: null }]
   }

@@ -11,7 +11,7 @@ export interface SmallLab {
     readonly ram?: number | undefined
     readonly adapters?: number | undefined
     readonly config?: string | undefined
-    readonly place?: [number, number] | undefined
+    readonly position?: [number, number] | undefined
     readonly label?: string | undefined
     readonly after?: boolean | undefined
     readonly console?: number | undefined
@@ -45,7 +45,7 @@ export const smallLabs: fc.Arbitrary<SmallLab> = fc.record({
       ram: option(fc.constantFrom(128, 256, 512)),
       adapters: option(fc.integer({ min: 1, max: 4 })),
       config: option(fc.constantFrom('ip 10.0.0.1/24', 'ip dhcp', 'set pcname %h')),
-      place: option(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3 }))),
+      position: option(fc.tuple(fc.integer({ min: 0, max: 3 }), fc.integer({ min: 0, max: 3 }))),
       label: option(fc.constantFrom('core', 'edge')),
       after: option(fc.boolean()),
       console: option(fc.constantFrom(5100, 5200)),
@@ -77,13 +77,13 @@ export function desiredOf({ nodes, switches, links, offset }: SmallLab, lab = 'l
     ...{ configs: {}, labels: {}, start: true, after: [], at, keys: {}, settings: {}, properties: {} },
   }
   const wanted: DesiredNode[] = [
-    ...nodes.map(({ kind, ram, adapters, config, place, label, after, console, mac }, index): DesiredNode => {
+    ...nodes.map(({ kind, ram, adapters, config, position, label, after, console, mac }, index): DesiredNode => {
       const name = `n${index + offset}`
       return {
         ...plain,
         ...{ name, node_id: nodeIdOf(lab, name), kind: kind as NodeKindName },
         settings: {
-          ...(place !== undefined && { x: place[0] * 10, y: place[1] * 10 }),
+          ...(position !== undefined && { x: position[0] * 10, y: position[1] * 10 }),
           ...(console !== undefined && { console: console + index }),
         },
         properties: {

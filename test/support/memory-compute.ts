@@ -11,12 +11,12 @@ import type { DirectLinkJoined, DirectLinkState, LinkTraffic } from '../../src/m
 import { MemoryLabs } from './memory-labs.ts'
 
 type Members = Record<string, unknown>
-interface Place {
+interface NodeIds {
   readonly project_id: string
   readonly node_type: string
   readonly node_id: string
 }
-interface Port extends Place {
+interface Port extends NodeIds {
   readonly adapter_number: number
   readonly port_number: number
 }
@@ -88,22 +88,22 @@ export class MemoryCompute {
       load: async () => ({ cpu_usage_percent: 0 }),
       nodes: async (_: string, kind: string) =>
         [...this.nodes.values()].filter(({ node_id }) => this.#kinds.get(node_id) === kind),
-      node: async (place: Place) => structuredClone(this.#node(place)),
-      createNode: change('create', (at: Omit<Place, 'node_id'>, input: Members) =>
+      node: async (place: NodeIds) => structuredClone(this.#node(place)),
+      createNode: change('create', (at: Omit<NodeIds, 'node_id'>, input: Members) =>
         this.#create(at.node_type as NodeKindName, input),
       ),
       withImages: <T>(operation: () => Promise<T>) => operation(),
       // It cannot tell which images it has.
       images: { read: away, list: away },
       // What is read of a node by an action is among its members here.
-      nodeAction: async (place: Place) => structuredClone(this.#node(place)),
+      nodeAction: async (place: NodeIds) => structuredClone(this.#node(place)),
       writeFile: change('write', () => undefined),
-      updateNode: change('update', (place: Place, input: Members) => this.#update(this.#node(place), input)),
-      removeNode: change('remove', (place: Place) => {
+      updateNode: change('update', (place: NodeIds, input: Members) => this.#update(this.#node(place), input)),
+      removeNode: change('remove', (place: NodeIds) => {
         this.#node(place)
         this.nodes.delete(place.node_id)
       }),
-      act: change('act', (place: Place, action: string) =>
+      act: change('act', (place: NodeIds, action: string) =>
         Object.assign(this.#node(place), { status: action === 'start' ? 'started' : 'stopped' }),
       ),
       putLink: change('link', (_: string, id: string, link: Direct) => this.#link(id, link)),
@@ -130,7 +130,7 @@ export class MemoryCompute {
     return project
   }
 
-  #node({ node_id }: Place): ComputeNode {
+  #node({ node_id }: NodeIds): ComputeNode {
     const node = this.nodes.get(node_id)
     if (node === undefined) throw notFound('There is no such node', { word: 'no-such-node' })
     return node
@@ -175,7 +175,7 @@ export class MemoryCompute {
 
   #link(link_id: string, link: Direct): Direct & DirectLinkState {
     for (const end of link.nodes) {
-      const node = this.#node(end as unknown as Place)
+      const node = this.#node(end as unknown as NodeIds)
       const ports = kindOf(this.#kindOf(node)).ports?.(node) ?? []
       if (!ports.some(({ adapter, port }) => adapter === end.adapter_number && port === end.port_number))
         throw conflict(`${node.name} has no port ${end.adapter_number}/${end.port_number}`)

@@ -5,7 +5,7 @@ import type { LabPage } from './lab-page.ts'
 /** The screen of a phone. */
 export const phone = { viewport: { width: 390, height: 844 }, hasTouch: true }
 
-interface Place {
+interface Point {
   readonly x: number
   readonly y: number
 }
@@ -23,7 +23,7 @@ class Fingers {
   }
 
   /** Each finger goes from a place to another one. */
-  async move(...ways: readonly (readonly [Place, Place])[]): Promise<void> {
+  async move(...ways: readonly (readonly [Point, Point])[]): Promise<void> {
     const steps = 6
     const at = (step: number) =>
       ways.map(([from, to], id) => ({
@@ -34,12 +34,12 @@ class Fingers {
     await this.#send('touchEnd', [])
   }
 
-  async #send(type: 'touchStart' | 'touchMove' | 'touchEnd', touchPoints: (Place & { id: number })[]): Promise<void> {
+  async #send(type: 'touchStart' | 'touchMove' | 'touchEnd', touchPoints: (Point & { id: number })[]): Promise<void> {
     await this.#session.send('Input.dispatchTouchEvent', { type, touchPoints })
   }
 }
 
-async function middleOf(it: Locator): Promise<Place> {
+async function middleOf(it: Locator): Promise<Point> {
   const box = await it.boundingBox()
   if (box === null) throw new Error(`${it} is not in sight`)
   return { x: box.x + box.width / 2, y: box.y + box.height / 2 }

@@ -70,13 +70,13 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
   const drop = (event: DragEvent) => {
     isOver.value = false
     const id = event.dataTransfer?.getData(templateMedia)
-    const place = onMap(view.value, inWindow(event))
+    const point = onMap(view.value, inWindow(event))
     const drawn = drawables.find(({ kind }) => kind === id)
     const template = editor.templates.value.find((it: LabTemplate) => it.template_id === id)
     if (drawn === undefined && template === undefined) return
     event.preventDefault()
-    if (drawn !== undefined) void lab.draw(drawn.kind, place)
-    else if (template !== undefined) void editor.add(template, place)
+    if (drawn !== undefined) void lab.draw(drawn.kind, point)
+    else if (template !== undefined) void editor.add(template, point)
   }
   const gesture = gestures.current
   const isEmpty = isRead && store.nodes.ids.value.length + store.drawings.ids.value.length === 0
@@ -143,7 +143,7 @@ export function Canvas({ window: lab }: { window: LabWindow }) {
 /** The scale below which the dots at the edges of a node become smaller with it. */
 const leastHandleScale = 0.4
 /** The middles of the sides of a tile, `outside` pixels of the map away from it. */
-const handlePlaces = (outside: number): readonly Point[] => [
+const handlePoints = (outside: number): readonly Point[] => [
   { x: tile / 2, y: -outside },
   { x: tile + outside, y: tile / 2 },
   { x: tile / 2, y: tile + outside },
@@ -155,12 +155,12 @@ function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWi
   const [selected, ...others] = editor.selectedNodes
   const id = hovered ?? (others.length === 0 ? selected?.node_id : undefined)
   if (!mayEdit() || newLink.value !== undefined || id === undefined || !editor.store.nodes.has(id)) return null
-  const { x, y } = editor.placeOf(id).value
+  const { x, y } = editor.positionOf(id).value
   // On a small map they stay as large as a pointer can hit, and leave the tile free.
   const unit = 1 / Math.min(1, Math.max(leastHandleScale, view.value.scale))
   return (
     <g class="handles" transform={`translate(${x} ${y})`} data-node={id} style={{ '--unit': `${unit}px` }}>
-      {handlePlaces(2 + (unit - 1) * 8).map((at, side) => (
+      {handlePoints(2 + (unit - 1) * 8).map((at, side) => (
         <circle key={side} data-handle={id} cx={at.x} cy={at.y} r="6" />
       ))}
     </g>
@@ -171,5 +171,5 @@ function Handles({ window: { editor, newLink, view }, hovered }: { window: LabWi
 function NewLink({ window: { editor, newLink }, pointer }: { window: LabWindow; pointer: Point | undefined }) {
   const from = newLink.value?.from
   if (from === undefined || pointer === undefined) return null
-  return <path class="new-link" d={pathOf({ from: centreOf(editor.placeOf(from).value), to: pointer })} />
+  return <path class="new-link" d={pathOf({ from: centreOf(editor.positionOf(from).value), to: pointer })} />
 }

@@ -26,7 +26,7 @@ type Gesture =
   | {
       readonly kind: 'move'
       readonly from: Point
-      readonly places: ReadonlyMap<string, Point>
+      readonly positions: ReadonlyMap<string, Point>
       readonly wasSelected: boolean
       readonly id: string
       isMoving: boolean
@@ -80,8 +80,8 @@ export class Gestures {
       const wasSelected = editor.selection.value.has(id)
       if (event.shiftKey || event.ctrlKey) editor.toggle(id)
       else if (!wasSelected) editor.select([id])
-      const places = new Map(mayEdit() ? editor.movable.map((it) => [it, editor.placeOf(it).value]) : [])
-      this.#gesture = { kind: 'move', from: at, places, wasSelected, id, isMoving: false }
+      const positions = new Map(mayEdit() ? editor.movable.map((it) => [it, editor.positionOf(it).value]) : [])
+      this.#gesture = { kind: 'move', from: at, positions, wasSelected, id, isMoving: false }
     } else if (link !== undefined) {
       if (event.shiftKey || event.ctrlKey) editor.toggle(link)
       else editor.select([link])
@@ -125,16 +125,16 @@ export class Gestures {
         gesture.isMoving = true
         this.hovered.value = undefined
         const { scale } = view.value
-        const places = [...gesture.places].map(([id, { x, y }]) => {
-          const place = { x: x + dx / scale, y: y + dy / scale }
-          return [id, event.altKey ? place : snapped(place, grid)] as const
+        const positions = [...gesture.positions].map(([id, { x, y }]) => {
+          const position = { x: x + dx / scale, y: y + dy / scale }
+          return [id, event.altKey ? position : snapped(position, grid)] as const
         })
-        return editor.drag(new Map(places))
+        return editor.drag(new Map(positions))
       }
       case 'resize': {
         const { id, shape, fixed } = gesture
-        const place = onMap(view.value, at)
-        const box = boxBetween(fixed, event.altKey ? place : snapped(place, grid))
+        const point = onMap(view.value, at)
+        const box = boxBetween(fixed, event.altKey ? point : snapped(point, grid))
         const next = withSize(shape, box)
         // A side has a least length, a text its own proportions: the opposite corner stays.
         const x = box.x < fixed.x ? fixed.x - next.width : fixed.x
@@ -207,7 +207,7 @@ export class Gestures {
     const id = node ?? link ?? drawing
     if (id === undefined) return
     if (newLink.value === undefined) editor.select([id])
-    else if (node !== undefined) this.pointer.value = centreOf(editor.placeOf(node).value)
+    else if (node !== undefined) this.pointer.value = centreOf(editor.positionOf(node).value)
   }
 
   /** Begins to pull a corner of the selected drawing, such as `ne`. */

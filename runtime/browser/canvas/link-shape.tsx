@@ -3,7 +3,7 @@ import type { LabLink } from '../../../src/client/patchbay.ts'
 import type { LabWindow } from '../editing/lab-window.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { verdictOf } from '../links/verdict.ts'
-import { along, type Line, labelPlaces, lineBetween, type Point, pathOf, type Strand } from '../map/geometry.ts'
+import { along, type Line, labelPoints, lineBetween, type Point, pathOf, type Strand } from '../map/geometry.ts'
 import { badgeWidth, hasPortRoom } from '../map/labels.ts'
 import { Label, useOthers } from '../map/map-label.tsx'
 import { portName, shortPortName } from '../map/ports.ts'
@@ -25,7 +25,7 @@ export function LinkShape({ id, window: lab }: LinkProps) {
   const ends = row?.peek().nodes
   const [from, to] = [ends?.[0]?.node_id ?? '', ends?.[1]?.node_id ?? '']
   const line = useComputed(() =>
-    lineBetween(editor.placeOf(from).value, editor.placeOf(to).value, lab.strands.value.get(id) ?? alone),
+    lineBetween(editor.positionOf(from).value, editor.positionOf(to).value, lab.strands.value.get(id) ?? alone),
   )
   const data = useComputed(() => pathOf(line.value))
   const showsPorts = useComputed(() => hasPortRoom(line.value, row === undefined ? '' : stateOf(row.value)))
@@ -54,8 +54,8 @@ export function LinkShape({ id, window: lab }: LinkProps) {
       {others !== '' && <Label kind="others" text={others} at={() => aboveMiddle(line.value)} />}
       {(lab.hasPortNames.value || isSelected) && showsPorts.value && (
         <>
-          <Label kind="port" text={shortPortName(a, ends[0])} at={() => labelPlaces(line.value)[0]} />
-          <Label kind="port" text={shortPortName(b, ends[1])} at={() => labelPlaces(line.value)[1]} />
+          <Label kind="port" text={shortPortName(a, ends[0])} at={() => labelPoints(line.value)[0]} />
+          <Label kind="port" text={shortPortName(b, ends[1])} at={() => labelPoints(line.value)[1]} />
         </>
       )}
     </g>

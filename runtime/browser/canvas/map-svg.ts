@@ -15,7 +15,7 @@ import {
 } from '../drawings/shape.ts'
 import { shortImpairment } from '../links/impairment.ts'
 import { type LinkGrade, verdictOf } from '../links/verdict.ts'
-import { along, type Box, boxOf, boxOfAll, type Line, labelPlaces, lineBetween, pathOf, tile } from '../map/geometry.ts'
+import { along, type Box, boxOf, boxOfAll, type Line, labelPoints, lineBetween, pathOf, tile } from '../map/geometry.ts'
 import { badgeWidth, hasPortRoom, shortened } from '../map/labels.ts'
 import { portName, shortPortName } from '../map/ports.ts'
 import { strandsOf } from '../map/strands.ts'
@@ -102,7 +102,7 @@ function linksSvg({ nodes, links, hasPortNames, colour }: MapContents): string[]
     textSvg(at.x, at.y + 4, text, `font-size="11" fill="${colour('muted')}" ${haloOf(colour)}`)
   const labels = lines.flatMap(({ link, from, to, a, b, line }) => {
     const state = link.suspend ? 'suspended' : shortImpairment(link)
-    const [first, second] = labelPlaces(line)
+    const [first, second] = labelPoints(line)
     const names = hasPortNames && hasPortRoom(line, state)
     return [
       ...(names ? [label(first, shortPortName(a, from)), label(second, shortPortName(b, to))] : []),

@@ -9,10 +9,10 @@ const [width, height] = [180, 120]
 /** The whole lab as dots, with what is in sight; a press moves the map there. The keys of the map do the same. */
 export function Minimap({ window: lab }: { window: LabWindow }) {
   const { store } = lab.editor
-  const places = useComputed(() => store.nodes.values())
-  const box = useComputed(() => boxOf(places.value) ?? { x: 0, y: 0, width: 1, height: 1 })
+  const positions = useComputed(() => store.nodes.values())
+  const box = useComputed(() => boxOf(positions.value) ?? { x: 0, y: 0, width: 1, height: 1 })
   const dots = useComputed(() =>
-    places.value
+    positions.value
       .map(centreOf)
       .map(({ x, y }) => `M${Math.round(x)} ${Math.round(y)}h0`)
       .join(''),
@@ -22,7 +22,7 @@ export function Minimap({ window: lab }: { window: LabWindow }) {
     const { at, scale: zoom } = lab.view.value
     return `M${at.x} ${at.y}h${lab.size.value.width / zoom}v${lab.size.value.height / zoom}H${at.x}z`
   })
-  if (places.value.length < manyNodes) return null
+  if (positions.value.length < manyNodes) return null
   const { x, y } = box.value
   const [shownWidth, shownHeight] = [width * scale.value, height * scale.value]
   const move = (event: PointerEvent) => {

@@ -12,9 +12,9 @@ const aboveTile: Point = { x: tile / 2, y: -8 }
 export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }) {
   const { editor } = lab
   const row = editor.store.nodes.row(id)
-  const place = editor.placeOf(id)
+  const position = editor.positionOf(id)
   // The attribute follows the signal: a move renders nothing else again.
-  const transform = useComputed(() => `translate(${place.value.x} ${place.value.y})`)
+  const transform = useComputed(() => `translate(${position.value.x} ${position.value.y})`)
   // The selection of other things does not render this node again.
   const { value: isSelected } = useComputed(() => editor.selection.value.has(id))
   const others = useOthers(id, editor.store)

@@ -29,8 +29,8 @@ export function Shapes({ window: lab }: { window: LabWindow }) {
           ?.peek()
           .nodes.map((it) => it.node_id) ?? []
       if (selection.has(id) || ends.some((it) => selection.has(it))) return true
-      const places = ends.flatMap((it) => nodes.get(it) ?? [])
-      return overlaps(boxAround(places), region)
+      const positions = ends.flatMap((it) => nodes.get(it) ?? [])
+      return overlaps(boxAround(positions), region)
     })
   })
   return (

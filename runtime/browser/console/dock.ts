@@ -10,7 +10,7 @@ export interface OpenConsole {
   readonly focus: () => void
   /** Of a console of text. */
   readonly terminal?: {
-    /** Selects the next place of a text, or the one before. False: there is none. */
+    /** Selects the next match of a text, or the one before. False: there is none. */
     readonly find: (text: string, isBack: boolean) => boolean
     /** All that is on the screen and above it. */
     readonly text: () => string

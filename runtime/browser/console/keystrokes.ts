@@ -1,4 +1,4 @@
-/** A key as RFB sends it: its symbol (RFC 6143, 7.5.4) and its place on the keyboard (`code` of KeyboardEvent). */
+/** A key as RFB sends it: its symbol (RFC 6143, 7.5.4) and its position on the keyboard (`code` of KeyboardEvent). */
 export interface Keystroke {
   readonly keysym: number
   readonly code: string

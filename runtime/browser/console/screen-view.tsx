@@ -32,11 +32,11 @@ export function ScreenView({ node, dock, isShown }: NodeConsoleProps) {
     const over = new AbortController()
     const connect = async () => {
       const { openScreen } = await import('./screen.ts')
-      const place = element.current
-      if (over.signal.aborted || place === null) return
+      const host = element.current
+      if (over.signal.aborted || host === null) return
       const url = location.origin.replace(/^http/, 'ws') + path`/v2/projects/${project_id}/nodes/${node_id}/console/vnc`
       await new Promise<void>((resolve) => {
-        const opened = openScreen(place, url, {
+        const opened = openScreen(host, url, {
           onOpen() {
             isOpen.value = true
             if (dock.wanted === node_id) opened.focus()

@@ -1,17 +1,17 @@
 import type { IBuffer, IBufferLine } from '@xterm/xterm'
 
 /** A text in the buffer of a terminal: its first cell, and how many cells it takes. */
-export interface Place {
+export interface Match {
   readonly row: number
   readonly column: number
   readonly size: number
 }
 
-/** The places of a text, of capitals or not, from the top to the bottom. A line that the terminal has wrapped is searched as one. */
-export function placesOf(text: string, buffer: IBuffer, columns: number): Place[] {
+/** The matches of a text, of capitals or not, from the top to the bottom. A line that the terminal has wrapped is searched as one. */
+export function matchesOf(text: string, buffer: IBuffer, columns: number): Match[] {
   if (text === '') return []
   const pattern = new RegExp(text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'gi')
-  const places: Place[] = []
+  const matches: Match[] = []
   for (let next = 0; next < buffer.length; ) {
     const [first, rows] = [next, [] as string[]]
     for (let line = buffer.getLine(next); line !== undefined; line = buffer.getLine(next)) {
@@ -28,23 +28,23 @@ export function placesOf(text: string, buffer: IBuffer, columns: number): Place[
     for (const { index, 0: found } of rows.join('').matchAll(pattern)) {
       const cell = cellOf(index)
       const size = cellOf(index + found.length) - cell
-      places.push({ row: first + Math.floor(cell / columns), column: cell % columns, size })
+      matches.push({ row: first + Math.floor(cell / columns), column: cell % columns, size })
     }
   }
-  return places
+  return matches
 }
 
-/** The next of the places after the one that is selected, or the one before; from the other end when there is none. */
-export function nextPlace(
-  places: readonly Place[],
-  selected: Pick<Place, 'row' | 'column'> | undefined,
+/** The next of the matches after the one that is selected, or the one before; from the other end when there is none. */
+export function nextMatch(
+  matches: readonly Match[],
+  selected: Pick<Match, 'row' | 'column'> | undefined,
   isBack: boolean,
-): Place | undefined {
-  const order = (it: Pick<Place, 'row' | 'column'>) =>
+): Match | undefined {
+  const order = (it: Pick<Match, 'row' | 'column'>) =>
     selected === undefined ? 0 : it.row - selected.row || it.column - selected.column
   return isBack
-    ? (places.findLast((it) => order(it) < 0) ?? places.at(-1))
-    : (places.find((it) => order(it) > 0) ?? places[0])
+    ? (matches.findLast((it) => order(it) < 0) ?? matches.at(-1))
+    : (matches.find((it) => order(it) > 0) ?? matches[0])
 }
 
 /** The column of a character of a row: a wide one takes two cells, and a cell may have several. */

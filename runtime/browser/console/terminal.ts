@@ -1,7 +1,7 @@
 import { FitAddon } from '@xterm/addon-fit'
 import { type ITheme, Terminal } from '@xterm/xterm'
 import { HeldOutput } from './held-output.ts'
-import { nextPlace, placesOf } from './search.ts'
+import { matchesOf, nextMatch } from './search.ts'
 
 // Loaded when the first console is opened: it is larger than the rest of the page.
 
@@ -22,7 +22,7 @@ export interface OpenTerminal {
   setDark(isDark: boolean): void
   /** Fits the text to the size of the element: at once, or when it comes in sight. */
   fit(): void
-  /** Selects the next place of a text, or the one before. False: there is none. */
+  /** Selects the next match of a text, or the one before. False: there is none. */
   find(text: string, isBack: boolean): boolean
   /** The text of the whole scroll-back. */
   text(): string
@@ -113,10 +113,10 @@ export function openTerminal(
     // While the user types on, a selected match that still fits stays selected.
     const isAnother = terminal.getSelection().toLowerCase() !== text.toLowerCase()
     const selected = at && { row: at.y, column: at.x + (isAnother && isBack ? 1 : 0) }
-    const place = nextPlace(placesOf(text, terminal.buffer.active, terminal.cols), selected, isBack)
+    const match = nextMatch(matchesOf(text, terminal.buffer.active, terminal.cols), selected, isBack)
     terminal.clearSelection()
-    if (place === undefined) return false
-    const { row, column, size } = place
+    if (match === undefined) return false
+    const { row, column, size } = match
     terminal.select(column, row, size)
     const { viewportY } = terminal.buffer.active
     if (row < viewportY || row >= viewportY + terminal.rows) terminal.scrollToLine(row - Math.floor(terminal.rows / 2))

@@ -36,9 +36,9 @@ function DrawingView({ row, window: { editor } }: { row: ReadonlySignal<LabDrawi
   const { drawing_id: id, svg, rotation } = drawing
   const known = useMemo(() => shapeOf(svg), [svg])
   const resized = useComputed(() => (editor.resized.value?.id === id ? editor.resized.value : undefined))
-  const place = editor.placeOf(id)
+  const position = editor.positionOf(id)
   const transform = useComputed(() => {
-    const { x, y } = resized.value ?? place.value
+    const { x, y } = resized.value ?? position.value
     return `translate(${x} ${y})`
   })
   const shape = resized.value?.shape ?? known

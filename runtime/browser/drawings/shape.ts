@@ -133,12 +133,12 @@ export function withSize(shape: Shape, { width: w, height: h }: Pick<Box, 'width
     const lines = linesOf(shape.text).length
     return withText(shape, shape.text, Math.max(6, Math.min(200, Math.round(height / lines / lineHeight))))
   }
-  const places = {
+  const lengths = {
     rect: { width: `${width}`, height: `${height}` },
     ellipse: { cx: `${width / 2}`, cy: `${height / 2}`, rx: `${width / 2}`, ry: `${height / 2}` },
     line: { x1: '0', y1: shape.attributes.y1 === '0' ? '0' : `${height / 2}`, x2: `${width}`, y2: `${height / 2}` },
   }
-  return { ...shape, width, height, attributes: { ...shape.attributes, ...places[shape.kind] } }
+  return { ...shape, width, height, attributes: { ...shape.attributes, ...lengths[shape.kind] } }
 }
 
 /** A text with other words, or in another size of its font. */

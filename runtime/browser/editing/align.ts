@@ -1,23 +1,23 @@
 import type { Point } from '../map/geometry.ts'
 
-type Places = ReadonlyMap<string, Point>
+type Positions = ReadonlyMap<string, Point>
 
 /** Puts nodes into a row (`y`) or a column (`x`): their middle stays. */
-export function aligned(places: Places, axis: 'x' | 'y'): Map<string, Point> {
-  const values = [...places.values()].map((it) => it[axis])
+export function aligned(positions: Positions, axis: 'x' | 'y'): Map<string, Point> {
+  const values = [...positions.values()].map((it) => it[axis])
   const middle = Math.round(values.reduce((sum, it) => sum + it, 0) / Math.max(1, values.length))
-  return new Map([...places].map(([id, place]) => [id, { ...place, [axis]: middle }]))
+  return new Map([...positions].map(([id, position]) => [id, { ...position, [axis]: middle }]))
 }
 
 /** Puts the same distance between nodes, along the axis on which they are further apart: the outer ones stay. */
-export function distributed(places: Places): Map<string, Point> {
+export function distributed(positions: Positions): Map<string, Point> {
   const extent = (axis: 'x' | 'y') => {
-    const values = [...places.values()].map((it) => it[axis])
+    const values = [...positions.values()].map((it) => it[axis])
     return Math.max(...values) - Math.min(...values)
   }
   const axis = extent('x') >= extent('y') ? 'x' : 'y'
-  const sorted = [...places].toSorted(([, a], [, b]) => a[axis] - b[axis])
+  const sorted = [...positions].toSorted(([, a], [, b]) => a[axis] - b[axis])
   const first = sorted[0]?.[1][axis] ?? 0
   const step = extent(axis) / Math.max(1, sorted.length - 1)
-  return new Map(sorted.map(([id, place], index) => [id, { ...place, [axis]: Math.round(first + index * step) }]))
+  return new Map(sorted.map(([id, position], index) => [id, { ...position, [axis]: Math.round(first + index * step) }]))
 }

@@ -7,10 +7,10 @@ import type { Point } from '../map/geometry.ts'
 const steps = 300
 /** Length of a link, and the space of a node, pixels. */
 const [length, space] = [150, 75]
-/** Grid of the places. */
+/** Grid of the positions. */
 const grid = 10
 
-/** Places for nodes, by their links. The result depends on the lab only: the simulation starts from its present places. */
+/** Positions for nodes, by their links. The result depends on the lab only: the simulation starts from its present positions. */
 export function arranged(
   nodes: readonly ({ readonly id: string } & Point)[],
   links: readonly (readonly [from: string, to: string])[],
@@ -18,7 +18,7 @@ export function arranged(
   const ids = new Set(nodes.map((it) => it.id))
   const known = links.filter(([a, b]) => ids.has(a) && ids.has(b) && a !== b)
   const [x, y] = [mean(nodes.map((it) => it.x)), mean(nodes.map((it) => it.y))]
-  const moved = nodes.map(({ id, ...place }) => ({ id, ...place }))
+  const moved = nodes.map(({ id, ...position }) => ({ id, ...position }))
   const simulation = forceSimulation(moved)
     .force(
       'link',

@@ -75,16 +75,16 @@ export const commands: readonly Command[] = [
   },
   {
     ...{ id: 'row', title: 'Align selected nodes in a row', keys: ['H'], isEdit: true, isPossible: hasNodes },
-    run: ({ editor }) => void editor.place(aligned(editor.places, 'y')),
+    run: ({ editor }) => void editor.moveTo(aligned(editor.positions, 'y')),
   },
   {
     ...{ id: 'column', title: 'Align selected nodes in a column', keys: ['V'], isEdit: true, isPossible: hasNodes },
-    run: ({ editor }) => void editor.place(aligned(editor.places, 'x')),
+    run: ({ editor }) => void editor.moveTo(aligned(editor.positions, 'x')),
   },
   {
     ...{ id: 'distribute', title: 'Put equal space between selected nodes', keys: ['D'], isEdit: true },
     isPossible: hasNodes,
-    run: ({ editor }) => void editor.place(distributed(editor.places)),
+    run: ({ editor }) => void editor.moveTo(distributed(editor.positions)),
   },
   ...drawables.map(
     ({ kind, noun, key }): Command => ({

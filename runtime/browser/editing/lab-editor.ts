@@ -42,17 +42,17 @@ export class LabEditor {
   /** A drawing whose corner is being pulled, as it is shown meanwhile. */
   readonly resized = signal<Resized | undefined>(undefined)
   /**
-   * Places of nodes and drawings that are being moved, until the service has taken them. Each is a signal: of a thousand nodes only the
+   * Positions of nodes and drawings that are being moved, until the service has taken them. Each is a signal: of a thousand nodes only the
    * one that is dragged, and its links, follow the pointer.
    */
   readonly #moved = signal<ReadonlyMap<string, Signal<Point>>>(new Map())
-  /** The places that are being sent. */
+  /** The positions that are being sent. */
   #told: ReadonlyMap<string, Point> = new Map()
   readonly #drops = new SerialQueue()
   /** Changes of one resource follow one another: two connections could change their order. */
   readonly #turns = new KeyedMutex()
   /** Keyed by the rows of tables: a resource that is deleted and made again has a new row. */
-  readonly #places = new WeakMap<object, ReadonlySignal<Point>>()
+  readonly #positions = new WeakMap<object, ReadonlySignal<Point>>()
   /** How many requests each of the last edits took: an undo reverts all of them. */
   readonly #steps: number[] = []
   readonly #undone: number[] = []
@@ -91,15 +91,15 @@ export class LabEditor {
     return symbol ?? this.#symbols.value[node_type] ?? 'computer'
   }
 
-  /** The place of a node or a drawing, also while it is being dragged. */
-  placeOf(id: string): ReadonlySignal<Point> {
+  /** The position of a node or a drawing, also while it is being dragged. */
+  positionOf(id: string): ReadonlySignal<Point> {
     const row = this.store.nodes.row(id) ?? this.store.drawings.row(id)
-    const known = row && this.#places.get(row)
+    const known = row && this.#positions.get(row)
     if (known !== undefined) return known
     // Without a move the value is the resource itself, always the same object, so that nothing is rendered again.
-    const place = computed<Point>(() => this.#moved.value.get(id)?.value ?? this.#resource(id) ?? nowhere)
-    if (row !== undefined) this.#places.set(row, place)
-    return place
+    const position = computed<Point>(() => this.#moved.value.get(id)?.value ?? this.#resource(id) ?? nowhere)
+    if (row !== undefined) this.#positions.set(row, position)
+    return position
   }
 
   #resource(id: string): LabNode | LabDrawing | undefined {
@@ -137,7 +137,7 @@ export class LabEditor {
 
   // Edits
 
-  /** Makes a node with its centre at a place, and selects it. */
+  /** Makes a node with its centre at a position, and selects it. */
   async add(template: LabTemplate, { x, y }: Point): Promise<void> {
     const node = await this.#edit(1, () =>
       this.#client.call('POST /v2/projects/{project_id}/templates/{template_id}', {
@@ -151,14 +151,14 @@ export class LabEditor {
     this.select([node.node_id])
   }
 
-  /** Makes a drawing with its middle at a place, and selects it. */
+  /** Makes a drawing with its middle at a position, and selects it. */
   async draw(kind: Drawable, { x, y }: Point): Promise<void> {
     const shape = newShape(kind)
-    const place = { x: Math.round(x - shape.width / 2), y: Math.round(y - shape.height / 2) }
+    const position = { x: Math.round(x - shape.width / 2), y: Math.round(y - shape.height / 2) }
     const drawing = await this.#edit(1, () =>
       this.#client.call('POST /v2/projects/{project_id}/drawings', {
         params: this.#params,
-        body: { ...place, svg: svgOf(shape) },
+        body: { ...position, svg: svgOf(shape) },
       }),
     )
     if (drawing === undefined) return
@@ -177,7 +177,7 @@ export class LabEditor {
     await this.#edit(layers.length, () => Promise.all(layers.map(([id, z]) => this.#putDrawing(id, { z }))))
   }
 
-  /** Gives a drawing the size and place to which its corner was pulled. */
+  /** Gives a drawing the size and position to which its corner was pulled. */
   async endResize(): Promise<void> {
     const { value: resized } = this.resized
     if (resized !== undefined) {
@@ -187,27 +187,27 @@ export class LabEditor {
     this.resized.value = undefined
   }
 
-  /** Shows nodes and drawings at other places, without a request. */
-  drag(places: ReadonlyMap<string, Point>): void {
+  /** Shows nodes and drawings at other positions, without a request. */
+  drag(positions: ReadonlyMap<string, Point>): void {
     batch(() => {
       const moved = this.#moved.peek()
       const begun: [string, Signal<Point>][] = []
-      for (const [id, place] of places) {
+      for (const [id, position] of positions) {
         const known = moved.get(id)
-        if (known === undefined) begun.push([id, signal(place)])
-        else known.value = place
+        if (known === undefined) begun.push([id, signal(position)])
+        else known.value = position
       }
       if (begun.length > 0) this.#moved.value = new Map([...moved, ...begun])
     })
   }
 
-  /** Shows dragged nodes and drawings at their saved places again, except those whose move is being sent. */
+  /** Shows dragged nodes and drawings at their saved positions again, except those whose move is being sent. */
   cancelDrag(): void {
-    this.#moved.value = new Map([...this.#told].map(([id, place]) => [id, signal(place)]))
+    this.#moved.value = new Map([...this.#told].map(([id, position]) => [id, signal(position)]))
   }
 
   /**
-   * Saves the shown places of the dragged nodes and drawings. Those that are dragged again meanwhile follow the pointer until the next drop.
+   * Saves the shown positions of the dragged nodes and drawings. Those that are dragged again meanwhile follow the pointer until the next drop.
    * Drops are sent one after the other, so that the last one counts.
    */
   drop(): Promise<void> {
@@ -222,15 +222,15 @@ export class LabEditor {
   }
 
   async #dropNow(): Promise<void> {
-    const told = new Map([...this.#moved.value].map(([id, place]) => [id, place.value]))
-    const places = [...told].filter(([id, { x, y }]) => {
+    const told = new Map([...this.#moved.value].map(([id, position]) => [id, position.value]))
+    const positions = [...told].filter(([id, { x, y }]) => {
       const now = this.#resource(id)
       return now !== undefined && (now.x !== x || now.y !== y)
     })
-    this.#told = new Map(places)
-    await this.#edit(places.length, () =>
+    this.#told = new Map(positions)
+    await this.#edit(positions.length, () =>
       Promise.all(
-        places.map(async ([id, { x, y }]) => {
+        positions.map(async ([id, { x, y }]) => {
           const body = { x: Math.round(x), y: Math.round(y) }
           if (this.store.drawings.has(id)) await this.#putDrawing(id, body)
           else await this.#putNode(id, body)
@@ -238,7 +238,7 @@ export class LabEditor {
       ),
     )
     this.#told = new Map()
-    this.#moved.value = new Map([...this.#moved.value].filter(([id, place]) => told.get(id) !== place.value))
+    this.#moved.value = new Map([...this.#moved.value].filter(([id, position]) => told.get(id) !== position.value))
   }
 
   /** Whether the service has not taken all edits yet. */
@@ -246,14 +246,14 @@ export class LabEditor {
     return this.pending.value > 0 || this.#moved.value.size > 0
   }
 
-  /** Moves nodes to places, as one edit; those that are locked stay. */
-  async place(places: ReadonlyMap<string, Point>): Promise<void> {
-    this.drag(new Map([...places].filter(([id]) => this.store.nodes.get(id)?.locked === false)))
+  /** Moves nodes to positions, as one edit; those that are locked stay. */
+  async moveTo(positions: ReadonlyMap<string, Point>): Promise<void> {
+    this.drag(new Map([...positions].filter(([id]) => this.store.nodes.get(id)?.locked === false)))
     await this.drop()
   }
 
-  /** The places of the selected nodes; of all, when none is selected. */
-  get places(): Map<string, Point> {
+  /** The positions of the selected nodes; of all, when none is selected. */
+  get positions(): Map<string, Point> {
     const selected = this.selectedNodes
     const nodes = selected.length > 0 ? selected : this.store.nodes.values()
     return new Map(nodes.map(({ node_id, x, y }) => [node_id, { x, y }]))
@@ -262,11 +262,11 @@ export class LabEditor {
   /** Arranges the selected nodes, or all, by their links. */
   async arrange(): Promise<void> {
     const { arranged } = await import('./arrange.ts')
-    const nodes = [...this.places].map(([id, place]) => ({ id, ...place }))
+    const nodes = [...this.positions].map(([id, position]) => ({ id, ...position }))
     const links = this.store.links
       .values()
       .flatMap(({ nodes: [a, b] }) => (a && b ? [[a.node_id, b.node_id] as const] : []))
-    await this.place(arranged(nodes, links))
+    await this.moveTo(arranged(nodes, links))
   }
 
   /** Makes links, as one edit. */
@@ -282,8 +282,8 @@ export class LabEditor {
 
   /** Moves the selected nodes and drawings by steps of the keyboard. */
   nudge(dx: number, dy: number): void {
-    const places = this.movable.map((id) => [id, this.placeOf(id).value] as const)
-    this.drag(new Map(places.map(([id, { x, y }]) => [id, { x: x + dx, y: y + dy }])))
+    const positions = this.movable.map((id) => [id, this.positionOf(id).value] as const)
+    this.drag(new Map(positions.map(([id, { x, y }]) => [id, { x: x + dx, y: y + dy }])))
     // A key that is held down is one edit.
     clearTimeout(this.#nudged)
     this.#nudged = setTimeout(() => void this.drop(), nudgeMs)

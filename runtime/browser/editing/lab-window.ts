@@ -31,7 +31,7 @@ export interface NewLink {
 const [besideStep, belowStep] = [120, 100]
 const beside = [0, 1, -1, 2, -2] as const
 /** Every second one is lower: a link between those at its sides would cross it. */
-const placeBeside = (index: number): Point => {
+const pointBeside = (index: number): Point => {
   const column = beside[index % beside.length] ?? 0
   const row = 2 * Math.floor(index / beside.length) + Math.abs(column % 2)
   return { x: besideStep * column, y: belowStep * row }
@@ -163,7 +163,7 @@ export class LabWindow {
     return onMap(this.view.value, { x: width / 2, y: height / 2 })
   }
 
-  /** Adds a drawing, in the middle of the map unless a place is given. Of a text its words are asked for. */
+  /** Adds a drawing, in the middle of the map unless a position is given. Of a text its words are asked for. */
   async draw(kind: Drawable, at: Point = this.#middle): Promise<void> {
     await this.editor.draw(kind, at)
     if (kind === 'text') this.focusOn('drawing-text')
@@ -173,15 +173,15 @@ export class LabWindow {
   async addInMiddle(template: LabTemplate): Promise<void> {
     const { x, y } = this.#middle
     const taken = [...this.editor.store.nodes.values().map(centreOf), ...this.#coming]
-    const isFree = (place: Point) => taken.every((it) => Math.hypot(it.x - place.x, it.y - place.y) > tile)
-    const places = Array.from({ length: taken.length + 1 }, (_, index) => {
-      const step = placeBeside(index)
+    const isFree = (point: Point) => taken.every((it) => Math.hypot(it.x - point.x, it.y - point.y) > tile)
+    const points = Array.from({ length: taken.length + 1 }, (_, index) => {
+      const step = pointBeside(index)
       return { x: x + step.x, y: y + step.y }
     })
-    const place = places.find(isFree) ?? { x, y }
-    this.#coming.add(place)
-    await this.editor.add(template, place)
-    this.#coming.delete(place)
+    const point = points.find(isFree) ?? { x, y }
+    this.#coming.add(point)
+    await this.editor.add(template, point)
+    this.#coming.delete(point)
   }
 
   /** Takes the size of the map on the screen. A lab that was shown as a whole is fitted again. */
@@ -209,11 +209,11 @@ export class LabWindow {
 
   /** Selects a node, and moves the map so that it is in the middle. */
   goTo(id: string): void {
-    this.centre(centreOf(this.editor.placeOf(id).value))
+    this.centre(centreOf(this.editor.positionOf(id).value))
     this.editor.select([id])
   }
 
-  /** Moves the map so that a place is in the middle. */
+  /** Moves the map so that a position is in the middle. */
   centre({ x, y }: Point): void {
     const { scale } = this.view.value
     const { width, height } = this.size.value

@@ -9,8 +9,8 @@ import {
   type Knob,
   knobs,
   numberOf,
-  placeOf,
   presets,
+  sliderAt,
   steppedBy,
   valueAt,
   type Way,
@@ -180,7 +180,7 @@ function KnobView({ knob, value, onChange }: KnobProps) {
         aria-label={`${knob.title}, slider`}
         aria-valuetext={`${shown} ${knob.unit}`}
         disabled={isDisabled}
-        value={placeOf(shown, knob)}
+        value={sliderAt(shown, knob)}
         onInput={(event) => {
           pulled.value = valueAt(event.currentTarget.valueAsNumber, knob)
         }}

@@ -8,7 +8,7 @@ export type Way = 'filters' | 'filters_ab' | 'filters_ba'
 /** A number of a filter that a slider sets. */
 export interface Knob {
   readonly filter: 'delay' | 'packet_loss' | 'rate' | 'corrupt' | 'duplicate' | 'reorder'
-  /** Place in the list of parameters. */
+  /** Position in the list of parameters. */
   readonly index: number
   readonly title: string
   readonly unit: string
@@ -53,22 +53,22 @@ export function withValue(filters: Filters, { filter, index, most }: Knob, given
   return list.every((it) => it === 0) ? others : { ...others, [filter]: list }
 }
 
-/** The place of a number on a slider of 0 to 100: the first half of the slider has the small numbers. */
-export const placeOf = (value: number, { reach }: Knob): number => 100 * Math.cbrt(Math.min(value, reach) / reach)
-export function valueAt(place: number, { reach }: Knob): number {
-  const value = reach * (place / 100) ** 3
+/** The position of a number on a slider of 0 to 100: the first half of the slider has the small numbers. */
+export const sliderAt = (value: number, { reach }: Knob): number => 100 * Math.cbrt(Math.min(value, reach) / reach)
+export function valueAt(slider: number, { reach }: Knob): number {
+  const value = reach * (slider / 100) ** 3
   const step = value < 1 ? 0.1 : value < 100 ? 1 : 10 ** Math.max(0, Math.floor(Math.log10(value)) - 1)
   // 3 * 0.1 is more than 0.3.
   return Number((Math.round(value / step) * step).toPrecision(6))
 }
 
-/** The next number, or the one before, when a key moves the slider. Neighbouring places of the slider may have the same small number. */
+/** The next number, or the one before, when a key moves the slider. Neighbouring positions of the slider may have the same small number. */
 export function steppedBy(value: number, way: 1 | -1, knob: Knob): number {
-  let place = placeOf(value, knob)
-  while (place > 0 || way > 0) {
-    place += way
-    if (place >= 100) return Math.max(value, knob.reach)
-    const next = valueAt(Math.max(0, place), knob)
+  let slider = sliderAt(value, knob)
+  while (slider > 0 || way > 0) {
+    slider += way
+    if (slider >= 100) return Math.max(value, knob.reach)
+    const next = valueAt(Math.max(0, slider), knob)
     if (next !== value) return next
   }
   return 0

@@ -1,4 +1,4 @@
-/** A place on the map, in its pixels. */
+/** A point on the map, in its pixels. */
 export interface Point {
   readonly x: number
   readonly y: number
@@ -10,23 +10,23 @@ export interface Box extends Point {
   readonly height: number
 }
 
-/** How the map is seen: `at` is the place at the upper left corner of the window, `scale` 1 is its own size. */
+/** How the map is seen: `at` is the point at the upper left corner of the window, `scale` 1 is its own size. */
 export interface View {
   readonly at: Point
   readonly scale: number
 }
 
-/** Side of the tile of a node. A node's own place is its upper left corner. */
+/** Side of the tile of a node. A node's own point is its upper left corner. */
 export const tile = 64
 const gap = 26
 const [minScale, maxScale] = [0.1, 4]
 
 export const centreOf = ({ x, y }: Point): Point => ({ x: x + tile / 2, y: y + tile / 2 })
 
-/** The place on the map below a place in the window. */
+/** The point on the map below a point in the window. */
 export const onMap = ({ at, scale }: View, { x, y }: Point): Point => ({ x: at.x + x / scale, y: at.y + y / scale })
 
-/** The view after a zoom by `factor`, with the place below `fixed` (of the window) where it was. */
+/** The view after a zoom by `factor`, with the point below `fixed` (of the window) where it was. */
 export function zoomed(view: View, factor: number, fixed: Point): View {
   const scale = Math.min(maxScale, Math.max(minScale, view.scale * factor))
   const below = onMap(view, fixed)
@@ -53,16 +53,16 @@ export function fitted(box: Box, window: { readonly width: number; readonly heig
   }
 }
 
-/** The box around nodes at these places, with their names; undefined without nodes. */
-export function boxOf(places: readonly Point[]): Box | undefined {
-  if (places.length === 0) return undefined
-  const box = boxAround(places)
+/** The box around nodes at these points, with their names; undefined without nodes. */
+export function boxOf(points: readonly Point[]): Box | undefined {
+  if (points.length === 0) return undefined
+  const box = boxAround(points)
   return { ...box, height: box.height + 25 }
 }
 
-/** The smallest box around the tiles at these places. */
-export function boxAround(places: readonly Point[]): Box {
-  const [xs, ys] = [places.map(({ x }) => x), places.map(({ y }) => y)]
+/** The smallest box around the tiles at these points. */
+export function boxAround(points: readonly Point[]): Box {
+  const [xs, ys] = [points.map(({ x }) => x), points.map(({ y }) => y)]
   const [x, y] = [Math.min(...xs), Math.min(...ys)]
   return { x, y, width: Math.max(...xs) - x + tile, height: Math.max(...ys) - y + tile }
 }
@@ -139,7 +139,7 @@ export const pathOf = ({ from, to, bend }: Line): string =>
     ? `M${from.x} ${from.y}L${to.x} ${to.y}`
     : `M${from.x} ${from.y}Q${bend.x} ${bend.y} ${to.x} ${to.y}`
 
-/** The place at a part `t` (0 to 1) of the line. */
+/** The point at a part `t` (0 to 1) of the line. */
 export function along({ from, to, bend }: Line, t: number): Point {
   if (bend === undefined) return { x: from.x + (to.x - from.x) * t, y: from.y + (to.y - from.y) * t }
   const [a, b, c] = [(1 - t) ** 2, 2 * t * (1 - t), t ** 2]
@@ -149,8 +149,8 @@ export function along({ from, to, bend }: Line, t: number): Point {
 /** Space around a tile that names of ports leave free: half of its width, above it, and below it with its name. */
 const reserved = { side: tile / 2 + 14, above: tile / 2 + 12, below: tile / 2 + 38 }
 
-/** The places for the names of the two ports: beside the tiles and the names below them, or closer on a short line. */
-export function labelPlaces(line: Line): readonly [Point, Point] {
+/** The points for the names of the two ports: beside the tiles and the names below them, or closer on a short line. */
+export function labelPoints(line: Line): readonly [Point, Point] {
   const { from, to, bend } = line
   const part = (end: Point, other: Point) => {
     const [dx, dy] = [other.x - end.x, other.y - end.y]

@@ -195,10 +195,10 @@ function Rows({ log, isShown, selected, onSelect }: RowsProps) {
     onSelect(log.row(index)?.number)
     const box = element.current
     if (box === null) return
-    const place = index * rowHeight
-    if (place < box.scrollTop) box.scrollTop = place
-    if (place + 2 * rowHeight > box.scrollTop + box.clientHeight)
-      box.scrollTop = place + 2 * rowHeight - box.clientHeight
+    const rowTop = index * rowHeight
+    if (rowTop < box.scrollTop) box.scrollTop = rowTop
+    if (rowTop + 2 * rowHeight > box.scrollTop + box.clientHeight)
+      box.scrollTop = rowTop + 2 * rowHeight - box.clientHeight
   }
   return (
     <div class="packet-table">

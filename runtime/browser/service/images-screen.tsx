@@ -25,7 +25,7 @@ type ImageKind = KindOf<CallName>
 const uploads = signal<readonly { readonly kind: ImageKind; readonly upload: Upload }[]>([])
 
 /** The labs and computes whose ids are in the uses of images. */
-interface Places {
+interface Known {
   readonly labs: readonly LabProject[]
   readonly computes: readonly Compute[]
 }
@@ -33,11 +33,11 @@ interface Places {
 /** The images of each kind: a list, uploads, new names, and deletion. */
 export function ImagesScreen() {
   const kinds = useSignal<readonly (LabKind & { name: ImageKind })[]>([])
-  const places = useSignal<Places>({ labs: [], computes: [] })
+  const known = useSignal<Known>({ labs: [], computes: [] })
   useEffect(() => {
     Promise.all([client.call('GET /v2/projects'), listComputes()])
       .then(([labs, computes]) => {
-        places.value = { labs, computes }
+        known.value = { labs, computes }
       })
       .catch(notifyError)
     client
@@ -54,13 +54,13 @@ export function ImagesScreen() {
       </div>
       <p class="muted">Nodes of these kinds start from images. Drop files on a kind, or choose them.</p>
       {kinds.value.map((kind) => (
-        <ImagesOf key={kind.name} kind={kind.name} noun={kind.noun} places={places.value} />
+        <ImagesOf key={kind.name} kind={kind.name} noun={kind.noun} known={known.value} />
       ))}
     </>
   )
 }
 
-function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; places: Places }) {
+function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known: Known }) {
   const images = useSignal<readonly Image[] | undefined>(undefined)
   const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
@@ -161,16 +161,16 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
       {images.value?.length === 0 && own.length === 0 && <p class="muted">No images.</p>}
       {images.value !== undefined && images.value.length > 0 && (
         <StackedTable
-          columns={['Name', 'Size', 'SHA-256', 'Used by', ...(places.computes.length > 1 ? ['On'] : [])]}
+          columns={['Name', 'Size', 'SHA-256', 'Used by', ...(known.computes.length > 1 ? ['On'] : [])]}
           rows={images.value.map((image) => ({
             key: image.path,
             cells: [
               <bdi>{image.path}</bdi>,
               <span class="actions">{sizeText(image.filesize)}</span>,
               <code title={image.sha256}>{image.sha256?.slice(0, 12) ?? ''}</code>,
-              <Users use={uses.value.get(image.path)} labs={places.labs} />,
-              <bdi>{placesOf(uses.value.get(image.path), places.computes)}</bdi>,
-            ].slice(0, places.computes.length > 1 ? 5 : 4),
+              <Users use={uses.value.get(image.path)} labs={known.labs} />,
+              <bdi>{computeNames(uses.value.get(image.path), known.computes)}</bdi>,
+            ].slice(0, known.computes.length > 1 ? 5 : 4),
             actions: mayEdit() && (
               <>
                 <IconButton
@@ -209,7 +209,7 @@ function ImagesOf({ kind, noun, places }: { kind: ImageKind; noun: string; place
                 <b>
                   <bdi>{name}</bdi>
                 </b>
-                , used by: <Users use={uses.value.get(name)} labs={places.labs} />
+                , used by: <Users use={uses.value.get(name)} labs={known.labs} />
               </li>
             ))}
           </ul>
@@ -306,7 +306,7 @@ function Users({ use, labs }: { use: ImageUse | undefined; labs: readonly LabPro
 }
 
 /** On which computes an image is. */
-function placesOf(use: ImageUse | undefined, computes: readonly Compute[]): string {
+function computeNames(use: ImageUse | undefined, computes: readonly Compute[]): string {
   if (use?.compute_ids === undefined) return 'not known'
   const ids = new Set(use.compute_ids)
   const [those, others] = [true, false].map((has) => computes.filter(({ compute_id }) => ids.has(compute_id) === has))

@@ -1,4 +1,4 @@
-import type { ApplianceEngine, AppliancePlace } from '../../../src/fleet/appliance-engine.ts'
+import type { ApplianceAddress, ApplianceEngine } from '../../../src/fleet/appliance-engine.ts'
 import type { ApplianceEngineShown, ApplianceVmRecord } from '../../../src/model/appliance-vm.ts'
 import type { ApplianceDriver, ApplianceRun, Vm } from '../kinds/hypervisor/driver.ts'
 
@@ -35,13 +35,13 @@ export class DriverEngine implements ApplianceEngine {
     }
   }
 
-  async places(settings: ApplianceVmRecord): Promise<readonly AppliancePlace[]> {
+  async addresses(settings: ApplianceVmRecord): Promise<readonly ApplianceAddress[]> {
     const { address, port, user, password } = settings
     const access = { protocol: 'http', user, password } as const
     if (address !== null) return [{ ...access, host: address, port }]
     const uuid = this.#uuids.get(settings.vmname)
     if (uuid === undefined) return []
-    return (await this.#driver.reach(uuid, port)).map((place) => ({ ...access, ...place }))
+    return (await this.#driver.reach(uuid, port)).map((reached) => ({ ...access, ...reached }))
   }
 
   async isRunning(settings: ApplianceVmRecord): Promise<boolean> {

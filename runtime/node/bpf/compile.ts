@@ -24,7 +24,9 @@ export function compileBpf(expression: string, linkType: number): BpfProgram {
     throw conflict('Filter expressions need libpcap: install libpcap0.8 (apt install libpcap0.8)')
   const name = findHostName(tokens, compile)
   if (name !== undefined)
-    throw badRequest(`names of hosts and networks are not looked up, write an address ${place(expression, name)}`)
+    throw badRequest(
+      `names of hosts and networks are not looked up, write an address ${positionText(expression, name)}`,
+    )
   return translate(expression, tokens, linkType, compile)
 }
 
@@ -42,13 +44,13 @@ function read(expression: string): Token[] {
 function translate(expression: string, tokens: readonly Token[], linkType: number, compile: Compile): BpfProgram {
   const plain = compile(expression, linkType, false)
   if ('error' in plain)
-    throw badRequest(`${plain.error} ${place(expression, findCulprit(expression, tokens, linkType, compile))}`)
+    throw badRequest(`${plain.error} ${positionText(expression, findCulprit(expression, tokens, linkType, compile))}`)
   // The optimizer of libpcap takes seconds for longer programs.
   if (plain.program.length > maxInstructions)
     throw badRequest(`the filter expression is too complex: it needs more than ${maxInstructions} instructions`)
   const optimized = compile(expression, linkType, true)
   // Faults of the whole expression, such as that it rejects all packets, are reported at its first token.
-  if ('error' in optimized) throw badRequest(`${optimized.error} ${place(expression, tokens[0])}`)
+  if ('error' in optimized) throw badRequest(`${optimized.error} ${positionText(expression, tokens[0])}`)
   try {
     checkProgram(optimized.program)
   } catch (cause) {
@@ -58,7 +60,7 @@ function translate(expression: string, tokens: readonly Token[], linkType: numbe
   return optimized.program
 }
 
-function place(expression: string, token: Token | undefined): string {
+function positionText(expression: string, token: Token | undefined): string {
   const start = token?.start ?? expression.trimEnd().length
   const character = [...expression.slice(0, start)].length + 1
   return `at character ${character} (near ${token === undefined ? 'the end' : `"${token.text}"`})`

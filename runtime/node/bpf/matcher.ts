@@ -75,19 +75,19 @@ function load(register: 'A' | 'X', code: number, k: number): string {
       return `${register}=length`
     default: {
       // The kernel adds in 32 bits, so a program can subtract from the index.
-      const place = (code & 0xe0) === 0x20 ? String(k) : `((X+${k})>>>0)`
-      return packetLoad(place, code & 0x18)
+      const index = (code & 0xe0) === 0x20 ? String(k) : `((X+${k})>>>0)`
+      return packetLoad(index, code & 0x18)
     }
   }
 }
 
-function packetLoad(place: string, size: number): string {
-  if (size === 0x10) return `${bounds(place, 1)}A=bytes[at]`
-  if (size === 0x08) return `${bounds(place, 2)}A=bytes[at]<<8|bytes[at+1]`
-  return `${bounds(place, 4)}A=(bytes[at]<<24|bytes[at+1]<<16|bytes[at+2]<<8|bytes[at+3])>>>0`
+function packetLoad(index: string, size: number): string {
+  if (size === 0x10) return `${bounds(index, 1)}A=bytes[at]`
+  if (size === 0x08) return `${bounds(index, 2)}A=bytes[at]<<8|bytes[at+1]`
+  return `${bounds(index, 4)}A=(bytes[at]<<24|bytes[at+1]<<16|bytes[at+2]<<8|bytes[at+3])>>>0`
 }
 
-const bounds = (place: string, size: number) => `at=${place};if(at+${size}>length)return false;at+=offset;`
+const bounds = (index: string, size: number) => `at=${index};if(at+${size}>length)return false;at+=offset;`
 
 /** BPF_ADD to BPF_XOR (linux/bpf_common.h), with A and an operand. */
 const arithmetic: Readonly<Record<number, (operand: string) => string>> = {

@@ -6,7 +6,7 @@ export type Completion =
   | ('compute' | 'token' | 'organization')
   | ('file' | 'command')
 
-/** An argument of a command, by its place. */
+/** An argument of a command, by its position. */
 export interface Argument {
   /** As help shows it, such as LAB. */
   readonly name: string

@@ -43,15 +43,15 @@ async function possible(words: readonly string[], commands: Table, names: Names)
   return second === undefined && ofTwo.length > 0 ? { ...own, words: [...own.words, ...namesOf(ofTwo, 1)] } : own
 }
 
-/** The words of names of commands at a place; the first word of several says which they are. */
-function namesOf(listed: readonly (readonly [string, Command])[], place: 0 | 1): Candidate[] {
+/** The words of names of commands at an index; the first word of several says which they are. */
+function namesOf(listed: readonly (readonly [string, Command])[], index: 0 | 1): Candidate[] {
   const found = new Map<string, string>()
   for (const [name, { summary }] of listed) {
     const parts = name.split(' ')
-    const word = parts[place]
+    const word = parts[index]
     if (word === undefined) continue
-    const isGroup = parts.length > place + 1
-    found.set(word, isGroup ? [found.get(word), parts[place + 1]].filter(Boolean).join(', ') : summary)
+    const isGroup = parts.length > index + 1
+    found.set(word, isGroup ? [found.get(word), parts[index + 1]].filter(Boolean).join(', ') : summary)
   }
   return [...found].map(([word, about]) => ({ word, about }))
 }
@@ -69,7 +69,7 @@ async function ofCommand(
   { commands, names }: Source,
 ): Promise<Candidates> {
   const given = new Map<string, string | undefined>()
-  const placed: string[] = []
+  const positional: string[] = []
   let open: string | undefined
   let isFlags = true
   for (const it of before) {
@@ -83,7 +83,7 @@ async function ofCommand(
       if (flag === undefined) continue
       given.set(flag, value)
       if (flags[flag]?.value !== undefined && value === undefined) open = flag
-    } else placed.push(it)
+    } else positional.push(it)
   }
   const server = given.get('server')
   const valuesOf = async (it: { choices?: readonly string[]; complete?: Completion; name?: string }, text: string) => {
@@ -109,9 +109,9 @@ async function ofCommand(
     const more = settings === undefined ? [] : (await import('./setting-flags.ts')).settingWords()
     return { words: [...own, ...more, helpFlag], files: false }
   }
-  const arg = args[placed.length] ?? (args.at(-1)?.many ? args.at(-1) : undefined)
+  const arg = args[positional.length] ?? (args.at(-1)?.many ? args.at(-1) : undefined)
   if (arg === undefined) return none
-  const [lab = ''] = placed
+  const [lab = ''] = positional
   if (arg.complete !== 'snapshot' || lab === '') return valuesOf(arg, word)
   // The first word is LAB/SNAPSHOT, so each further word may name a snapshot of any lab.
   if (lab.includes('/')) return arg.many ? valuesOf(arg, word) : none

@@ -75,7 +75,7 @@ async function labFile(text: string, { lab, to }: { lab: string; to: string }): 
 const endBytes = 22
 const endSignature = Buffer.from('PK\x05\x06', 'latin1')
 
-/** Writes an archive: beside its place first, so that a broken one never has the name. Resolves with its size, bytes. */
+/** Writes an archive: beside its destination first, so that a broken one never has the name. Resolves with its size, bytes. */
 async function archive(body: ReadableStream<Uint8Array>, to: string, signal: AbortSignal): Promise<number> {
   let bytes = 0
   let end = Buffer.alloc(0)
@@ -107,6 +107,6 @@ async function archive(body: ReadableStream<Uint8Array>, to: string, signal: Abo
 }
 
 function fail(to: string, error: unknown): never {
-  const place = to === '-' ? 'standard output' : to
-  throw new CommandError(exits.failed, `${place} cannot be written: ${reasonOf(error)}`, { cause: error })
+  const target = to === '-' ? 'standard output' : to
+  throw new CommandError(exits.failed, `${target} cannot be written: ${reasonOf(error)}`, { cause: error })
 }

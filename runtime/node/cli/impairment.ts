@@ -50,9 +50,9 @@ export function changedFilters(
   const faults = new Faults()
   const [there, back] = directionsOf(link).map((filters, index) => {
     if (way !== undefined && (index === 0) !== (way === 'there')) return filters
-    const placeOf = (key: string) => ({ line: 0, column: 0, path: key })
+    const positionOf = (key: string) => ({ line: 0, column: 0, path: key })
     const before = clears ? {} : impairmentOf(filters)
-    return filtersOf({ values: before, placeOf }, { values: values as Impairment, placeOf }, faults)
+    return filtersOf({ values: before, positionOf }, { values: values as Impairment, positionOf }, faults)
   }) as [Filters, Filters]
   const [fault] = faults.list()
   if (fault !== undefined) throw wrongArguments(`--${fault.path.replaceAll('_', '-')}: ${fault.message}`)

@@ -35,7 +35,7 @@ async function importLab(file: string, text: string, { flags }: Input): Promise<
     file: data,
     images,
     leftOut,
-  } = placed(file, () =>
+  } = withFile(file, () =>
     importLabFile({
       text,
       hasFile: (path) => existsSync(join(directory, normalize(`/${path}`))),
@@ -136,7 +136,7 @@ const refusedOf =
   }
 
 /** Runs a reader of the file, and adds the name of the file to its faults. */
-function placed<T>(file: string, read: () => T): T {
+function withFile<T>(file: string, read: () => T): T {
   try {
     return read()
   } catch (error) {

@@ -123,9 +123,9 @@ async function readNamed(
   const root = await realpath(base)
   for (const { path, at } of named) {
     // That of a template is named at one place by many nodes.
-    const place = `${at.line}:${at.column}`
-    if (Object.hasOwn(files, path) || seen.has(place)) continue
-    seen.add(place)
+    const where = `${at.line}:${at.column}`
+    if (Object.hasOwn(files, path) || seen.has(where)) continue
+    seen.add(where)
     try {
       const real = await realpath(resolve(base, path))
       if (!allowOutside && real !== root && !real.startsWith(root.endsWith(sep) ? root : root + sep))

@@ -137,9 +137,9 @@ async function show({ exit = exits.done, json, text }: Outcome, isJson: boolean)
 async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJson: boolean): Promise<number> {
   if (isJson) await print(`${JSON.stringify({ ok: false, exit, errors: faults })}\n`)
   for (const { message, hint, file, line, column } of faults) {
-    const place = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
+    const where = file === undefined ? 'patchbay' : [file, line, column].filter((it) => it !== undefined).join(':')
     const advice = hint === undefined ? '' : file === undefined ? ` (${hint})` : `; ${hint}`
-    process.stderr.write(`${shownLines(`${place}: ${message}${advice}`)}\n`)
+    process.stderr.write(`${shownLines(`${where}: ${message}${advice}`)}\n`)
   }
   return exit
 }

@@ -153,9 +153,9 @@ async function converge(
         return { nodes: [], links: [], segments: [], revision: 0 }
       throw error
     })
-  const places = new Map(source.desired.nodes.map(({ name }, index) => [name.toLowerCase(), index]))
-  const placeOf = ({ name }: LabNode) => places.get(name.toLowerCase()) ?? places.size
-  const inOrder = topology.nodes.toSorted((one, other) => placeOf(one) - placeOf(other))
+  const order = new Map(source.desired.nodes.map(({ name }, index) => [name.toLowerCase(), index]))
+  const orderOf = ({ name }: LabNode) => order.get(name.toLowerCase()) ?? order.size
+  const inOrder = topology.nodes.toSorted((one, other) => orderOf(one) - orderOf(other))
   const nodes = [...inOrder, ...topology.segments]
   return {
     exit,

@@ -52,9 +52,9 @@ function nodeVersion(): Check {
 }
 
 async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<Check[]> {
-  const place = await nearestExisting(data)
-  const isWritable = await isAccessible(place, constants.W_OK | constants.X_OK)
-  const { bavail, bsize } = await statfs(place)
+  const directory = await nearestExisting(data)
+  const isWritable = await isAccessible(directory, constants.W_OK | constants.X_OK)
+  const { bavail, bsize } = await statfs(directory)
   const freeMb = Math.floor((bavail * bsize) / 2 ** 20)
   return [
     isWritable

@@ -40,9 +40,9 @@ export const filters = {
     },
   }),
   corrupt: byChance(({ random, count }) => (bytes, offset, length, due) => {
-    const place = offset + Math.floor(random() * length)
+    const index = offset + Math.floor(random() * length)
     // XOR with a value other than 0 always changes the byte.
-    bytes[place] = (bytes[place] as number) ^ (1 + Math.floor(random() * 255))
+    bytes[index] = (bytes[index] as number) ^ (1 + Math.floor(random() * 255))
     count()
     return due
   }),

@@ -52,23 +52,23 @@ export class PlacementLog implements PlacementStore {
   idsOn(isWanted: (computeId: string) => boolean): string[] {
     const all = new Set([...this.#saved.keys(), ...this.#ahead.keys()])
     return [...all].filter((id) => {
-      const computeId = this.#placeOf(id)
+      const computeId = this.#computeOf(id)
       return computeId !== undefined && isWanted(computeId)
     })
   }
 
   get(projectId: string): string | undefined {
-    return this.#placeOf(projectId)
+    return this.#computeOf(projectId)
   }
 
   async put(projectId: string, computeId: string): Promise<void> {
-    if (this.#placeOf(projectId) === computeId) return this.#ahead.get(projectId)?.saved
+    if (this.#computeOf(projectId) === computeId) return this.#ahead.get(projectId)?.saved
     await this.#records.requireSpace(record)
     await this.#change(projectId, computeId)
   }
 
   async remove(projectId: string): Promise<void> {
-    if (this.#placeOf(projectId) !== undefined) await this.#change(projectId, undefined)
+    if (this.#computeOf(projectId) !== undefined) await this.#change(projectId, undefined)
   }
 
   async close(): Promise<void> {
@@ -77,7 +77,7 @@ export class PlacementLog implements PlacementStore {
     this.#file = undefined
   }
 
-  #placeOf(projectId: string): string | undefined {
+  #computeOf(projectId: string): string | undefined {
     const change = this.#ahead.get(projectId)
     return change === undefined ? this.#saved.get(projectId) : change.computeId
   }

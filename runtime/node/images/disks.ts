@@ -93,7 +93,7 @@ export class Disks {
     const data = await realish(this.#options.dataDirectory)
     if (isInside(data, real) && !isInside(join(data, 'images'), real))
       throw forbidden('path: this directory belongs to the service')
-    if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
+    if (['/proc', '/sys', '/dev'].some((directory) => isInside(directory, real)))
       throw forbidden('path: the system keeps no disks there')
     return file
   }
@@ -147,14 +147,14 @@ async function refuseExisting(file: string): Promise<void> {
 async function publish(workshop: string, file: string): Promise<void> {
   const directory = dirname(file)
   const others = (await readdir(workshop)).filter((name) => name !== basename(file))
-  const placed: string[] = []
+  const moved: string[] = []
   try {
     for (const name of [...others, basename(file)]) {
       await moveToFree(join(workshop, name), join(directory, name))
-      placed.push(join(directory, name))
+      moved.push(join(directory, name))
     }
   } catch (error) {
-    await Promise.all(placed.map((it) => rm(it, { force: true })))
+    await Promise.all(moved.map((it) => rm(it, { force: true })))
     throw error
   }
 }

@@ -133,10 +133,10 @@ export class Executables {
         await this.#requireAdmitted(name, sha256)
         // The users of emulators read it, too; the parent directories admit no other user.
         await chmod(copy, isRunnable ? 0o555 : 0o444)
-        const place = join(directory, sha256)
-        await mkdir(place, { recursive: true, mode: 0o755 })
-        await rename(copy, join(place, name))
-        return join(place, name)
+        const target = join(directory, sha256)
+        await mkdir(target, { recursive: true, mode: 0o755 })
+        await rename(copy, join(target, name))
+        return join(target, name)
       } finally {
         await rm(work, { recursive: true, force: true })
       }

@@ -169,7 +169,7 @@ export class Images implements ImageAgent {
     content: ReadableStream<Uint8Array>,
     options: UploadOptions,
   ): Promise<UploadProgress> {
-    const file = await this.#placeFor(kind, name)
+    const file = await this.#pathFor(kind, name)
     if (!isExecutable(kind)) return this.#uploads.write(file, content, options)
     const { executables } = this
     executables.requireUpload(name, options.digests.find(({ algorithm }) => algorithm === 'sha-256')?.hex)
@@ -294,7 +294,7 @@ export class Images implements ImageAgent {
 
   async createDisk(kind: ImageKindName, input: DiskCreate): Promise<void> {
     const { path } = input
-    const file = isAbsolute(path) ? await this.#disks.checkedPath(path) : await this.#placeFor(kind, path)
+    const file = isAbsolute(path) ? await this.#disks.checkedPath(path) : await this.#pathFor(kind, path)
     await this.#disks.create(file, input)
   }
 
@@ -311,7 +311,7 @@ export class Images implements ImageAgent {
   }
 
   /** The path for an image; creates its directory. 403 when a link leads out of our own directory. */
-  async #placeFor(kind: ImageKindName, name: string): Promise<string> {
+  async #pathFor(kind: ImageKindName, name: string): Promise<string> {
     const own = this.library.ownDirectory(kind)
     const file = join(own, ...checkedName(name))
     return withDiskErrors('path', async () => {

@@ -91,8 +91,8 @@ export class ImageLibrary {
     if (parts.some((part) => part === '' || part.startsWith('.'))) return undefined
     const [own = '', ...additional] = this.directories(kind)
     const ending = parts.join('/')
-    const places = [own, ...additional, ...(project === undefined ? [] : [project])]
-    for (const [index, directory] of places.entries()) {
+    const all = [own, ...additional, ...(project === undefined ? [] : [project])]
+    for (const [index, directory] of all.entries()) {
       const file = join(directory, ...parts)
       if (await isFile(file)) return { file, name: directory === project ? file : ending }
       const below = await this.#below(directory, index === 0 ? 1 : deepest)
@@ -105,8 +105,8 @@ export class ImageLibrary {
   /** Whether a file, links resolved, is inside the directories of images. */
   async isInside(kind: ImageKindName, file: string, project?: string): Promise<boolean> {
     const real = await realpath(file).catch(() => undefined)
-    const places = [...this.directories(kind), ...(project === undefined ? [] : [project])]
-    const bases = await Promise.all(places.map((place) => realpath(place).catch(() => undefined)))
+    const all = [...this.directories(kind), ...(project === undefined ? [] : [project])]
+    const bases = await Promise.all(all.map((directory) => realpath(directory).catch(() => undefined)))
     return real !== undefined && bases.some((base) => base !== undefined && isInside(base, real))
   }
 

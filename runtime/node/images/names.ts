@@ -53,9 +53,9 @@ const dayMs = 24 * 3600 * 1000
 export async function removeLeftovers(directory: string): Promise<void> {
   const entries = await readdir(directory, { withFileTypes: true }).catch(() => [])
   const below = entries.filter((entry) => entry.isDirectory() && !leftover.test(entry.name))
-  for (const place of [directory, ...below.map(({ name }) => join(directory, name))]) {
-    for (const name of await readdir(place).catch(() => [])) {
-      if (leftover.test(name)) await rm(join(place, name), { recursive: true, force: true })
+  for (const parent of [directory, ...below.map(({ name }) => join(directory, name))]) {
+    for (const name of await readdir(parent).catch(() => [])) {
+      if (leftover.test(name)) await rm(join(parent, name), { recursive: true, force: true })
     }
   }
 }

@@ -44,10 +44,10 @@ export class AttachedRunner implements Runner {
     return this.ended
   }
 
-  async #hold({ ready_ms, ...place }: AttachedSpec, output: (bytes: Uint8Array) => void): Promise<UnitEnd> {
+  async #hold({ ready_ms, ...address }: AttachedSpec, output: (bytes: Uint8Array) => void): Promise<UnitEnd> {
     let timeoutMs = ready_ms
     for (;;) {
-      const socket = await this.#connect(place, timeoutMs)
+      const socket = await this.#connect(address, timeoutMs)
       if (socket === undefined) return { code: timeoutMs === againMs ? 0 : null, signal: null }
       this.#socket = socket
       socket.on('data', output)

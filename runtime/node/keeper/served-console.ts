@@ -17,8 +17,8 @@ export class ServedConsole {
   #socket: Socket | undefined
   #isAfterCr = false
 
-  constructor(place: { readonly host: string; readonly port: number }, output: (bytes: Uint8Array) => void) {
-    void this.#hold(place, output).catch(ignore('the program keeps running without a console'))
+  constructor(address: { readonly host: string; readonly port: number }, output: (bytes: Uint8Array) => void) {
+    void this.#hold(address, output).catch(ignore('the program keeps running without a console'))
   }
 
   /** Sends CR for CR LF and for LF, as the Enter key of a serial terminal does. */
@@ -38,10 +38,10 @@ export class ServedConsole {
     this.#socket?.destroy()
   }
 
-  async #hold(place: { readonly host: string; readonly port: number }, output: (bytes: Uint8Array) => void) {
+  async #hold(address: { readonly host: string; readonly port: number }, output: (bytes: Uint8Array) => void) {
     let since = performance.now()
     while (!this.#over.signal.aborted) {
-      const socket = connect(place)
+      const socket = connect(address)
       const telnet = new TelnetStripper()
       socket.setNoDelay(true).setKeepAlive(true, 30_000)
       socket.once('connect', () => {

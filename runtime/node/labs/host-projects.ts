@@ -67,11 +67,11 @@ class ProjectDirectory implements OpenArchive {
     return project
   }
 
-  async #addAll(name: string, place: string): Promise<void> {
-    const facts = await lstat(place)
+  async #addAll(name: string, file: string): Promise<void> {
+    const facts = await lstat(file)
     if (facts.isDirectory())
-      for (const child of (await readdir(place)).sort()) await this.#addAll(`${name}/${child}`, join(place, child))
-    else if (facts.isFile() && (name.startsWith('snapshots/') || isExported(name))) this.#add(name, place, facts.size)
+      for (const child of (await readdir(file)).sort()) await this.#addAll(`${name}/${child}`, join(file, child))
+    else if (facts.isFile() && (name.startsWith('snapshots/') || isExported(name))) this.#add(name, file, facts.size)
   }
 
   #add(name: string, file: string, size: number): void {

@@ -122,7 +122,7 @@ class ZipArchive implements OpenArchive {
     return webStream(Readable.from(checked(bytes, entry), { highWaterMark: 1 }))
   }
 
-  /** Content of the file. It is freed as it is read: its memory and its place on the disk are used for what is made of it. */
+  /** Content of the file. It is freed as it is read: its memory and its disk space are used for what is made of it. */
   async *#piecesOf(first: number, end: number): AsyncGenerator<Uint8Array> {
     let freed = Math.ceil(first / freedBytes) * freedBytes
     for (let at = first; at < end; ) {

@@ -75,7 +75,7 @@ export class EchoFilter {
     return undefined
   }
 
-  /** How many characters of a text stand at a place, broken or not, and where they end. */
+  /** How many characters of a text stand at an offset, broken or not, and where they end. */
   #matched(at: number, text: string): { count: number; index: number } {
     let [index, count] = [at, 0]
     for (;;) {
@@ -86,7 +86,7 @@ export class EchoFilter {
     }
   }
 
-  /** Where the echo begins whose end is at a place. */
+  /** Where the echo begins whose end is at an offset. */
   #beginning(at: number): number {
     let [begin, index] = [at, at - 1]
     for (let count = this.#line.length - this.#end.length - 1; count >= 0; count--, index--) {

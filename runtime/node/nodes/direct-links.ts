@@ -111,7 +111,7 @@ export class DirectLinks implements LinkAgent {
       if (isDeepStrictEqual(link, before)) return
       await this.#save(project, [[linkId, link]])
       this.#show(project, link)
-      await this.place(project, linkId)
+      await this.joinPorts(project, linkId)
       await this.#emitState(project, link)
     })
     return this.state(projectId, linkId)
@@ -182,7 +182,7 @@ export class DirectLinks implements LinkAgent {
    * Joins the ports of a link in the keepers: directly within one keeper, by a pair of UDP ports between two keepers. A closed port is
    * joined when it opens.
    */
-  place(project: OpenProject, linkId: string): Promise<void> {
+  joinPorts(project: OpenProject, linkId: string): Promise<void> {
     return this.#serial.run(linkId, async () => {
       const link = project.links.get(linkId)
       if (link === undefined || link.detached !== undefined) return
@@ -236,14 +236,14 @@ export class DirectLinks implements LinkAgent {
       }
       if (changed.length > 0) await withDiskErrors('The record of the project', () => project.setLinks([], undo.flat()))
       for (const link of changed) this.#show(project, link)
-      const placed = await Promise.allSettled(
+      const joined = await Promise.allSettled(
         wanted.map(async ({ link_id }, index) => {
           if (results[index] !== null) return
           await this.#openBridgePorts(project, link_id)
-          await this.place(project, link_id)
+          await this.joinPorts(project, link_id)
         }),
       )
-      for (const [index, it] of placed.entries()) {
+      for (const [index, it] of joined.entries()) {
         if (it.status === 'fulfilled') continue
         if (!(it.reason instanceof ApiError)) throw it.reason
         results[index] = it.reason

@@ -65,8 +65,8 @@ export class Links {
     const before = node.record.ports[portName(port)]?.nio ?? null
     const attached = await this.#attach(node, port, nio)
     if (before === null || isDeepStrictEqual(before, attached)) return attached
-    const place = `${node.record.name}: the NIO of adapter ${port.adapter}, port ${port.port}`
-    const message = `${place} (${described(before)}) is replaced by ${described(attached)}`
+    const where = `${node.record.name}: the NIO of adapter ${port.adapter}, port ${port.port}`
+    const message = `${where} (${described(before)}) is replaced by ${described(attached)}`
     this.#emit(node, { type: 'log.warning', message })
     return attached
   }
@@ -187,7 +187,7 @@ export class Links {
   async #reattach(node: LabNode, name: string, slot: Slot, nio: ShownNio): Promise<void> {
     if (nio.type === 'nio_link') {
       await this.#wiring.open(node, name, slot)
-      return this.#direct.place(node.project, nio.link_id)
+      return this.#direct.joinPorts(node.project, nio.link_id)
     }
     const lport = lportOf(nio)
     if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
@@ -210,7 +210,7 @@ export class Links {
       if (slot.guest_port !== null && !(await this.#isFree(node, slot.guest_port)))
         this.#wiring.release(node, name, slot)
       const wire = await this.#wiring.open(node, name, slot)
-      if (slot.nio?.type === 'nio_link') await this.#direct.place(node.project, slot.nio.link_id)
+      if (slot.nio?.type === 'nio_link') await this.#direct.joinPorts(node.project, slot.nio.link_id)
       else if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
       wires.set(name, wire)
     }
@@ -238,7 +238,7 @@ export class Links {
       try {
         // The port of a node that does not run joins when it is opened.
         if (slot.nio.type === 'nio_link' && node.status === 'stopped')
-          await this.#direct.place(node.project, slot.nio.link_id)
+          await this.#direct.joinPorts(node.project, slot.nio.link_id)
         else await this.#reattach(node, name, slot, slot.nio)
       } catch (error) {
         failures.push(`The link of ${node.record.name}, port ${name}, is not attached: ${(error as Error).message}`)

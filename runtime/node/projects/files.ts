@@ -11,7 +11,7 @@ import { markerDirectory, resolveInProject } from '../storage/paths.ts'
 import { receive } from '../storage/receive.ts'
 import { contentOf, openDirectory, openRegular } from '../storage/stored-file.ts'
 import type { OpenProject } from './open-project.ts'
-import { noSuchSnapshot, snapshotPlace } from './project-snapshots.ts'
+import { noSuchSnapshot, snapshotDirectory } from './project-snapshots.ts'
 
 /** Number of files hashed at a time; more only cause seeks of the disk. */
 const maxAtOnce = 8
@@ -90,15 +90,15 @@ export class ProjectFiles implements FileAgent {
       if (parents) await mkdir(parent, { recursive: true, mode: 0o700 })
       else if ((await stat(parent).catch(() => undefined)) === undefined)
         throw notFound('path: the parent directory does not exist')
-      await using place = await openDirectory(parent, () => conflict('path: the directory has just been replaced'))
-      const temporary = place.path(`.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
+      await using directory = await openDirectory(parent, () => conflict('path: the directory has just been replaced'))
+      const temporary = directory.path(`.${basename(file).slice(0, 40)}.${randomBytes(6).toString('hex')}.upload`)
       try {
         await using handle = await open(temporary, 'wx', 0o600)
         const { minFreeMb, bodyTimeoutMs } = this.#options
         const limits = { directory: root, minFreeMb, bodyTimeoutMs, signal, fate: 'nothing was written' }
         await receive(content, handle, limits)
         signal.throwIfAborted()
-        await rename(temporary, place.path(basename(file)))
+        await rename(temporary, directory.path(basename(file)))
       } catch (error) {
         await rm(temporary, { force: true })
         throw error
@@ -110,7 +110,7 @@ export class ProjectFiles implements FileAgent {
   async #rootOf(projectId: string, snapshot: string | undefined): Promise<string> {
     const { path } = await this.#options.project(projectId)
     if (snapshot === undefined) return path
-    const root = snapshotPlace(path, snapshot)
+    const root = snapshotDirectory(path, snapshot)
     if ((await stat(root).catch(() => undefined))?.isDirectory() === true) return root
     throw noSuchSnapshot(snapshot)
   }

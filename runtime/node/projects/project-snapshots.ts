@@ -74,14 +74,14 @@ export class ProjectSnapshots implements SnapshotAgent {
 
   async #take(project: OpenProject, snapshotId: string, signal: AbortSignal): Promise<ProjectSnapshot> {
     const { path } = project
-    const place = snapshotPlace(path, snapshotId)
+    const directory = snapshotDirectory(path, snapshotId)
     if ((await this.#read(path, snapshotId)) !== undefined)
       throw conflict(`snapshot_id: there is a snapshot ${snapshotId} already`)
     this.#options.requireKnown(project)
     const running = [...project.nodes.values()].filter(({ status }) => status !== 'stopped')
     await requireKeepable(running)
     await requireSpace(path, this.#options.minFreeMb())
-    const half = `${place}.part`
+    const half = `${directory}.part`
     try {
       await tidy(path)
       await makeDirectory(half)
@@ -94,8 +94,8 @@ export class ProjectSnapshots implements SnapshotAgent {
       )
       const facts: ProjectSnapshot = { snapshot_id: snapshotId, created_at: Date.now(), size, ran }
       await writeFile(join(half, 'snapshot.json'), JSON.stringify(facts), { flush: true })
-      await withDiskErrors('The snapshot', () => rename(half, place))
-      await syncDirectory(join(place, '..'))
+      await withDiskErrors('The snapshot', () => rename(half, directory))
+      await syncDirectory(join(directory, '..'))
       return facts
     } catch (error) {
       await removeTree(half)
@@ -125,9 +125,9 @@ export class ProjectSnapshots implements SnapshotAgent {
       const { path } = await this.#options.projects.get(projectId)
       await tidy(path)
       await this.#find(path, snapshotId)
-      const place = snapshotPlace(path, snapshotId)
+      const directory = snapshotDirectory(path, snapshotId)
       // What is half removed is no snapshot.
-      await rename(place, `${place}.part`)
+      await rename(directory, `${directory}.part`)
       await tidy(path)
     })
   }
@@ -138,8 +138,8 @@ export class ProjectSnapshots implements SnapshotAgent {
 
   async #restore(projectId: string, snapshotId: string, step: RestoreStep): Promise<void> {
     const { path, status } = await this.#options.projects.get(projectId)
-    const place = join(path, markerDirectory, 'restore')
-    const [next, before] = [join(place, 'next'), join(place, 'before')]
+    const directory = join(path, markerDirectory, 'restore')
+    const [next, before] = [join(directory, 'next'), join(directory, 'before')]
     if ((step === 'commit' || step === 'undo') && status === 'open' && (step === 'commit' || (await exists(before))))
       throw conflict(`project_id: project ${projectId} is open: close it first`)
     if (step === 'prepare') {
@@ -147,18 +147,18 @@ export class ProjectSnapshots implements SnapshotAgent {
       if (await exists(before)) throw conflict('A restore of this project was not finished: undo or finish it first')
       await requireSpace(path, this.#options.minFreeMb())
       try {
-        await removeTree(place)
+        await removeTree(directory)
         await makeDirectory(`${next}.part`)
-        await withDiskErrors('The restore', () => this.#stage(snapshotPlace(path, snapshotId), `${next}.part`))
+        await withDiskErrors('The restore', () => this.#stage(snapshotDirectory(path, snapshotId), `${next}.part`))
         await requireSpace(path, this.#options.minFreeMb())
         await rename(`${next}.part`, next)
       } catch (error) {
-        await removeTree(place)
+        await removeTree(directory)
         throw error
       }
     } else if (step === 'commit') await withDiskErrors('The restore', () => this.#exchange(path, next, before))
-    else if (step === 'undo') await withDiskErrors('The restore', () => this.#exchangeBack(path, place, before))
-    else await removeTree(place)
+    else if (step === 'undo') await withDiskErrors('The restore', () => this.#exchangeBack(path, directory, before))
+    else await removeTree(directory)
   }
 
   /** Puts the parts of `next` in the place of those of the project, which go to `before`. Goes on after a crash in the middle. */
@@ -186,7 +186,7 @@ export class ProjectSnapshots implements SnapshotAgent {
     await writeProject(path, { ...found.record, links: then.record.links ?? [], deleted: [] })
   }
 
-  async #exchangeBack(path: string, place: string, before: string): Promise<void> {
+  async #exchangeBack(path: string, directory: string, before: string): Promise<void> {
     for (const name of partNames) {
       if (!(await exists(join(before, name)))) continue
       await removeTree(parts[name](path))
@@ -196,7 +196,7 @@ export class ProjectSnapshots implements SnapshotAgent {
       const kept = JSON.parse(await readFile(join(before, 'project.json'), 'utf8'))
       await writeProject(path, { ...kept, open: false })
     }
-    await removeTree(place)
+    await removeTree(directory)
   }
 
   async #stage(snapshot: string, to: string): Promise<void> {
@@ -214,13 +214,14 @@ export class ProjectSnapshots implements SnapshotAgent {
     await copyFile(recordOf(path), recordOf(to))
     const paused = running.filter(({ status, kind }) => status === 'started' && kind.control !== undefined)
     await writeFile(join(to, pausedName), JSON.stringify(paused.map(({ key }) => key)), { flush: true })
-    const placeFor = ({ directory }: LabNode) =>
+    const directoryFor = ({ directory }: LabNode) =>
       join(to, 'project-files', relative(join(path, 'project-files'), directory))
-    for (const node of running) await makeDirectory(placeFor(node))
+    for (const node of running) await makeDirectory(directoryFor(node))
     const kept = await whileStill(running, async () => {
       const keep = (node: LabNode, until: AbortSignal) =>
-        withName(node, async () => (await node.kind.control?.keepMemory?.(node, placeFor(node), until)) ?? 0)
-      const copy = (node: LabNode, until: AbortSignal) => copyTree(node.directory, placeFor(node), { signal: until })
+        withName(node, async () => (await node.kind.control?.keepMemory?.(node, directoryFor(node), until)) ?? 0)
+      const copy = (node: LabNode, until: AbortSignal) =>
+        copyTree(node.directory, directoryFor(node), { signal: until })
       return (await inTurns(running, signal, keep)) + (await inTurns(running, signal, copy))
     })
     const skipped = new Set(running.map(({ directory }) => directory))
@@ -240,14 +241,16 @@ export class ProjectSnapshots implements SnapshotAgent {
   }
 
   async #read(path: string, snapshotId: string): Promise<ProjectSnapshot | undefined> {
-    const text = await readFile(join(snapshotPlace(path, snapshotId), 'snapshot.json'), 'utf8').catch(() => undefined)
+    const text = await readFile(join(snapshotDirectory(path, snapshotId), 'snapshot.json'), 'utf8').catch(
+      () => undefined,
+    )
     const value: unknown = text === undefined ? undefined : JSON.parse(text)
     return Check(ProjectSnapshot, value) ? value : undefined
   }
 }
 
 /** The directory of a snapshot of a project. */
-export const snapshotPlace = (path: string, id: string): string => join(path, markerDirectory, 'snapshots', id)
+export const snapshotDirectory = (path: string, id: string): string => join(path, markerDirectory, 'snapshots', id)
 export const noSuchSnapshot = (snapshotId: string): ApiError =>
   notFound(`snapshot_id: the project has no snapshot ${snapshotId} on this compute`)
 
@@ -325,13 +328,13 @@ async function whileStill<T>(nodes: readonly LabNode[], run: () => Promise<T>): 
 
 /** Copies the parts of a snapshot; the number of bytes of the files. */
 async function copyParts(
-  placeOfPart: (name: keyof typeof parts) => string,
+  pathOfPart: (name: keyof typeof parts) => string,
   to: string,
   options: CopyOptions = {},
 ): Promise<number> {
   let size = 0
   for (const name of partNames) {
-    const source = placeOfPart(name)
+    const source = pathOfPart(name)
     await mkdir(join(to, name), { recursive: true, mode: 0o700 })
     if (!(await exists(source))) continue
     const skipped = new Set(options.skipped)

@@ -14,7 +14,7 @@ import type { PortAllocator } from '../ports/allocator.ts'
 import { isFull, requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { removeDurable, removeTreeDurable, writeDurable } from '../storage/durable-file.ts'
 import { NewerRecord, recordVersion } from '../storage/newer-record.ts'
-import { checkedProjectPath, markerDirectory, type PlaceRules } from '../storage/paths.ts'
+import { checkedProjectPath, markerDirectory, type PathRules } from '../storage/paths.ts'
 import { OpenProject, projectView } from './open-project.ts'
 import {
   deleteProject,
@@ -26,7 +26,7 @@ import {
 } from './project-record.ts'
 
 export interface ProjectsOptions {
-  readonly rules: PlaceRules
+  readonly rules: PathRules
   readonly minFreeMb: () => number
   readonly events: EventLog
   readonly ports: PortAllocator

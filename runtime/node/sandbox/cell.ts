@@ -9,7 +9,7 @@ export interface Cell {
   readonly writable?: readonly string[]
   readonly readable?: readonly string[]
   /** Files and directories at another path. */
-  readonly placed?: readonly { readonly from: string; readonly at: string; readonly isWritable: boolean }[]
+  readonly mounts?: readonly { readonly from: string; readonly at: string; readonly isWritable: boolean }[]
   readonly devices?: readonly string[]
   /**
    * Which files of the system it sees, because each mount takes time. `bare`: those that a program needs which only reads and writes
@@ -43,22 +43,22 @@ const bare = { etc: bareEtc, devices: ['/dev/null', '/dev/urandom'], mounts: [] 
 /** The mounts of the root directory in the cell, parents first. */
 export function operationsOf(cell: Cell, program: string): Operation[] {
   const there = (paths: readonly string[] = []) => paths.filter((path) => existsSync(path))
-  const placed = cell.placed ?? []
+  const mounted = cell.mounts ?? []
   const shown = [...(cell.readable ?? []), ...(cell.writable ?? [])]
-  const isShown = (path: string) => shown.some((place) => path === place || path.startsWith(`${place}/`))
+  const isShown = (path: string) => shown.some((at) => path === at || path.startsWith(`${at}/`))
   const base = cell.sees === undefined ? all : { bare, nameless }[cell.sees]
   return [
     ...system.flatMap(systemDirectory),
     ...there(base.etc).map((path): Operation => ['ro', path, path]),
     ...base.mounts,
     ...there([...base.devices, ...(cell.devices ?? [])]).map((path): Operation => ['dev', path, path]),
-    ...placesOf(program).flatMap((path): Operation[] => (isShown(path) ? [] : [['ro', path, path]])),
+    ...directoriesOf(program).flatMap((path): Operation[] => (isShown(path) ? [] : [['ro', path, path]])),
     // Deeper paths come later: a mount above them would hide them.
     ...[
       ...there(cell.readable).map((path): Operation => ['ro', path, path]),
       ...there(cell.writable).map((path): Operation => ['rw', path, path]),
     ].sort(([, a], [, b]) => a.length - b.length),
-    ...placed.map(({ from, at, isWritable }): Operation => [isWritable ? 'rw' : 'ro', from, at]),
+    ...mounted.map(({ from, at, isWritable }): Operation => [isWritable ? 'rw' : 'ro', from, at]),
   ]
 }
 
@@ -69,7 +69,7 @@ function systemDirectory(path: string): Operation[] {
 }
 
 /** The directories of a program outside the system directories, with those that are usually installed beside it. */
-export function placesOf(program: string): string[] {
+export function directoriesOf(program: string): string[] {
   const isOfSystem = (path: string) => system.some((directory) => path.startsWith(`${directory}/`))
   const found = new Set<string>()
   for (const path of new Set([program, realpathSync(program)])) {

@@ -4,7 +4,7 @@ import { type Libc, linux, loadLibc } from '../system/libc.ts'
 let libc: Libc | null | undefined
 
 /**
- * Frees the memory and the place on the disk of a part of a file, which has zeros then (fallocate(2)). Does nothing where that is not
+ * Frees the memory and the disk space of a part of a file, which has zeros then (fallocate(2)). Does nothing where that is not
  * possible. It waits for the system, as the number of a file that is closed meanwhile may be that of another one.
  */
 export function freeRange({ fd }: FileHandle, first: number, bytes: number): void {

@@ -45,7 +45,7 @@ export async function resolveInProject(root: string, path: string): Promise<stri
   return real
 }
 
-export interface PlaceRules {
+export interface PathRules {
   readonly dataDirectory: string
   readonly projectsDirectory: string
   /** Whether the current request is in local mode. */
@@ -53,7 +53,7 @@ export interface PlaceRules {
 }
 
 /** The project directory that a client names, absolute and without `..`; 400 or 403 when it cannot be a project. Changes nothing. */
-export async function checkedProjectPath(path: string, rules: PlaceRules): Promise<string> {
+export async function checkedProjectPath(path: string, rules: PathRules): Promise<string> {
   if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
   if (path.includes('"')) throw forbidden('path: a double quote is not possible in a project path')
   if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${JSON.stringify(path.slice(0, 120))}`)
@@ -66,12 +66,12 @@ export async function checkedProjectPath(path: string, rules: PlaceRules): Promi
   if (!rules.isLocal() && (!isInside(projects, real) || real === projects))
     throw forbidden(`path: outside local mode a project is inside ${rules.projectsDirectory}`)
   const precious = [rules.dataDirectory, rules.projectsDirectory, join(rules.dataDirectory, 'run'), homedir(), '/']
-  for (const place of await Promise.all(precious.map(realish))) {
-    if (isInside(real, place))
+  for (const directory of await Promise.all(precious.map(realish))) {
+    if (isInside(real, directory))
       throw forbidden('path: the data directory, a home directory or a parent of them cannot be a project')
   }
   // These file systems store no files; mkdir in /proc may not even fail.
-  if (['/proc', '/sys', '/dev'].some((place) => isInside(place, real)))
+  if (['/proc', '/sys', '/dev'].some((directory) => isInside(directory, real)))
     throw forbidden('path: /proc, /sys and /dev keep no files; choose a directory of a disk')
   if (isInside(await realish(join(rules.dataDirectory, 'run')), real))
     throw forbidden('path: this directory belongs to the service')

@@ -3,7 +3,7 @@ import { mkdir, open, realpath, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 
 /**
- * Writes files of the user: all of them beside their places (with fsync), then renamed one after the other, so that a full disk changes
+ * Writes files of the user: all of them beside their destinations (with fsync), then renamed one after the other, so that a full disk changes
  * none. A file keeps its mode, and a link its target; missing directories are made. Rejects with the error of the system.
  */
 export async function replaceFiles(files: readonly { readonly path: string; readonly text: string }[]): Promise<void> {

@@ -18,7 +18,7 @@ import { deviceIndex } from './device.ts'
 import { DeviceWatch } from './device-watch.ts'
 import { FastPath } from './fast/fast-path.ts'
 import { guestEnd, hasEthernet, isSameGuest, netioOf, requireGuest, type SwitchGuest, udpPortOf } from './guests.ts'
-import { endpointOf, isLoopbackEndpoint, isSamePlace, placeOf } from './places.ts'
+import { endpointOf, isLoopbackEndpoint, isSameTransport, resourceOf } from './nio-transport.ts'
 import { PortablePath } from './portable/portable-path.ts'
 import { Prober } from './prober.ts'
 import { judgeJoined, judgeLink, refusingGuest, verdictReasonOf } from './verdict.ts'
@@ -204,24 +204,24 @@ export class Switch {
           throw new KeeperError('port_taken', `UDP port ${nio.lport} is used by another link`)
       }
       const direct = this.#linkOf.get(key)
-      if (before !== null && isSamePlace(before.nio, nio) && !this.#isDead(port)) {
+      if (before !== null && isSameTransport(before.nio, nio) && !this.#isDead(port)) {
         port.link = { ...before, nio }
         await this.#path.impair(port.row, nio)
         return
       }
       // The same port or device cannot be opened twice: the old link is closed first, and reopened if the new one fails.
-      const isInPlace = before !== null && placeOf(before.nio) === placeOf(nio)
-      if (isInPlace) await this.#unlink(port)
+      const keepsTransport = before !== null && resourceOf(before.nio) === resourceOf(nio)
+      if (keepsTransport) await this.#unlink(port)
       try {
         const link = await this.#openLink(port, nio)
         if (direct !== undefined) {
           await this.#drop(direct)
           for (const end of direct.ports) if (end !== key) void this.#endCapture(end)
         }
-        if (!isInPlace) await this.#unlink(port)
+        if (!keepsTransport) await this.#unlink(port)
         await this.#connect(port, link)
       } catch (error) {
-        if (isInPlace) {
+        if (keepsTransport) {
           await this.#link(port, before.nio).catch((cause: Error) => {
             const { message } = error as Error
             const code = error instanceof KeeperError ? error.code : 'internal'
@@ -366,7 +366,7 @@ export class Switch {
   }
 
   async #connect(port: Port, link: OpenLink): Promise<void> {
-    const get = (place: number) => this.#counters.get(port.row, place)
+    const get = (column: number) => this.#counters.get(port.row, column)
     const base = { sent: get(at.outFrames), received: get(at.inFrames) }
     port.link = { ...link, base, refusedBefore: get(at.refused) }
     // Frames of the earlier link are lost; new ones need not wait for them.

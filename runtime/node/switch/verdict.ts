@@ -24,7 +24,7 @@ export interface LinkFacts {
 /** The verdict on a link from its counters and probes. */
 export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
   const { row, nio, deviceIndex, joinedRow, finding, base } = facts
-  const get = (place: number) => counters.get(row, place)
+  const get = (column: number) => counters.get(row, column)
   if (nio.suspend) return 'suspended'
   if (joinedRow !== null) return judgeJoined(joinedRow, counters)
   if (get(at.linkFailed) > 0 || (nio.type !== 'udp' && isDeviceLost(nio, deviceIndex))) return 'peer_unreachable'
@@ -47,7 +47,7 @@ export function judgeLink(facts: LinkFacts, counters: Counters): Verdict {
  * bound its socket yet.
  */
 export function judgeJoined(row: number, counters: Counters): 'ok' | 'peer_unreachable' {
-  const get = (place: number) => counters.get(row, place)
+  const get = (column: number) => counters.get(row, column)
   const hasSpokenSince = get(at.outFrames) > get(at.outAtGuestRefusal)
   // A frame is counted before it is sent, and refused at once.
   const hasTakenSince = get(at.inFrames) > get(at.inAtGuestRefusal)

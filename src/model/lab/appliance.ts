@@ -33,7 +33,7 @@ export const ApplianceImport = Type.Object(
     ),
     left_out: Type.Array(
       Type.Object({ path: Type.String(), line: Type.Integer(), column: Type.Integer(), message: Type.String() }),
-      { description: 'What the template has not, by its place in the given text' },
+      { description: 'What the template has not, by its position in the given text' },
     ),
   },
   { $id: 'ApplianceImport', description: 'A template that was made of an appliance, and the images that it needs' },

@@ -2,15 +2,15 @@ import { type Static, Type } from '@sinclair/typebox'
 import { maybe, maybes, Uuid } from '../../schema/fields.ts'
 import { kept } from './kept.ts'
 
-const place = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0 })
+const coordinate = Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0 })
 export const drawingFields = {
   svg: Type.String({
     maxLength: 2 << 20,
     default: '',
     description: 'The drawing as SVG. Clients must show it as an image, not as a document: it may contain scripts',
   }),
-  x: place,
-  y: place,
+  x: coordinate,
+  y: coordinate,
   z: Type.Integer({ minimum: -1000, maximum: 1000, default: 1, description: 'Layer of the map' }),
   rotation: Type.Integer({ minimum: -359, maximum: 360, default: 0, description: 'Degrees' }),
   locked: Type.Boolean({ default: false }),

@@ -46,7 +46,7 @@ export const LabImport = Type.Object(
         column: Type.Integer(),
         message: Type.String(),
       }),
-      { description: 'What the lab file has not, or has otherwise, by its place in the given text' },
+      { description: 'What the lab file has not, or has otherwise, by its position in the given text' },
     ),
   },
   { $id: 'LabImport', description: 'A lab file that was made of a lab of another program' },

@@ -5,7 +5,7 @@ import { NodeStatus } from '../../schema/node-fields.ts'
 import { Placement } from '../placement.ts'
 import { kept } from './kept.ts'
 
-const place = (description: string) =>
+const coordinate = (description: string) =>
   Type.Integer({ minimum: -1_000_000, maximum: 1_000_000, default: 0, description })
 const text = (description: string, maxLength = 4096) => Type.String({ maxLength, description })
 
@@ -15,8 +15,8 @@ export const LabLabel = Type.Object(
   {
     text: text('The text'),
     style: Type.Optional(nullable(text('CSS properties of SVG text'))),
-    x: Type.Optional(nullable(place('Left edge, relative to the node; null: centred'))),
-    y: Type.Optional(nullable(place('Upper edge, relative to the node'))),
+    x: Type.Optional(nullable(coordinate('Left edge, relative to the node; null: centred'))),
+    y: Type.Optional(nullable(coordinate('Upper edge, relative to the node'))),
     rotation: Type.Optional(Type.Integer({ minimum: -359, maximum: 360, description: 'Degrees' })),
   },
   { $id: 'LabLabel', additionalProperties: false, description: 'A text on the map' },
@@ -47,8 +47,8 @@ export const LabReady = Type.Object(
 
 /** The fields that a user sets for nodes of every kind, with the defaults of new nodes. */
 export const mapFields = {
-  x: place('Left edge on the map'),
-  y: place('Upper edge on the map'),
+  x: coordinate('Left edge on the map'),
+  y: coordinate('Upper edge on the map'),
   z: Type.Integer({ minimum: -1000, maximum: 1000, default: 1, description: 'Layer of the map' }),
   locked: Type.Boolean({ default: false, description: 'Whether the map refuses to move it' }),
   symbol: nullable(text('Name or path of its symbol; null: the symbol of its kind')),

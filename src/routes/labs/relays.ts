@@ -1,5 +1,5 @@
 import { Type } from '@sinclair/typebox'
-import { capturePlace, startCapture, stopCapture, streamPlace } from '../../controller/captures.ts'
+import { capturePoint, startCapture, stopCapture, streamPoint } from '../../controller/captures.ts'
 import { nodePath, portPath } from '../../controller/compute-client.ts'
 import type { NodeRecord } from '../../controller/document.ts'
 import type { Lab } from '../../controller/lab.ts'
@@ -164,7 +164,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The capture, as it grows', media: 'application/vnd.tcpdump.pcap' } },
     errors: { 404: noSuchLink, 409: 'The link is not captured' },
     async handle({ params, request }, context) {
-      const { port, node } = capturePlace(await labsOf(context).labs.lab(params.project_id), params.link_id)
+      const { port, node } = capturePoint(await labsOf(context).labs.lab(params.project_id), params.link_id)
       return relayTo(node.compute_id, `${portPath(port)}/pcap`, { request, context })
     },
   }),
@@ -178,7 +178,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
     replies: { 200: { description: 'The frames, as they pass', media: 'application/vnd.tcpdump.pcap' } },
     errors: { 404: noSuchLink, 409: 'No compute has a node of the link' },
     async handle({ params, body, request }, context) {
-      const { port, node } = streamPlace(await labsOf(context).labs.lab(params.project_id), params.link_id)
+      const { port, node } = streamPoint(await labsOf(context).labs.lab(params.project_id), params.link_id)
       const path = `${portPath(port)}/capture/stream`
       return relayTo(node.compute_id, path, { request: withBody(request, body), context })
     },
@@ -241,7 +241,7 @@ function filesOf(
   method: 'GET' | 'POST',
   path: string,
   tag: string,
-  place: (lab: Lab, node: string) => { computeId: string; directory: string },
+  locate: (lab: Lab, node: string) => { computeId: string; directory: string },
 ): Endpoint {
   return endpoint({
     ...{ method, path, owner, tag },
@@ -262,7 +262,7 @@ function filesOf(
         path: inside,
       } = params as { project_id: string; node_id?: string; path: string }
       const lab = await labsOf(context).labs.lab(project_id)
-      const { computeId, directory } = place(lab, node_id)
+      const { computeId, directory } = locate(lab, node_id)
       // The tail stays as the client sent it: decoding and encoding might change it.
       const tail = given.slice(given.indexOf('/files/') + '/files/'.length)
       if (node_id !== '' && inside.split('/').includes('..'))

@@ -76,7 +76,7 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
       const { labs, ask } = labsOf(context)
       await labs.templates.reload()
       const template = labs.templates.get(params.template_id)
-      return created(await useTemplate(labs, await labs.lab(params.project_id), template, { place: body, ask }))
+      return created(await useTemplate(labs, await labs.lab(params.project_id), template, { use: body, ask }))
     },
   }),
 ]

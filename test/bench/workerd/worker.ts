@@ -117,7 +117,7 @@ export default {
     if (order.fill !== undefined) await object.fill(order.fill)
     if (order.tokens !== undefined) await object.makeTokens(order.tokens)
     if (order.read !== undefined) await object.read(order.read)
-    for (const project of order.find ?? []) await object.placeOf(project)
+    for (const project of order.find ?? []) await object.placementOf(project)
     for (const project of order.place ?? []) await object.place(project, 'c1')
     for (const project of order.forget ?? []) await object.forget(project)
     let last: unknown

@@ -1,12 +1,12 @@
 import xterm from '@xterm/xterm'
 import { expect, test } from 'vitest'
-import { nextPlace, placesOf } from '../../../runtime/browser/console/search.ts'
+import { matchesOf, nextMatch } from '../../../runtime/browser/console/search.ts'
 
-/** The places of a text in a terminal of 20 columns and 3 rows. */
+/** The matches of a text in a terminal of 20 columns and 3 rows. */
 async function found(output: string, text: string): Promise<(readonly [row: number, column: number, size: number])[]> {
   const terminal = new xterm.Terminal({ cols: 20, rows: 3 })
   await new Promise<void>((resolve) => terminal.write(output, resolve))
-  return placesOf(text, terminal.buffer.active, 20).map(({ row, column, size }) => [row, column, size])
+  return matchesOf(text, terminal.buffer.active, 20).map(({ row, column, size }) => [row, column, size])
 }
 
 test('a text is found in the scroll-back and on the screen, without regard to case', async () => {
@@ -37,17 +37,17 @@ test('characters of regular expressions are found as they are', async () => {
 })
 
 test('the next match is the one after the selected match, and after the last one the first', () => {
-  const places = [
+  const matches = [
     { row: 1, column: 4, size: 2 },
     { row: 1, column: 9, size: 2 },
     { row: 7, column: 0, size: 2 },
   ]
-  const [first, second, third] = places
-  expect(nextPlace(places, undefined, false)).toBe(first)
-  expect(nextPlace(places, first, false)).toBe(second)
-  expect(nextPlace(places, third, false)).toBe(first)
-  expect(nextPlace(places, undefined, true)).toBe(third)
-  expect(nextPlace(places, third, true)).toBe(second)
-  expect(nextPlace(places, first, true)).toBe(third)
-  expect(nextPlace([], first, true)).toBeUndefined()
+  const [first, second, third] = matches
+  expect(nextMatch(matches, undefined, false)).toBe(first)
+  expect(nextMatch(matches, first, false)).toBe(second)
+  expect(nextMatch(matches, third, false)).toBe(first)
+  expect(nextMatch(matches, undefined, true)).toBe(third)
+  expect(nextMatch(matches, third, true)).toBe(second)
+  expect(nextMatch(matches, first, true)).toBe(third)
+  expect(nextMatch([], first, true)).toBeUndefined()
 })

@@ -12,7 +12,7 @@ test('a node that was deleted and restored keeps its place up to date', () => {
   const drawing = { drawing_id: 'd', x: 3, y: 4, locked: false } as LabDrawing
   store.nodes.put('n', node)
   store.drawings.put('d', drawing)
-  const xs = () => [editor.placeOf('n').value.x, editor.placeOf('d').value.x]
+  const xs = () => [editor.positionOf('n').value.x, editor.positionOf('d').value.x]
   expect(xs()).toEqual([1, 3])
   store.nodes.delete('n')
   store.drawings.delete('d')
@@ -68,7 +68,7 @@ function slowLab() {
   ] as const)
     store.nodes.put(id, { node_id: id, x, y: 0, locked: false } as LabNode)
   const editor = new LabEditor(client, store, 'lab')
-  const shown = () => ['a', 'b'].map((id) => editor.placeOf(id).value.x)
+  const shown = () => ['a', 'b'].map((id) => editor.positionOf(id).value.x)
   const move = (id: string, x: number) => editor.drag(new Map([[id, { x, y: 0 }]]))
   return { asked, store, editor, shown, move }
 }

@@ -2,9 +2,9 @@ import { expect, test } from 'vitest'
 import {
   knobs,
   numberOf,
-  placeOf,
   rateText,
   shortImpairment,
+  sliderAt,
   steppedBy,
   valueAt,
   withValue,
@@ -32,7 +32,7 @@ test('a filter whose numbers are all 0 is gone', () => {
 
 test.for(knobs.map((it) => [it.title, it] as const))('the slider of %s finds its numbers again', ([, it]) => {
   expect([valueAt(0, it), valueAt(100, it)]).toEqual([0, it.reach])
-  for (const value of [0, 1, 2, 10, 50, 90]) expect(valueAt(placeOf(value, it), it)).toBeCloseTo(value, 5)
+  for (const value of [0, 1, 2, 10, 50, 90]) expect(valueAt(sliderAt(value, it), it)).toBeCloseTo(value, 5)
 })
 
 test.for(knobs.map((it) => [it.title, it] as const))(

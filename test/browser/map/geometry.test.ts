@@ -5,7 +5,7 @@ import {
   boxBetween,
   boxOf,
   fitted,
-  labelPlaces,
+  labelPoints,
   lineBetween,
   onMap,
   overlaps,
@@ -62,7 +62,7 @@ test('a link goes from centre to centre, and links between the same nodes do not
   expect(pathOf(lineBetween(a, b, alone))).toBe('M32 32L232 32')
   const two = [0, 1].map((index) => along(lineBetween(a, b, { index, count: 2 }), 0.5))
   expect(two.map(({ y }) => y)).toEqual([19, 45])
-  const [left, right] = labelPlaces(lineBetween(a, b, alone))
+  const [left, right] = labelPoints(lineBetween(a, b, alone))
   expect(left.x).toBeGreaterThan(64)
   expect(right.x).toBeLessThan(200)
 })

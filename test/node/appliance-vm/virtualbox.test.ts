@@ -85,10 +85,10 @@ test.for(['6_1', '7_0'])('the address is that of the guest, else a port of this 
   world.alter((state) => {
     state.api = api
   })
-  expect(await engine.places(settings)).toEqual([])
+  expect(await engine.addresses(settings)).toEqual([])
   await engine.start(settings, never)
   const access = { protocol: 'http', user: null, password: null }
-  const [place, ...others] = await engine.places(settings)
+  const [place, ...others] = await engine.addresses(settings)
   expect(place).toEqual({ ...access, host: '127.0.0.1', port: expect.any(Number) as number })
   expect(others).toEqual([])
   const rule = { Patchbay: `tcp,127.0.0.1,${place?.port},,3080` }
@@ -99,18 +99,18 @@ test.for(['6_1', '7_0'])('the address is that of the guest, else a port of this 
   tell(2, '0.0.0.0')
   tell(3, '192.168.56.101')
   done('')
-  expect(await engine.places(settings)).toEqual([{ ...access, host: '192.168.56.101', port: 3080 }, place])
+  expect(await engine.addresses(settings)).toEqual([{ ...access, host: '192.168.56.101', port: 3080 }, place])
   expect(done('controlvm')).toEqual([])
-  expect(await engine.places({ ...settings, address: 'vm.lan', port: 80, user: 'anna', password: 'geheim' })).toEqual([
-    { protocol: 'http', host: 'vm.lan', port: 80, user: 'anna', password: 'geheim' },
-  ])
+  expect(
+    await engine.addresses({ ...settings, address: 'vm.lan', port: 80, user: 'anna', password: 'geheim' }),
+  ).toEqual([{ protocol: 'http', host: 'vm.lan', port: 80, user: 'anna', password: 'geheim' }])
 })
 
 test('the port forward of an earlier service is made again', async () => {
   const forwardings = { Patchbay: 'tcp,127.0.0.1,22,,3080', mine: 'tcp,,2222,,22' }
   const { world, engine, uuid } = await newEngine({ 1: { attachment: 'nat', forwardings } })
   await engine.start(settings, never)
-  const [place] = await engine.places(settings)
+  const [place] = await engine.addresses(settings)
   expect(place?.port).not.toBe(22)
   expect(world.machine(uuid).nics[0]?.forwardings).toEqual({
     ...{ mine: 'tcp,,2222,,22', Patchbay: `tcp,127.0.0.1,${place?.port},,3080` },
@@ -120,7 +120,7 @@ test('the port forward of an earlier service is made again', async () => {
 test('a VM that cannot be reached from here is a conflict', async () => {
   const { engine } = await newEngine({ 1: { attachment: 'intnet' } })
   await engine.start(settings, never)
-  await expect(engine.places(settings)).rejects.toMatchObject({
+  await expect(engine.addresses(settings)).rejects.toMatchObject({
     ...{ status: 409, message: expect.stringMatching(/give it a host-only and a NAT adapter, or set address/) },
   })
 })

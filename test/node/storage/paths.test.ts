@@ -2,7 +2,7 @@ import { mkdir, realpath, symlink, writeFile } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
-import { checkedProjectPath, isInside, type PlaceRules, resolveInProject } from '../../../runtime/node/storage/paths.ts'
+import { checkedProjectPath, isInside, type PathRules, resolveInProject } from '../../../runtime/node/storage/paths.ts'
 import { freshDirectory } from '../../support/directory.ts'
 
 const status = (code: number) => expect.objectContaining({ status: code })
@@ -109,7 +109,7 @@ test('a project whose directory is gone is 404', async () => {
   await expect(resolveInProject(join(root, 'gone'), 'x')).rejects.toEqual(status(404))
 })
 
-async function openRules(local: boolean): Promise<{ base: string; rules: PlaceRules }> {
+async function openRules(local: boolean): Promise<{ base: string; rules: PathRules }> {
   const base = await realpath(await freshDirectory())
   const rules = {
     dataDirectory: join(base, 'data'),

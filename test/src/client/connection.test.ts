@@ -101,7 +101,12 @@ test('errors of a compute are passed on with all members', async () => {
 })
 
 test.for<[status: number, headers: Record<string, string>, ours: number, message: string]>([
-  [401, {}, 409, 'The compute one refuses the user and password of its record: change them there, by a PUT of the compute'],
+  [
+    401,
+    {},
+    409,
+    'The compute one refuses the user and password of its record: change them there, by a PUT of the compute',
+  ],
   [407, {}, 409, 'The compute one can only be reached through a proxy that wants credentials'],
   [500, {}, 502, 'The compute one failed: why'],
   [404, {}, 404, 'why'],

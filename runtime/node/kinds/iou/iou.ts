@@ -34,7 +34,14 @@ import { adoptFiles, removeVlans } from './configs.ts'
 import { imageFactsOf, knownFactsOf } from './image.ts'
 import { unlinkImage } from './image-link.ts'
 import { launchOf } from './launch.ts'
-import { type LicencePlaces, licenceName, licencePath, licencePlace, removeLicences, writeLicence } from './licence.ts'
+import {
+  type LicencePaths,
+  licenceDirectory,
+  licenceName,
+  licencePath,
+  removeLicences,
+  writeLicence,
+} from './licence.ts'
 import { currentConfigs, type ReadContext } from './nvram-files.ts'
 import { NvramFollower } from './nvram-follower.ts'
 import { type IouKindNode, IouProperties, plainFields, withDefaultsOf } from './properties.ts'
@@ -153,7 +160,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
       sandbox: this.#host.sandbox,
       runDirectory: this.#host.runDirectory,
       image: await this.#admitted(node),
-      places: this.#licencePlaces(node),
+      paths: this.#licencePaths(node),
       isLicenceChecked: license_check && this.#withId(node).license_check,
     })
   }
@@ -192,7 +199,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     return this.#files.get(key, `${directory}\0${configured ?? ''}`, directories, () => ({
       startup_config: namedConfig(directory, startupConfigName),
       private_config: namedConfig(directory, privateConfigName),
-      iourc_path: licencePath(this.#licencePlaces(node)),
+      iourc_path: licencePath(this.#licencePaths(node)),
     }))
   }
 
@@ -265,7 +272,7 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     if (application_id > 0) await this.#host.keeper.tidyNetio(application_id)
     this.#ids.release(node.key)
     // No secret of a closed node stays. A client sends the licence again with the next create or start.
-    await rm(this.#ownPlace(node), { recursive: true, force: true }).catch(
+    await rm(this.#licenceDirectory(node), { recursive: true, force: true }).catch(
       ignore('the next service removes licences without a node'),
     )
   }
@@ -319,9 +326,14 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
     return record.properties
   }
 
-  #licencePlaces(node: IouKindNode): LicencePlaces {
+  #licencePaths(node: IouKindNode): LicencePaths {
     const configured = this.#configuredLicence()
-    return { configured, home: homedir(), directory: node.directory, own: join(this.#ownPlace(node), licenceName) }
+    return {
+      configured,
+      home: homedir(),
+      directory: node.directory,
+      own: join(this.#licenceDirectory(node), licenceName),
+    }
   }
 
   /** IOURC of the environment counts first, as for an image that a user starts in a shell. */
@@ -330,12 +342,12 @@ export class IouKind implements NodeKind<IouProperties, typeof iou> {
   }
 
   async #writeLicence(node: IouKindNode, content: string): Promise<void> {
-    await writeLicence(this.#ownPlace(node), content)
+    await writeLicence(this.#licenceDirectory(node), content)
     this.#files.forget(node.key)
   }
 
-  #ownPlace({ record }: IouKindNode): string {
-    return licencePlace(this.#host.runDirectory, record.node_id)
+  #licenceDirectory({ record }: IouKindNode): string {
+    return licenceDirectory(this.#host.runDirectory, record.node_id)
   }
 }
 

@@ -15,7 +15,7 @@ import { commandLine } from './command-line.ts'
 import { adoptFiles } from './configs.ts'
 import { imageFactsOf, requireIouImage } from './image.ts'
 import { linkImage } from './image-link.ts'
-import { findLicence, hostnameWarning, type LicencePlaces, licenceName, requireLicence } from './licence.ts'
+import { findLicence, hostnameWarning, type LicencePaths, licenceName, requireLicence } from './licence.ts'
 import { netmapName, netmapText } from './netmap.ts'
 import { pushConfigs } from './nvram-files.ts'
 import { type IouKindNode, withDefaultsOf } from './properties.ts'
@@ -27,7 +27,7 @@ interface LaunchOptions {
   readonly runDirectory: string
   /** Absolute path. */
   readonly image: string
-  readonly places: LicencePlaces
+  readonly paths: LicencePaths
   readonly isLicenceChecked: boolean
 }
 
@@ -44,7 +44,7 @@ export async function launchOf(node: IouKindNode, options: LaunchOptions): Promi
   const { application_id, nvram, ram } = properties
   const args = commandLine({ settings: properties, facts, applicationId: application_id })
   const memoryWarning = checkMemory(ram)
-  const licence = await findLicence(options.places)
+  const licence = await findLicence(options.paths)
   if (options.isLicenceChecked) await requireLicence(licence, hostname())
   await adoptFiles(directory, application_id)
   await replaceOwn(directory, netmapName, netmapText(application_id))
@@ -97,11 +97,17 @@ async function confined(
   await give(confinement.user, directory, box)
   const inside = `/tmp/netio${confinement.uidInside}`
   const bridge = String(application_id + bridgeOffset)
-  const placed = [
+  const mounts = [
     { from: join(box, licenceName), at: join(insideBox, licenceName), isWritable: false },
     { from: sockets, at: inside, isWritable: true },
     { from: join(netioDirectory(), bridge), at: join(inside, bridge), isWritable: true },
   ].filter(({ from }) => existsSync(from))
-  const cell = { cwd: directory, network: 'none', writable: [directory], readable: [options.image], placed } as const
+  const cell = {
+    cwd: directory,
+    network: 'none',
+    writable: [directory],
+    readable: [options.image],
+    mounts,
+  } as const
   return { ...confinement.wrap(cell, command, args), env, is_wrapped: true }
 }

@@ -17,7 +17,7 @@ const keyLength = 16
 /** Older images fail with longer host names. */
 const longestHostname = 15
 
-export interface LicencePlaces {
+export interface LicencePaths {
   /** The setting; when it is set, no other place is searched. */
   readonly configured: string | undefined
   readonly home: string
@@ -28,23 +28,23 @@ export interface LicencePlaces {
 }
 
 /** The licence file for a start; 409 when there is none. */
-export async function findLicence({ configured, home, directory, own }: LicencePlaces): Promise<string> {
+export async function findLicence({ configured, home, directory, own }: LicencePaths): Promise<string> {
   if (configured !== undefined && configured !== '') {
     if (await isFile(configured, 'iou.iourc_path')) return configured
     throw conflict(`iou.iourc_path: ${basename(configured)} is not there`)
   }
-  for (const place of placesOf({ home, directory, own })) if (await isFile(place, 'The licence file')) return place
+  for (const path of searched({ home, directory, own })) if (await isFile(path, 'The licence file')) return path
   throw conflict('There is no licence file for IOU: give the node iourc_content, make ~/.iourc, or set iou.iourc_path')
 }
 
 /** The licence file that a start would take; null when there is none. */
-export function licencePath(places: LicencePlaces): string | null {
-  const { configured } = places
-  const paths = configured !== undefined && configured !== '' ? [configured] : placesOf(places)
+export function licencePath(given: LicencePaths): string | null {
+  const { configured } = given
+  const paths = configured !== undefined && configured !== '' ? [configured] : searched(given)
   return paths.find((path) => existsSync(path)) ?? null
 }
 
-const placesOf = ({ home, directory, own }: Omit<LicencePlaces, 'configured'>): readonly string[] => [
+const searched = ({ home, directory, own }: Omit<LicencePaths, 'configured'>): readonly string[] => [
   join(home, `.${licenceName}`),
   join(directory, licenceName),
   ...(own === undefined ? [] : [own]),
@@ -58,15 +58,17 @@ async function isFile(path: string, what: string): Promise<boolean> {
 }
 
 /** The directory of the licence file that a client sent for a node. */
-export const licencePlace = (runDirectory: string, nodeId: string): string => join(runDirectory, `iou-${nodeId}`)
+export const licenceDirectory = (runDirectory: string, nodeId: string): string => join(runDirectory, `iou-${nodeId}`)
 
 /** Removes the licence files of unwanted nodes. */
 export async function removeLicences(runDirectory: string, isUnwanted: (nodeId: string) => boolean): Promise<void> {
   const names: string[] = await readdir(runDirectory).catch(() => [])
   const ids = names.flatMap((name) => /^iou-(.+)$/.exec(name)?.[1] ?? []).filter(isUuid)
-  const places = ids.filter(isUnwanted).map((id) => licencePlace(runDirectory, id))
+  const directories = ids.filter(isUnwanted).map((id) => licenceDirectory(runDirectory, id))
   await Promise.all(
-    places.map((place) => rm(place, { recursive: true, force: true }).catch(ignore('the next service tries again'))),
+    directories.map((directory) =>
+      rm(directory, { recursive: true, force: true }).catch(ignore('the next service tries again')),
+    ),
   )
 }
 

@@ -124,7 +124,7 @@ function networkArguments(machine: MachineSpec, otherPciDevices: number): string
     ...['-net', 'none'],
     ...plan.bridges,
     ...adapters.flatMap((adapter, number) =>
-      adapterArguments(machine, adapter, number, onPci[number] === true ? plan.place(pciAdapters++) : ''),
+      adapterArguments(machine, adapter, number, onPci[number] === true ? plan.addressOf(pciAdapters++) : ''),
     ),
   ]
 }
@@ -133,14 +133,14 @@ function adapterArguments(
   { facts, wires }: MachineSpec,
   { model, mac }: Adapter,
   number: number,
-  place: string,
+  address: string,
 ): string[] {
   const wire = wires.get(`${number}/0`)
   if (wire === undefined) throw conflict(`The port of adapter ${number} is not there`)
   const id = netdevId(number)
   return [
     ...['-netdev', facts.netdevs.has('dgram') ? datagrams(id, wire) : olderDatagrams(id, wire)],
-    ...['-device', `${model},id=pb-nic${number},mac=${mac},netdev=${id}${place}`],
+    ...['-device', `${model},id=pb-nic${number},mac=${mac},netdev=${id}${address}`],
   ]
 }
 

@@ -1,7 +1,7 @@
 import { sep } from 'node:path'
 import type { ProgramEnd } from '../../programs/start.ts'
 import { give, letRead } from '../../sandbox/box.ts'
-import { placesOf } from '../../sandbox/cell.ts'
+import { directoriesOf } from '../../sandbox/cell.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
 import { CellShell, type ShellLimits } from '../../sandbox/shell.ts'
 
@@ -54,7 +54,7 @@ export class ConfinedTool implements Disposable {
     await give(confinement.user, directory)
     for (const arg of args) if (arg.startsWith('/') && !this.#seen.has(arg)) await this.see(arg)
     if (this.#shell?.isOpen !== true) {
-      const readable = [...this.readable, ...placesOf(path)]
+      const readable = [...this.readable, ...directoriesOf(path)]
       const cell = { cwd: '/', network: 'none', sees: 'bare', readable, writable: this.writable } as const
       this.#shell = new CellShell(confinement, cell)
     }

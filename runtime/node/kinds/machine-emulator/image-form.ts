@@ -56,8 +56,8 @@ export async function requireForm(field: ImageField, name: string, file: string)
   if (/^hd[a-d]_disk_image$/.test(field) && (form.is === 'kernel' || form.is === 'program'))
     throw conflict(`${field}: ${shown} is ${form.words}; expected a disk, as a kernel goes to kernel_image`)
   if ((field === 'kernel_image' || field === 'initrd') && (form.is === 'disk' || form.is === 'CD')) {
-    const place = form.is === 'disk' ? 'a disk goes to hda_disk_image' : 'a CD goes to cdrom_image'
+    const setting = form.is === 'disk' ? 'a disk goes to hda_disk_image' : 'a CD goes to cdrom_image'
     const expected = field === 'initrd' ? 'an initial RAM disk (cpio)' : 'a kernel'
-    throw conflict(`${field}: ${shown} is ${form.words}; expected ${expected}, as ${place}`)
+    throw conflict(`${field}: ${shown} is ${form.words}; expected ${expected}, as ${setting}`)
   }
 }

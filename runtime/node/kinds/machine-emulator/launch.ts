@@ -150,7 +150,7 @@ async function cellOf(
     cwd: directory,
     writable: tool?.writable ?? [directory],
     readable: [...(tool?.readable ?? directories), ...files],
-    placed: [{ from: box, at: insideBox, isWritable: true }],
+    mounts: [{ from: box, at: insideBox, isWritable: true }],
     devices: hasKvm ? ['/dev/kvm'] : [],
     // Its links are UDP sockets of the host, and the port of its screen is one of the host.
     network: 'host',

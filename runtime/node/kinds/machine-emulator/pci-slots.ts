@@ -5,17 +5,17 @@ const slotsOfBus = 32
 /** Host bridge, south bridge, graphics, and one spare slot. */
 const builtIn = 4
 
-/** Places of network adapters on PCI buses. */
+/** Slots of network adapters on PCI buses. */
 interface PciPlan {
   /** Arguments of the bridges, which must come before devices behind them. */
   readonly bridges: readonly string[]
-  /** The place of the n-th adapter; empty when QEMU chooses it. */
-  readonly place: (adapter: number) => string
+  /** The slot of the n-th adapter; empty when QEMU chooses it. */
+  readonly addressOf: (adapter: number) => string
 }
 
 /**
- * Places for adapters beside `others` further devices. QEMU chooses the places on the first bus, by which guests name their
- * interfaces. Further adapters have fixed places behind bridges.
+ * Slots for adapters beside `others` further devices. QEMU chooses the slots on the first bus, by which guests name their
+ * interfaces. Further adapters have fixed slots behind bridges.
  */
 export function pciPlan(facts: Pick<BinaryFacts, 'version' | 'devices'>, adapters: number, others: number): PciPlan {
   const first = (bridges: number) => builtIn + others + bridges
@@ -35,7 +35,7 @@ export function pciPlan(facts: Pick<BinaryFacts, 'version' | 'devices'>, adapter
         `pci-bridge,id=pb-bridge${bridge},bus=pb-dmi${bridge},chassis_nr=0x1,addr=${hex(bridge)},shpc=off`,
       ],
     ]),
-    place(adapter) {
+    addressOf(adapter) {
       const slot = first(bridges) + adapter
       if (slot < slotsOfBus) return ''
       return `,bus=pb-bridge${Math.floor(slot / slotsOfBus)},addr=${hex(slot % slotsOfBus)}`

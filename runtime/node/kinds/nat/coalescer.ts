@@ -106,8 +106,8 @@ export class Coalescer {
 
 /** Whether two segments have the same addresses and ports. */
 function isOfOneFlow(view: DataView, offset: number, other: DataView, otherOffset: number): boolean {
-  for (let place = ipAt + 12; place < tcpAt + 4; place += 4) {
-    if (view.getUint32(offset + place, false) !== other.getUint32(otherOffset + place, false)) return false
+  for (let at = ipAt + 12; at < tcpAt + 4; at += 4) {
+    if (view.getUint32(offset + at, false) !== other.getUint32(otherOffset + at, false)) return false
   }
   return true
 }

@@ -82,10 +82,10 @@ export class FrameWriter {
     return sumWords(this.#view, addresses, 2 * from.length) + kind + length
   }
 
-  #checksum(start: number, place: number, length: number, before: number): void {
-    this.#view.setUint16(start + place, 0, false)
+  #checksum(start: number, field: number, length: number, before: number): void {
+    this.#view.setUint16(start + field, 0, false)
     // 0 would mean no checksum (UDP); both are 0 in ones' complement.
-    this.#view.setUint16(start + place, foldSum(before + sumWords(this.#view, start, length)) || 0xffff, false)
+    this.#view.setUint16(start + field, foldSum(before + sumWords(this.#view, start, length)) || 0xffff, false)
   }
 }
 

@@ -178,15 +178,15 @@ export class Slirp {
   /** struct pollfd { int fd; short events, revents; } */
   #add(fd: number, events: number): number {
     if (this.#count === maxDescriptors) return -1
-    const place = this.#count * entryBytes
-    this.#descriptors.u32(place, fd)
+    const entry = this.#count * entryBytes
+    this.#descriptors.u32(entry, fd)
     this.#descriptors.u16(
-      place + 4,
+      entry + 4,
       ((events & event.in) !== 0 ? pollIn : 0) |
         ((events & event.out) !== 0 ? pollOut : 0) |
         ((events & event.urgent) !== 0 ? pollUrgent : 0),
     )
-    this.#descriptors.u16(place + 6, 0)
+    this.#descriptors.u16(entry + 6, 0)
     return this.#count++
   }
 

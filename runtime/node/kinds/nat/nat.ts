@@ -228,7 +228,7 @@ async function confined(
   const modules = dirname(dirname(createRequire(import.meta.url).resolve('koffi')))
   const root = main.endsWith('.ts') ? join(dirname(main), '../../../..') : dirname(dirname(main))
   const own = main.endsWith('.ts') ? [join(root, 'runtime'), join(root, 'src')] : [dirname(main)]
-  const placed = existsSync(resolvConf) ? [{ from: realpathSync(resolvConf), at: resolvConf, isWritable: false }] : []
+  const mounts = existsSync(resolvConf) ? [{ from: realpathSync(resolvConf), at: resolvConf, isWritable: false }] : []
   const cell = {
     cwd: directory,
     network: 'host',
@@ -236,7 +236,7 @@ async function confined(
     listens: record.properties.port_forwards.flatMap((it) => (it.protocol === 'tcp' ? [it.host_port] : [])),
     writable: [directory],
     readable: [...own, modules, join(root, 'package.json')],
-    placed,
+    mounts,
   } as const
   return { ...confinement.wrap(cell, process.execPath, args), is_wrapped: true }
 }

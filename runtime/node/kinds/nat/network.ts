@@ -158,8 +158,8 @@ export class NatNetwork {
       for (let index = 0; index < count; index++) {
         const [offset, length, segment] = [offsets[index] ?? 0, lengths[index] ?? 0, segments[index] ?? 0]
         const step = segment > 0 && segment < length ? segment : length
-        for (let place = offset; place < offset + length; place += step) {
-          this.#take(port, place, Math.min(step, offset + length - place))
+        for (let at = offset; at < offset + length; at += step) {
+          this.#take(port, at, Math.min(step, offset + length - at))
         }
       }
       this.#coalescer.flush()

@@ -219,7 +219,7 @@ export class Recorder {
   }
 
   #count(): { frames: number; missed: number } {
-    const get = (place: number) => this.#counters.get(this.#row, place)
+    const get = (column: number) => this.#counters.get(this.#row, column)
     return { frames: get(at.captured), missed: get(at.captureMissed) }
   }
 }

@@ -217,12 +217,12 @@ export function retag(
   length: number,
   before: number,
   to: { readonly bytes: Uint8Array; readonly view: DataView },
-  place: number,
+  start: number,
   outer: number,
   inner: number,
 ): number {
-  copyBytes(frame, offset, to.bytes, place, addressBytes)
-  let at = place + addressBytes
+  copyBytes(frame, offset, to.bytes, start, addressBytes)
+  let at = start + addressBytes
   for (let index = 0; index < 2; index++) {
     const tag = index === 0 ? outer : inner
     if (tag === 0) continue
@@ -231,5 +231,5 @@ export function retag(
   }
   const rest = addressBytes + before
   copyBytes(frame, offset + rest, to.bytes, at, length - rest)
-  return at - place + length - rest
+  return at - start + length - rest
 }

@@ -36,14 +36,14 @@ export class CaptureBuffer {
   }
 
   append(frame: Uint8Array, offset: number, length: number, seconds: number, micros: number): void {
-    const place = this.#length
+    const start = this.#length
     const view = this.#view
-    view.setUint32(place, seconds, true)
-    view.setUint32(place + 4, micros, true)
-    view.setUint32(place + 8, length, true)
-    view.setUint32(place + 12, length, true)
-    copyBytes(frame, offset, this.#bytes, place + recordHeader, length)
-    this.#length = place + recordHeader + length
+    view.setUint32(start, seconds, true)
+    view.setUint32(start + 4, micros, true)
+    view.setUint32(start + 8, length, true)
+    view.setUint32(start + 12, length, true)
+    copyBytes(frame, offset, this.#bytes, start + recordHeader, length)
+    this.#length = start + recordHeader + length
     this.#frames += 1
     if (this.#length > slotBytes - longestRecord) this.flush()
   }

@@ -2,10 +2,10 @@
 const short = 96
 
 /** Copies bytes; allocates nothing for short frames. */
-export function copyBytes(from: Uint8Array, offset: number, to: Uint8Array, place: number, length: number): void {
+export function copyBytes(from: Uint8Array, offset: number, to: Uint8Array, start: number, length: number): void {
   if (length > short) {
-    to.set(from.subarray(offset, offset + length), place)
+    to.set(from.subarray(offset, offset + length), start)
     return
   }
-  for (let index = 0; index < length; index++) to[place + index] = from[offset + index] as number
+  for (let index = 0; index < length; index++) to[start + index] = from[offset + index] as number
 }

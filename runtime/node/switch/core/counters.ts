@@ -38,7 +38,7 @@ const names = Object.keys(filterRows) as readonly FilterName[]
 const firstFilter = Object.keys(at).length
 /** Doubles in a row. */
 const width = firstFilter + names.length
-export const filterPlaces = Object.fromEntries(names.map((name, index) => [name, firstFilter + index])) as Readonly<
+export const filterColumns = Object.fromEntries(names.map((name, index) => [name, firstFilter + index])) as Readonly<
   Record<FilterName, number>
 >
 
@@ -46,7 +46,7 @@ export const filterPlaces = Object.fromEntries(names.map((name, index) => [name,
 const countersOf = (nameOf: (row: FilterDeclaration, filter: FilterName) => string | undefined) =>
   names.flatMap((filter) => {
     const name = nameOf(filterRows[filter], filter)
-    return name === undefined ? [] : [[name, filterPlaces[filter]] as const]
+    return name === undefined ? [] : [[name, filterColumns[filter]] as const]
   })
 const dropping = countersOf(({ drops }, filter) => drops && filter)
 const counting = countersOf(({ counts }) => counts)
@@ -75,23 +75,23 @@ export class Counters {
     this.#free.push(row)
   }
 
-  add(row: number, place: number, amount: number): void {
-    const index = row * width + place
+  add(row: number, column: number, amount: number): void {
+    const index = row * width + column
     this.table[index] = (this.table[index] as number) + amount
   }
 
-  set(row: number, place: number, value: number): void {
-    this.table[row * width + place] = value
+  set(row: number, column: number, value: number): void {
+    this.table[row * width + column] = value
   }
 
-  get(row: number, place: number): number {
-    return this.table[row * width + place] as number
+  get(row: number, column: number): number {
+    return this.table[row * width + column] as number
   }
 
   /** A row in the form of the API. */
   read(row: number): PortCounters {
-    const get = (place: number) => this.get(row, place)
-    const all = (counters: typeof dropping) => Object.fromEntries(counters.map(([name, place]) => [name, get(place)]))
+    const get = (column: number) => this.get(row, column)
+    const all = (counters: typeof dropping) => Object.fromEntries(counters.map(([name, column]) => [name, get(column)]))
     return {
       out_frames: get(at.outFrames),
       out_bytes: get(at.outBytes),

@@ -62,7 +62,7 @@ export class DelayQueue {
       this.#large.set(slot, block)
       this.#largeBytes += length
     }
-    copyBytes(bytes, offset, block.bytes, isLarge ? 0 : placeOf(slot), length)
+    copyBytes(bytes, offset, block.bytes, isLarge ? 0 : offsetOf(slot), length)
     this.#lengths[slot] = length
     this.#ends[slot] = end
     this.#rows[slot] = row
@@ -80,7 +80,7 @@ export class DelayQueue {
    */
   takeDue(
     now: number,
-    take: (end: number, row: number, block: Block, place: number, length: number) => void,
+    take: (end: number, row: number, block: Block, start: number, length: number) => void,
     release: () => void,
   ): void {
     const last = Math.floor(now / tickMs)
@@ -112,7 +112,7 @@ export class DelayQueue {
   #takeBucket(
     bucket: number,
     time: number,
-    take: (end: number, row: number, block: Block, place: number, length: number) => void,
+    take: (end: number, row: number, block: Block, start: number, length: number) => void,
     release: () => void,
   ): void {
     let slot = this.#heads[bucket] as number
@@ -126,8 +126,8 @@ export class DelayQueue {
       else {
         const large = this.#large.get(slot)
         const block = large ?? (this.#blocks[slot >> 9] as Block)
-        const place = large === undefined ? placeOf(slot) : 0
-        take(this.#ends[slot] as number, this.#rows[slot] as number, block, place, this.#lengths[slot] as number)
+        const start = large === undefined ? offsetOf(slot) : 0
+        take(this.#ends[slot] as number, this.#rows[slot] as number, block, start, this.#lengths[slot] as number)
         this.#next[slot] = taken
         taken = slot
         this.#size -= 1
@@ -175,4 +175,4 @@ export class DelayQueue {
   }
 }
 
-const placeOf = (slot: number): number => (slot & (slotsPerBlock - 1)) * slotBytes
+const offsetOf = (slot: number): number => (slot & (slotsPerBlock - 1)) * slotBytes

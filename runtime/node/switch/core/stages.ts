@@ -1,7 +1,7 @@
 import type { TProperties } from '@sinclair/typebox'
 import { type Filter, filters } from '../../filters/index.ts'
 import type { Departure, FilterRow, Stage } from '../../filters/row.ts'
-import { at, type Counters, filterPlaces } from './counters.ts'
+import { at, type Counters, filterColumns } from './counters.ts'
 
 const rows: Readonly<Record<string, FilterRow<TProperties>>> = filters
 const dropped = -1
@@ -19,8 +19,8 @@ export function makeStages(
   { suspend, filters }: { readonly suspend: boolean; readonly filters: readonly Filter[] },
   { row, counters, random, departure }: StagesOf,
 ): Stage[] {
-  const stage = (place: number, make: (count: () => void, drop: () => number) => Stage): Stage => {
-    const count = () => counters.add(row, place, departure.copies)
+  const stage = (column: number, make: (count: () => void, drop: () => number) => Stage): Stage => {
+    const count = () => counters.add(row, column, departure.copies)
     return make(count, () => {
       count()
       return dropped
@@ -29,11 +29,11 @@ export function makeStages(
   return [
     ...(suspend ? [stage(at.suspended, (_, drop) => drop)] : []),
     ...filters.flatMap((filter) => {
-      const place = filterPlaces[filter.type]
+      const column = filterColumns[filter.type]
       const made = rows[filter.type]
       return made === undefined
         ? []
-        : [stage(place, (count, drop) => made.stage(filter, { random, departure, count, drop }))]
+        : [stage(column, (count, drop) => made.stage(filter, { random, departure, count, drop }))]
     }),
   ]
 }

@@ -40,9 +40,9 @@ export class Backlog {
     if (this.#size === slots) return output.failed(1)
     const memory = this.#memory ?? this.#allocate()
     const slot = (this.#first + this.#size) % slots
-    const place = memory.address + slotsAt + slot * slotBytes
-    this.#libc.memcpy(place, header, netioHeaderBytes)
-    this.#libc.memcpy(place + netioHeaderBytes, frame, length)
+    const address = memory.address + slotsAt + slot * slotBytes
+    this.#libc.memcpy(address, header, netioHeaderBytes)
+    this.#libc.memcpy(address + netioHeaderBytes, frame, length)
     memory.u32(piecesAt + slot * pieceBytes + 8, netioHeaderBytes + length)
     this.#outputs[slot] = output
     this.#size += 1

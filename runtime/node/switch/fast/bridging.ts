@@ -131,8 +131,8 @@ export class Bridging {
     if (this.#depth >= 0) return this.#putBelow(this.#depth, output, source, offset, length, now)
     if (segment > 0 && segment < length) {
       if (!hasOneHead(source.view, offset, length, segment)) {
-        for (let place = 0; place < length; place += segment)
-          this.put(output, source, offset + place, Math.min(segment, length - place), 0, now)
+        for (let at = 0; at < length; at += segment)
+          this.put(output, source, offset + at, Math.min(segment, length - at), 0, now)
         return
       }
     } else segment = 0
@@ -298,9 +298,9 @@ export class Bridging {
       if (level.used + most > arenaBytes) this.#emptyArena(level, lane.output, depth, now)
       const start = level.used
       const step = segment === 0 ? length : segment
-      for (let place = 0; place < length; place += step) {
-        const size = Math.min(step, length - place)
-        level.used += retag(source.bytes, offset + place, size, before, arena, level.used, nextOuter, nextInner)
+      for (let at = 0; at < length; at += step) {
+        const size = Math.min(step, length - at)
+        level.used += retag(source.bytes, offset + at, size, before, arena, level.used, nextOuter, nextInner)
       }
       segment = segment === 0 ? 0 : segment + tagBytesOf(nextOuter, nextInner) - before
       source = arena
@@ -310,8 +310,8 @@ export class Bridging {
     if (!isPlain) {
       const step = segment === 0 ? length : segment
       this.#depth = depth
-      for (let place = 0; place < length; place += step)
-        this.#options.take(lane, source, offset + place, Math.min(step, length - place), now)
+      for (let at = 0; at < length; at += step)
+        this.#options.take(lane, source, offset + at, Math.min(step, length - at), now)
       this.#depth = -1
       return
     }
@@ -320,8 +320,8 @@ export class Bridging {
     if (output.kind === 'bridge') return this.#level(depth + 1).frames.add(source, offset, length, segment)
     if (segment > 0 && output.gso) return transmitter.addJoined(output, source.address + offset, length, segment)
     const step = segment === 0 ? length : segment
-    for (let place = 0; place < length; place += step)
-      transmitter.add(output, source.address + offset + place, Math.min(step, length - place))
+    for (let at = 0; at < length; at += step)
+      transmitter.add(output, source.address + offset + at, Math.min(step, length - at))
   }
 
   /** Sends what is in the memory of a level, so that it can be used again. */
@@ -341,11 +341,11 @@ function hasOneHead(view: DataView, offset: number, length: number, segment: num
   const c = view.getUint32(offset + 8)
   const d = view.getUint32(offset + 12)
   const isTagged = d >>> 16 === 0x8100 || d >>> 16 >= 0x88a8
-  for (let place = offset + segment; place < offset + length; place += segment) {
-    if (view.getUint32(place) !== a || view.getUint32(place + 4) !== b || view.getUint32(place + 8) !== c) return false
+  for (let at = offset + segment; at < offset + length; at += segment) {
+    if (view.getUint32(at) !== a || view.getUint32(at + 4) !== b || view.getUint32(at + 8) !== c) return false
     // The EtherType alone, when what follows is no tag.
-    if (isTagged ? view.getUint32(place + 12) !== d : view.getUint16(place + 12) !== d >>> 16) return false
-    if (isTagged && view.getUint32(place + 16) !== view.getUint32(offset + 16)) return false
+    if (isTagged ? view.getUint32(at + 12) !== d : view.getUint16(at + 12) !== d >>> 16) return false
+    if (isTagged && view.getUint32(at + 16) !== view.getUint32(offset + 16)) return false
   }
   return true
 }

@@ -1,15 +1,15 @@
 /** The unfolded sum of big-endian 16-bit words for an Internet checksum (RFC 1071). */
 export function sumWords(view: DataView, offset: number, length: number): number {
   const end = offset + length
-  let place = offset
+  let at = offset
   let sum = 0
   // 2^16 is 1 in ones' complement, so 32 bits can be added at once; a double holds the sum of any frame exactly.
-  for (; place + 4 <= end; place += 4) sum += view.getUint32(place, false)
-  if (place + 2 <= end) {
-    sum += view.getUint16(place, false)
-    place += 2
+  for (; at + 4 <= end; at += 4) sum += view.getUint32(at, false)
+  if (at + 2 <= end) {
+    sum += view.getUint16(at, false)
+    at += 2
   }
-  return place < end ? sum + view.getUint8(place) * 256 : sum
+  return at < end ? sum + view.getUint8(at) * 256 : sum
 }
 
 /** Folds the sum into a checksum. */
@@ -22,8 +22,8 @@ export function foldSum(sum: number): number {
 /** CRC-32C (Castagnoli, reflected), the checksum of SCTP (RFC 9260, appendix A). */
 export function crc32c(bytes: Uint8Array, offset: number, length: number): number {
   let crc = 0xffffffff
-  for (let place = offset; place < offset + length; place++)
-    crc = (crcTable[(crc ^ (bytes[place] as number)) & 0xff] as number) ^ (crc >>> 8)
+  for (let at = offset; at < offset + length; at++)
+    crc = (crcTable[(crc ^ (bytes[at] as number)) & 0xff] as number) ^ (crc >>> 8)
   return ~crc >>> 0
 }
 

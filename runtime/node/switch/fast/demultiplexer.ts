@@ -8,7 +8,7 @@ export class Demultiplexer {
   readonly #offsets = new Int32Array(batch)
   readonly #lengths = new Int32Array(batch)
   /** Counts by port, then next positions; the last entry is for datagrams without a port. */
-  readonly #places = new Int32Array(257)
+  readonly #starts = new Int32Array(257)
   /** Ports with datagrams, in the order of their first one. */
   readonly ports = new Int32Array(batch)
   /** Start of each port's datagrams. */
@@ -29,29 +29,29 @@ export class Demultiplexer {
     for (let index = 0; index < count; index++) {
       const port = this.#portOf(index, from)
       this.#ports[index] = port
-      if (this.#places[port] === 0) this.ports[groups++] = port
-      this.#places[port] = (this.#places[port] as number) + 1
+      if (this.#starts[port] === 0) this.ports[groups++] = port
+      this.#starts[port] = (this.#starts[port] as number) + 1
     }
-    let place = 0
+    let start = 0
     for (let group = 0; group < groups; group++) {
       const port = this.ports[group] as number
-      this.begins[group] = place
-      place += this.#places[port] as number
-      this.#places[port] = this.begins[group] as number
+      this.begins[group] = start
+      start += this.#starts[port] as number
+      this.#starts[port] = this.begins[group] as number
     }
-    this.begins[groups] = place
+    this.begins[groups] = start
     if (groups > 1) {
       this.#offsets.set(offsets)
       this.#lengths.set(lengths)
       for (let index = 0; index < count; index++) {
         const port = this.#ports[index] as number
-        const to = this.#places[port] as number
+        const to = this.#starts[port] as number
         offsets[to] = this.#offsets[index] as number
         lengths[to] = this.#lengths[index] as number
-        this.#places[port] = to + 1
+        this.#starts[port] = to + 1
       }
     }
-    for (let group = 0; group < groups; group++) this.#places[this.ports[group] as number] = 0
+    for (let group = 0; group < groups; group++) this.#starts[this.ports[group] as number] = 0
     return groups
   }
 

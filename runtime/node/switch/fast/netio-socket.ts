@@ -49,12 +49,12 @@ export class NetioSocket {
     this.#path = path
     this.#bufferBytes = this.#limitBuffer()
     for (let port = 0; port < ports; port++) {
-      const place = headersAt + port * netioHeaderBytes
-      memory.view.setUint16(place, ids.peer, false)
-      memory.view.setUint16(place + 2, ids.own, false)
-      memory.bytes[place + 4] = port
-      memory.bytes[place + 5] = port
-      memory.view.setUint16(place + 6, netioData, false)
+      const at = headersAt + port * netioHeaderBytes
+      memory.view.setUint16(at, ids.peer, false)
+      memory.view.setUint16(at + 2, ids.own, false)
+      memory.bytes[at + 4] = port
+      memory.bytes[at + 5] = port
+      memory.view.setUint16(at + 6, netioData, false)
     }
   }
 
@@ -175,9 +175,9 @@ function queueLength(): number {
   }
 }
 
-function writeName(memory: Memory, place: number, path: string): void {
-  memory.u16(place, linux.AF_UNIX)
-  new TextEncoder().encodeInto(path, memory.bytes.subarray(place + 2, place + netioNameBytes - 1))
+function writeName(memory: Memory, at: number, path: string): void {
+  memory.u16(at, linux.AF_UNIX)
+  new TextEncoder().encodeInto(path, memory.bytes.subarray(at + 2, at + netioNameBytes - 1))
 }
 
 function listens(libc: Libc, name: Pointer): boolean {

@@ -205,10 +205,10 @@ export class Pump {
   }
 
   #watch(fd: number, id: number, events: number = linux.EPOLLIN, operation: number = linux.EPOLL_CTL_ADD): void {
-    const place = eventsAtOnce * eventBytes
-    this.#events.u32(place, events)
-    this.#events.u64(place + dataOffset, id)
-    if (this.#libc.epoll_ctl(this.#epoll, operation, fd, this.#events.address + place) < 0)
+    const address = eventsAtOnce * eventBytes
+    this.#events.u32(address, events)
+    this.#events.u64(address + dataOffset, id)
+    if (this.#libc.epoll_ctl(this.#epoll, operation, fd, this.#events.address + address) < 0)
       throw new Error(`epoll_ctl: errno ${this.#libc.errno()}`)
   }
 
@@ -220,11 +220,11 @@ export class Pump {
     const ms = Math.max(0, until - performance.now())
     if (!this.#hasFineWait || ms === 0) return this.#libc.epoll_wait(this.#epoll, address, eventsAtOnce, Math.ceil(ms))
     // struct timespec
-    const place = eventsAtOnce * eventBytes + 32
+    const timeoutAt = eventsAtOnce * eventBytes + 32
     const seconds = Math.floor(ms / 1000)
-    this.#events.u64(place, seconds)
-    this.#events.u64(place + 8, Math.ceil((ms - seconds * 1000) * 1e6))
-    return this.#libc.epoll_pwait2?.(this.#epoll, address, eventsAtOnce, address + place, 0) ?? 0
+    this.#events.u64(timeoutAt, seconds)
+    this.#events.u64(timeoutAt + 8, Math.ceil((ms - seconds * 1000) * 1e6))
+    return this.#libc.epoll_pwait2?.(this.#epoll, address, eventsAtOnce, address + timeoutAt, 0) ?? 0
   }
 
   #drain(end: FastPathEnd): void {
@@ -315,15 +315,15 @@ export class Pump {
         continue
       }
       const step = isJoined ? segment : length
-      for (let place = offset; place < offset + length; place += step) {
-        const size = Math.min(step, offset + length - place)
-        if (end.probes && isProbe(bytes, place, size)) this.#listener.probe(end.id, bytes.slice(place, place + size))
+      for (let at = offset; at < offset + length; at += step) {
+        const size = Math.min(step, offset + length - at)
+        if (end.probes && isProbe(bytes, at, size)) this.#listener.probe(end.id, bytes.slice(at, at + size))
         else if (isPlainLane) {
-          this.#add(lane.output, this.#receiver, place, size, now)
+          this.#add(lane.output, this.#receiver, at, size, now)
           frames += 1
           total += size
         } else if (lane === null) frames += 1
-        else this.#take(lane, this.#receiver, place, size, now)
+        else this.#take(lane, this.#receiver, at, size, now)
       }
     }
     // Counted before the send, so that a receiver sees its frame counted.
@@ -350,8 +350,8 @@ export class Pump {
   /** Whether joined datagrams contain a probe. */
   #holdsProbe(offset: number, length: number, segment: number): boolean {
     const { bytes } = this.#receiver
-    for (let place = offset; place < offset + length; place += segment) {
-      if (isProbe(bytes, place, Math.min(segment, offset + length - place))) return true
+    for (let at = offset; at < offset + length; at += segment) {
+      if (isProbe(bytes, at, Math.min(segment, offset + length - at))) return true
     }
     return false
   }
@@ -361,9 +361,9 @@ export class Pump {
     if (this.#queue.size > 0) this.#queue.takeDue(now, this.#sendDue, this.#sendAll)
   }
 
-  readonly #sendDue = (id: number, _row: number, block: Block, place: number, length: number): void => {
+  readonly #sendDue = (id: number, _row: number, block: Block, at: number, length: number): void => {
     const output = this.#ends.get(id)
-    if (output !== undefined) this.#add(output, block as Memory, place, length, performance.now())
+    if (output !== undefined) this.#add(output, block as Memory, at, length, performance.now())
   }
 
   readonly #sendAll = (): void => {

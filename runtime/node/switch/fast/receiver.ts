@@ -18,7 +18,7 @@ const headroom = 64
 const controlBytes = 64
 const vlanTagBytes = 4
 const addressBytes = 12
-const sctpChecksumPlace = 8
+const sctpChecksumOffset = 8
 
 /** Result of the last receive: frame `i` is at `offsets[i]` of `bytes`, `lengths[i]` long. */
 export class Receiver {
@@ -145,9 +145,9 @@ export class Receiver {
     // hdr_len is only a hint and often wrong (linear part of the kernel's buffer); the headers have the length.
     const gsoSize = view.getUint16(header + 4, true)
     const start = needsChecksum ? view.getUint16(header + 6, true) : 0
-    const place = start + view.getUint16(header + 8, true)
+    const field = start + view.getUint16(header + 8, true)
     const untagged = this.offsets[index] as number
-    if (needsChecksum && (gsoType === gso.none || gsoSize === 0)) this.#completeChecksum(index, start, place)
+    if (needsChecksum && (gsoType === gso.none || gsoSize === 0)) this.#completeChecksum(index, start, field)
     // This overwrites the virtio header.
     if (hasControl) this.#restoreTag(index)
     if (gsoType === gso.none || gsoSize === 0) return splitTo
@@ -168,18 +168,18 @@ export class Receiver {
     return splitTo + segmenter.total
   }
 
-  #completeChecksum(index: number, start: number, place: number): void {
+  #completeChecksum(index: number, start: number, field: number): void {
     const { view, bytes } = this.#memory
     const frame = this.offsets[index] as number
     const length = this.lengths[index] as number
-    if (place + 2 > length) return
-    if (place - start === sctpChecksumPlace && place + 4 <= length) {
-      view.setUint32(frame + place, 0, true)
-      view.setUint32(frame + place, crc32c(bytes, frame + start, length - start), true)
+    if (field + 2 > length) return
+    if (field - start === sctpChecksumOffset && field + 4 <= length) {
+      view.setUint32(frame + field, 0, true)
+      view.setUint32(frame + field, crc32c(bytes, frame + start, length - start), true)
       return
     }
     // The field already has the pseudo-header sum. 0 would mean no checksum (UDP).
-    view.setUint16(frame + place, foldSum(sumWords(view, frame + start, length - start)) || 0xffff, false)
+    view.setUint16(frame + field, foldSum(sumWords(view, frame + start, length - start)) || 0xffff, false)
   }
 
   /** struct tpacket_auxdata { u32 status, len, snaplen; u16 mac, net, vlan_tci, vlan_tpid; } after the cmsghdr. */

@@ -62,44 +62,44 @@ export class Segmenter {
     const bytes = this.#bytes
     const headers = this.#payload
     const payloadBytes = length - headers
-    let place = to
+    let at = to
     for (let done = 0; done < payloadBytes; done += gsoSize) {
       const size = Math.min(gsoSize, payloadBytes - done)
-      bytes.copyWithin(place, offset, offset + headers)
-      bytes.copyWithin(place + headers, offset + headers + done, offset + headers + done + size)
+      bytes.copyWithin(at, offset, offset + headers)
+      bytes.copyWithin(at + headers, offset + headers + done, offset + headers + done + size)
       const isLast = done + size === payloadBytes
-      if (this.#protocol === tcp) this.#fixTcp(place, done, isLast, (gsoType & gso.ecn) !== 0)
-      else this.#view.setUint16(place + this.#transport + 4, udpHeaderBytes + size, false)
-      this.#fixNetwork(place, headers + size, done / gsoSize)
-      this.#fixChecksum(place, headers + size)
-      place += headers + size
+      if (this.#protocol === tcp) this.#fixTcp(at, done, isLast, (gsoType & gso.ecn) !== 0)
+      else this.#view.setUint16(at + this.#transport + 4, udpHeaderBytes + size, false)
+      this.#fixNetwork(at, headers + size, done / gsoSize)
+      this.#fixChecksum(at, headers + size)
+      at += headers + size
     }
-    this.total = place - to
+    this.total = at - to
     this.frameBytes = headers + gsoSize
   }
 
   #findTransport(offset: number, length: number): boolean {
     const view = this.#view
-    let place = 12
-    while (place + 6 <= length && vlanTypes.includes(view.getUint16(offset + place, false))) place += 4
-    place += 2
-    this.#network = place
-    if (place + 40 > length) return false
-    const type = view.getUint16(offset + place - 2, false)
+    let at = 12
+    while (at + 6 <= length && vlanTypes.includes(view.getUint16(offset + at, false))) at += 4
+    at += 2
+    this.#network = at
+    if (at + 40 > length) return false
+    const type = view.getUint16(offset + at - 2, false)
     this.#isSix = type === 0x86dd
     if (type === 0x0800) {
-      this.#transport = place + (view.getUint8(offset + place) & 0xf) * 4
-      this.#protocol = view.getUint8(offset + place + 9)
-      return this.#transport >= place + 20
+      this.#transport = at + (view.getUint8(offset + at) & 0xf) * 4
+      this.#protocol = view.getUint8(offset + at + 9)
+      return this.#transport >= at + 20
     }
     if (!this.#isSix) return false
-    let next = view.getUint8(offset + place + 6)
-    place += 40
-    while (ipv6Extensions.includes(next) && place + 8 <= length) {
-      next = view.getUint8(offset + place)
-      place += (view.getUint8(offset + place + 1) + 1) * 8
+    let next = view.getUint8(offset + at + 6)
+    at += 40
+    while (ipv6Extensions.includes(next) && at + 8 <= length) {
+      next = view.getUint8(offset + at)
+      at += (view.getUint8(offset + at + 1) + 1) * 8
     }
-    this.#transport = place
+    this.#transport = at
     this.#protocol = next
     return true
   }
@@ -131,13 +131,13 @@ export class Segmenter {
   #fixChecksum(frame: number, length: number): void {
     const view = this.#view
     const header = frame + this.#transport
-    const place = header + (this.#protocol === tcp ? 16 : 6)
+    const at = header + (this.#protocol === tcp ? 16 : 6)
     const size = length - this.#transport
     const network = frame + this.#network
     const addresses = this.#isSix ? sumWords(view, network + 8, 32) : sumWords(view, network + 12, 8)
     const pseudo = addresses + this.#protocol + size
-    view.setUint16(place, 0, false)
+    view.setUint16(at, 0, false)
     // 0 would mean no checksum (UDP); 0 and 0xffff are equal in ones' complement.
-    view.setUint16(place, foldSum(pseudo + sumWords(view, header, size)) || 0xffff, false)
+    view.setUint16(at, foldSum(pseudo + sumWords(view, header, size)) || 0xffff, false)
   }
 }

@@ -187,21 +187,21 @@ export class Transmitter {
   }
 
   #piece(address: Pointer, length: number): void {
-    const place = this.#pieces + this.#pieceCount * pieceBytes
-    this.#memory.u64(place, address)
-    this.#memory.u32(place + 8, length)
+    const at = this.#pieces + this.#pieceCount * pieceBytes
+    this.#memory.u64(at, address)
+    this.#memory.u32(at + 8, length)
     this.#pieceCount += 1
   }
 
   /** struct mmsghdr: name 0, namelen 8, iov 16, iovlen 24, control 32, controllen 40, flags 48, len 56. */
   #message(firstPiece: number, count: number, netio: Netio | undefined): void {
     const memory = this.#memory
-    const place = this.#messageCount * messageBytes
-    memory.u64(place, netio === undefined ? 0 : netio.name)
-    memory.u32(place + 8, netio === undefined ? 0 : netioNameBytes)
-    memory.u64(place + 16, memory.address + this.#pieces + firstPiece * pieceBytes)
-    memory.u32(place + 24, count)
-    memory.u32(place + 40, 0)
+    const at = this.#messageCount * messageBytes
+    memory.u64(at, netio === undefined ? 0 : netio.name)
+    memory.u32(at + 8, netio === undefined ? 0 : netioNameBytes)
+    memory.u64(at + 16, memory.address + this.#pieces + firstPiece * pieceBytes)
+    memory.u32(at + 24, count)
+    memory.u32(at + 40, 0)
     this.#messageCount += 1
   }
 
@@ -209,15 +209,15 @@ export class Transmitter {
   #join(count: number, bytes: number): void {
     const memory = this.#memory
     const last = this.#messageCount - 1
-    const place = last * messageBytes
+    const at = last * messageBytes
     this.#joined += count
     this.#total += bytes
-    if (count === 1) memory.u32(place + 24, this.#joined)
-    if (this.#joined < 2 || memory.view.getUint32(place + 40, true) !== 0) return
+    if (count === 1) memory.u32(at + 24, this.#joined)
+    if (this.#joined < 2 || memory.view.getUint32(at + 40, true) !== 0) return
     const control = this.#controls + last * controlBytes
     memory.u16(control + 16, this.#segment)
-    memory.u64(place + 32, memory.address + control)
-    memory.u32(place + 40, controlLength)
+    memory.u64(at + 32, memory.address + control)
+    memory.u32(at + 40, controlLength)
   }
 
   #isJoined(message: number): boolean {
@@ -226,10 +226,10 @@ export class Transmitter {
 
   #framesOf(message: number): number {
     if (!this.#isJoined(message)) return 1
-    const place = message * messageBytes
-    const count = this.#memory.view.getUint32(place + 24, true)
+    const at = message * messageBytes
+    const count = this.#memory.view.getUint32(at + 24, true)
     if (count > 1) return count
-    const piece = this.#memory.pointer(place + 16) - this.#memory.address
+    const piece = this.#memory.pointer(at + 16) - this.#memory.address
     const segment = this.#memory.view.getUint16(this.#controls + message * controlBytes + 16, true)
     return Math.ceil(this.#memory.view.getUint32(piece + 8, true) / segment)
   }
@@ -237,10 +237,10 @@ export class Transmitter {
   /** Sends the frames of a joined message one by one, if the route cannot split them. */
   #sendApart(output: Output, message: number): void {
     const { view, address } = this.#memory
-    const place = message * messageBytes
+    const at = message * messageBytes
     const segment = view.getUint16(this.#controls + message * controlBytes + 16, true)
-    const first = this.#memory.pointer(place + 16) - address
-    for (let index = 0; index < view.getUint32(place + 24, true); index++) {
+    const first = this.#memory.pointer(at + 16) - address
+    for (let index = 0; index < view.getUint32(at + 24, true); index++) {
       const piece = first + index * pieceBytes
       const length = view.getUint32(piece + 8, true)
       for (let offset = 0; offset < length; offset += segment) {

@@ -219,10 +219,10 @@ export class PortablePath implements PacketPath {
     if (this.#queue.size === 0) return
     this.#queue.takeDue(
       now,
-      (end, _row, block, place, length) => {
+      (end, _row, block, start, length) => {
         // A copy: Node sends after this turn, when the slot may have another frame.
         this.#left = maxSent
-        this.#ends.get(end)?.send(Buffer.from(block.bytes.subarray(place, place + length)), now)
+        this.#ends.get(end)?.send(Buffer.from(block.bytes.subarray(start, start + length)), now)
       },
       () => {},
     )

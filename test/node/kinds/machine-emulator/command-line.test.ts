@@ -153,7 +153,7 @@ test('28 adapters need no bridge, and those beyond have fixed places behind one'
 test('any number of adapters beside other devices has a PCI address for each, and none twice', () => {
   for (let others = 0; others <= 8; others++) {
     for (let count = 0; count <= 275; count++) {
-      const { bridges, place } = pciPlan(pcFacts, count, others)
+      const { bridges, addressOf: place } = pciPlan(pcFacts, count, others)
       const behind = Array.from({ length: count }, (_, n) => place(n)).filter((it) => it !== '')
       const onRoot = count - behind.length
       expect(new Set(behind).size).toBe(behind.length)

@@ -25,39 +25,39 @@ export function guestUserIn(capabilities: string): GuestUser | undefined {
  */
 export async function allowPassage(directory: string, user: GuestUser): Promise<void> {
   if (user.uid === 0) return
-  const closedPlaces: { place: string; acl: readonly AclEntry[] }[] = []
+  const closed: { path: string; acl: readonly AclEntry[] }[] = []
   // Both the path with its links and the real path are passed.
-  for (const place of new Set([...waysTo(directory), ...waysTo(await realpath(directory))])) {
-    const { mode, uid, gid } = await stat(place)
+  for (const path of new Set([...waysTo(directory), ...waysTo(await realpath(directory))])) {
+    const { mode, uid, gid } = await stat(path)
     const bit = uid === user.uid ? passing << 6 : gid === user.gid ? passing << 3 : passing
     if ((mode & bit) !== 0) continue
-    const acl = aclAt(place, mode)
-    if ((permissionsOf(acl, user.uid) & passing) === 0) closedPlaces.push({ place, acl })
+    const acl = aclAt(path, mode)
+    if ((permissionsOf(acl, user.uid) & passing) === 0) closed.push({ path, acl })
   }
-  const places = closedPlaces.map(({ place }) => place)
-  const owners = await Promise.all(places.map(async (place) => (await stat(place)).uid))
-  const foreign = places.filter((place, index) => place === homedir() || owners[index] !== process.getuid?.())
+  const paths = closed.map(({ path }) => path)
+  const owners = await Promise.all(paths.map(async (path) => (await stat(path)).uid))
+  const foreign = paths.filter((path, index) => path === homedir() || owners[index] !== process.getuid?.())
   if (foreign.length > 0) throw refusal(foreign, user)
   try {
-    for (const { place, acl } of closedPlaces) writeAcl(place, allowing(acl, user.uid, passing))
+    for (const { path, acl } of closed) writeAcl(path, allowing(acl, user.uid, passing))
   } catch (cause) {
-    throw refusal(places, user, cause)
+    throw refusal(paths, user, cause)
   }
 }
 
-function aclAt(place: string, mode: number): AclEntry[] {
+function aclAt(path: string, mode: number): AclEntry[] {
   try {
-    return readAcl(place) ?? aclOfMode(mode)
+    return readAcl(path) ?? aclOfMode(mode)
   } catch {
     // Without ACLs the mode counts.
     return aclOfMode(mode)
   }
 }
 
-function refusal(places: readonly string[], { uid }: GuestUser, cause?: unknown): Error {
-  const command = `sudo setfacl -m u:${uid}:x ${places.map(quoted).join(' ')}`
+function refusal(paths: readonly string[], { uid }: GuestUser, cause?: unknown): Error {
+  const command = `sudo setfacl -m u:${uid}:x ${paths.map(quoted).join(' ')}`
   const user = `libvirt runs its guests as the user with the number ${uid}`
-  return conflict(`${user}, which may not pass ${places.join(', ')} to the disks of the clone: ${command}`, { cause })
+  return conflict(`${user}, which may not pass ${paths.join(', ')} to the disks of the clone: ${command}`, { cause })
 }
 
 /** The directory and its parents, from the root on. */

@@ -42,7 +42,7 @@ export function plugIn(domain: Element, uuid: string, plan: VmPlan): void {
 export function plugInSaved(domain: Element, uuid: string, plan: VmPlan): void {
   const present = interfacesOf(domain)
   const added = new Map(Array.from({ length: maxLibvirtAdapters }, (_, index) => [macOfInterface(uuid, index), index]))
-  const byIndex = new Map(present.map((it, place) => [added.get(macIn(it)) ?? place, it]))
+  const byIndex = new Map(present.map((it, position) => [added.get(macIn(it)) ?? position, it]))
   const planned = new Set(plan.adapters.map(({ index }) => index))
   const isLacking = plan.adapters.some(({ index }) => !byIndex.has(index))
   const hasSurplus = present.some((it) => added.has(macIn(it)) && !planned.has(added.get(macIn(it)) ?? 0))

@@ -44,9 +44,9 @@ export class Appliances {
     }
     const known =
       reachable.length === 0 ? [] : await this.#addresses(machine.uuid, new Set(reachable.map(({ mac }) => mac)))
-    const places = known.map((host) => ({ host, port }))
-    if (nat === undefined) return places
-    return [...places, { host: loopback, port: await this.#forward(machine, nat.number, port) }]
+    const addresses = known.map((host) => ({ host, port }))
+    if (nat === undefined) return addresses
+    return [...addresses, { host: loopback, port: await this.#forward(machine, nat.number, port) }]
   }
 
   /** The addresses of adapters, as the Guest Additions report them. */

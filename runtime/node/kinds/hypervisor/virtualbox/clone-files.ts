@@ -10,9 +10,9 @@ import type { AttachedDisk } from './machine.ts'
 const maxSettingsBytes = 8 << 20
 
 const Name = Type.String({ minLength: 1, maxLength: 255 })
-const Place = Type.Union([Type.String({ pattern: '^\\d{1,3}$' }), Type.Integer({ minimum: 0, maximum: 999 })])
+const SlotNumber = Type.Union([Type.String({ pattern: '^\\d{1,3}$' }), Type.Integer({ minimum: 0, maximum: 999 })])
 /** The disks of a closed clone, by the names of their files in `Snapshots`. GNS3 writes the same file. */
-const DiskTable = Type.Array(Type.Object({ hdd: Name, controller: Name, port: Place, device: Place }), {
+const DiskTable = Type.Array(Type.Object({ hdd: Name, controller: Name, port: SlotNumber, device: SlotNumber }), {
   maxItems: 512,
 })
 
@@ -61,11 +61,14 @@ function parseTable(text: string): Static<typeof DiskTable> {
 /** The settings file of a VM in a directory or its subdirectories. */
 export async function findSettings(directory: string, uuid: string): Promise<string | undefined> {
   const within = await readdir(directory, { withFileTypes: true }).catch(() => [])
-  const places = [directory, ...within.filter((each) => each.isDirectory()).map(({ name }) => join(directory, name))]
-  for (const place of places) {
-    const names = await readdir(place).catch(() => [])
+  const directories = [
+    directory,
+    ...within.filter((each) => each.isDirectory()).map(({ name }) => join(directory, name)),
+  ]
+  for (const parent of directories) {
+    const names = await readdir(parent).catch(() => [])
     for (const name of names.filter((each) => each.endsWith('.vbox'))) {
-      const file = join(place, name)
+      const file = join(parent, name)
       if ((await isFile(file, maxSettingsBytes)) && (await readFile(file, 'utf8')).includes(`uuid="{${uuid}}"`))
         return file
     }

@@ -76,8 +76,8 @@ export class Clones {
       clone = await this.#machines.get(uuid)
     }
     if (!isWithin(directory, clone.file)) throw conflict(`VirtualBox has the VM ${uuid} in another directory`)
-    const attached = new Set(clone.disks.map(placeOf))
-    const missing = (await readDiskTable(clone.file)).filter((disk) => !attached.has(placeOf(disk)))
+    const attached = new Set(clone.disks.map(slotOf))
+    const missing = (await readDiskTable(clone.file)).filter((disk) => !attached.has(slotOf(disk)))
     for (const disk of missing) await this.#attach(uuid, disk, disk.file)
     await withDiskErrors('The list of the disks of a clone', () => removeDiskTable(clone.file))
     return missing.length > 0 ? await this.#machines.get(uuid) : clone
@@ -166,7 +166,7 @@ export class Clones {
   }
 }
 
-const placeOf = ({ controller, port, device }: AttachedDisk) => `${controller}-${port}-${device}`
+const slotOf = ({ controller, port, device }: AttachedDisk) => `${controller}-${port}-${device}`
 
 function requireStopped({ name, state }: VirtualBoxVm): void {
   if (state === 'stopped' || state === 'saved') return

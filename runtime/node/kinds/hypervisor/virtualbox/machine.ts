@@ -81,8 +81,8 @@ export function parseVm(text: string) {
       return [{ controller, port: Number(port), device: Number(device), file: unescaped(file) }]
     }),
     snapshots: [...values].flatMap(([key, name]): Snapshot[] => {
-      const place = /^SnapshotName((?:-\d+)*)$/.exec(key)?.[1]
-      const uuid = place === undefined ? undefined : value(`SnapshotUUID${place}`)
+      const suffix = /^SnapshotName((?:-\d+)*)$/.exec(key)?.[1]
+      const uuid = suffix === undefined ? undefined : value(`SnapshotUUID${suffix}`)
       return uuid === undefined ? [] : [{ name, uuid }]
     }),
   }

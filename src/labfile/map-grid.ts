@@ -3,8 +3,8 @@ import type { Desired } from './desired.ts'
 /** Distance of nodes that are placed on a grid, pixels. */
 const gridStep = 120
 
-/** Places for the nodes without one, by name in lower case: a grid below those that have one, in the order of the file. */
-export function placesOf({ nodes }: Pick<Desired, 'nodes'>): Map<string, { x: number; y: number }> {
+/** Positions for the nodes without one, by name in lower case: a grid below those that have one, in the order of the file. */
+export function gridPositions({ nodes }: Pick<Desired, 'nodes'>): Map<string, { x: number; y: number }> {
   const without = nodes.filter(({ settings }) => settings.x === undefined && settings.y === undefined)
   const columns = Math.max(1, Math.ceil(Math.sqrt(without.length)))
   const below = nodes.filter(({ settings }) => settings.y !== undefined).map(({ settings }) => settings.y as number)

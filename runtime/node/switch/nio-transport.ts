@@ -11,13 +11,13 @@ export function endpointOf(nio: SwitchNio, row: number, probes: boolean): EndSpe
 }
 
 /** The exclusive resource of a link: a UDP port or a device. Several links may share a device that is not a TAP. */
-export const placeOf = (nio: SwitchNio): string =>
+export const resourceOf = (nio: SwitchNio): string =>
   nio.type === 'udp' ? `udp ${nio.lport}` : `${nio.type} ${nio.device}`
 
 /** Whether two links differ only in their impairments. */
-export function isSamePlace(a: SwitchNio, b: SwitchNio): boolean {
+export function isSameTransport(a: SwitchNio, b: SwitchNio): boolean {
   const remote = ({ rhost, rport }: UdpLink) => `${rport} ${rhost}`
-  if (placeOf(a) !== placeOf(b)) return false
+  if (resourceOf(a) !== resourceOf(b)) return false
   return a.type !== 'udp' || b.type !== 'udp' || remote(a) === remote(b)
 }
 
