@@ -240,7 +240,7 @@ test('the images of a compute are sorted by name', async () => {
     { filename: 'b' },
   ])
   expect(await body(send(`${path}/docker/images`))).toEqual([{ image: 'y' }, { image: 'z' }])
-  expect((await send(`${path}/pc/images`)).status).toBe(409)
+  expect((await send(`${path}/pc/images`)).status).toBe(502)
   const nothing = await send(`${path}/other/images`)
   expect([nothing.status, await body(nothing)]).toEqual([404, { message: 'There is nothing', status: 404 }])
 })

@@ -94,8 +94,9 @@ it('shows the progress of a drain of a compute, and a cancelled drain leaves the
     .poll(part, { timeout: hangMs })
     .toMatchObject({ state: 'moving', reason: expect.stringMatching(/^file \d+ of \d+$/) })
   await gateway.call('DELETE', `/v2/jobs/${job_id}`)
-  slow.goOn()
+  // In the middle of the file.
   await expect.poll(async () => (await job()).status, { timeout: hangMs }).toBe('cancelled')
+  slow.goOn()
   expect(await part()).toMatchObject({ state: 'cancelled', compute_id: null })
   // What was copied is removed again.
   const ids = async (service: TestService) =>

@@ -21,7 +21,8 @@ export const joinEndpoint: Endpoint = endpoint({
     'Join as a compute: `patchbay serve --join` keeps this websocket open, and answers the requests that arrive on it',
   description:
     'Authorization: Bearer, with a join token. src/tunnel/frames.ts describes the protocol. 4403 closes the websocket when the ' +
-    'compute is refused, such as when the token belongs to another compute; 4409 when it has joined again, or with another token.',
+    'compute is refused, such as when the token belongs to another compute; 4409 when it has joined again, or with another ' +
+    'token; 4429 when it has sent more messages than the requests to it and the time allow.',
   websocket: true,
   joins: true,
   replies: { 200: { description: 'The frames of the tunnel', media: 'application/octet-stream' } },
