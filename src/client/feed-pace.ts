@@ -6,6 +6,8 @@ export interface FeedRates {
   readonly bytes: { readonly perSecond: number; readonly burst: number }
   /** The number of lines for which a gap counts: after it all clients of the feed read all resources again. */
   readonly linesOfGap: number
+  /** The same of a search for a project that an event names: all computes are asked for it. */
+  readonly linesOfSearch: number
 }
 
 /** A lab of a thousand nodes has some three thousand events when it starts, of 1 KB each. */
@@ -13,6 +15,7 @@ export const feedRates: FeedRates = {
   lines: { perSecond: 100, burst: 5000 },
   bytes: { perSecond: 1 << 20, burst: 16 << 20 },
   linesOfGap: 1000,
+  linesOfSearch: 20,
 }
 
 /**
@@ -48,6 +51,11 @@ export class FeedPace {
   /** Counts a gap likewise. */
   gap(signal: AbortSignal): Promise<void> | undefined {
     return this.#take(this.#rates.linesOfGap, 0, signal)
+  }
+
+  /** Counts a search for a project likewise. */
+  search(signal: AbortSignal): Promise<void> | undefined {
+    return this.#take(this.#rates.linesOfSearch, 0, signal)
   }
 
   #take(lines: number, bytes: number, signal: AbortSignal): Promise<void> | undefined {

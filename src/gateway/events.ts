@@ -169,7 +169,7 @@ export class GatewayEvents implements EventAgent {
     const pace = this.#paces.get(member.id) ?? new FeedPace()
     this.#paces.set(member.id, pace)
     for (let wait: number = againMs[0]; !signal.aborted; wait = Math.min(2 * wait, againMs[1])) {
-      const items = this.#feedOf(member)
+      const items = this.#feedOf(member, pace, signal)
       const forget = onAbort(signal, () => items.end())
       try {
         const since = this.#bookmarks.get(member.id)
@@ -198,9 +198,18 @@ export class GatewayEvents implements EventAgent {
     }
   }
 
-  #feedOf(member: Member): MemberFeed {
+  #feedOf(member: Member, pace: FeedPace, signal: AbortSignal): MemberFeed {
+    const locator = this.#locator
     return new MemberFeed({
-      ...{ locator: this.#locator, member },
+      member,
+      locator: {
+        knownAt: (id, at) => locator.knownAt(id, at),
+        // A compute may name any number of projects that no compute has.
+        async isAt(id, at) {
+          await pace.search(signal)
+          return !signal.aborted && locator.isAt(id, at)
+        },
+      },
       emit: ({ project_id, payload, by }) => this.#log.emit(project_id, payload, by),
       foreign: () => {
         this.#dropped += 1

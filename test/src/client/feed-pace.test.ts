@@ -8,7 +8,12 @@ const id = '10000000-0000-4000-8000-000000000000'
 
 test('lines, bytes and gaps are counted, and the buckets fill again', async () => {
   let now = 0
-  const rates = { lines: { perSecond: 1, burst: 10 }, bytes: { perSecond: 100, burst: 1000 }, linesOfGap: 5 }
+  const rates = {
+    lines: { perSecond: 1, burst: 10 },
+    bytes: { perSecond: 100, burst: 1000 },
+    linesOfGap: 5,
+    linesOfSearch: 2,
+  }
   const pace = new FeedPace(rates, () => now)
   expect([pace.gap(never), pace.gap(never)]).toEqual([undefined, undefined])
   const over = new AbortController()
@@ -25,6 +30,9 @@ test('lines, bytes and gaps are counted, and the buckets fill again', async () =
   expect(pace.bytes(1, ended)).toBeInstanceOf(Promise)
   now = 60_000
   expect([pace.bytes(1000, never), pace.gap(never), pace.gap(never)]).toEqual([undefined, undefined, undefined])
+  now = 62_000
+  expect(pace.search(never)).toBeUndefined()
+  expect(pace.search(ended)).toBeInstanceOf(Promise)
 })
 
 /** The feed of a compute that writes these lines as fast as they are taken; `sent` counts their bytes. */

@@ -1,4 +1,5 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { notFound } from '../../../src/errors/api-error.ts'
 import { EventLog } from '../../../src/events/event-log.ts'
 import { type Bookmarks, GatewayEvents } from '../../../src/gateway/events.ts'
 import type { FleetMembers, Member } from '../../../src/gateway/members.ts'
@@ -132,6 +133,44 @@ test('events of a project that is placed elsewhere, or nowhere, are dropped and 
   await expect
     .poll(() => events.metrics())
     .toMatchObject([{ name: 'patchbay_gateway_foreign_events_total', samples: [{ value: 2 }] }])
+})
+
+test('a compute that names projects which there are not does not keep all computes busy with searches', async () => {
+  const { member } = compute()
+  let searches = 0
+  let sent = 0
+  const agent = {
+    events: {
+      open: async ({ signal }: FeedRequest) =>
+        new ReadableStream<FeedItem>(
+          {
+            pull(controller) {
+              if (signal.aborted) return controller.close()
+              sent += 1
+              const event = { seq: sent, project_id: crypto.randomUUID(), payload: { type: 'log.info', message: '' } }
+              controller.enqueue({ kind: 'event', event } as FeedItem)
+            },
+          },
+          { highWaterMark: 0 },
+        ),
+    },
+    projects: {
+      async get() {
+        searches += 1
+        throw notFound('There is no such project', { word: 'no-such-project' })
+      },
+    },
+  } as unknown as HostAgent
+  const over = new AbortController()
+  onTestFinished(() => over.abort())
+  const began = Date.now()
+  await gateway({ ...member, agent }, new Kept(), new MemoryPlacements()).open({ signal: over.signal })
+  await expect.poll(() => searches).toBeGreaterThanOrEqual(250)
+  await new Promise((resolve) => setTimeout(resolve, 500))
+  // Those at once, those of the time, and what waits.
+  const most = 250 + ((Date.now() - began) / 1000) * 5 + 20
+  expect(searches).toBeLessThan(most)
+  expect(sent).toBeLessThan(most + 50)
 })
 
 test('the last events of a project that was just deleted are reported', async () => {
