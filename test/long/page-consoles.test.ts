@@ -128,6 +128,14 @@ testWith(browser)(
     await page.evaluate(() => {
       const behind = [...document.querySelectorAll('.console.is-behind')][0] as Element
       let drawn = 0
+      // The scroll bar is hidden 500 ms after a line that scrolls.
+      const { setTimeout: start } = globalThis
+      Object.assign(globalThis, {
+        setTimeout(work: () => void, ms?: number) {
+          if (ms === 500) drawn += 1
+          return start(work, ms)
+        },
+      })
       const rows = behind.querySelector('.xterm-rows') as Element
       new MutationObserver((changes) => {
         drawn += changes.length

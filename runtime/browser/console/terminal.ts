@@ -43,13 +43,16 @@ interface TerminalOptions {
 /** The terminal that has the focus answers the event `copy` with its selection; the clipboard of scripts needs https. */
 const copy = (): void => void document.execCommand('copy')
 
-/** The part of xterm that draws: it has no interface for others. */
+/** The parts of xterm 6.0.0 that draw: they have no interface for others. */
 interface Inside {
-  readonly _core?: { readonly _renderService?: { handleSelectionChanged?: (...selection: unknown[]) => void } }
+  readonly _core?: {
+    readonly _renderService?: { handleSelectionChanged?: (...selection: unknown[]) => void }
+    readonly _viewport?: { readonly _scrollableElement?: { setRevealOnScroll?: (isRevealed: boolean) => void } }
+  }
 }
 
 /**
- * After each output that scrolls, xterm 6.0.0 draws all rows for the selection, also where nothing is selected, and of a terminal that is not
+ * After each output that scrolls, xterm draws all rows for the selection, also where nothing is selected, and of a terminal that is not
  * shown. There it measures each character again, as those of hidden elements have no width.
  */
 function drawSelectionOnly(terminal: Terminal): void {
@@ -134,7 +137,11 @@ export function openTerminal(
   const output = new HeldOutput((data, taken) => terminal.write(data, taken))
   return {
     write: (data) => output.write(data),
-    setShown: (isShown) => output.setShown(isShown),
+    setShown(isShown) {
+      // Each line that scrolls shows the scroll bar, and has another timer hide it.
+      ;(terminal as Inside)._core?._viewport?._scrollableElement?.setRevealOnScroll?.(isShown)
+      output.setShown(isShown)
+    },
     reset() {
       output.flush()
       terminal.reset()
