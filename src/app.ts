@@ -616,7 +616,11 @@ function finish(
   }
   // A websocket's token must stay the object that the runtime knows, and has no headers to set.
   if (answer.status === 101 || isToken(answer)) return answer
-  for (const [name, value] of Object.entries(headers)) answer.headers.set(name, value)
+  for (const [name, value] of Object.entries(headers)) {
+    // An answer may vary by more than its origin.
+    if (name === 'Vary') answer.headers.append(name, value)
+    else answer.headers.set(name, value)
+  }
   return answer
 }
 

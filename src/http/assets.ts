@@ -8,6 +8,8 @@ export interface Asset {
   readonly type: string
   /** Entity tag, quoted; it changes with the body. */
   readonly etag: string
+  /** Gives the body compressed (RFC 1952). Absent: the runtime does not compress, or leaves it to a proxy. */
+  readonly gzip?: () => Promise<Uint8Array<ArrayBuffer>>
 }
 
 /** Reads a file for browsers; undefined: no such file. */
@@ -38,6 +40,12 @@ export async function assetOf(name: string, body: Asset['body']): Promise<Asset>
 /** Headers of every page and script of the service. */
 export const pageHeaders = { 'X-Content-Type-Options': 'nosniff', 'Referrer-Policy': 'no-referrer' }
 
+/** Whether a client takes gzip (RFC 9110, 12.5.3). */
+const takesGzip = (request: Request): boolean =>
+  (request.headers.get('accept-encoding') ?? '')
+    .split(',')
+    .some((coding) => /^\s*(gzip|\*)\s*(;\s*q=(?!0(\.0*)?\s*$).*)?$/i.test(coding))
+
 /** Answers with an asset, or 304 when the client has it (RFC 9110, 13.1.2); 404 without such an asset. */
 export async function sendAsset(
   assets: Assets,
@@ -47,12 +55,23 @@ export async function sendAsset(
 ): Promise<Response> {
   const asset = await assets(name)
   if (asset === undefined) throw notFound(`There is no file ${name}`)
-  const { body, type, etag } = asset
-  const headers = { ...pageHeaders, ETag: etag, 'Cache-Control': 'max-age=86400', ...more }
+  const { body, type, gzip } = asset
+  const compress = gzip !== undefined && takesGzip(request) ? gzip : undefined
+  // Another representation has another strong tag (RFC 9110, 8.8.3.3).
+  const etag = compress === undefined ? asset.etag : asset.etag.replace(/"$/, '-gzip"')
+  const headers = {
+    ...pageHeaders,
+    ...(gzip !== undefined && { Vary: 'Accept-Encoding' }),
+    ETag: etag,
+    'Cache-Control': 'max-age=86400',
+    ...more,
+  }
   const known = request.headers
     .get('if-none-match')
     ?.split(',')
     .map((tag) => tag.trim().replace(/^W\//, ''))
   if (known?.includes(etag) || known?.includes('*')) return new Response(null, { status: 304, headers })
-  return new Response(body, { headers: { ...headers, 'Content-Type': type } })
+  if (compress === undefined) return new Response(body, { headers: { ...headers, 'Content-Type': type } })
+  const coded = { ...headers, 'Content-Type': type, 'Content-Encoding': 'gzip' }
+  return new Response(await compress(), { headers: coded })
 }

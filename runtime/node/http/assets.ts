@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises'
 import { join, normalize } from 'node:path'
-import { type Assets, assetOf } from '../../../src/http/assets.ts'
+import { promisify } from 'node:util'
+import { gzip } from 'node:zlib'
+import { type Asset, type Assets, assetOf } from '../../../src/http/assets.ts'
 
 /** In a build they are in `assets` beside the program, in a checkout in `runtime/vendor` and in the last build. */
 const directories = (import.meta.url.endsWith('.ts') ? ['../../vendor/', '../../../dist/assets/'] : ['./assets/']).map(
@@ -20,7 +22,7 @@ export const assetsWith =
     if (!/^[\w-]+(\.[\w-]+)+$/.test(name)) return undefined
     for (const directory of directories) {
       const asset = await read(name, new URL(name, directory))
-      if (asset !== undefined) return asset
+      if (asset !== undefined) return { ...asset, gzip: () => compressed(asset) }
     }
     return undefined
   }
@@ -28,4 +30,15 @@ export const assetsWith =
 async function read(name: string, path: string | URL): ReturnType<Assets> {
   const body = await readFile(path).catch(() => undefined)
   return body === undefined ? undefined : assetOf(name, body)
+}
+
+/** Files of the build that were asked for, compressed: each once, as they do not change. By their entity tags. */
+const known = new Map<string, Promise<Uint8Array<ArrayBuffer>>>()
+
+function compressed({ body, etag }: Asset): Promise<Uint8Array<ArrayBuffer>> {
+  const before = known.get(etag)
+  if (before !== undefined) return before
+  const now = promisify(gzip)(body, { level: 9 })
+  known.set(etag, now)
+  return now
 }
