@@ -54,7 +54,7 @@ async function flood(lines: string, rates: FeedRates) {
 
 const event = `${JSON.stringify({ action: 'log.info', event: { message: 'x'.repeat(200) }, seq: 1, project_id: id })}\n`
 const resync = `${JSON.stringify({ action: 'resync', event: { message: 'x' }, seq: 1 })}\n`
-const slow = { ...feedRates, lines: { perSecond: 0.001, burst: 3000 } }
+const slow = { ...feedRates, linesOfGap: 1000, lines: { perSecond: 0.001, burst: 3000 } }
 
 test.for<[name: string, line: string, read: number, rates: FeedRates]>([
   ['of events is read up to the limit', event, 3000, slow],
