@@ -44,12 +44,15 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
   )
 }
 
+const [inset, symbolSize] = [10, tile - 20]
+/** By a transform: a symbol with a size of its own would be a window of the map, with a clip, for each node. */
+const symbolPlace = `translate(${inset} ${inset}) scale(${symbolSize / 60})`
+
 function nodeSymbol(name: string) {
-  const at = { x: 10, y: 10, width: tile - 20, height: tile - 20 }
   return isBuiltIn(name) ? (
-    <use class="symbol" href={`#symbol-${name}`} {...at} />
+    <use class="symbol" href={`#symbol-${name}`} transform={symbolPlace} />
   ) : (
-    <image href={symbolUrl(name)} {...at} />
+    <image href={symbolUrl(name)} x={inset} y={inset} width={symbolSize} height={symbolSize} />
   )
 }
 

@@ -4,9 +4,11 @@ import { symbolShapes } from '../../../src/model/lab/symbol-shapes.ts'
 /** The built-in symbols, for `<use>`: their colours are those of the theme. The shapes are texts of this program, not of users. */
 export const SymbolDefinitions = () => (
   <svg class="symbol-definitions" aria-hidden="true">
-    {Object.entries(symbolShapes).map(([id, shape]) => (
-      <symbol key={id} id={`symbol-${id}`} viewBox="0 0 60 60" dangerouslySetInnerHTML={{ __html: shape }} />
-    ))}
+    <defs>
+      {Object.entries(symbolShapes).map(([id, shape]) => (
+        <g key={id} id={`symbol-${id}`} dangerouslySetInnerHTML={{ __html: shape }} />
+      ))}
+    </defs>
   </svg>
 )
 
