@@ -46,11 +46,11 @@ export function NodeShape({ id, window: lab }: { id: string; window: LabWindow }
 
 const [inset, symbolSize] = [10, tile - 20]
 /** By a transform: a symbol with a size of its own would be a window of the map, with a clip, for each node. */
-const symbolPlace = `translate(${inset} ${inset}) scale(${symbolSize / 60})`
+const symbolTransform = `translate(${inset} ${inset}) scale(${symbolSize / 60})`
 
 function nodeSymbol(name: string) {
   return isBuiltIn(name) ? (
-    <use class="symbol" href={`#symbol-${name}`} transform={symbolPlace} />
+    <use class="symbol" href={`#symbol-${name}`} transform={symbolTransform} />
   ) : (
     <image href={symbolUrl(name)} x={inset} y={inset} width={symbolSize} height={symbolSize} />
   )
