@@ -1,3 +1,4 @@
+import { setNewest } from '../../src/async/newest.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import { defaultOrganization } from '../../src/model/organization.ts'
 import type { ComputeObject } from './compute-object.ts'
@@ -8,6 +9,9 @@ import type { ProjectObject } from './project-object.ts'
 /** The name of the directory within its organization, as earlier versions named it. */
 const directoryName = 'fleet'
 
+/** Most ids of objects of computes that are remembered. */
+const maxIds = 1000
+
 /**
  * The Durable Objects of one organization. Their names begin with the id of the organization and `/`, so that no id of a project or of a
  * compute leads to the object of another organization. The names of the objects of `default` have no such beginning, as in versions before
@@ -16,6 +20,8 @@ const directoryName = 'fleet'
 export class Objects {
   readonly organization: string
   readonly #env: Pick<Env, 'DIRECTORIES' | 'COMPUTES' | 'PROJECTS'>
+  /** Ids of objects of computes: each is a digest of the name, and every request to a joined compute needs it. */
+  readonly #ids = new Map<string, DurableObjectId>()
 
   constructor(env: Pick<Env, 'DIRECTORIES' | 'COMPUTES' | 'PROJECTS'>, organization = defaultOrganization) {
     this.#env = env
@@ -50,7 +56,15 @@ export class Objects {
   /** The object of a compute. `near`: where it is placed when it is new. */
   compute(id: string, near?: DurableObjectLocationHint): DurableObjectStub<ComputeObject> {
     const options = near === undefined ? undefined : { locationHint: near }
-    return this.#env.COMPUTES.getByName(this.#named(computeKey(id)), options)
+    return this.#env.COMPUTES.get(this.#idOf(computeKey(id)), options)
+  }
+
+  #idOf(compute: string): DurableObjectId {
+    const known = this.#ids.get(compute)
+    if (known !== undefined) return known
+    const made = this.#env.COMPUTES.idFromName(this.#named(compute))
+    setNewest(this.#ids, compute, made, maxIds)
+    return made
   }
 
   /** Requires a name without a slash: with one it would name an object of another organization. */

@@ -29,12 +29,14 @@ const counting = (stub, called) => new Proxy({}, {
     return stub[name](...given)
   },
 })
-const counted = (namespace, calls, prefix = '', byObject = {}) => ({
-  getByName: (object, ...given) => counting(namespace.getByName(object, ...given), (name) => {
+const counted = (namespace, calls, prefix = '', byObject = {}) => {
+  const get = (id, ...given) => counting(namespace.get(id, ...given), (name) => {
     count(calls, prefix + name)
-    if (name === 'fetch') count(byObject, object)
-  }),
-})
+    if (name === 'fetch') count(byObject, id.name)
+  })
+  const idFromName = (name) => namespace.idFromName(name)
+  return { get, idFromName, getByName: (name, ...given) => get(idFromName(name), ...given) }
+}
 let known
 export class ComputeObject extends RealCompute {
   constructor(state, env) {
