@@ -5,15 +5,23 @@ import type { ErrorWord } from '../../src/errors/words.ts'
 import { notJoined, type TunnelHolder } from '../../src/fleet/tunnels.ts'
 import type { Env } from './env.ts'
 import { isolateHeader, isolateKey } from './feed-message.ts'
+import { jointHeader, jointOf, lookedUp, wanted } from './joint-headers.ts'
 import type { Objects } from './objects.ts'
 import { accepted } from './sockets.ts'
 import { wholeFetch } from './whole-bodies.ts'
 
 const origin = 'http://object'
-/** Requests to the object of a compute: a request for the compute (`askOrigin` and the path there), or a tunnel (`joinPath`). */
+/**
+ * Requests to the object of a compute: a request for the compute (`askOrigin` or `jointOrigin`, and the path there), or a tunnel (`joinPath`).
+ * `jointOrigin`: its headers are joint. An object of an earlier version refuses it.
+ */
 export const askOrigin = `${origin}/ask`
+export const jointOrigin = `${origin}/joint`
 export const joinPath = '/join'
 export const feedsPath = '/feeds'
+
+/** Most computes that are remembered to take joint headers. */
+const maxJoint = 1000
 
 /** Says that the answer may be idle without a limit; see `Outgoing.rests`. */
 export const restsHeader = 'x-patchbay-rests'
@@ -38,6 +46,8 @@ export class ComputeAsking implements TunnelHolder {
   readonly #env: Env
   readonly #objects: Objects
   readonly #isWatched: boolean
+  /** Ids of computes whose objects take joint headers. */
+  readonly #joint = new Set<string>()
   #key: string | undefined
 
   /** `isWatched`: the objects record the digests of images that are uploaded. */
@@ -55,7 +65,7 @@ export class ComputeAsking implements TunnelHolder {
   readonly sockets: SocketTransport =
     ({ compute_id }) =>
     async ({ path, headers, signal }) => {
-      const answer = await this.#ask(compute_id, path, { ...withUpgrade(headers), signal })
+      const answer = await this.#ask(compute_id, askOrigin + path, { ...withUpgrade(headers), signal })
       const { webSocket } = answer
       return webSocket === null ? this.#checked(answer) : accepted(webSocket)
     }
@@ -82,18 +92,38 @@ export class ComputeAsking implements TunnelHolder {
   }
 
   async #answer(computeId: string, { path, rests, ...request }: Outgoing): Promise<ComputeAnswer> {
+    const { headers, body } = request
     const isWatched = this.#isWatched && request.method === 'POST'
     const marks = { ...(rests === true && { [restsHeader]: '1' }), ...(isWatched && { [watchHeader]: '1' }) }
-    const headers = { ...request.headers, ...marks }
-    const answer = await this.#ask(computeId, path, { ...request, headers })
-    return this.#checked(answer)
+    // workerd has to know the length of a body, and the object looks at the headers of an upload itself.
+    const isJoint = body === null && !isWatched && this.#joint.has(computeId)
+    const sent = isJoint
+      ? { ...marks, [jointHeader]: jointOf(Object.entries(headers)) }
+      : { ...headers, ...marks, [jointHeader]: wanted }
+    let answer: Response
+    try {
+      answer = await this.#ask(computeId, (isJoint ? jointOrigin : askOrigin) + path, { ...request, headers: sent })
+    } catch (error) {
+      // The object may be one of an earlier version again.
+      this.#joint.delete(computeId)
+      throw error
+    }
+    const joint = answer.headers.get(jointHeader)
+    if (joint === null) return this.#checked(answer)
+    if (!isJoint) this.#remember(computeId)
+    return { status: answer.status, headers: lookedUp(joint), body: answer.body }
   }
 
-  async #ask(computeId: string, path: string, { headers, ...init }: Omit<RequestInit, 'headers'> & Headed) {
+  #remember(computeId: string): void {
+    if (this.#joint.size >= maxJoint) this.#joint.clear()
+    this.#joint.add(computeId)
+  }
+
+  async #ask(computeId: string, url: string, { headers, ...init }: Omit<RequestInit, 'headers'> & Headed) {
     const proof = { [isolateHeader]: this.#key ?? (await this.#proof()) }
     const object = this.#objects.compute(computeId)
-    const ask = wholeFetch((url, sent) => object.fetch(url, sent))
-    return ask(askOrigin + path, { ...init, headers: { ...headers, ...proof }, redirect: 'manual' })
+    const ask = wholeFetch((to, sent) => object.fetch(to, sent))
+    return ask(url, { ...init, headers: { ...headers, ...proof }, redirect: 'manual' })
   }
 
   #checked(answer: Response): Response | Promise<Response> {

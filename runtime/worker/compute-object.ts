@@ -21,6 +21,7 @@ import {
   faultHeader,
   feedsPath,
   joinPath,
+  jointOrigin,
   restsHeader,
   type TunnelFault,
   watchHeader,
@@ -33,6 +34,7 @@ import { checkTimeouts, HealthCheckLoop } from './health-check-loop.ts'
 import { HibernatableSockets } from './hibernatable-sockets.ts'
 import { warn } from './host.ts'
 import { workerHasher } from './image-digest-table.ts'
+import { jointHeader, jointOf, partedHeaders } from './joint-headers.ts'
 import { KeptCompute } from './kept-compute.ts'
 import { inLargePieces } from './large-pieces.ts'
 import { resultOf } from './object-reply.ts'
@@ -179,7 +181,12 @@ export class ComputeObject extends DurableObject<Env> {
     const { url } = request
     if (url.startsWith(askOrigin)) {
       this.#open.checks.used()
-      return this.#ask(request, url.slice(askOrigin.length))
+      return this.#ask(request, url.slice(askOrigin.length), headersIn(request))
+    }
+    if (url.startsWith(jointOrigin)) {
+      this.#open.checks.used()
+      const headers = Object.fromEntries(partedHeaders(request.headers.get(jointHeader) ?? '[]'))
+      return this.#ask(request, url.slice(jointOrigin.length), headers, true)
     }
     const { pathname, searchParams } = new URL(url)
     if (pathname === joinPath) return this.#join(request, searchParams)
@@ -271,14 +278,19 @@ export class ComputeObject extends DurableObject<Env> {
    * Sends a request to the compute, and its answer back, unchanged; to a compute with an address only uploads of images. `faultHeader` says
    * why there is no answer.
    */
-  async #ask(request: Request, path: string): Promise<Response> {
+  async #ask(
+    request: Request,
+    path: string,
+    headers: Readonly<Record<string, string>>,
+    isJoint = false,
+  ): Promise<Response> {
     const { method, signal, body } = request
-    const headers = headersIn(request)
+    const given = request.headers
     try {
       const record = this.#open.fleet.find(this.#id)?.record
       const isFetched = record !== undefined && record.protocol !== tunnelled
       if (!isFetched && !this.#tunnels.has(this.#id)) return faultOf({ kind: 'absent', message: notJoined })
-      if (isUpgrade(request)) {
+      if (!isJoint && isUpgrade(request)) {
         const over = new AbortController()
         const opened = await this.#tunnels.sockets({ ...anyAddress, compute_id: this.#id })({
           ...{ path, headers, signal: over.signal },
@@ -289,12 +301,14 @@ export class ComputeObject extends DurableObject<Env> {
           abandon: () => opened.close(1001, 'The client went away'),
         }) as Response
       }
-      const rests = request.headers.has(restsHeader)
+      const rests = given.has(restsHeader)
       const ask = isFetched
         ? reaching.transport(record)
         : this.#tunnels.transport({ ...anyAddress, compute_id: this.#id })
       const send = (sent = body) => ask({ method, path, headers, signal, rests, body: method === 'GET' ? null : sent })
-      return answerOf(await (request.headers.has(watchHeader) ? this.#watched(request, path, send) : send()))
+      const isWatched = !isJoint && given.has(watchHeader)
+      const answer = await (isWatched ? this.#watched(request, path, send) : send())
+      return isJoint || given.has(jointHeader) ? jointAnswerOf(answer) : answerOf(answer)
     } catch (error) {
       if (error instanceof ApiError) {
         const { status, message, word } = error
@@ -395,7 +409,10 @@ const computePath = '/v2/compute/'
 /** Bytes of the pieces of an upload. */
 const uploadPieceBytes = 64 * 1024
 
-const ours: ReadonlySet<string> = new Set([isolateHeader, restsHeader, watchHeader, 'upgrade', 'connection', 'host'])
+const ours: ReadonlySet<string> = new Set([
+  ...[isolateHeader, restsHeader, watchHeader, jointHeader],
+  ...['upgrade', 'connection', 'host'],
+])
 
 function headersIn({ headers }: Request): Record<string, string> {
   const found: Record<string, string> = {}
@@ -409,6 +426,14 @@ function answerOf(answer: ComputeAnswer): Response {
   for (const [name, value] of answer.headers.entries?.() ?? []) if (name !== faultHeader) headers[name] = value
   const body = answer.whole ?? wholeBody(answer.body, answer.headers)
   return new Response(body, { status: answer.status, headers, encodeBody: 'manual' })
+}
+
+/** workerd decodes a body by `Content-Encoding` alone, and so for an isolate, too. */
+function jointAnswerOf({ status, headers, whole, body }: ComputeAnswer): Response {
+  const own: Record<string, string> = { [jointHeader]: jointOf(headers.entries?.() ?? []) }
+  const encoding = headers.get('content-encoding')
+  if (encoding !== null) own['content-encoding'] = encoding
+  return new Response(whole ?? wholeBody(body, headers), { status, headers: own, encodeBody: 'manual' })
 }
 
 function faultOf(fault: TunnelFault): Response {
