@@ -17,6 +17,8 @@ export interface AnsweringOptions extends Pick<LinkOptions, 'wire' | 'limits' | 
   readonly who: Pick<ComputeHello, 'version' | 'compute_id' | 'name'>
   /** Answers a request whose sender the gateway has admitted; `upgrade` makes websockets of the tunnel. Never rejects. */
   readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response | RelayedAnswer>
+  /** Runs something at the end of this turn of the event loop: answers that are ready by then are one message. Absent: each is one of its own. */
+  readonly later?: (run: () => void) => void
   /** Called with the version of the gateway when the gateway accepts this compute. */
   readonly greeted: (version: string) => void
 }
@@ -79,15 +81,23 @@ export class AnsweringEnd extends TunnelLink {
       return new Response(null, { headers: { [upgradeToken]: 'tunnel' } })
     })
     if (handlers !== undefined) return join(stream, handlers)
-    await respond(stream, response, { isHead: method === 'HEAD', inOne: this.#gateway?.answers === true })
+    const { answers, batches } = this.#gateway ?? {}
+    const how = { isHead: method === 'HEAD', inOne: answers === true }
+    const { later } = this.#options
+    await respond(stream, response, batches === true && later !== undefined ? { ...how, later } : how)
   }
 }
 
-/** `inOne`: whether the gateway takes ANSWER frames. */
+interface Responding extends Pick<AnsweringOptions, 'later'> {
+  readonly isHead: boolean
+  /** Whether the gateway takes ANSWER frames. */
+  readonly inOne: boolean
+}
+
 async function respond(
   stream: Stream,
   response: Response | RelayedAnswer,
-  { isHead, inOne }: { readonly isHead: boolean; readonly inOne: boolean },
+  { isHead, inOne, later }: Responding,
 ): Promise<void> {
   const { status } = response
   const headers = 'content' in response ? Object.entries(response.headers) : [...response.headers]
@@ -101,7 +111,7 @@ async function respond(
     stream.sendHead(answer)
     stream.endSilently()
   } else if (content instanceof Uint8Array) {
-    if (!inOne || !stream.sendAnswer(answer, content)) {
+    if (!inOne || !stream.sendAnswer(answer, content, later)) {
       stream.sendHead(answer)
       await sendBytes(content, stream)
     }

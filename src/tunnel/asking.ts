@@ -91,6 +91,7 @@ export class AskingEnd extends TunnelLink {
       version: this.#options.version,
       ...this.limits,
       answers: true,
+      batches: true,
     }
     this.#isAccepted = true
     this.sendJson(frameKinds.hello, 0, hello)

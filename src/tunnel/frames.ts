@@ -17,12 +17,17 @@ import { Check } from '@sinclair/typebox/value'
  *   that it has no body.
  * - ANSWER: HEAD, a short body and END in one frame: the length of the JSON of the HEAD (4 bytes, big-endian), the JSON, the body
  *   (32 KiB at most; it costs no credit). Only for a gateway whose HELLO has `answers`.
+ * - BATCH: ANSWERs that were ready in the same turn, each with its length before it (4 bytes, big-endian); 256 KiB at most. Only for a gateway
+ *   whose HELLO has `batches`.
  * - RESET (JSON): the sender ends the stream in both directions; after its END: it reads no more.
  *
  * Frames of a stream that has ended are ignored. A malformed message ends the tunnel with 4400. So do, with 4429, more messages of a compute beside
  * the data of open streams than its gateway's requests and the time allow: no credit covers them.
  */
-export const frameKinds = { hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7, answer: 8 } as const
+export const frameKinds = {
+  ...{ hello: 1, open: 2, head: 3, data: 4, window: 5, end: 6, reset: 7 },
+  ...{ answer: 8, batch: 9 },
+} as const
 export type FrameKind = (typeof frameKinds)[keyof typeof frameKinds]
 export const frameFlags = { text: 1, last: 2 } as const
 
@@ -42,8 +47,8 @@ export const resetCodes = {
 export const maxPieceBytes = 32 * 1024
 /** The cost of a DATA frame beside its payload, bytes. */
 export const pieceCost = 16
-/** Most bytes of the JSON of a frame. */
-const jsonBytes = 256 * 1024
+/** Most bytes of the payload of any other frame. */
+export const maxPayloadBytes = 256 * 1024
 const headerBytes = 6
 // Made once: each takes workerd as long as the rest of a frame.
 const encoder = new TextEncoder()
@@ -79,7 +84,7 @@ export function encodeTunnelFrame(
 /** Throws RangeError when the JSON is longer than a frame may be. */
 export function encodeJson(kind: FrameKind, stream: number, value: unknown): Uint8Array {
   const payload = encoder.encode(JSON.stringify(value))
-  if (payload.length > jsonBytes) throw new RangeError('its headers are too long')
+  if (payload.length > maxPayloadBytes) throw new RangeError('its headers are too long')
   return encodeTunnelFrame(kind, stream, payload)
 }
 
@@ -92,7 +97,7 @@ export function encodeWindow(stream: number, credit: number): Uint8Array {
 /** An ANSWER; undefined when it is longer than a frame may be. */
 export function encodeAnswer(stream: number, head: unknown, body: Uint8Array): Uint8Array | undefined {
   const json = encoder.encode(JSON.stringify(head))
-  if (body.length > maxPieceBytes || 4 + json.length + body.length > jsonBytes) return undefined
+  if (body.length > maxPieceBytes || 4 + json.length + body.length > maxPayloadBytes) return undefined
   const payload = new Uint8Array(4 + json.length + body.length)
   new DataView(payload.buffer).setUint32(0, json.length)
   payload.set(json, 4)
@@ -112,11 +117,40 @@ export function decodeAnswer(payload: Uint8Array): {
   return { head: payload.subarray(4, 4 + length), body }
 }
 
+/** Frames as one; their sizes with 4 more each are `maxPayloadBytes` at most. */
+export function encodeBatch(frames: readonly Uint8Array[]): Uint8Array {
+  const payload = new Uint8Array(frames.reduce((sum, { length }) => sum + 4 + length, 0))
+  const view = new DataView(payload.buffer)
+  let at = 0
+  for (const frame of frames) {
+    view.setUint32(at, frame.length)
+    payload.set(frame, at + 4)
+    at += 4 + frame.length
+  }
+  return encodeTunnelFrame(frameKinds.batch, 0, payload)
+}
+
+/** The ANSWERs of a BATCH. */
+export function decodeBatch(payload: Uint8Array): TunnelFrame[] {
+  const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
+  const frames: TunnelFrame[] = []
+  let at = 0
+  do {
+    const length = at + 4 > payload.length ? 0 : view.getUint32(at)
+    const frame = payload.subarray(at + 4, at + 4 + length)
+    if (length === 0 || frame.length < length || frame[0] !== frameKinds.answer)
+      throw new ProtocolError('a BATCH frame is malformed')
+    frames.push(decodeTunnelFrame(frame))
+    at += 4 + length
+  } while (at < payload.length)
+  return frames
+}
+
 export function decodeTunnelFrame(bytes: Uint8Array): TunnelFrame {
   const kind = bytes[0] ?? 0
   if (bytes.length < headerBytes || !known.has(kind)) throw new ProtocolError('a message is no frame')
   const payload = bytes.subarray(headerBytes)
-  if (payload.length > (kind === frameKinds.data ? maxPieceBytes : jsonBytes))
+  if (payload.length > (kind === frameKinds.data ? maxPieceBytes : maxPayloadBytes))
     throw new ProtocolError('a frame is too long')
   return {
     kind: kind as FrameKind,

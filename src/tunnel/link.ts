@@ -2,6 +2,7 @@ import { ignore } from '../async/ignore.ts'
 import { ConnectionLost } from '../client/transport.ts'
 import type { TunnelLimits } from '../model/tunnel.ts'
 import {
+  decodeBatch,
   decodeTunnelFrame,
   encodeJson,
   type FrameKind,
@@ -100,6 +101,7 @@ export abstract class TunnelLink {
 
   close(code: number, reason: string): void {
     if (this.#isOver) return
+    this.#outbox.flush()
     this.#end({ code, reason })
     this.#options.wire.close(code, closeReason(reason))
   }
@@ -149,6 +151,10 @@ export abstract class TunnelLink {
       if (this.opened === undefined || id <= this.#lastStream)
         throw new ProtocolError('a frame opens a stream where none may be opened')
       return this.opened(frame)
+    }
+    if (kind === frameKinds.batch) {
+      for (const it of decodeBatch(payload)) this.#take(it)
+      return
     }
     if (id === 0 || id > this.#lastStream) throw new ProtocolError('a frame is of a stream that was never opened')
     stream?.take(frame)

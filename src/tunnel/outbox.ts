@@ -1,3 +1,5 @@
+import { encodeBatch, maxPayloadBytes } from './frames.ts'
+
 /** The websocket below a tunnel. */
 export interface TunnelWire {
   send(data: Uint8Array | string): void
@@ -19,6 +21,9 @@ export class Outbox {
   readonly #wire: TunnelWire
   readonly #failed: (error: Error) => void
   readonly #ready = new Set<Source>()
+  /** Frames that are sent together, and their size as a BATCH. */
+  #batch: Uint8Array[] = []
+  #batchBytes = 0
   #isSending = false
   #isClosed = false
 
@@ -29,11 +34,32 @@ export class Outbox {
 
   control(frame: Uint8Array | string): void {
     if (this.#isClosed) return
+    this.flush()
     try {
       this.#wire.send(frame)
     } catch (error) {
       this.#failed(error as Error)
     }
+  }
+
+  /** Sends an ANSWER with others that are ready before `later` runs what it is given. */
+  batch(frame: Uint8Array, later: (run: () => void) => void): void {
+    if (this.#isClosed) return
+    const bytes = 4 + frame.length
+    if (this.#batchBytes + bytes > maxPayloadBytes) this.flush()
+    if (this.#batch.length === 0) later(() => this.flush())
+    this.#batch.push(frame)
+    this.#batchBytes += bytes
+  }
+
+  /** Sends the frames of the batch. */
+  flush(): void {
+    const [first, ...more] = this.#batch
+    if (first === undefined || this.#isClosed) return
+    const frames = this.#batch
+    this.#batch = []
+    this.#batchBytes = 0
+    this.control(more.length === 0 ? first : encodeBatch(frames))
   }
 
   /** Registers a source that has something to send. */
@@ -49,6 +75,7 @@ export class Outbox {
 
   close(): void {
     this.#isClosed = true
+    this.#batch = []
     this.#ready.clear()
   }
 

@@ -90,6 +90,8 @@ export class Joiner {
         fetch,
         ...(limits !== undefined && { limits }),
         ...(timeouts !== undefined && { timeouts }),
+        // After all messages that were received together, and before anything else is waited for.
+        later: (run) => void setImmediate(run),
         greeted: (version) => this.#log('info', 'joined the gateway', { version }),
         ended: (it) => {
           end = it

@@ -142,3 +142,70 @@ test('an answer that is too long for one frame has several', () => {
   expect(encodeAnswer(1, {}, new Uint8Array(maxPieceBytes + 1))).toBeUndefined()
   expect(encodeAnswer(1, { long: 'x'.repeat(2 ** 18) }, bytes(''))).toBeUndefined()
 })
+
+test('answers that are ready in one turn are one message', async () => {
+  const waiting: (() => void)[] = []
+  let asked = 0
+  const pair = await tunnelPair({
+    async fetch({ url }) {
+      asked += 1
+      return relayed(bytes(url.slice(-1)))
+    },
+    answering: { later: (run) => void waiting.push(run) },
+  })
+  const ask = async (path: string) => textOf(await pair.asking.send(request(path)))
+  const endTurn = async (all: number) => {
+    await until(() => asked === all && pair.answering.size === 0)
+    for (const run of waiting.splice(0)) run()
+  }
+  const first = ask('1')
+  await endTurn(1)
+  expect(await first).toBe('1')
+  const others = ['2', '3', '4'].map(ask)
+  await endTurn(4)
+  expect(await Promise.all(others)).toEqual(['2', '3', '4'])
+  const sent = pair.up.sent.map(({ kind }) => nameOf(kind)).filter((kind) => kind !== 'hello')
+  expect(sent).toEqual(['answer', 'batch'])
+})
+
+test('a gateway whose HELLO lacks them gets no BATCH frames', async () => {
+  const sent: (string | undefined)[] = []
+  const wire = {
+    send: (data: Uint8Array | string) => void sent.push(nameOf(decodeTunnelFrame(data as Uint8Array).kind)),
+    close() {},
+    drained: async () => {},
+  }
+  const fetch = async () => relayed(bytes('short'))
+  const end = new AnsweringEnd({ wire, who, fetch, later() {}, greeted() {}, ended() {} })
+  end.message(encodeJson(frameKinds.hello, 0, { protocol: 1, version: '0.1.0', ...defaultLimits, answers: true }))
+  for (const id of [1, 2])
+    end.message(encodeJson(frameKinds.open, id, { method: 'GET', path: '/v2/compute/x', headers: [], body: false }))
+  await until(() => sent.length === 3)
+  expect(sent).toEqual(['hello', 'answer', 'answer'])
+  end.close(1001, 'The test ends')
+})
+
+test('an answer that waits for others is sent before the tunnel ends', async () => {
+  const waiting: (() => void)[] = []
+  const later = (run: () => void) => void waiting.push(run)
+  const pair = await tunnelPair({ fetch: async () => relayed(bytes('x')), answering: { later } })
+  const answer = pair.asking.send(request('x'))
+  await until(() => waiting.length === 1)
+  pair.answering.close(1001, 'The compute ends')
+  expect(await textOf(await answer)).toBe('x')
+})
+
+test.for<[name: string, payload: Uint8Array]>([
+  ['of nothing', new Uint8Array()],
+  ['without a length', new Uint8Array(3)],
+  ['of a frame without bytes', new Uint8Array(4)],
+  ['of a longer frame than it has', new Uint8Array([0, 0, 0, 9, 8, 0, 0, 0, 0, 1])],
+  ['of another frame than an ANSWER', new Uint8Array([0, 0, 0, 6, 6, 0, 0, 0, 0, 1])],
+  ['of a BATCH', new Uint8Array([0, 0, 0, 6, 9, 0, 0, 0, 0, 0])],
+])('a BATCH %s ends the tunnel', async ([, payload]) => {
+  const pair = await tunnelPair({ fetch: () => new Promise(() => {}) })
+  const asked = expect(pair.asking.send(request('x'))).rejects.toThrow('a BATCH frame is malformed')
+  pair.asking.message(encodeTunnelFrame(frameKinds.batch, 0, payload))
+  await asked
+  expect(pair.ends.asking?.code).toBe(resetCodes.malformed)
+})

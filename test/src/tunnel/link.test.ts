@@ -37,7 +37,7 @@ test('a message that is not a frame ends the tunnel with a reason, and leaves no
     encodeJson(kind, stream, value)
   const bad: readonly (readonly [data: Uint8Array | string, reason: string])[] = [
     [new Uint8Array(), 'a message is no frame'],
-    [new Uint8Array([9, 0, 0, 0, 0, 1]), 'a message is no frame'],
+    [new Uint8Array([10, 0, 0, 0, 0, 1]), 'a message is no frame'],
     ['hello', 'a text is neither ping nor pong'],
     [encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(32 * 1024 + 1)), 'a frame is too long'],
     [encodeTunnelFrame(frameKinds.data, 7), 'a frame is of a stream that was never opened'],
