@@ -186,7 +186,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
     expect([await at(near), await at(far)]).toEqual([sumOf(small), sumOf(small)])
 
     // Its nodes need it, and keep its name.
-    expect(await rename('disk.img', 'new.img')).toEqual([409, expect.stringContaining('R1')])
+    expect(await rename('disk.img', 'new.img')).toEqual([409, expect.stringMatching(/R[12]/)])
     expect([await at(near), await at(far)]).toEqual([sumOf(small), sumOf(small)])
 
     // Both have it now: both get what takes its place.
