@@ -104,7 +104,7 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
     digest === undefined
       ? 'the gateway has no digest of it, so it is not copied from the computes that have it'
       : 'no compute has it as it was uploaded through the gateway'
-  const toDo = `upload it at the gateway by POST /v2/compute/${kind}/images/ and its name, then try again`
+  const toDo = `upload it by POST /v2/compute/${kind}/images/ and its name at the gateway, then try again`
   return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${toDo}` }
 }
 
