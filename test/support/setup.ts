@@ -129,11 +129,9 @@ async function node(undo: Undo[]): Promise<string> {
     await fleet.close()
     close()
   })
-  const { app, url } = await serve(
-    { agent, fleet, appliance, labs: await memoryLabs(fleet) },
-    { user: '', password: '' },
-    undo,
-  )
+  const labs = await memoryLabs(fleet)
+  undo.push(() => labs.shutdown())
+  const { app, url } = await serve({ agent, fleet, appliance, labs }, { user: '', password: '' }, undo)
   return url
 }
 
