@@ -101,7 +101,7 @@ test('applied twice, a file changes nothing more', async () => {
       })
       expect(changesAnything(lab, 'me', again)).toBe(false)
     }),
-    { numRuns: 60 },
+    { numRuns: 40 },
   )
 })
 
@@ -116,7 +116,7 @@ test('an apply of a file gives the same lab after any other file as for a new la
       expect(shapeOf(a.lab, desired)).toEqual(shapeOf(b.lab, desired))
       expect((await a.plan(desired)).plan).toMatchObject({ steps: [], withheld: [] })
     }),
-    { numRuns: 120 },
+    { numRuns: 80 },
   )
 })
 
@@ -140,7 +140,7 @@ test('an apply without flags takes the steps that need none, and a later one wit
       await b.apply(desired)
       expect(shapeOf(a.lab, desired)).toEqual(shapeOf(b.lab, desired))
     }),
-    { numRuns: 100, examples: [leftConfig] },
+    { numRuns: 70, examples: [leftConfig] },
   )
 })
 
@@ -223,7 +223,7 @@ const exchangedEnds: [SmallLab, SmallLab, number] = [
 ]
 
 test.each([
-  ['stopped', 120],
+  ['stopped', 80],
   // Their starts take time.
   ['running', 25],
 ] as const)(

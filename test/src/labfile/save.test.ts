@@ -281,7 +281,7 @@ test('after a save with all, the file describes the lab, and a second save chang
       expect(said(withoutLost(now, actual))).toEqual(said(actual))
       expect((await save(saved.text, lab, { ...all, configured: none }, saved.files)).text).toBe(saved.text)
     }),
-    { numRuns: 150 },
+    { numRuns: 100 },
   )
 })
 
