@@ -49,6 +49,30 @@ testWith(browser, qemu)(
 )
 
 testWith(browser)(
+  'a console has the focus as soon as its tab is clicked, before a key can be a command of the map',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const pc = { node_type: 'pc', properties: {} }
+    await labWith(service, { name: 'PC1', ...pc }, { name: 'PC2', x: 200, ...pc })
+    const lab = await LabPage.open(service.url, '/#/labs/Consoles')
+    for (const name of ['PC1', 'PC2']) {
+      await lab.node(name).dblclick()
+      await lab.page.locator('.pane:not(.is-behind) .xterm-rows', { hasText: 'VPCS>' }).waitFor()
+      await lab.page.getByRole('textbox', { name: `Console of ${name}` }).waitFor()
+    }
+    const tab = lab.page.locator('.tab', { hasText: 'PC1' }).getByRole('button').first()
+    const focused = await tab.evaluate(async (button: HTMLButtonElement) => {
+      button.click()
+      // Without a frame between: promises only.
+      for (let turn = 0; turn < 50; turn++) await null
+      return document.activeElement?.getAttribute('aria-label')
+    })
+    expect(focused).toBe('Console of PC1')
+    expect(lab.faults).toEqual([])
+  },
+)
+
+testWith(browser)(
   'a console in a window of its own has a stable address, copies what is selected, and takes a pasted text',
   async () => {
     const service = await TestService.start({ 'pc.engine': 'embedded' })

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { ignore } from '../../../src/async/ignore.ts'
 import { pause } from '../../../src/async/pause.ts'
 import { client } from '../state/client.ts'
@@ -108,6 +108,10 @@ export function ConsoleView({ node, dock, isShown }: NodeConsoleProps) {
   useEffect(() => {
     terminal.current?.setDark(isDark.value)
   }, [isDark.value])
+  // At once: what is typed right after the click on a tab is for its console, not keys of commands for the map.
+  useLayoutEffect(() => {
+    if (isShown && dock.wanted === node_id) terminal.current?.focus()
+  }, [isShown])
   useEffect(() => {
     terminal.current?.setShown(isShown)
     if (!isShown) return

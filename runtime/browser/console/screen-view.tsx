@@ -1,5 +1,5 @@
 import { signal, useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { onAbort } from '../../../src/async/abort.ts'
 import { pause } from '../../../src/async/pause.ts'
 import { path } from '../../../src/client/paths.ts'
@@ -67,7 +67,8 @@ export function ScreenView({ node, dock, isShown }: NodeConsoleProps) {
     }
   }, [isRunning, project_id, node_id])
 
-  useEffect(() => {
+  // At once, as of a console.
+  useLayoutEffect(() => {
     if (isShown && dock.wanted === node_id) screen.current?.focus()
   }, [isShown])
 

@@ -1,5 +1,5 @@
 import { useSignal } from '@preact/signals'
-import { useEffect, useMemo, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useMemo, useRef } from 'preact/hooks'
 import { pause } from '../../../src/async/pause.ts'
 import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
@@ -35,7 +35,7 @@ export function PacketView({ link, title, dock, isShown }: PacketProps) {
   const { project_id, link_id } = link
   const section = useRef<HTMLElement>(null)
 
-  useEffect(() => {
+  useLayoutEffect(() => {
     const focus = () => section.current?.querySelector<HTMLElement>('.packet-rows')?.focus()
     if (isShown && dock.wanted === link_id) focus()
     return dock.add(link_id, { send() {}, focus })
