@@ -1,11 +1,11 @@
 import { lstat, readdir, stat } from 'node:fs/promises'
-import { dirname, isAbsolute, join, resolve } from 'node:path'
+import { dirname, join, resolve } from 'node:path'
 import { isExported } from '../../../src/controller/archive.ts'
 import { documentName } from '../../../src/controller/archive-document.ts'
 import type { HostProjects, OpenArchive } from '../../../src/controller/archives.ts'
 import { badRequest, conflict, forbidden, notFound, tooLarge } from '../../../src/errors/api-error.ts'
 import { withDiskErrors } from '../storage/disk.ts'
-import { isInside, realish } from '../storage/paths.ts'
+import { isInside, realish, requireAbsolute, requireNoNul } from '../storage/paths.ts'
 import { contentOf, openRegular } from '../storage/stored-file.ts'
 
 /** Most files of a project, as of an archive. */
@@ -34,8 +34,8 @@ export class HostProjectFiles implements HostProjects {
 
   /** The real path of the document. 400, 403. */
   async #checked(path: string): Promise<string> {
-    if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
-    if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${quoted(path)}`)
+    requireNoNul(path)
+    requireAbsolute(path)
     if (!/\.gns3$/i.test(path)) throw badRequest(`path: expected a project of GNS3 (*.gns3), got ${quoted(path)}`)
     const { directory, isLocal } = this.#options
     const file = await realish(resolve(path))

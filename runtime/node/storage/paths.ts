@@ -31,7 +31,7 @@ export async function realish(path: string): Promise<string> {
 export async function resolveInProject(root: string, path: string): Promise<string> {
   const why = 'is not inside the project: expected a path below its directory, without ".."'
   const refuse = () => forbidden(`path: ${JSON.stringify(path.slice(0, 120))} ${why}`)
-  if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
+  requireNoNul(path)
   if (path.startsWith('/') || path.includes('\\')) throw refuse()
   const base = await realpath(root).catch(() => {
     throw notFound('The directory of the project is missing')
@@ -45,6 +45,16 @@ export async function resolveInProject(root: string, path: string): Promise<stri
   return real
 }
 
+/** 400 for a path with a NUL, which no file has. */
+export function requireNoNul(path: string): void {
+  if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
+}
+
+/** 400 for a path that is not absolute. */
+export function requireAbsolute(path: string): void {
+  if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${JSON.stringify(path.slice(0, 120))}`)
+}
+
 export interface PathRules {
   readonly dataDirectory: string
   readonly projectsDirectory: string
@@ -54,9 +64,9 @@ export interface PathRules {
 
 /** The project directory that a client names, absolute and without `..`; 400 or 403 when it cannot be a project. Changes nothing. */
 export async function checkedProjectPath(path: string, rules: PathRules): Promise<string> {
-  if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
+  requireNoNul(path)
   if (path.includes('"')) throw forbidden('path: a double quote is not possible in a project path')
-  if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${JSON.stringify(path.slice(0, 120))}`)
+  requireAbsolute(path)
   if (Buffer.byteLength(path) > 1024) throw badRequest('path: expected at most 1024 bytes')
   const wanted = resolve(path)
   const real = await realish(wanted).catch((cause: unknown) => {
