@@ -13,7 +13,7 @@ import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import { loadOf } from '../../src/gateway/host.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
 import type { UploadDigests } from '../../src/gateway/image-digests.ts'
-import type { FleetMembers, LabComputes } from '../../src/gateway/members.ts'
+import type { FleetMembers, LabPlacements } from '../../src/gateway/members.ts'
 import { peersOfNodes } from '../../src/gateway/peer-address.ts'
 import { RequestMetrics } from '../../src/http/request-metrics.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
@@ -165,7 +165,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     // Feeds of labs come from the objects of the labs.
     events: new EventLog({ history: 0, feeds: () => 0 }, () => ({ cpu_usage_percent: 0, memory_usage_percent: 0 })),
   })
-  const labComputes: LabComputes = {
+  const labPlacements: LabPlacements = {
     computesOf: (id) => labs.computesOf(id),
     async computeOf(id, part) {
       const [first, ...others] = labs.computesOf(id) ?? []
@@ -182,7 +182,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
     bookmarks: new BookmarkTable(sql),
     warn,
     quota,
-    labs: () => labComputes,
+    labs: () => labPlacements,
   })
   gateway.locator.follow(labs)
   const requests = new RequestMetrics()

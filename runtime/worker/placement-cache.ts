@@ -7,7 +7,7 @@ const maxPlacements = 10_000
 /** How long requests about a project go to the object after its entry was found wrong, ms. */
 const avoidMs = 10_000
 
-interface Placement {
+interface CachedPlacement {
   readonly compute: string | undefined
   /** Until when the entry is not used, ms since 1970; 0: it is used. */
   readonly avoidedUntil: number
@@ -16,7 +16,7 @@ interface Placement {
 /** A cache, for this isolate, of the placements in the object. */
 export class PlacementCache implements PlacementStore {
   readonly #object: () => DurableObjectStub<DirectoryObject>
-  readonly #known = new Map<string, Placement>()
+  readonly #known = new Map<string, CachedPlacement>()
 
   constructor(object: () => DurableObjectStub<DirectoryObject>) {
     this.#object = object
@@ -59,7 +59,7 @@ export class PlacementCache implements PlacementStore {
     await this.#object().forget(project)
   }
 
-  #keep(project: string, placement: Placement): void {
+  #keep(project: string, placement: CachedPlacement): void {
     setNewest(this.#known, project, placement, maxPlacements)
   }
 }

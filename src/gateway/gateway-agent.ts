@@ -13,7 +13,7 @@ import { type BringImage, imageCopies } from './image-copies.ts'
 import { type Hasher, type ImageDigests, UploadDigests } from './image-digests.ts'
 import { gatewayImages } from './images.ts'
 import { imageKeeper, type KeepImage, type KeptImages, type UnkeptImages } from './kept-images.ts'
-import type { FleetMembers, LabComputes, PlacementStore } from './members.ts'
+import type { FleetMembers, LabPlacements, PlacementStore } from './members.ts'
 import { gatewayNodes } from './nodes.ts'
 import { type AskOwner, ProjectLocator } from './project-locator.ts'
 import { gatewayProjects } from './projects.ts'
@@ -36,7 +36,7 @@ export interface GatewayOptions {
   /** Given by a program that may sleep while feeds are open. */
   readonly bookmarks?: Bookmarks
   /** The labs over these computes, once they are open. */
-  readonly labs?: () => LabComputes | undefined
+  readonly labs?: () => LabPlacements | undefined
   /** Limits how many projects are made; absent: there is no limit. */
   readonly quota?: ProjectQuota
   /** Gets the warnings for people, as the feeds do. */

@@ -29,7 +29,7 @@ export interface ToldProjects {
 }
 
 /** Where the labs of a gateway are: a lab may be on several computes. */
-export interface LabComputes {
+export interface LabPlacements {
   /** The computes of a project, the first one first; undefined for a project that is no lab. */
   computesOf(projectId: string): readonly string[] | undefined
   /** The compute of a node or of a direct link, by its id; undefined for an unknown one. */

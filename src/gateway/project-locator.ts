@@ -8,7 +8,7 @@ import { ApiError, conflict, notFound } from '../errors/api-error.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { RequestingCaller } from './asker.ts'
 import { presented, silentMs, unreachable } from './fan-out.ts'
-import type { FleetMembers, LabComputes, Member, PlacementStore } from './members.ts'
+import type { FleetMembers, LabPlacements, Member, PlacementStore } from './members.ts'
 
 /** How long a project that no compute had is not searched for again, ms. */
 const unknownMs = 3000
@@ -52,14 +52,14 @@ export class ProjectLocator {
   /** Project on several computes -> the names in the last report of it. */
   readonly #shared = new Map<string, string>()
   readonly #isShared: (projectId: string, message: string) => void
-  readonly #labs: () => LabComputes | undefined
+  readonly #labs: () => LabPlacements | undefined
 
   /** `isShared` is called once for each project that is open on several computes. */
   constructor(
     members: FleetMembers,
     store: PlacementStore,
     isShared: (projectId: string, message: string) => void = () => {},
-    labs: () => LabComputes | undefined = () => undefined,
+    labs: () => LabPlacements | undefined = () => undefined,
   ) {
     this.#members = members
     this.#store = store

@@ -25,7 +25,7 @@ type ImageKind = KindOf<CallName>
 const uploads = signal<readonly { readonly kind: ImageKind; readonly upload: Upload }[]>([])
 
 /** The labs and computes whose ids are in the uses of images. */
-interface Known {
+interface LabsAndComputes {
   readonly labs: readonly LabProject[]
   readonly computes: readonly Compute[]
 }
@@ -33,7 +33,7 @@ interface Known {
 /** The images of each kind: a list, uploads, new names, and deletion. */
 export function ImagesScreen() {
   const kinds = useSignal<readonly (LabKind & { name: ImageKind })[]>([])
-  const known = useSignal<Known>({ labs: [], computes: [] })
+  const known = useSignal<LabsAndComputes>({ labs: [], computes: [] })
   useEffect(() => {
     Promise.all([client.call('GET /v2/projects'), listComputes()])
       .then(([labs, computes]) => {
@@ -60,7 +60,7 @@ export function ImagesScreen() {
   )
 }
 
-function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known: Known }) {
+function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known: LabsAndComputes }) {
   const images = useSignal<readonly Image[] | undefined>(undefined)
   const uses = useSignal<ReadonlyMap<string, ImageUse>>(new Map())
   const gone = useSignal<Image | undefined>(undefined)
