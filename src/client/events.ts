@@ -45,16 +45,16 @@ function items(
   const tooLong = () => connection.wrong(`a line of more than ${connection.limits.lineBytes} bytes`)
   const source = new Lines(body, connection.limits.lineBytes, tooLong, pace)
   const over = new AbortController()
-  const end = () => {
-    forget()
+  const stop = () => {
     over.abort()
     source.cancel()
   }
   // The body ends with the signal by itself, but not a wait of the pace.
-  const forget = onAbort(signal, () => {
-    over.abort()
-    source.cancel()
-  })
+  const forget = onAbort(signal, stop)
+  const end = () => {
+    forget()
+    stop()
+  }
   return new ReadableStream<FeedItem>(
     {
       async pull(controller) {

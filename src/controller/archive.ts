@@ -393,7 +393,8 @@ async function put(
 ): Promise<void> {
   for (const [from, path] of files.project)
     await ask(computeId).writeFile(lab.id, path, {
-      ...{ content: await archive.read(from), size: archive.members.get(from) as number },
+      content: await archive.read(from),
+      size: archive.members.get(from) as number,
     })
   const changes = new Changes()
   for (const node of read.nodes) {

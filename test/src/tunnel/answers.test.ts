@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, onTestFinished, test } from 'vitest'
 import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
 import { AnsweringEnd } from '../../../src/tunnel/answering.ts'
 import {
@@ -38,7 +38,8 @@ test.for([
   await until(() => pair.asking.size === 0 && pair.answering.size === 0)
 })
 
-test('a gateway whose HELLO lacks them gets no ANSWER frames', async () => {
+/** The frames that a compute sends to a gateway with a HELLO of its own, and the requests with these ids. */
+function sentTo(hello: object, ids: readonly number[]) {
   const sent: (string | undefined)[] = []
   const wire = {
     send: (data: Uint8Array | string) => void sent.push(nameOf(decodeTunnelFrame(data as Uint8Array).kind)),
@@ -46,12 +47,18 @@ test('a gateway whose HELLO lacks them gets no ANSWER frames', async () => {
     drained: async () => {},
   }
   const fetch = async () => relayed(bytes('short'))
-  const end = new AnsweringEnd({ wire, who, fetch, greeted() {}, ended() {} })
-  end.message(encodeJson(frameKinds.hello, 0, { protocol: 1, version: '0.1.0', ...defaultLimits }))
-  end.message(encodeJson(frameKinds.open, 1, { method: 'GET', path: '/v2/compute/x', headers: [], body: false }))
+  const end = new AnsweringEnd({ wire, who, fetch, later() {}, greeted() {}, ended() {} })
+  end.message(encodeJson(frameKinds.hello, 0, { protocol: 1, version: '0.1.0', ...defaultLimits, ...hello }))
+  for (const id of ids)
+    end.message(encodeJson(frameKinds.open, id, { method: 'GET', path: '/v2/compute/x', headers: [], body: false }))
+  onTestFinished(() => end.close(1001, 'The test ends'))
+  return sent
+}
+
+test('a gateway whose HELLO lacks them gets no ANSWER frames', async () => {
+  const sent = sentTo({}, [1])
   await until(() => sent.includes('end'))
   expect(sent).toEqual(['hello', 'head', 'data', 'end'])
-  end.close(1001, 'The test ends')
 })
 
 test.for<[name: string, payload: Uint8Array]>([
@@ -169,20 +176,9 @@ test('answers that are ready in one turn are one message', async () => {
 })
 
 test('a gateway whose HELLO lacks them gets no BATCH frames', async () => {
-  const sent: (string | undefined)[] = []
-  const wire = {
-    send: (data: Uint8Array | string) => void sent.push(nameOf(decodeTunnelFrame(data as Uint8Array).kind)),
-    close() {},
-    drained: async () => {},
-  }
-  const fetch = async () => relayed(bytes('short'))
-  const end = new AnsweringEnd({ wire, who, fetch, later() {}, greeted() {}, ended() {} })
-  end.message(encodeJson(frameKinds.hello, 0, { protocol: 1, version: '0.1.0', ...defaultLimits, answers: true }))
-  for (const id of [1, 2])
-    end.message(encodeJson(frameKinds.open, id, { method: 'GET', path: '/v2/compute/x', headers: [], body: false }))
+  const sent = sentTo({ answers: true }, [1, 2])
   await until(() => sent.length === 3)
   expect(sent).toEqual(['hello', 'answer', 'answer'])
-  end.close(1001, 'The test ends')
 })
 
 test('an answer that waits for others is sent before the tunnel ends', async () => {
