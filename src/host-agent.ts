@@ -1,4 +1,4 @@
-import type { FeedPace } from './client/feed-pace.ts'
+import type { FeedLimit } from './client/feed-limit.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from './kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from './model/capture.ts'
 import type { ConsoleExpect, ConsoleMatch, NodeReady } from './model/console.ts'
@@ -370,6 +370,6 @@ export interface FeedRequest {
   readonly since?: number
   readonly pings?: boolean
   /** Of the feed of a compute: given by a reader that opens it again and again. */
-  readonly pace?: FeedPace
+  readonly limit?: FeedLimit
   readonly signal: AbortSignal
 }

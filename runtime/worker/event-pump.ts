@@ -1,5 +1,5 @@
 import { ignore } from '../../src/async/ignore.ts'
-import { FeedPace } from '../../src/client/feed-pace.ts'
+import { FeedLimit } from '../../src/client/feed-limit.ts'
 import { seqOf } from '../../src/gateway/member-feed.ts'
 import type { EventAgent } from '../../src/host-agent.ts'
 import type { FeedItem } from '../../src/model/event.ts'
@@ -26,7 +26,7 @@ export interface EventPumpOptions {
  */
 export class EventPump {
   readonly #options: EventPumpOptions
-  readonly #pace = new FeedPace()
+  readonly #limit = new FeedLimit()
   #turn: string | undefined
   #over = new AbortController()
 
@@ -41,8 +41,8 @@ export class EventPump {
     this.#over = over
     this.#turn = turn
     const { signal } = over
-    const pace = this.#pace
-    const feed = await this.#options.events.open({ ...(since !== undefined && { since }), pings: false, pace, signal })
+    const limit = this.#limit
+    const feed = await this.#options.events.open({ ...(since !== undefined && { since }), pings: false, limit, signal })
     this.#options.keep({ turn, ...(since !== undefined && { heard: since }) })
     void this.#pump(feed, turn, signal)
   }

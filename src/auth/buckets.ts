@@ -1,18 +1,11 @@
+import { type Bucket, type BucketRate, tokensIn } from '../async/bucket.ts'
 import { setNewest } from '../async/newest.ts'
-
-/** How fast a bucket fills. */
-export interface BucketRate {
-  /** Tokens a second; above 0. */
-  readonly perSecond: number
-  /** Tokens in a full bucket; at least 1. */
-  readonly burst: number
-}
 
 /** Token buckets by key, in the memory of this process. Above `maxKeys` keys the least recently used bucket goes. */
 export class Buckets {
   readonly #maxKeys: number
   readonly #now: () => number
-  readonly #buckets = new Map<string, { left: number; at: number }>()
+  readonly #buckets = new Map<string, Bucket>()
 
   constructor(maxKeys: number, now: () => number = Date.now) {
     this.#maxKeys = maxKeys
@@ -51,15 +44,12 @@ export class Buckets {
     this.#buckets.delete(key)
   }
 
-  #left(key: string, { perSecond, burst }: BucketRate, now: number): number {
+  #left(key: string, rate: BucketRate, now: number): number {
     const bucket = this.#buckets.get(key)
-    // A clock that was set back neither fills nor empties the bucket.
-    return bucket === undefined
-      ? burst
-      : Math.min(burst, bucket.left + (Math.max(0, now - bucket.at) * perSecond) / 1000)
+    return bucket === undefined ? rate.burst : tokensIn(bucket, rate, now)
   }
 
-  #keep(key: string, bucket: { left: number; at: number }): void {
+  #keep(key: string, bucket: Bucket): void {
     setNewest(this.#buckets, key, bucket, this.#maxKeys)
   }
 }

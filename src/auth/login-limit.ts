@@ -1,7 +1,8 @@
+import type { BucketRate } from '../async/bucket.ts'
 import { setNewest } from '../async/newest.ts'
 import { retryLater } from '../errors/api-error.ts'
 import type { MetricFamily } from '../model/metrics.ts'
-import { type BucketRate, Buckets } from './buckets.ts'
+import { Buckets } from './buckets.ts'
 import { networkOf } from './network.ts'
 
 /** Most entries of each table: addresses, pairs of address and name, wrong credentials. */

@@ -8,14 +8,14 @@ import { Load } from '../model/host.ts'
 import { Project } from '../model/project.ts'
 import { Uuid } from '../schema/fields.ts'
 import type { Connection } from './connection.ts'
-import { FeedPace } from './feed-pace.ts'
+import { FeedLimit } from './feed-limit.ts'
 import { Lines } from './lines.ts'
 import { anyNode } from './nodes.ts'
 import { path, search } from './paths.ts'
 import { tolerant } from './tolerant.ts'
 
 export const remoteEvents = (connection: Connection): EventAgent => ({
-  async open({ projectId, since, pings = true, pace = new FeedPace(), signal }) {
+  async open({ projectId, since, pings = true, limit = new FeedLimit(), signal }) {
     const base = projectId === undefined ? '/v2/compute' : path`/v2/compute/projects/${projectId}`
     // Without another watch, pings show that the compute is alive.
     const rests = !pings && connection.isWatched
@@ -24,14 +24,14 @@ export const remoteEvents = (connection: Connection): EventAgent => ({
       { method: 'GET', path: `${base}/notifications${query}`, rests, signal },
       { idleMs: rests ? undefined : connection.limits.feedMs },
     )
-    return items(connection, body, { projectId, pings, pace, signal })
+    return items(connection, body, { projectId, pings, limit, signal })
   },
 })
 
 interface Reading {
   readonly projectId: string | undefined
   readonly pings: boolean
-  readonly pace: FeedPace
+  readonly limit: FeedLimit
   readonly signal: AbortSignal
 }
 
@@ -39,17 +39,17 @@ interface Reading {
 function items(
   connection: Connection,
   body: ReadableStream<Uint8Array>,
-  { projectId, pings, pace, signal }: Reading,
+  { projectId, pings, limit, signal }: Reading,
 ): ReadableStream<FeedItem> {
   let isPinged = false
   const tooLong = () => connection.wrong(`a line of more than ${connection.limits.lineBytes} bytes`)
-  const source = new Lines(body, connection.limits.lineBytes, tooLong, pace)
+  const source = new Lines(body, connection.limits.lineBytes, tooLong, limit)
   const over = new AbortController()
   const stop = () => {
     over.abort()
     source.cancel()
   }
-  // The body ends with the signal by itself, but not a wait of the pace.
+  // The body ends with the signal by itself, but not a wait of the limit.
   const forget = onAbort(signal, stop)
   const end = () => {
     forget()
@@ -65,7 +65,7 @@ function items(
             const item = itemOf(connection, connection.parse(text), projectId)
             if (item === undefined || (item.kind === 'ping' && isPinged && !pings)) continue
             isPinged ||= item.kind === 'ping'
-            if (item.kind === 'resync' || item.kind === 'dropped') await pace.gap(over.signal)
+            if (item.kind === 'resync' || item.kind === 'dropped') await limit.gap(over.signal)
             if (over.signal.aborted) break
             return controller.enqueue(item)
           }

@@ -1,5 +1,5 @@
 import { ignore } from '../async/ignore.ts'
-import type { FeedPace } from './feed-pace.ts'
+import type { FeedLimit } from './feed-limit.ts'
 
 /** The lines of a body, one after the other; empty ones are skipped. */
 export class Lines {
@@ -7,19 +7,19 @@ export class Lines {
   readonly #decoder = new TextDecoder()
   readonly #most: number
   readonly #tooLong: () => Error
-  readonly #pace: FeedPace | undefined
+  readonly #limit: FeedLimit | undefined
   readonly #over = new AbortController()
   readonly #whole: string[] = []
   /** Parts of a line that has not ended. */
   #parts: string[] = []
   #size = 0
 
-  /** A line of more than `most` characters is the error of `tooLong`. `pace` limits how fast the body is read. */
-  constructor(body: ReadableStream<Uint8Array>, most: number, tooLong: () => Error, pace?: FeedPace) {
+  /** A line of more than `most` characters is the error of `tooLong`. `limit` limits how fast the body is read. */
+  constructor(body: ReadableStream<Uint8Array>, most: number, tooLong: () => Error, limit?: FeedLimit) {
     this.#reader = body.getReader()
     this.#most = most
     this.#tooLong = tooLong
-    this.#pace = pace
+    this.#limit = limit
   }
 
   /** Undefined at the end. */
@@ -27,13 +27,13 @@ export class Lines {
     for (;;) {
       const line = this.#whole.shift()
       if (line !== undefined) {
-        await this.#pace?.line(this.#over.signal)
+        await this.#limit?.line(this.#over.signal)
         return line
       }
       const { done, value } = await this.#reader.read()
       // An incomplete last line is dropped.
       if (done) return undefined
-      await this.#pace?.bytes(value.byteLength, this.#over.signal)
+      await this.#limit?.bytes(value.byteLength, this.#over.signal)
       this.#take(this.#decoder.decode(value, { stream: true }))
     }
   }

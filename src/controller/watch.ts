@@ -1,6 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { pause } from '../async/pause.ts'
-import { FeedPace } from '../client/feed-pace.ts'
+import { FeedLimit } from '../client/feed-limit.ts'
 import type { LabEvent } from '../model/event.ts'
 import type { LabComputes } from './computes.ts'
 
@@ -55,20 +55,20 @@ export class ComputeWatch {
     let wait: number = retryMs[0]
     let isFirst = true
     let isLost = false
-    const pace = new FeedPace()
+    const limit = new FeedLimit()
     while (!signal.aborted) {
       let isOpening = true
       try {
         const { events } = this.#computes.client(computeId)
         const feed = await events.open({
-          ...{ pace, signal },
+          ...{ limit, signal },
           ...(this.#projectId !== undefined && { projectId: this.#projectId }),
           ...(since !== undefined && { since }),
         })
         isOpening = false
         // The first feed needs no refresh: opening the lab reads the nodes.
         if (isLost || (!isFirst && since === undefined)) {
-          await pace.gap(signal)
+          await limit.gap(signal)
           await this.#refresh(computeId)
         }
         isFirst = false

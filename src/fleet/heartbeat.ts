@@ -1,6 +1,6 @@
 import { abortable, onAbort } from '../async/abort.ts'
 import { jsonIn } from '../client/answer.ts'
-import type { FeedPace } from '../client/feed-pace.ts'
+import type { FeedLimit } from '../client/feed-limit.ts'
 import { Lines } from '../client/lines.ts'
 
 /** Longest line of a feed, characters. */
@@ -11,7 +11,7 @@ class Wrong extends Error {}
 export interface HeartbeatOptions {
   /** Timeout of a feed without data, ms. */
   readonly silenceMs: number
-  readonly pace: FeedPace
+  readonly limit: FeedLimit
   /** Ends the reading. */
   readonly signal: AbortSignal
   /** Called for every line. */
@@ -21,9 +21,9 @@ export interface HeartbeatOptions {
 /** Reads a feed of JSON lines until it ends; resolves with the reason. */
 export async function followHeartbeat(
   feed: ReadableStream<Uint8Array>,
-  { silenceMs, pace, signal, line }: HeartbeatOptions,
+  { silenceMs, limit, signal, line }: HeartbeatOptions,
 ): Promise<string> {
-  const lines = new Lines(feed, longest, () => new Wrong('its feed of events has a line without an end'), pace)
+  const lines = new Lines(feed, longest, () => new Wrong('its feed of events has a line without an end'), limit)
   const over = new AbortController()
   const forget = onAbort(signal, () => over.abort('it was given up'))
   let timer: ReturnType<typeof setTimeout> | undefined

@@ -1,4 +1,5 @@
-import { type BucketRate, Buckets } from '../auth/buckets.ts'
+import type { BucketRate } from '../async/bucket.ts'
+import { Buckets } from '../auth/buckets.ts'
 import { retryLater } from '../errors/api-error.ts'
 import type { JoinGrant } from './join-tokens.ts'
 

@@ -4,7 +4,7 @@ import { withTimeout } from '../async/timeout.ts'
 import { type Via, viaHeader } from '../auth/caller.ts'
 import { computeNameOf } from '../client/address.ts'
 import { causeOf } from '../client/answer.ts'
-import { FeedPace } from '../client/feed-pace.ts'
+import { FeedLimit } from '../client/feed-limit.ts'
 import { ComputeRefused, greetCompute } from '../client/greeting.ts'
 import {
   type ComputeAddress,
@@ -87,7 +87,7 @@ function waitingFlight(signal: AbortSignal): Flight {
 export class RemoteCompute {
   readonly #options: RemoteComputeOptions
   readonly #flights = new Set<Flight>()
-  readonly #pace = new FeedPace()
+  readonly #limit = new FeedLimit()
   #answering: Promise<void> | undefined
   #record: ComputeRecord
   #send: Send
@@ -312,7 +312,7 @@ export class RemoteCompute {
       send: this.#send,
       version,
       timeouts,
-      pace: this.#pace,
+      limit: this.#limit,
       upkeep,
       ...(waiting !== undefined && { waiting }),
       changed: () => {

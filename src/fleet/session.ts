@@ -1,7 +1,7 @@
 import { abortable } from '../async/abort.ts'
 import { ignore } from '../async/ignore.ts'
 import { causeOf } from '../client/answer.ts'
-import type { FeedPace } from '../client/feed-pace.ts'
+import type { FeedLimit } from '../client/feed-limit.ts'
 import { ComputeRefused, differ, greetCompute, requireAnswer } from '../client/greeting.ts'
 import type { Send } from '../client/transport.ts'
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
@@ -25,7 +25,7 @@ export interface ComputeSessionOptions {
   readonly version: string
   readonly timeouts: FleetTimeouts
   /** Of the feed of the compute, over all its sessions. */
-  readonly pace: FeedPace
+  readonly limit: FeedLimit
   /** See `FleetOptions.upkeep`. */
   readonly upkeep: Upkeep
   /** Why the service cannot connect yet. */
@@ -248,7 +248,7 @@ export class ComputeSession {
 
   #connected(link: AbortController, { capabilities, feed, load }: Found): void {
     link.signal.throwIfAborted()
-    const { timeouts, pace, changed, version } = this.#options
+    const { timeouts, limit, changed, version } = this.#options
     this.#isConnected = true
     this.#connectedAt = Date.now()
     // An unsteady connection does not reset all failures.
@@ -260,7 +260,7 @@ export class ComputeSession {
     changed()
     if (feed === undefined) return
     const line = (it: object) => this.#heard(it)
-    void followHeartbeat(feed, { silenceMs: timeouts.silenceMs, pace, signal: link.signal, line }).then((reason) => {
+    void followHeartbeat(feed, { silenceMs: timeouts.silenceMs, limit, signal: link.signal, line }).then((reason) => {
       link.abort()
       if (this.#link === link && !this.#isClosed) this.lose(reason)
     })

@@ -1,7 +1,7 @@
 import { onAbort } from '../async/abort.ts'
 import { pause } from '../async/pause.ts'
 import { relay } from '../async/relay.ts'
-import { FeedPace } from '../client/feed-pace.ts'
+import { FeedLimit } from '../client/feed-limit.ts'
 import { EventLog } from '../events/event-log.ts'
 import type { EventAgent, FeedRequest } from '../host-agent.ts'
 import type { FeedItem } from '../model/event.ts'
@@ -44,7 +44,7 @@ export class GatewayEvents implements EventAgent {
   readonly #bookmarks: Bookmarks
   readonly #feeds = new Map<string, Feed>()
   /** Of the computes that the gateway has, also while they are not connected. */
-  readonly #paces = new Map<string, FeedPace>()
+  readonly #limits = new Map<string, FeedLimit>()
   readonly #readers = new Set<object>()
   #dropped = 0
   /** Whether a reader gets the events that are emitted now. */
@@ -153,7 +153,7 @@ export class GatewayEvents implements EventAgent {
       this.#feeds.delete(id)
     }
     const ids = new Set(members.map(({ id }) => id))
-    for (const id of this.#paces.keys()) if (!ids.has(id)) this.#paces.delete(id)
+    for (const id of this.#limits.keys()) if (!ids.has(id)) this.#limits.delete(id)
     for (const member of there.values()) if (!this.#feeds.has(member.id)) this.#begin(member)
   }
 
@@ -166,18 +166,18 @@ export class GatewayEvents implements EventAgent {
   }
 
   async #read(member: Member, signal: AbortSignal, opened: () => void): Promise<void> {
-    const pace = this.#paces.get(member.id) ?? new FeedPace()
-    this.#paces.set(member.id, pace)
+    const limit = this.#limits.get(member.id) ?? new FeedLimit()
+    this.#limits.set(member.id, limit)
     for (let wait: number = againMs[0]; !signal.aborted; wait = Math.min(2 * wait, againMs[1])) {
-      const items = this.#feedOf(member, pace, signal)
+      const items = this.#feedOf(member, limit, signal)
       const forget = onAbort(signal, () => items.end())
       try {
         const since = this.#bookmarks.get(member.id)
-        const asked = { ...(since !== undefined && { since }), pings: false, pace, signal }
+        const asked = { ...(since !== undefined && { since }), pings: false, limit, signal }
         const feed = await (this.#members.openFeed?.(member, asked) ?? member.agent.events.open(asked))
         // Present readers have missed what happened at the compute before.
         if (this.#isServing && since === undefined) {
-          await pace.gap(signal)
+          await limit.gap(signal)
           this.#log.gap()
         }
         opened()
@@ -198,7 +198,7 @@ export class GatewayEvents implements EventAgent {
     }
   }
 
-  #feedOf(member: Member, pace: FeedPace, signal: AbortSignal): MemberFeed {
+  #feedOf(member: Member, limit: FeedLimit, signal: AbortSignal): MemberFeed {
     const locator = this.#locator
     return new MemberFeed({
       member,
@@ -206,7 +206,7 @@ export class GatewayEvents implements EventAgent {
         knownAt: (id, at) => locator.knownAt(id, at),
         // A compute may name any number of projects that no compute has.
         async isAt(id, at) {
-          await pace.search(signal)
+          await limit.search(signal)
           return !signal.aborted && locator.isAt(id, at)
         },
       },

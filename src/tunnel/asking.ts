@@ -1,5 +1,6 @@
 import { Check } from '@sinclair/typebox/value'
 import { onAbort } from '../async/abort.ts'
+import { type Bucket, tokensIn } from '../async/bucket.ts'
 import { announcedSize } from '../client/announced-size.ts'
 import { bodiless, type ComputeAnswer, ConnectionLost, maxHeaderBytes, type Outgoing } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
@@ -41,8 +42,7 @@ export class AskingEnd extends TunnelLink {
   #isDeaf = true
   #isAccepted = false
   /** Messages that the compute may send now beside the data of open streams. */
-  #room: number = uncovered.burst
-  #roomAt = Date.now()
+  #room: Bucket = { left: uncovered.burst, at: Date.now() }
   readonly #late: ReturnType<typeof setTimeout> | undefined
 
   constructor(options: AskingOptions) {
@@ -70,12 +70,10 @@ export class AskingEnd extends TunnelLink {
   }
 
   protected override uncovered(): void {
-    const now = Date.now()
-    const fill = (Math.max(0, now - this.#roomAt) * uncovered.perSecond) / 1000
+    const at = Date.now()
     // What requests have brought beyond the burst stays.
-    this.#room += Math.min(fill, Math.max(0, uncovered.burst - this.#room)) - 1
-    this.#roomAt = now
-    if (this.#room < 0) this.close(resetCodes.flooding, 'It sends too many messages')
+    this.#room = { left: Math.max(this.#room.left, tokensIn(this.#room, uncovered, at)) - 1, at }
+    if (this.#room.left < 0) this.close(resetCodes.flooding, 'It sends too many messages')
   }
 
   protected override ended(end: TunnelEnd): void {
@@ -159,7 +157,7 @@ export class AskingEnd extends TunnelLink {
       throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
     }
     const stream = this.add(id, hello.window)
-    this.#room += uncovered.perRequest
+    this.#room = { left: this.#room.left + uncovered.perRequest, at: this.#room.at }
     if (body === null) stream.endSilently()
     return stream
   }

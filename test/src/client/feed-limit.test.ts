@@ -1,6 +1,6 @@
 import { setTimeout as later } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
-import { FeedPace, type FeedRates, feedRates } from '../../../src/client/feed-pace.ts'
+import { FeedLimit, type FeedRates, feedRates } from '../../../src/client/feed-limit.ts'
 import { lyingCompute } from '../../support/lying-compute.ts'
 
 const never = new AbortController().signal
@@ -14,25 +14,25 @@ test('lines, bytes and gaps are counted, and the buckets fill again', async () =
     linesOfGap: 5,
     linesOfSearch: 2,
   }
-  const pace = new FeedPace(rates, () => now)
-  expect([pace.gap(never), pace.gap(never)]).toEqual([undefined, undefined])
+  const limit = new FeedLimit(rates, () => now)
+  expect([limit.gap(never), limit.gap(never)]).toEqual([undefined, undefined])
   const over = new AbortController()
-  const waiting = pace.line(over.signal)
+  const waiting = limit.line(over.signal)
   expect(waiting).toBeInstanceOf(Promise)
   over.abort()
   await waiting
   now = 3000
-  expect(pace.line(never)).toBeUndefined()
+  expect(limit.line(never)).toBeUndefined()
   // A clock that is set back fills nothing.
   now = 0
-  expect(pace.bytes(1000, never)).toBeUndefined()
+  expect(limit.bytes(1000, never)).toBeUndefined()
   const ended = AbortSignal.abort()
-  expect(pace.bytes(1, ended)).toBeInstanceOf(Promise)
+  expect(limit.bytes(1, ended)).toBeInstanceOf(Promise)
   now = 60_000
-  expect([pace.bytes(1000, never), pace.gap(never), pace.gap(never)]).toEqual([undefined, undefined, undefined])
+  expect([limit.bytes(1000, never), limit.gap(never), limit.gap(never)]).toEqual([undefined, undefined, undefined])
   now = 62_000
-  expect(pace.search(never)).toBeUndefined()
-  expect(pace.search(ended)).toBeInstanceOf(Promise)
+  expect(limit.search(never)).toBeUndefined()
+  expect(limit.search(ended)).toBeInstanceOf(Promise)
 })
 
 /** The feed of a compute that writes these lines as fast as they are taken; `sent` counts their bytes. */
@@ -48,7 +48,7 @@ async function flood(lines: string, rates: FeedRates) {
   })
   const over = new AbortController()
   onTestFinished(() => over.abort())
-  const stream = await compute.agent.events.open({ pace: new FeedPace(rates), signal: over.signal })
+  const stream = await compute.agent.events.open({ limit: new FeedLimit(rates), signal: over.signal })
   return { ...compute, reader: stream.getReader(), over, sent }
 }
 

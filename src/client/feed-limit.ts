@@ -1,9 +1,10 @@
+import { type Bucket, type BucketRate, tokensIn } from '../async/bucket.ts'
 import { pause } from '../async/pause.ts'
 
 /** How fast a feed of a compute is read. */
 export interface FeedRates {
-  readonly lines: { readonly perSecond: number; readonly burst: number }
-  readonly bytes: { readonly perSecond: number; readonly burst: number }
+  readonly lines: BucketRate
+  readonly bytes: BucketRate
   /** The number of lines for which a gap counts: after it all clients of the feed read all resources again. */
   readonly linesOfGap: number
   /** The same of a search for a project that an event names: all computes are asked for it. */
@@ -26,19 +27,17 @@ export const feedRates: FeedRates = {
  * is read. A compute with more events then drops the oldest ones and reports that, which is a gap; one that does not can only fill the
  * buffers of its own connection.
  */
-export class FeedPace {
+export class FeedLimit {
   readonly #rates: FeedRates
   readonly #now: () => number
-  #lines: number
-  #bytes: number
-  #at: number
+  #lines: Bucket
+  #bytes: Bucket
 
   constructor(rates = feedRates, now: () => number = Date.now) {
     this.#rates = rates
     this.#now = now
-    this.#lines = rates.lines.burst
-    this.#bytes = rates.bytes.burst
-    this.#at = now()
+    this.#lines = { left: rates.lines.burst, at: now() }
+    this.#bytes = { left: rates.bytes.burst, at: now() }
   }
 
   /** Counts a line. Undefined: more may be read; else resolves when it may, or when the signal aborts. */
@@ -63,13 +62,10 @@ export class FeedPace {
 
   #take(lines: number, bytes: number, signal: AbortSignal): Promise<void> | undefined {
     const { lines: ofLines, bytes: ofBytes } = this.#rates
-    const now = this.#now()
-    // A clock that was set back fills nothing.
-    const seconds = Math.max(0, now - this.#at) / 1000
-    this.#at = now
-    this.#lines = Math.min(ofLines.burst, this.#lines + seconds * ofLines.perSecond) - lines
-    this.#bytes = Math.min(ofBytes.burst, this.#bytes + seconds * ofBytes.perSecond) - bytes
-    const waitS = Math.max(-this.#lines / ofLines.perSecond, -this.#bytes / ofBytes.perSecond)
+    const at = this.#now()
+    this.#lines = { left: tokensIn(this.#lines, ofLines, at) - lines, at }
+    this.#bytes = { left: tokensIn(this.#bytes, ofBytes, at) - bytes, at }
+    const waitS = Math.max(-this.#lines.left / ofLines.perSecond, -this.#bytes.left / ofBytes.perSecond)
     return waitS > 0 ? pause(waitS * 1000, signal) : undefined
   }
 }
