@@ -1,7 +1,8 @@
+import { existsSync } from 'node:fs'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { onTestFinished } from 'vitest'
+import { expect, onTestFinished } from 'vitest'
 import type { KeeperClient } from '../../runtime/node/keeper/client.ts'
 import { ensureKeeper } from '../../runtime/node/keeper/launch.ts'
 import type { Exit, ProcessSpec } from '../../runtime/node/keeper-protocol/protocol.ts'
@@ -59,6 +60,16 @@ export async function startKeeper({ data, idleMs }: { data?: string; idleMs?: nu
         ...(port !== undefined && { console: { host: '127.0.0.1', port } }),
       }),
   }
+}
+
+/**
+ * Kills a keeper that this process has started, and waits until nothing of it is left: the connections to it end before its
+ * threads have, and before its locks are free.
+ */
+export async function killKeeper({ pid, closed }: KeeperClient): Promise<void> {
+  process.kill(pid, 'SIGKILL')
+  await closed
+  await expect.poll(() => existsSync(`/proc/${pid}`)).toBe(false)
 }
 
 /** Whether a process runs; one that has ended and only waits to be noticed does not. */

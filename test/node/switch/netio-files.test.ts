@@ -9,7 +9,7 @@ import { NetioSocket } from '../../../runtime/node/switch/fast/netio-socket.ts'
 import { type Libc, loadLibc } from '../../../runtime/node/system/libc.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { bridgePath, iouInstance, netio } from '../../support/iou-instance.ts'
-import { startKeeper } from '../../support/keeper.ts'
+import { killKeeper, startKeeper } from '../../support/keeper.ts'
 import { peer, udp } from '../../support/lan.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireFastPath, requireRoot } from '../../support/require.ts'
@@ -111,8 +111,7 @@ describeWith(fastPath)('the files of the socket of a bridge', () => {
     expect(await one.client.call('port.open', guest)).toEqual({ switch_port: 0 })
     await expect(two.client.call('port.open', guest)).rejects.toMatchObject({ code: 'port_taken' })
     expect((await one.client.call('inventory', {})).ports).toMatchObject([{ key: guest.key, netio: guest.netio }])
-    process.kill(one.client.pid, 'SIGKILL')
-    await one.client.closed
+    await killKeeper(one.client)
     expect(existsSync(bridgePath(321))).toBe(true)
     await two.client.call('port.open', guest)
     const instance = await iouInstance(321)
