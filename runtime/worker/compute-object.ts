@@ -42,7 +42,7 @@ import { Objects } from './objects.ts'
 import { noRegistry, reaching } from './reaching.ts'
 import { Sealer } from './sealed.ts'
 import { upgrade } from './sockets.ts'
-import { TunnelSockets, tunnelLimits } from './tunnel-sockets.ts'
+import { TunnelSockets, tunnelOptions } from './tunnel-sockets.ts'
 import { lengthIn, wholeBody } from './whole-bodies.ts'
 
 /** A compute, for isolates and the objects of labs: its record with secrets, and its state. */
@@ -93,7 +93,7 @@ export class ComputeObject extends DurableObject<Env> {
     this.#tunnelSockets = new TunnelSockets(this.#sockets)
     const directory = () => this.#objects.directory()
     this.#tunnels = new Tunnels({
-      ...tunnelLimits,
+      ...tunnelOptions,
       version: PATCHBAY_VERSION,
       enlist: async (hello, grant) => {
         const record = await resultOf<ComputeRecord>(directory().enlist(this.#id, JSON.stringify(hello), grant.key))

@@ -18,8 +18,16 @@ const Kept = Type.Object({
   listening: Type.Optional(Type.Object({ turn: Type.String(), heard: Type.Optional(Type.Integer({ minimum: 0 })) })),
 })
 
-/** At most 32 MiB wait when no stream of the compute is read; an object has 128 MB in all. */
-export const tunnelLimits = { watch: 'busy', limits: { window: 256 * 1024, streams: 128 } } as const
+/** `limits`: at most 32 MiB wait when no stream of the compute is read; an object has 128 MB in all. */
+export const tunnelOptions = {
+  watch: 'busy',
+  limits: { window: 256 * 1024, streams: 128 },
+  /**
+   * A timer also makes workerd look at all its connections. It does that when it has nothing else to do, and a tunnel by which answers come as
+   * quickly as requests go leaves it no such moment: other clients waited for a second.
+   */
+  later: (run: () => void) => void setTimeout(run, 0),
+} as const
 
 /** The websockets of a joined compute: one, and another one while the compute joins again. */
 export class TunnelSockets {

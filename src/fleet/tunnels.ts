@@ -16,7 +16,7 @@ const maxAwaiting = 8
 /** The service is too busy; the compute tries again (RFC 6455, 7.4.1, IANA registry). */
 const tryAgainLater = 1013
 
-export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'timeouts' | 'watch'> {
+export interface TunnelsOptions extends Pick<AskingOptions, 'version' | 'limits' | 'timeouts' | 'watch' | 'later'> {
   /** Registers the compute unless it is known, and binds the token to it; rejects when this is not possible. */
   readonly enlist: (hello: ComputeHello, grant: JoinGrant) => Promise<void>
   /** Whether the token with this key is still valid. */

@@ -41,14 +41,14 @@ export const GatewayHello = Type.Object({
   ...TunnelLimits.properties,
   /** Whether it takes ANSWER frames. */
   answers: Type.Optional(Type.Boolean()),
-  /** Whether it takes BATCH frames. */
+  /** Whether it takes BATCH frames: a gateway those of ANSWERs, a compute those of OPENs. */
   batches: Type.Optional(Type.Boolean()),
 })
 
 /** The first frame of a compute. */
 export type ComputeHello = Static<typeof ComputeHello>
 export const ComputeHello = Type.Object({
-  ...Type.Omit(GatewayHello, ['answers', 'batches']).properties,
+  ...Type.Omit(GatewayHello, ['answers']).properties,
   compute_id: ComputeId,
   name: Type.Intersect([text(255), Type.String({ minLength: 1 })]),
 })

@@ -13,12 +13,10 @@ import type { Stream } from './stream.ts'
 /** Paths that a gateway may request: those of this host. Some are not below /v2/compute. */
 const open = ['/v2/compute/', '/v1/projects/', '/v2/computes/local/auto_idlepc']
 
-export interface AnsweringOptions extends Pick<LinkOptions, 'wire' | 'limits' | 'timeouts' | 'ended'> {
+export interface AnsweringOptions extends Pick<LinkOptions, 'wire' | 'limits' | 'timeouts' | 'later' | 'ended'> {
   readonly who: Pick<ComputeHello, 'version' | 'compute_id' | 'name'>
   /** Answers a request whose sender the gateway has admitted; `upgrade` makes websockets of the tunnel. Never rejects. */
   readonly fetch: (request: Request, upgrade: Upgrade) => Promise<Response | RelayedAnswer>
-  /** Runs something at the end of this turn of the event loop: answers that are ready by then are one message. Absent: each is one of its own. */
-  readonly later?: (run: () => void) => void
   /** Called with the version of the gateway when the gateway accepts this compute. */
   readonly greeted: (version: string) => void
 }
@@ -37,7 +35,7 @@ export class AnsweringEnd extends TunnelLink {
   }
 
   #greet(): void {
-    const hello: ComputeHello = { protocol: tunnelProtocol, ...this.#options.who, ...this.limits }
+    const hello: ComputeHello = { protocol: tunnelProtocol, ...this.#options.who, ...this.limits, batches: true }
     this.sendJson(frameKinds.hello, 0, hello)
   }
 
@@ -82,22 +80,26 @@ export class AnsweringEnd extends TunnelLink {
     })
     if (handlers !== undefined) return join(stream, handlers)
     const { answers, batches } = this.#gateway ?? {}
-    const how = { isHead: method === 'HEAD', inOne: answers === true }
-    const { later } = this.#options
-    await respond(stream, response, batches === true && later !== undefined ? { ...how, later } : how)
+    await respond(stream, response, {
+      isHead: method === 'HEAD',
+      inOne: answers === true,
+      isBatched: batches === true,
+    })
   }
 }
 
-interface Responding extends Pick<AnsweringOptions, 'later'> {
+interface Responding {
   readonly isHead: boolean
   /** Whether the gateway takes ANSWER frames. */
   readonly inOne: boolean
+  /** Whether it takes BATCH frames. */
+  readonly isBatched: boolean
 }
 
 async function respond(
   stream: Stream,
   response: Response | RelayedAnswer,
-  { isHead, inOne, later }: Responding,
+  { isHead, inOne, isBatched }: Responding,
 ): Promise<void> {
   const { status } = response
   const headers = 'content' in response ? Object.entries(response.headers) : [...response.headers]
@@ -111,7 +113,7 @@ async function respond(
     stream.sendHead(answer)
     stream.endSilently()
   } else if (content instanceof Uint8Array) {
-    if (!inOne || !stream.sendAnswer(answer, content, later)) {
+    if (!inOne || !stream.sendAnswer(answer, content, isBatched)) {
       stream.sendHead(answer)
       await sendBytes(content, stream)
     }

@@ -152,7 +152,8 @@ export class AskingEnd extends TunnelLink {
     try {
       // The compute would close the tunnel for a malformed OPEN.
       if (!Check(TunnelRequest, opening)) throw new RangeError('its path or a header is too long')
-      this.sendJson(frameKinds.open, id, opening)
+      if (hello.batches === true) this.batchJson(frameKinds.open, id, opening)
+      else this.sendJson(frameKinds.open, id, opening)
     } catch (cause) {
       throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
     }
@@ -169,9 +170,12 @@ export class AskingEnd extends TunnelLink {
       const reason = `The compute speaks version ${protocol} of the tunnel, this service ${tunnelProtocol}`
       return this.close(resetCodes.otherProtocol, reason)
     }
-    const { version, window, streams, compute_id, name } = decodeJson(payload, ComputeHello)
+    const { version, window, streams, batches, compute_id, name } = decodeJson(payload, ComputeHello)
     // Other members are dropped: an attachment of a hibernating websocket holds few bytes.
-    const hello: ComputeHello = { protocol: tunnelProtocol, version, window, streams, compute_id, name }
+    const hello: ComputeHello = {
+      ...{ protocol: tunnelProtocol, version, window, streams, compute_id, name },
+      ...(batches !== undefined && { batches }),
+    }
     const isNew = this.#hello === undefined
     if (!isNew && hello.compute_id !== this.#hello?.compute_id)
       throw new ProtocolError('the HELLO is of another compute')

@@ -17,8 +17,8 @@ import { Check } from '@sinclair/typebox/value'
  *   that it has no body.
  * - ANSWER: HEAD, a short body and END in one frame: the length of the JSON of the HEAD (4 bytes, big-endian), the JSON, the body
  *   (32 KiB at most; it costs no credit). Only for a gateway whose HELLO has `answers`.
- * - BATCH: ANSWERs that were ready in the same turn, each with its length before it (4 bytes, big-endian); 256 KiB at most. Only for a gateway
- *   whose HELLO has `batches`.
+ * - BATCH: ANSWERs of a compute, or OPENs of a gateway, that were ready in the same turn, each with its length before it (4 bytes, big-endian);
+ *   256 KiB at most. Only for an end whose HELLO has `batches`.
  * - RESET (JSON): the sender ends the stream in both directions; after its END: it reads no more.
  *
  * Frames of a stream that has ended are ignored. A malformed message ends the tunnel with 4400. So do, with 4429, more messages of a compute beside
@@ -130,15 +130,15 @@ export function encodeBatch(frames: readonly Uint8Array[]): Uint8Array {
   return encodeTunnelFrame(frameKinds.batch, 0, payload)
 }
 
-/** The ANSWERs of a BATCH. */
-export function decodeBatch(payload: Uint8Array): TunnelFrame[] {
+/** The frames of a BATCH, which are all of that kind. */
+export function decodeBatch(payload: Uint8Array, kind: FrameKind): TunnelFrame[] {
   const view = new DataView(payload.buffer, payload.byteOffset, payload.byteLength)
   const frames: TunnelFrame[] = []
   let at = 0
   do {
     const length = at + 4 > payload.length ? 0 : view.getUint32(at)
     const frame = payload.subarray(at + 4, at + 4 + length)
-    if (length === 0 || frame.length < length || frame[0] !== frameKinds.answer)
+    if (length === 0 || frame.length < length || frame[0] !== kind)
       throw new ProtocolError('a BATCH frame is malformed')
     frames.push(decodeTunnelFrame(frame))
     at += 4 + length

@@ -12,7 +12,7 @@ import {
   type TunnelFrame,
 } from './frames.ts'
 import { defaultLivenessTimeouts, Liveness, type LivenessTimeouts } from './liveness.ts'
-import { Outbox, type TunnelWire } from './outbox.ts'
+import { type Later, Outbox, type TunnelWire } from './outbox.ts'
 import { Stream } from './stream.ts'
 
 /** Default limits: at most 128 MiB wait, when none of 512 streams is read. */
@@ -22,6 +22,11 @@ export interface LinkOptions {
   readonly wire: TunnelWire
   readonly limits?: TunnelLimits
   readonly timeouts?: LivenessTimeouts
+  /**
+   * Runs something at the end of this turn of the event loop: OPENs or ANSWERs of one turn are one message, if the other end takes that.
+   * Absent: each is one of its own.
+   */
+  readonly later?: Later
   /** `busy`: heartbeats are sent only while streams are active, so that the program may sleep otherwise. */
   readonly watch?: 'always' | 'busy'
   /** Called once when the tunnel ends, by either end. `code` 0: the connection broke. */
@@ -50,7 +55,7 @@ export abstract class TunnelLink {
   constructor(options: LinkOptions) {
     this.#options = options
     this.limits = options.limits ?? defaultLimits
-    this.#outbox = new Outbox(options.wire, ({ message }) => this.#end({ code: 0, reason: message }))
+    this.#outbox = new Outbox(options.wire, ({ message }) => this.#end({ code: 0, reason: message }), options.later)
     this.#liveness = new Liveness(
       options.timeouts ?? defaultLivenessTimeouts,
       () => this.#outbox.control('ping'),
@@ -110,6 +115,11 @@ export abstract class TunnelLink {
     this.#outbox.control(encodeJson(kind, stream, value))
   }
 
+  /** Sends the frame with others of this turn; see `Outbox.batch`. */
+  protected batchJson(kind: FrameKind, stream: number, value: unknown): void {
+    this.#outbox.batch(encodeJson(kind, stream, value))
+  }
+
   protected nextId(): number {
     return this.#lastStream + 1
   }
@@ -153,7 +163,8 @@ export abstract class TunnelLink {
       return this.opened(frame)
     }
     if (kind === frameKinds.batch) {
-      for (const it of decodeBatch(payload)) this.#take(it)
+      const batched = this.opened === undefined ? frameKinds.answer : frameKinds.open
+      for (const it of decodeBatch(payload, batched)) this.#take(it)
       return
     }
     if (id === 0 || id > this.#lastStream) throw new ProtocolError('a frame is of a stream that was never opened')

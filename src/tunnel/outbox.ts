@@ -16,10 +16,14 @@ export interface Source {
   next(): Uint8Array | undefined
 }
 
+/** Runs something at the end of this turn of the event loop. */
+export type Later = (run: () => void) => void
+
 /** Sends the DATA frames of all streams round-robin, no faster than the websocket takes them; other frames go first. */
 export class Outbox {
   readonly #wire: TunnelWire
   readonly #failed: (error: Error) => void
+  readonly #later: Later | undefined
   readonly #ready = new Set<Source>()
   /** Frames that are sent together, and their size as a BATCH. */
   #batch: Uint8Array[] = []
@@ -27,9 +31,11 @@ export class Outbox {
   #isSending = false
   #isClosed = false
 
-  constructor(wire: TunnelWire, failed: (error: Error) => void) {
+  /** Without `later` no frames are sent together. */
+  constructor(wire: TunnelWire, failed: (error: Error) => void, later?: Later) {
     this.#wire = wire
     this.#failed = failed
+    this.#later = later
   }
 
   control(frame: Uint8Array | string): void {
@@ -42,8 +48,10 @@ export class Outbox {
     }
   }
 
-  /** Sends an ANSWER with others that are ready before `later` runs what it is given. */
-  batch(frame: Uint8Array, later: (run: () => void) => void): void {
+  /** Sends an OPEN or ANSWER at the end of this turn, with the others of this turn. */
+  batch(frame: Uint8Array): void {
+    const later = this.#later
+    if (later === undefined) return this.control(frame)
     if (this.#isClosed) return
     const bytes = 4 + frame.length
     if (this.#batchBytes + bytes > maxPayloadBytes) this.flush()
@@ -86,6 +94,8 @@ export class Outbox {
         await this.#wire.drained()
         const frame = this.#isClosed ? undefined : source.next()
         if (frame === undefined) continue
+        // The OPEN of the stream may be in the batch.
+        this.flush()
         this.#wire.send(frame)
         this.add(source)
       }

@@ -132,13 +132,12 @@ export class Stream implements Source {
     if (this.#failure === undefined) this.#options.outbox.control(encodeJson(frameKinds.head, this.id, value))
   }
 
-  /** Sends head, body and end in one frame; false when they are too long for it. `later`: with those of other streams; see `Outbox.batch`. */
-  sendAnswer(head: unknown, body: Uint8Array, later?: (run: () => void) => void): boolean {
+  /** Sends head, body and end in one frame; false when they are too long for it. `isBatched`: with those of other streams; see `Outbox.batch`. */
+  sendAnswer(head: unknown, body: Uint8Array, isBatched: boolean): boolean {
     const frame = encodeAnswer(this.id, head, body)
     if (frame === undefined) return false
     const { outbox } = this.#options
-    if (this.#failure === undefined && later === undefined) outbox.control(frame)
-    else if (this.#failure === undefined && later !== undefined) outbox.batch(frame, later)
+    if (this.#failure === undefined) isBatched ? outbox.batch(frame) : outbox.control(frame)
     this.endSilently()
     return true
   }

@@ -1,9 +1,12 @@
 import { expect, onTestFinished, test } from 'vitest'
+import { ignore } from '../../../src/async/ignore.ts'
 import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
 import { AnsweringEnd } from '../../../src/tunnel/answering.ts'
+import { AskingEnd } from '../../../src/tunnel/asking.ts'
 import {
   decodeTunnelFrame,
   encodeAnswer,
+  encodeBatch,
   encodeJson,
   encodeTunnelFrame,
   frameKinds,
@@ -175,6 +178,55 @@ test('answers that are ready in one turn are one message', async () => {
   expect(sent).toEqual(['answer', 'batch'])
 })
 
+test('requests that are sent in one turn are one message', async () => {
+  const waiting: (() => void)[] = []
+  const pair = await tunnelPair({
+    fetch: async ({ url }) => relayed(bytes(url.slice(-1))),
+    asking: { later: (run) => void waiting.push(run) },
+  })
+  const answers = ['1', '2', '3'].map(async (path) => textOf(await pair.asking.send(request(path))))
+  expect(waiting).toHaveLength(1)
+  waiting[0]?.()
+  expect(await Promise.all(answers)).toEqual(['1', '2', '3'])
+  const kinds = pair.down.sent.map(({ kind }) => nameOf(kind)).filter((kind) => kind !== 'hello')
+  expect(kinds).toEqual(['batch'])
+})
+
+test('the body of a request is sent after the request, however long that waits for others', async () => {
+  const pair = await tunnelPair({
+    fetch: async (it) => relayed(new Uint8Array(await it.arrayBuffer())),
+    asking: { later() {} },
+  })
+  const answer = await pair.asking.send(request('x', { method: 'POST', body: bytes('hällo') }))
+  expect(await textOf(answer)).toBe('hällo')
+  const kinds = pair.down.sent.map(({ kind }) => nameOf(kind)).filter((kind) => kind !== 'hello')
+  expect(kinds.slice(0, 2)).toEqual(['open', 'data'])
+})
+
+test('a request that was given up while it waits for others is reset', async () => {
+  const pair = await tunnelPair({ fetch: async () => relayed(bytes('x')), asking: { later() {} } })
+  const leaving = new AbortController()
+  const given = expect(pair.asking.send(request('x', { signal: leaving.signal }))).rejects.toThrow('gone')
+  leaving.abort(new Error('gone'))
+  await given
+  await until(() => pair.asking.size === 0 && pair.answering.size === 0)
+})
+
+test('a compute whose HELLO lacks them gets no BATCH frames', () => {
+  const sent: (string | undefined)[] = []
+  const wire = {
+    send: (data: Uint8Array | string) => void sent.push(nameOf(decodeTunnelFrame(data as Uint8Array).kind)),
+    close() {},
+    drained: async () => {},
+  }
+  const hello = { ...defaultLimits, ...who, protocol: 1 } as const
+  const end = new AskingEnd({ wire, version: '1.4.2', resumed: hello, later() {}, ended() {} })
+  end.message(encodeJson(frameKinds.hello, 0, hello))
+  for (const path of ['x', 'y']) void end.send(request(path)).catch(ignore('the test ends the tunnel'))
+  onTestFinished(() => end.close(1001, 'The test ends'))
+  expect(sent).toEqual(['hello', 'open', 'open'])
+})
+
 test('a gateway whose HELLO lacks them gets no BATCH frames', async () => {
   const sent = sentTo({ answers: true }, [1, 2])
   await until(() => sent.length === 3)
@@ -189,6 +241,14 @@ test('an answer that waits for others is sent before the tunnel ends', async () 
   await until(() => waiting.length === 1)
   pair.answering.close(1001, 'The compute ends')
   expect(await textOf(await answer)).toBe('x')
+})
+
+test('a compute takes only OPENs in a BATCH', async () => {
+  const pair = await tunnelPair({ fetch: () => new Promise(() => {}) })
+  const asked = expect(pair.asking.send(request('x'))).rejects.toThrow()
+  pair.answering.message(encodeBatch([encodeTunnelFrame(frameKinds.end, 1)]))
+  await asked
+  expect(pair.ends.answering).toEqual({ code: resetCodes.malformed, reason: 'a BATCH frame is malformed' })
 })
 
 test.for<[name: string, payload: Uint8Array]>([
