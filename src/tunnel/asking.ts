@@ -3,7 +3,7 @@ import { onAbort } from '../async/abort.ts'
 import { type Bucket, tokensIn } from '../async/bucket.ts'
 import { announcedSize } from '../client/announced-size.ts'
 import { bodiless, type ComputeAnswer, ConnectionLost, maxHeaderBytes, type Outgoing } from '../client/transport.ts'
-import { ApiError } from '../errors/api-error.ts'
+import { ApiError, bodyBrokeOff } from '../errors/api-error.ts'
 import type { Socket } from '../http/socket.ts'
 import {
   AnyHello,
@@ -104,7 +104,8 @@ export class AskingEnd extends TunnelLink {
     if (body !== null) {
       const isLarge = request.headers['content-length'] !== undefined
       const stop = (reader: { releaseLock(): void }) => reader.releaseLock()
-      const sending = body instanceof Uint8Array ? sendBytes(body, stream) : sendBody(body, stream, { stop, isLarge })
+      const how = { stop, isLarge, failure: failureOf }
+      const sending = body instanceof Uint8Array ? sendBytes(body, stream) : sendBody(body, stream, how)
       sending.catch((error: Error) => stream.reset(error))
     }
     const answer = await answerOf(stream)
@@ -185,6 +186,10 @@ export class AskingEnd extends TunnelLink {
     if (isNew) this.#options.greeted?.(hello)
   }
 }
+
+/** Why the body of a request failed. What another compute or this service has sent says so itself; else its sender has gone. */
+const failureOf = (cause: unknown): Error =>
+  cause instanceof ApiError || cause instanceof ConnectionLost ? cause : bodyBrokeOff(cause)
 
 /** The answer to an OPEN, with the stream as its body. An answer that opens a websocket is an error for `send`. */
 async function answerOf(stream: Stream): Promise<TunnelAnswer> {

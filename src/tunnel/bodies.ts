@@ -58,13 +58,17 @@ export interface SendBodyOptions {
   readonly stop: (reader: Pick<Reader, 'cancel' | 'releaseLock'>) => void
   /** Whether the body is read in large pieces: runtimes may have small ones. Not for a live stream, whose pieces must not wait for more. */
   readonly isLarge?: boolean
+  /** The error of the stream when the body fails. Default: the connection was lost. */
+  readonly failure?: (cause: unknown) => Error
 }
+
+const lost = (cause: unknown): Error => new ConnectionLost((cause as Error).message, { cause })
 
 /** Sends a body. A body that fails resets the stream. */
 export async function sendBody(
   body: ReadableStream<Uint8Array>,
   stream: Stream,
-  { stop, isLarge = false }: SendBodyOptions,
+  { stop, isLarge = false, failure = lost }: SendBodyOptions,
 ): Promise<void> {
   const reader = (isLarge ? largeReader(body) : undefined) ?? body.getReader()
   const forget = stream.onStop(() => stop(reader))
@@ -76,7 +80,7 @@ export async function sendBody(
     }
     stream.end()
   } catch (error) {
-    if (stream.stopReason === undefined) stream.reset(new ConnectionLost((error as Error).message, { cause: error }))
+    if (stream.stopReason === undefined) stream.reset(failure(error))
   } finally {
     forget()
     reader.releaseLock()

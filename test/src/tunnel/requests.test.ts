@@ -1,6 +1,7 @@
 import * as fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
 import { ConnectionLost } from '../../../src/client/transport.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
 import { frameKinds } from '../../../src/tunnel/frames.ts'
 import { bytesOf, jsonOf, textOf } from '../../support/answer.ts'
 import { pieces, request, tunnelPair, until } from '../../support/tunnel.ts'
@@ -244,18 +245,22 @@ test('a body that fails on its way ends the other end of it', async () => {
       return new Response('')
     },
   })
-  const failing = () =>
+  const failing = (error: Error = new Error('the disk is gone')) =>
     new ReadableStream<Uint8Array>({
       pull(controller) {
         controller.enqueue(new Uint8Array(10))
-        controller.error(new Error('the disk is gone'))
+        controller.error(error)
       },
     })
   const answer = await pair.asking.send(request('x'))
   await expect(textOf(answer)).rejects.toBeInstanceOf(ConnectionLost)
-  await expect(pair.asking.send(request('x', { method: 'POST', body: failing() }))).rejects.toThrow('the disk is gone')
+  const post = (body: ReadableStream<Uint8Array>) => pair.asking.send(request('x', { method: 'POST', body }))
+  await expect(post(failing())).rejects.toMatchObject({ status: 400, message: 'The body broke off; nothing was stored' })
+  // Of another compute, whose file is copied.
+  for (const error of [new ConnectionLost('it has gone'), new ApiError(504, 'it has gone')])
+    await expect(post(failing(error))).rejects.toBe(error)
   await nothingLeft(pair)
-  await until(() => errors.length === 1)
+  await until(() => errors.length === 3)
 })
 
 test('a path that is not about this host, or not valid, does not reach the app', async () => {
