@@ -1,15 +1,28 @@
-import { fetchTransport } from '../../src/client/transport.ts'
+import { fetchTransport, raceMs } from '../../src/client/transport.ts'
 import type { FleetOptions } from '../../src/fleet/options.ts'
 import type { Registry } from '../../src/fleet/registry.ts'
+import { capabilitiesPath } from '../../src/model/host.ts'
 import { markingFetch } from './own-checks.ts'
 import { socketTransport } from './sockets.ts'
 import { wholeFetch } from './whole-bodies.ts'
 
 const fetchOf = (url: string, init: RequestInit) => fetch(url, init)
 
+/** Whether the compute of a URL answers, with any status. */
+async function answers(url: string): Promise<boolean> {
+  try {
+    const init = { redirect: 'manual', signal: AbortSignal.timeout(raceMs) } as const
+    const answer = await markingFetch(new URL(capabilitiesPath, url).href, init)
+    await answer.body?.cancel()
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** How the fleets of the Worker reach computes with an address. */
 export const reaching: Pick<FleetOptions, 'transport' | 'sockets' | 'version'> = {
-  transport: fetchTransport(wholeFetch(markingFetch)),
+  transport: fetchTransport(wholeFetch(markingFetch, answers)),
   sockets: socketTransport(fetchOf),
   version: PATCHBAY_VERSION,
 }

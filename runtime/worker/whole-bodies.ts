@@ -1,22 +1,46 @@
 import { ignore } from '../../src/async/ignore.ts'
 import { causeOf } from '../../src/client/answer.ts'
-import { badRequest } from '../../src/errors/api-error.ts'
+import { bodyBrokeOff } from '../../src/errors/api-error.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
+
+/** Bodies whose length workerd knows: those of requests with `Content-Length` that came to this program. */
+const known = new WeakSet<ReadableStream>()
+
+/** Notes the body of a request that came to this program: it can be sent on as it is, which takes half the processor time of a copy. */
+export function noteBody({ method, headers, body }: Request): void {
+  if (method !== 'GET' && method !== 'HEAD' && body !== null && lengthIn(headers) !== undefined) known.add(body)
+}
 
 /**
  * `fetch` whose server sees a body that broke off as incomplete. workerd ends a chunked body as if it were complete (`0\r\n\r\n`) when
  * its stream fails, for example because the client of an upload disconnected. So a body of known length is sent with `Content-Length`;
  * for any other the request is aborted when the stream fails, which closes the connection. Rejects with ApiError (400) when it failed.
+ * `answers`: whether the server of a URL answers; with it, bodies that were noted are sent without a copy.
  */
 export const wholeFetch =
-  (fetch: Fetch): Fetch =>
+  (fetch: Fetch, answers?: (url: string) => Promise<boolean>): Fetch =>
   (url, init) => {
     const body = init.body
     if (!(body instanceof ReadableStream)) return fetch(url, init)
+    if (answers !== undefined && known.has(body)) return asItIs(fetch, url, init, answers)
     const length = lengthIn(new Headers(init.headers))
     return length === undefined ? unmeasured(fetch, url, init, body) : measured(fetch, url, init, body, length)
   }
+
+async function asItIs(
+  fetch: Fetch,
+  url: string,
+  init: RequestInit,
+  answers: (url: string) => Promise<boolean>,
+): Promise<Response> {
+  try {
+    return await fetch(url, init)
+  } catch (error) {
+    // workerd does not say whether the client or the server has failed.
+    throw (await answers(url)) ? bodyBrokeOff(error) : error
+  }
+}
 
 async function measured(
   fetch: Fetch,
@@ -33,7 +57,7 @@ async function measured(
   try {
     return await fetch(url, { ...init, body: readable })
   } catch (error) {
-    throw (await isTorn) ? torn(error) : error
+    throw (await isTorn) ? bodyBrokeOff(error) : error
   }
 }
 
@@ -48,7 +72,7 @@ async function unmeasured(
   try {
     return await fetch(url, { ...init, body: stream, signal })
   } catch (error) {
-    throw failed.aborted ? torn(error) : error
+    throw failed.aborted ? bodyBrokeOff(error) : error
   }
 }
 
@@ -60,7 +84,7 @@ export async function sendWhole(object: Pick<DurableObjectStub, 'fetch'>, reques
   const { stream, failed } = unfailing(request.body)
   const init = { body: stream, signal: AbortSignal.any([request.signal, failed]) }
   return object.fetch(request, init).catch((error: unknown) => {
-    throw failed.aborted ? torn(error) : error
+    throw failed.aborted ? bodyBrokeOff(error) : error
   })
 }
 
@@ -127,6 +151,3 @@ async function hasEnded(body: ReadableStream<Uint8Array>): Promise<boolean> {
   reader.cancel().catch(ignore('the rest of the body is not needed'))
   return false
 }
-
-/** 400: the body of the client broke off. */
-export const torn = (cause: unknown) => badRequest('The body broke off; nothing was stored', { cause })

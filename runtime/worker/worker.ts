@@ -3,6 +3,7 @@ import { EdgeRouters } from './edge-routers.ts'
 import { type Env, missingSetting } from './env.ts'
 import { json } from './host.ts'
 import { isKeptImage, keptImage } from './image-bucket.ts'
+import { noteBody } from './whole-bodies.ts'
 
 export { ComputeObject } from './compute-object.ts'
 export { DirectoryObject } from './directory-object.ts'
@@ -22,6 +23,7 @@ export default {
     }
     const image = isKeptImage(request, env) ? await keptImage(request, env) : undefined
     if (image !== undefined) return image
+    noteBody(request)
     return flowing(await edgeRouters.answer(request))
   },
 } satisfies ExportedHandler<Env>

@@ -1,6 +1,6 @@
 import { once } from 'node:events'
 import { readdir } from 'node:fs/promises'
-import { connect } from 'node:net'
+import { connect, type Socket } from 'node:net'
 import { join } from 'node:path'
 import { expect } from 'vitest'
 import { figure, parseExposition } from './exposition.ts'
@@ -26,11 +26,12 @@ interface Torn {
   readonly end: 'reset' | 'close'
 }
 
-/** Sends a part of a body to the gateway, waits until `begun`, and breaks the connection off. */
-export async function tear(gateway: Gateway, { path, framing, end }: Torn, begun: () => Promise<void>): Promise<void> {
+type Half = Omit<Torn, 'end'>
+
+/** A connection by which a part of a body was sent to the gateway; `begun` has resolved. */
+async function sendPart(gateway: Gateway, { path, framing }: Half, begun: () => Promise<void>): Promise<Socket> {
   const { host, port } = new URL(gateway.url)
-  const client = connect(Number(port), '127.0.0.1').on('error', () => {})
-  const closed = once(client, 'close')
+  const client = connect({ port: Number(port), host: '127.0.0.1', allowHalfOpen: true }).on('error', () => {})
   await once(client, 'connect')
   const length = framing === 'length' ? `Content-Length: ${announced}` : 'Transfer-Encoding: chunked'
   client.write(`POST ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${gateway.token}\r\n${length}\r\n\r\n`)
@@ -39,9 +40,25 @@ export async function tear(gateway: Gateway, { path, framing, end }: Torn, begun
     framing === 'length' ? bytes : Buffer.concat([Buffer.from(`${sent.toString(16)}\r\n`), bytes, Buffer.from('\r\n')]),
   )
   await begun()
+  return client
+}
+
+/** Sends a part of a body to the gateway, waits until `begun`, and breaks the connection off. */
+export async function tear(gateway: Gateway, { end, ...half }: Torn, begun: () => Promise<void>): Promise<void> {
+  const client = await sendPart(gateway, half, begun)
+  const closed = once(client, 'close')
   if (end === 'reset') client.resetAndDestroy()
   else client.destroy()
   await closed
+}
+
+/** Sends a part of a body to the gateway, waits until `begun`, and sends no more; the answer, as it came. */
+export async function halfSent(gateway: Gateway, half: Half, begun: () => Promise<void>): Promise<string> {
+  const client = await sendPart(gateway, half, begun)
+  client.end()
+  let answer = ''
+  for await (const data of client) answer += data
+  return answer
 }
 
 /** Requests that are being answered. */

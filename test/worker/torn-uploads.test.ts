@@ -5,6 +5,7 @@ import { TestService } from '../support/service.ts'
 import {
   everyWay,
   expectTornUploadsChangeNothing,
+  halfSent,
   imagesOf,
   projects,
   tear,
@@ -64,4 +65,43 @@ test('an upload whose connection breaks changes nothing on a compute that has jo
     expect(answer.headers.get('content-length')).toBe(String(bytes))
     await expect(answer.arrayBuffer()).rejects.toThrow()
   }
+})
+
+test('a client that ends its side of the connection in the middle of a body is told so, and computes stay connected', async () => {
+  const [gateway, near] = await Promise.all([startWorker(), TestService.start({ 'pc.engine': 'embedded' })])
+  const { token } = await gateway.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
+  const far = await TestService.start({
+    ...{ 'pc.engine': 'embedded' },
+    ...{ 'join.url': gateway.url.replace('http', 'ws'), 'join.token': token },
+  })
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await gateway.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  const farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
+  await gateway.untilConnected(farId)
+  for (const [compute_id, service] of [
+    ['near', near],
+    [farId, far],
+  ] as const) {
+    const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id })
+    for (const framing of ['length', 'chunked'] as const) {
+      const path = `${projects}/${project_id}/files/notes.txt`
+      const answer = await halfSent(gateway, { path, framing }, () => untilInFlight(() => service.fetch('/metrics'), 1))
+      expect([compute_id, framing, answer]).toEqual([compute_id, framing, expect.stringContaining('400 Bad Request')])
+      expect(answer).toContain('The body broke off; nothing was stored')
+    }
+  }
+  const computes = await gateway.call('GET', '/v2/computes')
+  expect(computes).toMatchObject([{ connected: true }, { connected: true }])
+})
+
+test('an upload to a compute that is gone is not taken for one that broke off', async () => {
+  const [gateway, near] = await Promise.all([startWorker(), TestService.start({ 'pc.engine': 'embedded' })])
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await gateway.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id: 'near' })
+  const path = `${projects}/${project_id}/files/notes.txt`
+  expect((await gateway.fetch('POST', path, undefined, { body: 'kept' })).ok).toBe(true)
+  await near.kill('SIGKILL')
+  const answer = await gateway.fetch('POST', path, undefined, { body: new Uint8Array(2 ** 20) })
+  expect([answer.status, answer.headers.get('x-patchbay-error')]).toEqual([503, 'compute-unreachable'])
 })
