@@ -107,7 +107,7 @@ export interface AppOptions {
    * Asked for every request that was let in and that has an endpoint: another process may answer it, and counts it. Undefined: it
    * is answered here.
    */
-  readonly elsewhere?: (asked: Asked) => Promise<Response | undefined>
+  readonly elsewhere?: (asked: Asked) => Response | undefined | Promise<Response | undefined>
 }
 
 /** A request that was let in. */
@@ -303,7 +303,8 @@ export function createApp(options: AppOptions): App {
       const { endpoint, params } = match
       const id = params.project_id?.toLowerCase()
       const projectId = endpoint.owner === 'project' && id !== undefined && isUuid(id) ? id : undefined
-      const there = await options.elsewhere({ request: sent, endpoint, params, projectId, identity, notes })
+      const asking = options.elsewhere({ request: sent, endpoint, params, projectId, identity, notes })
+      const there = asking instanceof Promise ? await asking : asking
       if (there !== undefined) return new Elsewhere(there)
     }
     const projects = new ProjectAccess(identity, labs)
@@ -389,13 +390,14 @@ export function createApp(options: AppOptions): App {
         if (options.isOwn?.(request) === true) throw ownCompute()
         const webSocket = webSocketOf(request, path)
         const peer = peerOf(request)
-        const identity =
+        const admitting =
           admitted ??
           (webSocket?.joins === true
             ? joining
             : isPublic(request.method, path)
               ? admission.admitAnybody(request, peer)
-              : await admission.admit(request, peer, webSocket !== undefined, isStream(request, path)))
+              : admission.admit(request, peer, webSocket !== undefined, isStream(request, path)))
+        const identity = admitting instanceof Promise ? await admitting : admitting
         asks = identity
         allowOrigin(request, path, headers)
         if (identity !== undefined) {

@@ -1,5 +1,5 @@
 import { cloudflareAccess } from '../../src/auth/cloudflare-access.ts'
-import { anyOf, type Identity, type Verifier } from '../../src/auth/identity.ts'
+import { anyOf, type Identified, type Verifier } from '../../src/auth/identity.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { signingKey } from '../../src/auth/signed-text.ts'
 import type { Access } from '../../src/http/access/access.ts'
@@ -36,8 +36,8 @@ function keyFor({ FLEET_KEY = '' }: Env, use: string): () => Promise<CryptoKey> 
 }
 
 /** Authentication and rate limit of the Worker. `identify` checks tokens. */
-export function openAuth(env: Env, identify: (token: string) => Promise<Identity | undefined>): Auth {
-  const verifiers: Verifier[] = [(_, token) => (token === undefined ? Promise.resolve(undefined) : identify(token))]
+export function openAuth(env: Env, identify: (token: string) => Identified): Auth {
+  const verifiers: Verifier[] = [(_, token) => (token === undefined ? undefined : identify(token))]
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env
   if (teamDomain !== '') {
     const admins = listSetting(env.ACCESS_ADMINS)

@@ -1,6 +1,7 @@
 import { waitUntil } from 'cloudflare:workers'
 import { Check } from '@sinclair/typebox/value'
 import { type App, type Asked, createApp, ownCompute, type Trace } from '../../src/app.ts'
+import { after } from '../../src/async/after.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import type { Identity } from '../../src/auth/identity.ts'
@@ -140,8 +141,20 @@ export class EdgeRouter {
     return tokenOfKey(key) === undefined ? this.tokens.refresh().then(take) : take()
   }
 
-  /** The answer of an object to the request; undefined when this isolate answers it. */
-  async #elsewhere(asked: Asked): Promise<Response | undefined> {
+  /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
+  #elsewhere(asked: Asked): undefined | Promise<Response | undefined> {
+    const { request, endpoint, projectId, identity, notes } = asked
+    const isOurs = this.#all === undefined || identity.organization === undefined
+    if (!isOurs || projectId === undefined || endpoint.public === true || !this.#sees(projectId, asked))
+      return this.#asked(asked)
+    const isNear = this.#isNear(projectId)
+    if (isNear !== true) return this.#asked(asked)
+    notes.near = { request, projectId, identity }
+    this.#countInTime()
+    return undefined
+  }
+
+  async #asked(asked: Asked): Promise<Response | undefined> {
     const { request, endpoint, params, projectId, identity, notes } = asked
     const found = this.#otherFor(asked)
     const other = found instanceof Promise ? await found : found
@@ -157,8 +170,7 @@ export class EdgeRouter {
     if (projectId !== undefined && this.#sees(projectId, asked) && (await this.#isNear(projectId)))
       notes.near = { request, projectId, identity }
     const isHere = notes.near !== undefined || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
-    // Unauthenticated requests must not cause calls of the object, not even to report their counts.
-    if (Date.now() - this.#countedAt > countMs) waitUntil(this.#count())
+    this.#countInTime()
     return isHere ? undefined : this.#hand(request, identity)
   }
 
@@ -205,6 +217,11 @@ export class EdgeRouter {
       )
     const { address } = commonOptions.peer(request)
     return this.#asking.join(id, { key: grant.key, address, near: nearestTo(request) })
+  }
+
+  /** For authenticated requests: others must not cause calls of the object, not even to report their counts. */
+  #countInTime(): void {
+    if (Date.now() - this.#countedAt > countMs) waitUntil(this.#count())
   }
 
   /** Reports the counts of answered requests to the object, which serves the metrics. */
@@ -338,11 +355,11 @@ export class EdgeRouter {
     })
   }
 
-  async #isNear(project: string): Promise<boolean> {
-    const compute = await this.#placementCache.lookUp(project)
-    if (compute === undefined) return false
-    await this.#computes.with(compute)
-    return this.#computes.find(compute)?.isConnected === true
+  #isNear(project: string): boolean | Promise<boolean> {
+    return after(this.#placementCache.lookUp(project), (compute) => {
+      if (compute === undefined) return false
+      return after(this.#computes.with(compute), () => this.#computes.find(compute)?.isConnected === true)
+    })
   }
 }
 

@@ -1,5 +1,5 @@
 import { setNewest } from '../../src/async/newest.ts'
-import type { Identity } from '../../src/auth/identity.ts'
+import type { Identified, Identity } from '../../src/auth/identity.ts'
 import { type SignedMeaning, SignedTokens } from '../../src/auth/token-text.ts'
 import { defaultOrganization } from '../../src/model/organization.ts'
 import { tokenKey } from './auth.ts'
@@ -43,7 +43,7 @@ export class EdgeRouters {
   }
 
   /** The identity of a token of any organization. */
-  identify(text: string): Promise<Identity | undefined> {
+  identify(text: string): Identified {
     const signed = this.#signed.remembered(text)
     return signed === undefined ? this.#identifyNew(text) : this.#identifySigned(text, signed)
   }
@@ -52,7 +52,7 @@ export class EdgeRouters {
     return await this.#identifySigned(text, await this.#signed.read(text))
   }
 
-  #identifySigned(text: string, signed: SignedMeaning | undefined): Promise<Identity | undefined> {
+  #identifySigned(text: string, signed: SignedMeaning | undefined): Identified {
     return this.of(signed?.organization).tokens.identify(text, signed)
   }
 

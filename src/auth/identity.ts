@@ -24,8 +24,11 @@ export interface Identity {
   readonly session?: Session
 }
 
+/** An identity, at once where it is known. */
+export type Identified = Identity | undefined | Promise<Identity | undefined>
+
 /** Identifies a request; undefined: unknown to this verifier. `token`: the Bearer token, or the password of HTTP Basic. */
-export type Verifier = (request: Request, token: string | undefined) => Promise<Identity | undefined>
+export type Verifier = (request: Request, token: string | undefined) => Identified
 
 /** The first verifier that knows the request decides. */
 export const anyOf = (...verifiers: readonly Verifier[]): Verifier => {

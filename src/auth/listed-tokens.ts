@@ -1,9 +1,10 @@
+import { after } from '../async/after.ts'
 import { ignore } from '../async/ignore.ts'
 import { retryLater } from '../errors/api-error.ts'
 import type { JoinGrant } from '../fleet/join-tokens.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
-import type { Identity } from './identity.ts'
+import type { Identified } from './identity.ts'
 import type { Session } from './sessions.ts'
 import {
   isExpired,
@@ -88,8 +89,9 @@ export class ListedTokens {
   }
 
   /** The identity of a token for requests; undefined for other tokens. `signed`: its meaning, where it was verified. 503 while the list cannot be read. */
-  async identify(text: string, signed?: SignedMeaning): Promise<Identity | undefined> {
-    return identityOf(await this.#valid(text, signed), this.#options.organization)
+  identify(text: string, signed?: SignedMeaning): Identified {
+    const valid = signed === undefined ? this.#valid(text) : this.#listed(signed, signed)
+    return after(valid, (token) => identityOf(token, this.#options.organization))
   }
 
   /** The limit of the organization by the last list, requests per second; 0: none. */
@@ -124,16 +126,20 @@ export class ListedTokens {
     this.#list?.ended.add(session, this.#now())
   }
 
-  async #valid(text: string, verified?: SignedMeaning): Promise<TokenMeaning | undefined> {
-    const { organization } = this.#options
-    const signed = verified ?? (await this.#options.signed.read(text))
-    const parts = signed === undefined ? parseToken(text) : undefined
-    if ((signed ?? parts)?.organization !== organization) return undefined
-    const token = signed ?? (parts && (await this.#unsigned(parts)))
-    if (token === undefined || isExpired(token, this.#now())) return undefined
-    const list = this.#current(signed === undefined ? undefined : token)
-    const { ids } = list instanceof Promise ? await list : list
-    return ids.has(token.token_id) ? token : undefined
+  async #valid(text: string): Promise<TokenMeaning | undefined> {
+    const signed = await this.#options.signed.read(text)
+    if (signed !== undefined) return this.#listed(signed, signed)
+    const parts = parseToken(text)
+    if (parts === undefined || parts.organization !== this.#options.organization) return undefined
+    const token = await this.#unsigned(parts)
+    return token && this.#listed(token)
+  }
+
+  /** The token, if it is one of this organization and on the list; at once unless the list is read. `signed`: its meaning, if it has a signature. */
+  #listed(token: TokenMeaning, signed?: SignedMeaning): TokenMeaning | undefined | Promise<TokenMeaning | undefined> {
+    if (signed !== undefined && signed.organization !== this.#options.organization) return undefined
+    if (isExpired(token, this.#now())) return undefined
+    return after(this.#current(signed), ({ ids }) => (ids.has(token.token_id) ? token : undefined))
   }
 
   /** The token without a signature from a list of any age: a later list has fewer of them. */

@@ -1,3 +1,4 @@
+import { after } from '../async/after.ts'
 import type { BucketRate } from '../async/bucket.ts'
 import { setNewest } from '../async/newest.ts'
 import { retryLater } from '../errors/api-error.ts'
@@ -71,9 +72,20 @@ export class LoginLimit {
    * The result of `check`; undefined: the credentials are wrong, and are counted. 429 after too many wrong log-ins: then `check` is
    * not called, unless the credentials cannot be guessed. With a synchronous `check` simultaneous right log-ins are not counted.
    */
-  async attempt<T>(login: Login, check: () => T | undefined | Promise<T | undefined>): Promise<T | undefined> {
+  attempt<T>(
+    login: Login,
+    check: () => T | undefined | Promise<T | undefined>,
+  ): T | undefined | Promise<T | undefined> {
     const perMinute = this.#options.perMinute()
-    if (perMinute <= 0 || login.address === '') return this.#counted(login, await check())
+    if (perMinute > 0 && login.address !== '') return this.#limited(login, check, perMinute)
+    return after(check(), (found) => this.#counted(login, found))
+  }
+
+  async #limited<T>(
+    login: Login,
+    check: () => T | undefined | Promise<T | undefined>,
+    perMinute: number,
+  ): Promise<T | undefined> {
     if (isUnguessable(login)) {
       const found = await check()
       if (found === undefined) this.#allowed(login, perMinute).take()

@@ -93,7 +93,8 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
     body: bodyOf(request, body),
     signal: request.signal,
   })
-  return await passOn(response, name)
+  const passed = passOn(response, name)
+  return passed instanceof Promise ? await passed : passed
 }
 
 /** Not every transport can send the body of a GET, and no endpoint needs one. */

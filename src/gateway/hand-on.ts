@@ -72,7 +72,8 @@ async function handOnRepeatedly(
   const { projectId, part } = request
   const forwarded = { ...request, caller: caller.caller }
   const brought = new Set<string>()
-  let member = await locator.locate(projectId, part)
+  const located = locator.locate(projectId, part)
+  let member = located instanceof Promise ? await located : located
   let others: Member[] | undefined
   for (let isMoved = false; ; ) {
     caller.answered(member.id)

@@ -1,4 +1,5 @@
 import { abortable } from '../async/abort.ts'
+import { after } from '../async/after.ts'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { setNewest } from '../async/newest.ts'
@@ -100,10 +101,12 @@ export class ProjectLocator {
    * The compute that has the project; for a lab on several computes the compute that has the `part`. 404 when none has it, 503 when that
    * compute is not connected.
    */
-  async locate(projectId: string, part?: string): Promise<Member> {
-    const member = await this.find(projectId, part)
-    if (member === undefined) throw noSuchProject(projectId, await this.#members.all())
-    return member
+  locate(projectId: string, part?: string): Member | Promise<Member> {
+    return after<Member | undefined, Member>(this.find(projectId, part), (member) => member ?? this.#absent(projectId))
+  }
+
+  async #absent(projectId: string): Promise<never> {
+    throw noSuchProject(projectId, await this.#members.all())
   }
 
   /** The compute of a project that `from` does not have any more; undefined: no other connected compute has it. */
@@ -124,14 +127,24 @@ export class ProjectLocator {
   }
 
   /** The compute that has the project, or had it when it was closed. 503 when it is not connected. */
-  async find(projectId: string, part?: string): Promise<Member | undefined> {
-    const ofLab = this.#labs() === undefined ? undefined : await this.#ofLab(projectId, part)
-    if (ofLab !== undefined) return ofLab
-    const id = (await this.#store.get(projectId)) ?? this.#unsavedComputeOf(projectId)
-    const member = id === undefined ? undefined : await this.#members.find(id)
-    if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
-    if (!member.isConnected) throw unreachable(member)
-    return member
+  find(projectId: string, part?: string): Member | undefined | Promise<Member | undefined> {
+    if (this.#labs() === undefined) return this.#placed(projectId)
+    return this.#ofLab(projectId, part).then((member) => member ?? this.#placed(projectId))
+  }
+
+  /** By its placement, or by a search; at once where the placement is in memory. */
+  #placed(projectId: string): Member | undefined | Promise<Member | undefined> {
+    return after(this.#store.get(projectId), (placed) => {
+      const id = placed ?? this.#unsavedComputeOf(projectId)
+      return after<Member | undefined, Member | undefined>(
+        id === undefined ? undefined : this.#members.find(id),
+        (member) => {
+          if (member === undefined) return this.#isVain(projectId) ? undefined : this.#search(projectId)
+          if (!member.isConnected) throw unreachable(member)
+          return member
+        },
+      )
+    })
   }
 
   /** The other connected computes of a lab. */

@@ -1,4 +1,5 @@
-import { type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
+import { after } from '../../async/after.ts'
+import { type Identified, type Identity, unauthorized, type Verifier } from '../../auth/identity.ts'
 import { type Login, type LoginKind, type LoginLimit, madeToken } from '../../auth/login-limit.ts'
 import { isLoopback } from '../../auth/network.ts'
 import { isSecret } from '../../auth/secret.ts'
@@ -64,22 +65,26 @@ export class Admission {
    * valid credentials where the service needs them. Undefined for a preflight, which cannot have credentials. `takesTicket`: the
    * request opens a websocket. `isStream`: `Access.streamsTo` counts. For the organization see `inOrganization`.
    */
-  async admit(request: Request, peer: Peer, takesTicket: boolean, isStream = false): Promise<Identity | undefined> {
-    const identity = await this.#admitted(request, peer, takesTicket, isStream)
-    const acting = identity && this.#in(identity, request)
-    return acting instanceof Promise ? await acting : acting
+  admit(request: Request, peer: Peer, takesTicket: boolean, isStream = false): Identified {
+    // A ticket replaces the credentials only where a page cannot send a header.
+    const ticket = takesTicket && isProtected(this.#options.access()) ? ticketOf(request) : undefined
+    const holder = ticket === undefined ? undefined : this.#holderOf(ticket, peer)
+    return after(
+      after(holder, (known) => known ?? this.#admitted(request, peer, isStream)),
+      (identity) => identity && this.#in(identity, request),
+    )
+  }
+
+  #holderOf(secret: string, { address }: Peer): Identified {
+    const login = { kind: 'ticket', address, name: '', secret } as const
+    return this.#options.logins.attempt(login, async () => this.#options.tickets.redeem(secret))
   }
 
   #in(identity: Identity, request: Request): Identity | Promise<Identity> {
     return inOrganization(identity, request, this.#options.hasOrganization ?? (() => false))
   }
 
-  async #admitted(
-    request: Request,
-    peer: Peer,
-    takesTicket: boolean,
-    isStream: boolean,
-  ): Promise<Identity | undefined> {
+  #admitted(request: Request, peer: Peer, isStream: boolean): Identified {
     const access = this.#options.access()
     const checkSource = () => requireKnownSource(request, access, peer.isSecure)
     if (!isProtected(access)) {
@@ -87,34 +92,31 @@ export class Admission {
       checkSource()
       return anybody
     }
-    // A ticket replaces the credentials only where a page cannot send a header.
-    const ticket = takesTicket ? ticketOf(request) : undefined
-    if (ticket !== undefined) {
-      const login = { kind: 'ticket', address: peer.address, name: '', secret: ticket } as const
-      const holder = await this.#options.logins.attempt(login, async () => this.#options.tickets.redeem(ticket))
-      if (holder !== undefined) return holder
-    }
     const credentials = credentialsOf(request)
     // Before the check of the credentials: otherwise a page could guess passwords from the browsers of its visitors.
     if (credentials.kind !== 'bearer') checkSource()
-    const identity = await this.#identify(request, credentials, access, peer)
-    if (identity === undefined) {
-      if (isStream && credentials.kind === 'none' && access.streamsTo?.(peer.address) === true) {
-        requireHost(request, access)
-        return {
-          name: `the controller at ${peer.address}`,
-          role: 'operate',
-          key: `controller ${peer.address}`,
-          ambient: true,
+    return after<Identity | undefined, Identity | undefined>(
+      this.#identify(request, credentials, access, peer),
+      (identity) => {
+        if (identity === undefined) {
+          if (isStream && credentials.kind === 'none' && access.streamsTo?.(peer.address) === true) {
+            requireHost(request, access)
+            return {
+              name: `the controller at ${peer.address}`,
+              role: 'operate',
+              key: `controller ${peer.address}`,
+              ambient: true,
+            }
+          }
+          if (!isPreflight(request)) throw unauthorized({ asksBasic: !isByScript(request) })
+          requireHost(request, access)
+          return undefined
         }
-      }
-      if (!isPreflight(request)) throw unauthorized({ asksBasic: !isByScript(request) })
-      requireHost(request, access)
-      return undefined
-    }
-    // A browser has no ambient credentials for a rebound name: with explicit credentials the host name does not matter.
-    if (identity.ambient === true) checkSource()
-    return identity
+        // A browser has no ambient credentials for a rebound name: with explicit credentials the host name does not matter.
+        if (identity.ambient === true) checkSource()
+        return identity
+      },
+    )
   }
 
   /** Whole seconds that a request with this Authorization has to wait after too many wrong log-ins; 0: none. */
@@ -190,20 +192,14 @@ export class Admission {
    * The result of `check` for a Bearer token, such as a join token; undefined: the token is wrong, and is counted. 429 after too
    * many wrong tokens from that address.
    */
-  join<T>(request: Request, { address }: Peer, check: () => Promise<T | undefined>): Promise<T | undefined> {
+  async join<T>(request: Request, { address }: Peer, check: () => Promise<T | undefined>): Promise<T | undefined> {
     const secret = bearerOf(request)
     if (secret === undefined) return check()
     return this.#options.logins.attempt({ kind: 'join', address, name: nameOfToken(secret), secret }, check)
   }
 
   /** The identity of credentials, by the configuration, then by the verifier. 429 after too many wrong log-ins. */
-  async #identify(
-    request: Request,
-    credentials: Credentials,
-    access: Access,
-    peer: Peer,
-    way?: LoginKind,
-  ): Promise<Identity | undefined> {
+  #identify(request: Request, credentials: Credentials, access: Access, peer: Peer, way?: LoginKind): Identified {
     const { address } = peer
     const { logins } = this.#options
     const known = (token: string | undefined) => access.verifier?.(request, token)
@@ -220,25 +216,28 @@ export class Admission {
         // A user without a password, or a password without a user, admits no client.
         const isUsed = access.user !== '' && access.password !== ''
         // Old clients support only Basic: they send the token as the password of any user.
-        const identity = await logins.attempt(loginOf(credentials, address, way), () =>
+        const found = logins.attempt(loginOf(credentials, address, way), () =>
           isUsed && isSecret(pair, `${access.user}:${access.password}`) ? configured('user', user) : known(password),
         )
-        return identity && { ...identity, ambient: true }
+        return after(found, (identity) => identity && { ...identity, ambient: true })
       }
-      case 'none': {
-        const session = await this.#sessionOf(request, peer.isSecure)
-        if (session === undefined) return known(undefined)
-        const { name, role, key, endsAt, projects, organization } = session
-        return {
-          ...{ name, role, key, ambient: true, expiresAt: endsAt, session },
-          ...(configuredSecret(key, access) !== undefined && { isOfDeployment: true }),
-          ...(projects && { projects }),
-          ...(organization !== undefined && { organization }),
-        }
-      }
+      case 'none':
+        return after<Session | undefined, Identity | undefined>(this.#sessionOf(request, peer.isSecure), (session) =>
+          session === undefined ? known(undefined) : identityIn(session, access),
+        )
       default:
         return known(undefined)
     }
+  }
+}
+
+function identityIn(session: Session, access: Access): Identity {
+  const { name, role, key, endsAt, projects, organization } = session
+  return {
+    ...{ name, role, key, ambient: true, expiresAt: endsAt, session },
+    ...(configuredSecret(key, access) !== undefined && { isOfDeployment: true }),
+    ...(projects && { projects }),
+    ...(organization !== undefined && { organization }),
   }
 }
 

@@ -150,10 +150,14 @@ test('a limit that is shared with another process applies here, too, and right l
     return (counts.get(key) ?? 0) <= 10
   }
   const [here, there] = [1, 2].map(() => new LoginLimit({ perMinute: () => 10, now: () => 0, counted }))
-  const login = (limit: LoginLimit | undefined, secret: string, name = 'anna') =>
-    limit
-      ?.attempt({ kind: 'basic', address: '192.0.2.1', name, secret }, () => secret === 'right' || undefined)
-      .catch(({ status }: ApiError) => status)
+  const login = async (limit: LoginLimit | undefined, secret: string, name = 'anna') => {
+    const tried = { kind: 'basic', address: '192.0.2.1', name, secret } as const
+    try {
+      return await limit?.attempt(tried, () => secret === 'right' || undefined)
+    } catch (error) {
+      return (error as ApiError).status
+    }
+  }
   for (let count = 0; count < 20; count++) expect(await login(here, 'right')).toBe(true)
   expect(counts.size).toBe(0)
   for (let count = 0; count < 10; count++) expect(await login(here, `wrong ${count}`)).toBeUndefined()

@@ -16,7 +16,7 @@ test('silent computes delay the search for a project for seconds only', async ()
   const all = [...silent, member('has it', async () => ({ status: 'opened' }))]
   const members = { all: async () => all, find: () => undefined, watch: () => () => {} }
   let found: Member | undefined
-  void new ProjectLocator(members, new MemoryPlacements()).locate(id).then((it) => {
+  void Promise.resolve(new ProjectLocator(members, new MemoryPlacements()).locate(id)).then((it) => {
     found = it
   })
   await vi.advanceTimersByTimeAsync(6000)
