@@ -148,13 +148,14 @@ export class EdgeRouter {
     if (!isOurs || projectId === undefined || endpoint.public === true || !this.#sees(projectId, asked))
       return this.#asked(asked)
     const isNear = this.#isNear(projectId)
-    if (isNear !== true) return this.#asked(asked)
+    if (isNear !== true) return this.#asked(asked, isNear)
     notes.near = { request, projectId, identity }
     this.#countInTime()
     return undefined
   }
 
-  async #asked(asked: Asked): Promise<Response | undefined> {
+  /** `isNear`: that of its project, where it was asked already. */
+  async #asked(asked: Asked, isNear?: boolean | Promise<boolean>): Promise<Response | undefined> {
     const { request, endpoint, params, projectId, identity, notes } = asked
     const found = this.#otherFor(asked)
     const other = found instanceof Promise ? await found : found
@@ -167,7 +168,7 @@ export class EdgeRouter {
     // Requests without credentials must not reach the object: anybody may send them.
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    if (projectId !== undefined && this.#sees(projectId, asked) && (await this.#isNear(projectId)))
+    if (projectId !== undefined && this.#sees(projectId, asked) && (await (isNear ?? this.#isNear(projectId))))
       notes.near = { request, projectId, identity }
     const isHere = notes.near !== undefined || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
     this.#countInTime()
