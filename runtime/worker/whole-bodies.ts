@@ -1,6 +1,6 @@
 import { ignore } from '../../src/async/ignore.ts'
 import { causeOf } from '../../src/client/answer.ts'
-import { bodyBrokeOff } from '../../src/errors/api-error.ts'
+import { badRequest, bodyBrokeOff } from '../../src/errors/api-error.ts'
 
 type Fetch = (url: string, init: RequestInit) => Promise<Response>
 
@@ -37,8 +37,11 @@ async function asItIs(
   try {
     return await fetch(url, init)
   } catch (error) {
-    // workerd does not say whether the client or the server has failed.
-    throw (await answers(url)) ? bodyBrokeOff(error) : error
+    // workerd does not say whether the client or the server has failed, or whether the server had the whole body.
+    if (init.signal?.aborted || !(await answers(url))) throw error
+    throw badRequest('The body, or the connection to the compute, broke off: look whether it was stored', {
+      cause: error,
+    })
   }
 }
 

@@ -87,7 +87,7 @@ test('a client that ends its side of the connection in the middle of a body is t
       const path = `${projects}/${project_id}/files/notes.txt`
       const answer = await halfSent(gateway, { path, framing }, () => untilInFlight(() => service.fetch('/metrics'), 1))
       expect([compute_id, framing, answer]).toEqual([compute_id, framing, expect.stringContaining('400 Bad Request')])
-      expect(answer).toContain('The body broke off; nothing was stored')
+      expect(answer).toMatch(/The body.* broke off/)
     }
   }
   const computes = await gateway.call('GET', '/v2/computes')
