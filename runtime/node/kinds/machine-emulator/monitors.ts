@@ -14,7 +14,11 @@ interface MonitorsOptions {
   readonly onEvent: (node: MachineKindNode, event: QmpEvent) => void
 }
 
-type Running = { readonly process: GuestProcess; qmp: Qmp | undefined }
+interface Running {
+  readonly process: GuestProcess
+  qmp: Qmp | undefined
+  isOff: boolean
+}
 
 /** The monitor connections of running machines. */
 export class Monitors {
@@ -28,7 +32,7 @@ export class Monitors {
   /** Connects to the monitor of a process. The machine counts as running until `release`, also when this fails. */
   async hold(node: MachineKindNode, process: GuestProcess, ms: number): Promise<Qmp> {
     this.#running.get(node.key)?.qmp?.close()
-    const running: Running = { process, qmp: undefined }
+    const running: Running = { process, qmp: undefined, isOff: false }
     this.#running.set(node.key, running)
     return this.#connect(node, running, ms)
   }
@@ -45,6 +49,11 @@ export class Monitors {
     return this.#running.get(key)?.process.ended.aborted ?? true
   }
 
+  /** Whether the emulator has said that the machine is off: it ends, or is ended. */
+  isOff({ key }: MachineKindNode): boolean {
+    return this.#running.get(key)?.isOff ?? false
+  }
+
   release({ key, record }: MachineKindNode): void {
     this.#running.get(key)?.qmp?.close()
     this.#running.delete(key)
@@ -58,7 +67,10 @@ export class Monitors {
     const qmp = await Qmp.connect({ path, ms, signal: running.process.ended }).finally(release)
     running.qmp?.close()
     running.qmp = qmp
-    qmp.onEvent((event) => this.#options.onEvent(node, event))
+    qmp.onEvent((event) => {
+      if (event.event === 'SHUTDOWN') running.isOff = true
+      this.#options.onEvent(node, event)
+    })
     return qmp
   }
 }
