@@ -142,24 +142,24 @@ export class EdgeRouter {
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
-  #elsewhere(asked: Asked): undefined | Promise<Response | undefined> {
+  #elsewhere(asked: Asked): Response | undefined | Promise<Response | undefined> {
     const { request, endpoint, projectId, identity, notes } = asked
-    const isOurs = this.#all === undefined || identity.organization === undefined
-    if (!isOurs || projectId === undefined || endpoint.public === true || !this.#sees(projectId, asked))
-      return this.#asked(asked)
-    const isNear = this.#isNear(projectId)
-    if (isNear !== true) return this.#asked(asked, isNear)
-    notes.near = { request, projectId, identity }
-    this.#countInTime()
-    return undefined
+    return after(this.#otherFor(asked), (other): Response | undefined | Promise<Response | undefined> => {
+      if (other !== undefined) return other.answer(request, identity)
+      if (projectId === undefined || endpoint.public === true || !this.#sees(projectId, asked))
+        return this.#asked(asked)
+      return after(this.#isNear(projectId), (isNear) => {
+        if (!isNear) return this.#asked(asked)
+        notes.near = { request, projectId, identity }
+        this.#countInTime()
+        return undefined
+      })
+    })
   }
 
-  /** `isNear`: that of its project, where it was asked already. */
-  async #asked(asked: Asked, isNear?: boolean | Promise<boolean>): Promise<Response | undefined> {
-    const { request, endpoint, params, projectId, identity, notes } = asked
-    const found = this.#otherFor(asked)
-    const other = found instanceof Promise ? await found : found
-    if (other !== undefined) return other.answer(request, identity)
+  /** The same for a request that is not about a project whose compute this isolate knows. */
+  async #asked(asked: Asked): Promise<Response | undefined> {
+    const { request, endpoint, params, identity } = asked
     if (endpoint.path === capabilitiesPath && (await isOwnCheck(request))) throw ownCompute()
     if (endpoint.joins === true) return this.#join(request)
     if (endpoint.createsLab === true) return this.#toNewLab(request, identity)
@@ -168,9 +168,7 @@ export class EdgeRouter {
     // Requests without credentials must not reach the object: anybody may send them.
     if (endpoint.public === true || endpoint.path === ticketPath || endpoint.path === sessionPath) return undefined
     if (endpoint.path === metricsPath) await this.#count()
-    if (projectId !== undefined && this.#sees(projectId, asked) && (await (isNear ?? this.#isNear(projectId))))
-      notes.near = { request, projectId, identity }
-    const isHere = notes.near !== undefined || isFeed(endpoint) || (await this.#isHandedOnHere(asked))
+    const isHere = isFeed(endpoint) || (await this.#isHandedOnHere(asked))
     this.#countInTime()
     return isHere ? undefined : this.#hand(request, identity)
   }
