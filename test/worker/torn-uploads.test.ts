@@ -87,7 +87,11 @@ test('a client that ends its side of the connection in the middle of a body is t
       const path = `${projects}/${project_id}/files/notes.txt`
       const answer = await halfSent(gateway, { path, framing }, () => untilInFlight(() => service.fetch('/metrics'), 1))
       expect([compute_id, framing, answer]).toEqual([compute_id, framing, expect.stringContaining('400 Bad Request')])
-      expect(answer).toMatch(/The body.* broke off/)
+      const isSentAsItIs = compute_id === 'near' && framing === 'length'
+      const message = isSentAsItIs
+        ? 'The body, or the connection to the compute, broke off: look whether it was stored'
+        : 'The body broke off; nothing was stored'
+      expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({ message })
     }
   }
   const computes = await gateway.call('GET', '/v2/computes')
