@@ -7,7 +7,7 @@ type Fetch = (url: string, init: RequestInit) => Promise<Response>
 /** Bodies whose length workerd knows: those of requests with `Content-Length` that came to this program. */
 const known = new WeakSet<ReadableStream>()
 
-/** Notes the body of a request that came to this program: it can be sent on as it is, which takes half the processor time of a copy. */
+/** Notes the body of a request that came to this program: `wholeFetch` may send it on as it is, in half the processor time of a copy. */
 export function noteBody({ method, headers, body }: Request): void {
   if (method !== 'GET' && method !== 'HEAD' && body !== null && lengthIn(headers) !== undefined) known.add(body)
 }
