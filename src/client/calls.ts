@@ -989,7 +989,7 @@ export type LabProject = {
   /** Ids of its computes; absent: they are not known */
   compute_ids?: string[]
   counts?: LabCounts
-  /** What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be */
+  /** What is wrong with it, such as a compute of it that is not connected, or an archive that could not be made; absent: nothing is known to be */
   status_reason?: string
   /** The gateway has an archive of its present state: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
   archived?: true

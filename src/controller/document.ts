@@ -44,8 +44,11 @@ export type ProjectRecord = Omit<
   readonly sizes?: LabSizes
   /** The revision of which an archive is kept. With another revision the archive is old. */
   readonly archived?: number
-  /** Present while a closed project has no archive of its present state: how many attempts have begun, and when the next one is due, if any. */
-  readonly archiving?: { readonly tries: number; readonly again_at?: string }
+  /**
+   * Present while a closed project has no archive of its present state: how many attempts have begun, when the next one is due, if any, and why the
+   * last one failed, if it did.
+   */
+  readonly archiving?: { readonly tries: number; readonly again_at?: string; readonly failure?: string }
   /** Ids of the computes that have the project, in the order in which they took part. */
   readonly computes: readonly string[]
   /** Whether the project was open when it was saved last. */

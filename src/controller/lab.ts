@@ -287,7 +287,7 @@ export class Lab {
       ...record,
       ...placementOf(record),
       ...archivedOf(this.document.project),
-      ...given({ status_reason: this.statusReason }),
+      ...given({ status_reason: this.statusReason ?? archiveFailureOf(this.document.project) }),
       ...{ compute_ids: [...compute_ids], counts: this.counts() },
       status: this.isOpen ? 'opened' : 'closed',
       filename: `${fileName(record.name)}.gns3`,
@@ -350,6 +350,13 @@ export class Lab {
 /** Whether there is an archive of a project as it is. */
 export const archivedOf = ({ archived, revision }: ProjectRecord): { archived?: true } =>
   archived === revision ? { archived: true } : {}
+
+/** Why a closed project has no archive; undefined where none was to be made, or where that is not known yet. */
+export function archiveFailureOf({ archiving }: ProjectRecord): string | undefined {
+  if (archiving?.failure === undefined) return undefined
+  const more = archiving.again_at === undefined ? 'the next close tries again' : 'it is tried again'
+  return `No archive of it could be made, ${more}: ${archiving.failure}`
+}
 
 /** The placement of a record. Documents of earlier versions lack it. */
 export const placementOf = ({ placement }: { placement?: Placement }): { placement: Placement } => ({

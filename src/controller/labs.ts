@@ -29,7 +29,7 @@ import { requireSmallHead } from './head-size.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import type { KeptArchives } from './kept-archives.ts'
-import { archivedOf, fileName, Lab, type LabNews, placementOf } from './lab.ts'
+import { archivedOf, archiveFailureOf, fileName, Lab, type LabNews, placementOf } from './lab.ts'
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
@@ -69,6 +69,8 @@ interface ArchiveLimits {
 const defaultArchiveLimits: ArchiveLimits = { ms: 2 * 60 * 60_000, bytes: 64 * 2 ** 30 }
 /** Most archives of closed labs that are made at a time. */
 const maxArchiving = 4
+/** Longest reason of a failed archive that is saved with its project, characters. */
+const maxFailure = 500
 
 interface LabsOptions {
   readonly store: LabStore
@@ -315,7 +317,8 @@ export class Labs {
     const reasonOf = await this.#reasons(shown.flatMap(([, { computes }]) => computes))
     const known = shown.map(([id, head]) => {
       const lab = this.#open.get(id)
-      if (lab === undefined) return { ...this.#headView(head), ...given({ status_reason: reasonOf(head) }) }
+      if (lab === undefined)
+        return { ...this.#headView(head), ...given({ status_reason: reasonOf(head) ?? archiveFailureOf(head) }) }
       lab.statusReason = reasonOf(lab.document.project)
       return lab.project()
     })
@@ -958,11 +961,21 @@ export class Labs {
     })
   }
 
+  /** Says why a closed lab was not archived, in the log and with the lab. */
   #notArchived(id: string, { message }: Error): void {
     const { is_open, archiving } = this.#heads.get(id) ?? {}
     if (archiving === undefined || is_open) return
     const more = archiving.again_at === undefined ? 'its next close tries again' : 'it is tried again'
     this.#warn(`The project ${id} was not archived, ${more}: ${message}`)
+    const noting = this.#mutex.run(id, async () => {
+      // Another attempt may have begun meanwhile.
+      if (this.#heads.get(id)?.archiving?.tries !== archiving.tries) return
+      const failure = message.slice(0, maxFailure)
+      await this.moved(await this.find(id), (project) =>
+        new Changes().project({ ...project, archiving: { ...archiving, failure } }),
+      )
+    })
+    noting.catch(ignore('the log has it'))
   }
 
   #keepArchive(id: string, time?: string): Promise<void> {
@@ -981,8 +994,9 @@ export class Labs {
       const found = await this.find(id)
       if (time !== undefined) {
         if (head.archiving.again_at !== time) return undefined
-        const { tries } = head.archiving
-        await this.moved(found, (project) => new Changes().project({ ...project, archiving: archiveTry(tries) }))
+        const { tries, failure } = head.archiving
+        const archiving = { ...archiveTry(tries), ...given({ failure }) }
+        await this.moved(found, (project) => new Changes().project({ ...project, archiving }))
       }
       return found
     })

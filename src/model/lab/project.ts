@@ -101,7 +101,7 @@ export const LabProject = Type.Object(
       Type.String({
         changesByItself: true,
         description:
-          'What is wrong with it, such as a compute of it that is not connected; absent: nothing is known to be',
+          'What is wrong with it, such as a compute of it that is not connected, or an archive that could not be made; absent: nothing is known to be',
       }),
     ),
     archived: Type.Optional(

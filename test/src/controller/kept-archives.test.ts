@@ -94,7 +94,15 @@ test('an archive that takes too long breaks off, and the lab is as before', asyn
       ),
     ])
   expect([kept.size, silent.state.isCancelled]).toEqual([0, true])
-  expect(await labs.list(labs.computes.client)).toMatchObject([{ project_id: id, status: 'closed' }])
+  const status_reason =
+    'No archive of it could be made, it is tried again: Its computes did not send all files in 0.001 minutes'
+  await expect
+    .poll(() => labs.list(labs.computes.client))
+    .toMatchObject([{ project_id: id, status: 'closed', status_reason }])
+  expect((await labs.find(id)).project().status_reason).toBe(status_reason)
+  await labs.open(id, labs.computes.client)
+  expect((await labs.find(id)).project().status_reason).toBeUndefined()
+  await labs.close(id, labs.computes.client)
   // It is no longer in use.
   await labs.remove(id, labs.computes.client)
 })
