@@ -30,6 +30,11 @@ const json = async <T>(answer: Promise<Response>): Promise<T> => {
 }
 const post = <T>(ask: Ask, path: string, body: unknown) => json<T>(ask('POST', path, { body: JSON.stringify(body) }))
 
+const refusal = async (answer: Promise<Response>) => {
+  const it = await answer
+  return { status: it.status, message: ((await it.json()) as { message?: string }).message }
+}
+
 async function tokenFor(...projects: string[]): Promise<Ask> {
   const { token } = await post<{ token: string }>(admin, '/v2/tokens', { name: 'student', role: 'operate', projects })
   return askAs(token)
@@ -110,6 +115,39 @@ describe('a token for some projects', () => {
     expect(all.map(({ name }) => name).sort()).toEqual(['own-a', 'own-a2', 'own-b', 'own-c', 'own-d', 'own-images'])
     for (const { project_id } of all) await admin('DELETE', `/v2/projects/${project_id}`)
     await admin('DELETE', theirs.at)
+  })
+
+  it('applies lab files to projects of its own, and makes these, by name and by id', async () => {
+    const theirs = await labOf('theirs-too')
+    const ask = await tokenFor('filed-*')
+    const all = { take_over: true, delete_extra: true, recreate: true, restart: true }
+    const apply = (word: string, name: string, dry_run: boolean) => {
+      const document = `lab: ${name}\nnodes:\n  PC1: { kind: pc }\n`
+      const body = JSON.stringify({ document, ...all })
+      return ask('PUT', `/v2/projects/${word}/topology?dry_run=${dry_run}`, { body })
+    }
+    const before = await json(admin('GET', `${theirs.at}/topology`))
+    for (const isDry of [true, false]) {
+      for (const word of ['theirs-too', 'THEIRS-TOO', theirs.project_id]) {
+        const { status, message } = await refusal(apply(word, 'theirs-too', isDry))
+        expect([word, status, message]).toEqual([word, 404, `project_id: there is no project ${word}`])
+        expect((await apply(word, 'filed-1', isDry)).status).toBe(404)
+      }
+      expect((await apply('others-new', 'others-new', isDry)).status).toBe(403)
+    }
+    expect(await json(admin('GET', `${theirs.at}/topology`))).toEqual(before)
+
+    expect((await apply('filed-1', 'filed-1', true)).status).toBe(200)
+    expect((await apply('filed-1', 'filed-1', false)).status).toBe(202)
+    await expect
+      .poll(async () => (await json<LabNode[]>(ask('GET', '/v2/projects/filed-1/nodes'))).map(({ name }) => name))
+      .toEqual(['PC1'])
+
+    // The id of a lab follows from its first name.
+    const first = await json<{ project_id: string }>(admin('GET', '/v2/projects/filed-1'))
+    await json(admin('PUT', `/v2/projects/${first.project_id}`, { body: '{"name":"theirs-now"}' }))
+    expect((await apply('filed-1', 'filed-1', false)).status).toBe(404)
+    for (const at of [theirs.at, `/v2/projects/${first.project_id}`]) await admin('DELETE', at)
   })
 
   it('shows the jobs of its projects, and no others', async () => {

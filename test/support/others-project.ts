@@ -88,6 +88,10 @@ function bodyOf({ path }: Endpoint, { project_id, node_id, names }: Others): unk
   const end = { project_id, node_type: 'pc', node_id, adapter_number: 0, port_number: 0 }
   if (path === '/v2/links') return { nodes: [end, { ...end, adapter_number: 1 }] }
   if (path.endsWith('/projects')) return { name: names[0], project_id }
+  if (path.endsWith('/topology')) {
+    const all = { take_over: true, delete_extra: true, recreate: true, restart: true }
+    return { document: `lab: ${names[0]}\nnodes:\n  intruder: { kind: pc }\n`, ...all }
+  }
   if (path === '/v2/compute/tickets' || path === '/v2/session') return {}
   return { name: 'changed' }
 }

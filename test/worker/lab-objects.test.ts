@@ -286,5 +286,10 @@ it('a token for some projects sees nothing of others', async () => {
   const [node_id = ''] = nodes.map((node) => node.node_id)
   await staysUnseen({ project_id, node_id, link_id: link.link_id, names }, { asked, admin: askAs(adminToken) })
   expect((await asked('POST', projects, { body: '{"name":"class-1"}' })).status).toBe(201)
-  expect((await (await asked('GET', projects)).json()).map(({ name }: LabProject) => name)).toEqual(['class-1'])
+  const body = JSON.stringify({ document: 'lab: class-2\nnodes: {}\n' })
+  expect((await asked('PUT', `${projects}/class-2/topology`, { body })).status).toBe(200)
+  expect((await (await asked('GET', projects)).json()).map(({ name }: LabProject) => name)).toEqual([
+    'class-1',
+    'class-2',
+  ])
 })

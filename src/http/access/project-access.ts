@@ -1,7 +1,7 @@
 import type { Identity } from '../../auth/identity.ts'
 import { isInScope } from '../../auth/project-scope.ts'
 import type { Labs } from '../../controller/labs.ts'
-import { forbidden, notFound } from '../../errors/api-error.ts'
+import { forbidden, notFound, unlessGone } from '../../errors/api-error.ts'
 import { isUuid } from '../../schema/fields.ts'
 import type { Match, Routes } from '../router.ts'
 import { spellingsOf } from './role-needed.ts'
@@ -26,9 +26,9 @@ export class ProjectAccess {
     return isInScope(this.#identity.projects, id, name)
   }
 
-  /** 404 for a project that the client does not see, as for one that is not there. */
-  require(id: string): void {
-    if (!this.sees(id)) throw noSuchProject(id)
+  /** 404 for a project that the client does not see, as for one that is not there. `word`: by which the client has named it. */
+  require(id: string, word = id): void {
+    if (!this.sees(id)) throw noSuchProject(word)
   }
 
   /**
@@ -61,10 +61,12 @@ export class ProjectAccess {
     if (this.isWhole) return
     const { project_id: word } = params
     if (word !== undefined) {
-      // The id of a project that the path names is not revealed to clients that do not see it.
-      if (this.sees(isUuid(word) ? word : (this.#labs?.idOf(word) ?? word))) return
+      const id = this.#idOf(word)
+      if (id !== undefined && this.sees(id)) return
       // A lab that the request makes is checked when its name is known.
-      if (endpoint.scope === 'own' && this.#labs?.nameOf(word) === undefined) return
+      const isThere = id !== undefined && this.#labs?.nameOf(id) !== undefined
+      if (endpoint.scope === 'own' && !isThere) return
+      // The id of a project that the path names is not revealed to clients that do not see it.
       throw noSuchProject(word)
     }
     if (endpoint.scope !== undefined) return
@@ -73,6 +75,17 @@ export class ProjectAccess {
     const inner = there === undefined ? [] : spellingsOf(there).map((it) => routes.match(method, it))
     if (inner.length > 0 && inner.every((it) => this.#allowsThere(it))) return
     throw forbidden(`Authorization: "${this.#identity.name}" is for some projects, and this is about all`)
+  }
+
+  /** The id of a project that a path names by its id, or of a lab by its name; undefined: there is no lab of that name. */
+  #idOf(word: string): string | undefined {
+    if (isUuid(word)) return word
+    try {
+      return this.#labs?.idOf(word)
+    } catch (error) {
+      unlessGone(error)
+      return undefined
+    }
   }
 
   #allowsThere(match: Match | undefined): boolean {

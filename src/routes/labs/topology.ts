@@ -150,13 +150,14 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const desired = await readLabFile(document, { files, vars, ...(name !== undefined && { name }) })
       const ifMatch = request.headers.get('if-match')
       if (found === undefined && ifMatch !== null) throw new ApiError(412, `If-Match: there is no project ${word}`)
+      const project_id = found?.id ?? newIdOf(word, desired, context)
       // An apply of a new lab is planned first, too: a wrong file creates no project.
       const plannedNew = found === undefined ? await planNew(labs, desired, options, ask) : undefined
-      if (plannedNew !== undefined && isDry) {
-        const project_id = isUuid(word) ? word : projectIdOf(desired.lab)
+      if (plannedNew !== undefined && isDry)
         return answer(200, shownPlan(plannedNew, desired, { project_id, revision: 0 }), {})
-      }
-      const { lab, isNew } = found ? { lab: found, isNew: false } : await newLab(word, desired, context)
+      const { lab, isNew } = found ? { lab: found, isNew: false } : await newLab(project_id, desired, context)
+      // Another client may have made it meanwhile, and a lab that was renamed keeps the id that follows from its first name.
+      if (!isNew) context.projects.require(lab.id, word)
       try {
         requireOwn(lab, by, options)
         requireRevision(lab, ifMatch)
@@ -213,12 +214,17 @@ function optionsIn(query: Static<typeof flagsOnly>): Static<typeof appliedOption
 const flagsOnly = Type.Object(flags)
 const appliedOptions = Type.Object(applyOptions)
 
-/** Creates the project of a lab file, empty and open; or finds it, when another request creates it at the same time. */
-async function newLab(word: string, { lab: name, nodes }: Desired, context: Context) {
-  const { labs, ask } = labsOf(context)
+/** The id of the project that a lab file makes. 403 when the client may not make it. */
+function newIdOf(word: string, { lab: name }: Desired, { projects }: Context): string {
   const project_id = isUuid(word) ? word : projectIdOf(name)
   // The id of a lab file follows from its name, and names no other project.
-  context.projects.requireNew(project_id === projectIdOf(name) ? { name } : { project_id, name })
+  projects.requireNew(project_id === projectIdOf(name) ? { name } : { project_id, name })
+  return project_id
+}
+
+/** Creates the project of a lab file, empty and open; or finds it, when another request creates it at the same time. */
+async function newLab(project_id: string, { lab: name, nodes }: Desired, context: Context) {
+  const { labs, ask } = labsOf(context)
   const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
   const input = { name, project_id, ...(compute_id !== undefined && { compute_id }) }
   const created = labs.create(input, ask, { file: { by: context.identity.name } })
