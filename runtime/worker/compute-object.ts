@@ -360,8 +360,12 @@ export class ComputeObject extends DurableObject<Env> {
     const known = fleet.find(this.#id)
     if (JSON.stringify(known?.record) === JSON.stringify(record)) return
     await this.#kept.keepRecord(record)
-    if (known !== undefined && connectionOf(known.record) === connectionOf(record)) return known.keep(record)
     this.#kept.told = undefined
+    if (known !== undefined && connectionOf(known.record) === connectionOf(record)) {
+      known.keep(record)
+      // The directory has dropped the state that it had of the former record.
+      return this.ctx.waitUntil(checks.report().catch(ignore('the next check reports it')))
+    }
     fleet.enrol(record, this.#waitingOf(record))
     checks.begin()
   }

@@ -311,3 +311,23 @@ test('the directory makes no health checks: in an idle minute it is called only 
   const all = await worker.call<Compute[]>('GET', '/v2/computes')
   expect(all.map(({ cpu_usage_percent }) => cpu_usage_percent)).toEqual(ids.map(() => 50))
 })
+
+test('a change of a compute that leaves its connection as it is has its state reported again, each time', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const { version } = await worker.call<{ version: string }>('GET', '/v2/compute/version')
+  const compute = await StandIn.start()
+  compute.capabilities = (_, res) => json(res, 200, { version, platform: 'linux', node_types: ['pc'] })
+  compute.answer = (_, res) => json(res, 200, { cpu_usage_percent: 5, memory_usage_percent: 5 })
+  await worker.call('POST', '/v2/computes', compute.input({ compute_id: 'one', name: 'One' }))
+  await worker.alarms(['one'], 1)
+  const told = async () => (await worker.counts()).ofComputes['directory told'] ?? 0
+  const before = await told()
+  // The directory drops the state of the former record, and would show a compute as lost that it knows only by the record.
+  for (const [count, input] of [{ labels: ['site=berlin'] }, { accepts_projects: false }].entries()) {
+    await worker.call('PUT', '/v2/computes/one', input)
+    await expect.poll(told, { timeout: hangMs }).toBe(before + count + 1)
+  }
+  expect(await worker.call<Compute[]>('GET', '/v2/computes')).toMatchObject([
+    { connected: true, labels: ['site=berlin'], accepts_projects: false },
+  ])
+})
