@@ -55,7 +55,8 @@ export function missingSetting({ FLEET_KEY = '', ADMIN_TOKEN = '', ...more }: En
   const wanted = []
   if (FLEET_KEY.length < shortestKey) wanted.push(`FLEET_KEY (at least ${shortestKey} characters)`)
   if (ADMIN_TOKEN.length < shortestToken) wanted.push(`ADMIN_TOKEN (at least ${shortestToken} characters)`)
-  if (wanted.length > 0) return `The secrets are not set: npx wrangler secret put ${wanted.join(' and ')}`
+  if (wanted.length > 0)
+    return `Secrets are missing: ${wanted.join(' and ')}; set each by "npm run wrangler -- secret put NAME"`
   if ((more.ACCESS_TEAM_DOMAIN ?? '') !== '' && (more.ACCESS_AUDIENCE ?? '') === '')
     return 'ACCESS_TEAM_DOMAIN is set without ACCESS_AUDIENCE: set that to the AUD tag of the application'
   if (!(rateOf(more) >= 0)) return 'RATE_PER_S: a number of requests is needed, or 0'
