@@ -155,7 +155,7 @@ export const tokenCreating = {
 export const organizationCreating = {
   name: { value: 'NAME', about: 'its name for people; default: its id' },
   'max-projects': { value: 'NUMBER', about: 'most projects; 0: no limit' },
-  'max-computes': { value: 'NUMBER', about: 'most computes; 0: no limit' },
+  'max-computes': { value: 'NUMBER', about: 'most computes, up to 1,000; 0: no limit of its own' },
   'requests-per-s': { value: 'NUMBER', about: 'most requests per second of all its tokens together; 0: no limit' },
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>

@@ -2,7 +2,7 @@ import type { Organization } from '../../../src/client/patchbay.ts'
 import { clientOf } from './client.ts'
 import type { asking, CommandInput, FlagValues } from './command.ts'
 import type { organizationCreating, organizationRemoving } from './command-flags.ts'
-import { wrongArguments } from './exits.ts'
+import { notFound, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 
 /** `patchbay organizations ls`: the organizations of a gateway. */
@@ -68,6 +68,12 @@ export async function organizationsRm({
 }: CommandInput<typeof organizationRemoving>): Promise<Outcome> {
   const client = await clientOf(flags)
   const query = { force: flags.force ? 'yes' : 'no' } as const
+  const ids = (await client.call('GET /v2/organizations', { signal })).map((it) => it.organization_id)
+  // Before anything is deleted: a wrong name would leave the ones after it.
+  for (const word of args) {
+    const message = `there is no organization ${JSON.stringify(word)} on ${client.server}`
+    if (!ids.includes(word)) throw notFound(message, word, ids, '"patchbay organizations ls" lists them')
+  }
   for (const organization_id of args)
     await client.call('DELETE /v2/organizations/{organization_id}', { params: { organization_id }, query, signal })
   return {

@@ -25,6 +25,12 @@ test('organizations are made, acted in, changed and deleted', async () => {
   )
   expect(await admin.run(['organizations', 'set', 'physics'])).toMatchObject({ code: 64 })
   expect(await admin.run(['organizations', 'rm', 'default'])).toMatchObject({ code: 1 })
+  // Nothing is deleted when one of the names is wrong.
+  expect(await admin.run(['organizations', 'rm', 'physics', 'phisics'])).toMatchObject({
+    code: 1,
+    err: expect.stringContaining('there is no organization "phisics"'),
+  })
+  expect((await admin.run(['organizations', 'ls'])).out).toContain('physics')
   expect(await admin.run(['organizations', 'rm', 'physics'])).toMatchObject({ code: 0, out: 'Deleted physics\n' })
   expect(await ada.run(['tokens', 'ls'])).toMatchObject({ code: 5 })
 })
