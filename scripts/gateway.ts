@@ -7,15 +7,37 @@ import { parseArgs } from 'node:util'
 import { settingNames } from '../runtime/worker/env.ts'
 import { runWorker } from './run-worker.ts'
 
-const { values } = parseArgs({
-  options: {
-    port: { type: 'string', default: '3080' },
-    host: { type: 'string', default: '127.0.0.1' },
-    archives: { type: 'boolean', default: false },
-    images: { type: 'boolean', default: false },
-    data: { type: 'string', default: join(homedir(), '.local/share/patchbay-gateway') },
-  },
-})
+const usage = 'npm run gateway -- [--port NUMBER] [--host ADDRESS] [--data DIRECTORY] [--archives] [--images]'
+
+function argumentsOf() {
+  try {
+    return parseArgs({
+      options: {
+        help: { type: 'boolean', short: 'h', default: false },
+        port: { type: 'string', default: '3080' },
+        host: { type: 'string', default: '127.0.0.1' },
+        archives: { type: 'boolean', default: false },
+        images: { type: 'boolean', default: false },
+        data: { type: 'string', default: join(homedir(), '.local/share/patchbay-gateway') },
+      },
+    }).values
+  } catch (error) {
+    return refuse((error as Error).message)
+  }
+}
+
+function refuse(message: string): never {
+  console.error(`${message}\n${usage}`)
+  process.exit(64)
+}
+
+const values = argumentsOf()
+if (values.help) {
+  console.log(usage)
+  process.exit(0)
+}
+if (!/^\d{1,5}$/.test(values.port) || Number(values.port) > 65_535)
+  refuse(`--port: expected a number from 0 to 65535, got ${JSON.stringify(values.port)}`)
 
 /** The gateway's Worker on this machine, in the runtime that it has at Cloudflare. */
 const { data, host } = values
