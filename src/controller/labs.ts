@@ -1387,7 +1387,7 @@ export class Labs {
     if (absent === undefined) return
     throw new ApiError(
       503,
-      `The compute ${absent.name} has nodes of the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
+      `The compute ${absent.name} belongs to the project ${lab.document.project.name} and is not connected: ${what} the project when ` +
         `the compute is connected again, or remove the compute by DELETE /v2/computes/${absent.compute_id} first`,
       { word: 'compute-unreachable', headers: retryAfter },
     )
