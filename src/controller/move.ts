@@ -151,19 +151,19 @@ interface Way extends MoveOptions {
 
 /** Copies, and lets the document name the new compute. A failure before that leaves nothing on it. */
 async function moveTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
-  const copy = await onNewCompute(labs, lab, way, async () => {
+  const copy = await onNewCompute(labs, lab, way, async (path) => {
     await requireReachable(labs, lab, way)
-    return copyTo(labs, lab, way)
+    return { ...(await copyTo(labs, lab, way)), path }
   })
   await labs.moved(lab, commitOf(lab, copy, way))
 }
 
-/** Makes something of a lab on another compute. A failure leaves nothing there. */
+/** Makes something of a lab on another compute, in the directory `path` there. A failure leaves nothing there. */
 async function onNewCompute<T>(
   labs: Labs,
   lab: Lab,
   { from, to, ask, signal }: Way,
-  make: () => Promise<T>,
+  make: (path: string | null) => Promise<T>,
 ): Promise<T> {
   await forgetOn(labs, lab, to, ask)
   const isNew = !lab.document.project.computes.includes(to)
@@ -171,8 +171,8 @@ async function onNewCompute<T>(
     throw conflict(`The compute ${to} has a project of this id already`, { word: 'project-exists' })
   await setProject(labs, lab, (project) => ({ ...project, moving: { from, to } }))
   try {
-    await ask(to).openProject({ project_id: lab.id, name: lab.document.project.name })
-    const made = await make()
+    const { path } = await ask(to).openProject({ project_id: lab.id, name: lab.document.project.name })
+    const made = await make(path)
     signal.throwIfAborted()
     return made
   } catch (error) {
@@ -191,8 +191,9 @@ async function restoreTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
   const forget = async (ids: Iterable<string>) => {
     for (const id of ids) await labs.keepApart(id, undefined).catch(ignore('a document that nothing names stays'))
   }
+  let path: string | null
   try {
-    await onNewCompute(labs, lab, way, async () => {
+    path = await onNewCompute(labs, lab, way, async (newPath) => {
       show('from its archive')
       await fillFromArchive(labs, there, content, ask)
       for (const { node_id, name, unmade } of document.nodes.values()) {
@@ -201,6 +202,7 @@ async function restoreTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
         if (made.unmade !== undefined && unmade === undefined) throw conflict(`${name}: ${made.unmade}`)
       }
       await ask(to).closeProject(lab.id)
+      return newPath
     })
   } catch (error) {
     await forget(there.document.snapshots.keys())
@@ -220,7 +222,12 @@ async function restoreTo(labs: Labs, lab: Lab, way: Way): Promise<void> {
     for (const id of before) changes.remove('snapshot', id)
     for (const [id, snapshot] of there.document.snapshots) changes.put('snapshot', id, snapshot)
     const { moving: _, left = [], ...rest } = project
-    return changes.project({ ...rest, computes: [to], left: [...new Set([...left.filter((id) => id !== to), from])] })
+    return changes.project({
+      ...rest,
+      path,
+      computes: [to],
+      left: [...new Set([...left.filter((id) => id !== to), from])],
+    })
   })
   await forget(before)
 }
@@ -350,7 +357,11 @@ async function imageNames(
 }
 
 /** The changes by which the document names the new compute. */
-function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }: Way) {
+function commitOf(
+  { document }: Lab,
+  { nodes, links, sizes, path }: Copy & { readonly path: string | null },
+  { from, to }: Way,
+) {
   return (project: ProjectRecord): Changes => {
     const changes = new Changes()
     for (const node of nodes) {
@@ -381,6 +392,8 @@ function commitOf({ document }: Lab, { nodes, links, sizes }: Copy, { from, to }
     const { moving: _, left = [], unjoined = [], ...rest } = project
     return changes.project({
       ...rest,
+      // The directory of a lab is that on its first compute.
+      path: project.computes[0] === from ? path : project.path,
       computes: [...new Set(project.computes.map((id) => (id === from ? to : id)))],
       left: [...new Set([...left.filter((id) => id !== to), from])],
       ...(unjoined.length + cut.length > 0 && {

@@ -61,7 +61,8 @@ it('moves a stopped lab with its files, links and snapshots, and opens it again 
     expect(job.projects).toMatchObject([{ project_id: idOf(path), state: 'done', compute_id: 'b', reason: null }])
     expect(await whoHas(path)).toEqual([false, true, false])
 
-    expect(await get<LabProject>(path)).toMatchObject({ status: 'opened' })
+    const there = `${lab.computes[1]?.data}/projects/${idOf(path)}`
+    expect(await get<LabProject>(path)).toMatchObject({ status: 'opened', path: there })
     const nodes = await nodesOf(gateway, path)
     expect(nodes.map(({ node_id, compute_id }) => [node_id, compute_id])).toEqual(ids.map((id) => [id, 'b']))
     expect((await get<LabLink[]>(`${path}/links`)).map(({ link_id }) => link_id)).toEqual([link?.link_id])
