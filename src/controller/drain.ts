@@ -54,6 +54,11 @@ export async function drainCompute(
             show(part, 'done')
           } catch (error) {
             if (signal.aborted) return show(part, 'cancelled')
+            const computes = labs.computesOf(part.project_id)
+            if (error instanceof ApiError && computes?.includes(computeId) === false) {
+              part.compute_id = computes[0] ?? null
+              return show(part, 'done', 'It was moved before; its old files go when the compute is back')
+            }
             const isStaying = error instanceof ApiError && error.status < 500
             show(part, isStaying ? 'skipped' : 'failed', reasonOf(error))
             if (!(error instanceof ApiError)) throw error

@@ -63,13 +63,18 @@ export async function isMadeElsewhere(
   await expect
     .poll(async () => (await shown(path)).status_reason, { timeout: 2 * hangMs })
     .toMatch(/not been connected/)
-  const { job_id } = await gateway.call<LabJob>('POST', '/v2/computes/a/drain')
-  const job = () => gateway.call<LabJob>('GET', `/v2/jobs/${job_id}`)
-  await expect.poll(async () => (await job()).status, { timeout: 2 * hangMs }).toBe('failed')
-  const { projects = [] } = await job()
-  const found = new Map(projects.map((it) => [it.project_id, [it.state, it.compute_id]]))
-  expect(found.get(id)).toEqual(['done', 'b'])
-  expect(found.get(idOf(open))).toEqual(['failed', null])
+  const drained = async () => {
+    const { job_id } = await gateway.call<LabJob>('POST', '/v2/computes/a/drain')
+    const job = () => gateway.call<LabJob>('GET', `/v2/jobs/${job_id}`)
+    await expect.poll(async () => (await job()).status, { timeout: 2 * hangMs }).toBe('failed')
+    const { projects = [] } = await job()
+    return new Map(projects.map((it) => [it.project_id, [it.state, it.compute_id, it.reason]]))
+  }
+  const first = await drained()
+  expect(first.get(id)).toEqual(['done', 'b', null])
+  expect(first.get(idOf(open))).toEqual(['failed', null, expect.any(String)])
+  // What was moved already has not failed, though its old files are still there.
+  expect((await drained()).get(id)).toEqual(['done', 'b', expect.stringMatching(/^It was moved before/)])
 
   expect(await shown(path)).toMatchObject({ status: 'closed', archived: true })
   await gateway.call('POST', `${path}/open`)
