@@ -241,6 +241,7 @@ test('joining a gateway needs a token, and https or loopback', () => {
     }
   }
   expect(refused('--join', 'wss://gw.example')).toBe('join.url: set join.token, too, or token')
+  expect(refused('--gateway', '--join', 'wss://gw.example', ...token)).toContain('a gateway runs no nodes')
   expect(refused('--join', 'gw.example', ...token)).toContain('expected the address of a gateway')
   expect(refused('--join', 'ftp://gw.example', ...token)).toContain('expected the address of a gateway')
   expect(refused('--join', 'ws://gw.example', ...token)).toContain('others could read the token')

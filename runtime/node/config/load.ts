@@ -361,7 +361,7 @@ function resolveSettings(settings: Settings): Resolved {
 }
 
 /** Checks join.url: it must be encrypted, and must not contain the token, because logs show the URL. */
-function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
+function resolveJoin({ join, token, insecure, gateway }: Settings): Settings['join'] {
   for (const address of join.addresses) {
     if (isIP(address) === 0)
       throw new ConfigError(`join.addresses: expected IP addresses, got ${JSON.stringify(address)}`)
@@ -369,6 +369,7 @@ function resolveJoin({ join, token, insecure }: Settings): Settings['join'] {
       throw new ConfigError(`join.addresses: ${address} is an address at which no other compute reaches this one`)
   }
   if (join.url === '') return join
+  if (gateway) throw new ConfigError('join.url: a gateway runs no nodes, so it cannot join another one as its compute')
   const url = URL.canParse(join.url) ? new URL(join.url) : undefined
   const protocol = url?.protocol.replace(/^http/, 'ws')
   if (url === undefined || (protocol !== 'ws:' && protocol !== 'wss:'))
