@@ -150,7 +150,7 @@ export class EdgeRouter {
         return this.#asked(asked)
       return after(this.#isNear(projectId), (isNear) => {
         if (!isNear) return this.#asked(asked)
-        notes.near = { request, projectId, identity }
+        notes.near = { projectId, identity }
         this.#countInTime()
         return undefined
       })
@@ -289,7 +289,7 @@ export class EdgeRouter {
         const { handOn } = agent
         // Other feeds come from the object.
         return Object.assign(agent, {
-          handOn: (it: ProjectRequest) => (asker.notes.near?.request === it.request ? handOn(it) : undefined),
+          handOn: (it: ProjectRequest) => (asker.notes.near === undefined ? undefined : handOn(it)),
         })
       },
       fleet: this.#computes.fleet,

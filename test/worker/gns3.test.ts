@@ -114,6 +114,16 @@ it('answers clients of GNS3 at a gateway and in a Worker as a plain service does
   expect(await conversation(worker)).toEqual(expected)
 })
 
+it('has a project on a compute changed in a Worker, also where its isolate asks the compute itself', async () => {
+  const { project_id } = await worker.call('POST', '/v2/compute/projects', { name: 'handed on' })
+  const project = `/v2/compute/projects/${project_id}`
+  // From here on the isolate knows where the project is.
+  expect((await worker.fetch('GET', project)).status).toBe(200)
+  const made = await worker.fetch('POST', `${project}/vpcs/nodes`, { name: 'PC1' })
+  expect([made.status, await made.json()]).toMatchObject([201, { name: 'PC1', project_id }])
+  await worker.fetch('DELETE', project)
+})
+
 it(
   'has the events of a project in the words of that release',
   async () => {
