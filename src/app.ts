@@ -307,8 +307,10 @@ export function createApp(options: AppOptions): App {
       const there = asking instanceof Promise ? await asking : asking
       if (there !== undefined) return new Elsewhere(there)
     }
-    const projects = new ProjectAccess(identity, labs)
-    if (options.scopes !== 'elsewhere') projects.requireEndpoint(match, ours, sent.method, routes)
+    const isScopedHere = options.scopes !== 'elsewhere'
+    // Elsewhere the names of labs are known, and the events of feeds are left out there, too.
+    const projects = new ProjectAccess(isScopedHere ? identity : { name: identity.name }, labs)
+    if (isScopedHere) projects.requireEndpoint(match, ours, sent.method, routes)
     // An answer that is handed on is that of the endpoint there.
     const there = match.endpoint.handsOn?.(ours)
     const shown = (there === undefined ? undefined : routes.match(sent.method, there)?.endpoint) ?? match.endpoint

@@ -173,8 +173,9 @@ export class FeedSockets {
   #mayHear(feed: Open, event: ServiceEvent): boolean {
     if (feed.wanted.projects === undefined || 'compute' in event) return true
     if (!('resource' in event)) return false
-    const { project_id, name } = event.resource as { project_id?: string; name?: string }
-    return project_id === undefined || this.#sees(feed, project_id, name)
+    const { project_id, name } = event.resource as { project_id?: string | null; name?: string }
+    // A job of several projects needs the right to see all projects.
+    return project_id !== null && (project_id === undefined || this.#sees(feed, project_id, name))
   }
 
   #tell(feed: Open, message: FeedMessage): void {

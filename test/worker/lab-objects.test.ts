@@ -293,3 +293,21 @@ it('a token for some projects sees nothing of others', async () => {
     'class-2',
   ])
 })
+
+it('a token for labs by name has their events in feeds over all projects, and those of no others', async () => {
+  const input = { name: 'listener', role: 'operate', projects: ['heard-*'] }
+  const { token } = await gateway.call('POST', '/v2/tokens', input)
+  const paths = ['/v2/notifications/ws', '/v2/compute/notifications/ws']
+  const feeds = await Promise.all(paths.map((path) => gateway.open(path, { authorization: `Bearer ${token}` })))
+  for (const feed of feeds) await feed.shows('"ping"')
+  for (const name of ['unheard', 'heard-1']) {
+    const { project_id } = await gateway.call<LabProject>('POST', projects, { name })
+    await gateway.call('POST', `${projects}/${project_id}/nodes`, { name: `PC-of-${name}`, node_type: 'pc' })
+  }
+  for (const feed of feeds) {
+    let text = ''
+    await expect.poll(() => (text += feed.takeText())).toMatch(/node\.created.*PC-of-heard-1/)
+    expect(text).not.toContain('unheard')
+  }
+  for (const name of ['unheard', 'heard-1']) await gateway.call('DELETE', `${projects}/${name}`)
+})
