@@ -214,6 +214,7 @@ export function createApp(options: AppOptions): App {
   const { organizations } = options
   const admission = new Admission({
     ...{ access: options.access, tickets, logins, sessions: options.sessions },
+    count: (key) => options.rateLimit?.take(key),
     hasOrganization: options.hasOrganization ?? (organizations && ((id) => organizations.has(id))),
   })
   const peerOf = options.peer ?? peerByUrl

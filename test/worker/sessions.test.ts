@@ -2,6 +2,15 @@ import { expect, test } from 'vitest'
 import { logIn } from '../support/log-in.ts'
 import { adminToken, WorkerGateway } from '../support/worker-gateway.ts'
 
+test('log-ins count as requests of their credentials', async () => {
+  const gateway = await WorkerGateway.start({ RATE_PER_S: '1' })
+  const { token } = await gateway.call('POST', '/v2/tokens', { name: 'ci', role: 'read' })
+  const answers = await Promise.all(Array.from({ length: 12 }, () => logIn(gateway.url, { token })))
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([201, 429]))
+  // Others may log in meanwhile.
+  expect((await logIn(gateway.url, { user: 'admin', password: adminToken })).status).toBe(201)
+})
+
 test('a session works at the Worker, until it is ended or its token is revoked', async () => {
   const gateway = await WorkerGateway.start()
   const as = async (cookie: string, method = 'GET', path = '/v2/session') =>

@@ -38,6 +38,8 @@ export interface AdmissionOptions {
   readonly logins: LoginLimit
   /** Absent: the service has no sessions. */
   readonly sessions?: Sessions | undefined
+  /** Counts a log-in as a request of its credential, by the key of that; throws 429 above the limit. */
+  readonly count?: (key: string) => void
   /** Whether there is an organization of this id; absent: only `default` is. */
   readonly hasOrganization?: ((id: string) => boolean | Promise<boolean>) | undefined
 }
@@ -151,6 +153,7 @@ export class Admission {
     // Without the headers of the request: only the given credentials count.
     const identity = await this.#identify(new Request(request.url), credentials, access, peer, 'session')
     if (identity === undefined) throw unauthorized({ asksBasic: false })
+    this.#options.count?.(identity.key)
     const acting = await this.#in(identity, request)
     const { session, text } = await sessions.begin(acting, configuredSecret(identity.key, access))
     const lifeS = Math.ceil((session.endsAt - session.begunAt) / 1000)
