@@ -170,7 +170,10 @@ export class EdgeRouter {
     if (endpoint.path === metricsPath) await this.#count()
     const isHere = isFeed(endpoint) || (await this.#isHandedOnHere(asked))
     this.#countInTime()
-    return isHere ? undefined : this.#hand(request, identity)
+    if (isHere) return undefined
+    const answer = await this.#hand(request, identity)
+    if (endpoint.ofDeployment === true && !isRead(request)) this.#all?.forgetAbsent()
+    return answer
   }
 
   /**

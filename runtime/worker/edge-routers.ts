@@ -9,8 +9,9 @@ import { Objects } from './objects.ts'
 
 /** Most organizations with a router in this isolate; the least recently used goes. */
 const maxRouters = 100
-/** How long an isolate remembers whether an organization exists, ms, and of how many. */
+/** How long an isolate remembers that an organization exists, and that it does not, ms, and of how many. */
 const knownMs = 10_000
+const absentMs = 1000
 const maxKnown = 1000
 
 /**
@@ -66,7 +67,14 @@ export class EdgeRouters {
     const known = this.#known.get(organization)
     if (known !== undefined && known.until > Date.now()) return known.exists
     const exists = await new Objects(this.#env).directory().hasOrganization(organization)
-    setNewest(this.#known, organization, { exists, until: Date.now() + knownMs }, maxKnown)
+    // Another isolate may make it at any time.
+    const until = Date.now() + (exists ? knownMs : absentMs)
+    setNewest(this.#known, organization, { exists, until }, maxKnown)
     return exists
+  }
+
+  /** Called when this isolate may have made an organization: one that was not there is asked for again. */
+  forgetAbsent(): void {
+    for (const [organization, { exists }] of this.#known) if (!exists) this.#known.delete(organization)
   }
 }

@@ -62,6 +62,12 @@ test('the administrator of the deployment makes, changes and deletes organizatio
   await expect.poll(async () => (await ask('GET', '/v2/tokens')).status, { interval: 200 }).toBe(401)
 })
 
+test('an organization is there as soon as it was made, also when it was asked for before', async () => {
+  const { admin } = await deployment()
+  expect(await wordOf(admin('GET', '/v2/computes', undefined, within('school')))).toEqual([404, 'no-such-organization'])
+  await makeOrganization(admin, 'school')
+})
+
 test('a deleted organization accepts no more data, which a later one of its name would have', async () => {
   const { admin } = await deployment()
   await makeOrganization(admin, 'school')
