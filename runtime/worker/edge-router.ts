@@ -41,7 +41,7 @@ import { openAuth, sessionKey, tokenKey } from './auth.ts'
 import { ComputeAsking } from './compute-asking.ts'
 import type { EdgeRouters } from './edge-routers.ts'
 import { aliasesOf, type Env } from './env.ts'
-import { commonOptions, dialectOf, gatewayHost } from './host.ts'
+import { commonOptions, dialectOf, faultOfObject, gatewayHost, reportDefect } from './host.ts'
 import { KnownComputes } from './known-computes.ts'
 import { objectFeeds } from './object-feeds.ts'
 import { Objects } from './objects.ts'
@@ -118,7 +118,7 @@ export class EdgeRouter {
     this.#placementCache.avoid(near.projectId)
     if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('another answer replaces this one'))
-    return this.#hand(request, near.identity)
+    return this.#hand(request, near.identity).catch((error: unknown) => unsearched(error, response.headers))
   }
 
   /** Counts a read for which there was no such project, unless the object answers it after all and counts it there. */
@@ -363,6 +363,17 @@ export class EdgeRouter {
       return after(this.#computes.with(compute), () => this.#computes.find(compute)?.isConnected === true)
     })
   }
+}
+
+/** The answer when the object could not search for a project. `headers`: of the answer that there was before. */
+function unsearched(error: unknown, headers: Headers): Response {
+  const known = error instanceof ApiError ? error : faultOfObject(error)
+  if (known === undefined) reportDefect(error, 'the directory could not search for a project')
+  const { status, message, word, headers: more } = known ?? new ApiError(500, 'Internal error', { cause: error })
+  const all = new Headers(headers)
+  all.delete('content-length')
+  for (const [name, value] of Object.entries({ ...more, [errorHeader]: word })) all.set(name, value)
+  return new Response(`${JSON.stringify({ message, status })}\n`, { status, headers: all })
 }
 
 /** The `project_id` in the body of a creation; undefined without a valid one. */

@@ -1,6 +1,7 @@
 import { env } from 'cloudflare:workers'
 import type { AppOptions } from '../../src/app.ts'
 import { LoginLimit } from '../../src/auth/login-limit.ts'
+import { type ApiError, retryLater } from '../../src/errors/api-error.ts'
 import type { GatewayHost } from '../../src/gateway/host.ts'
 import { gns3Dialect } from '../../src/gns3/dialect.ts'
 import { assetOf } from '../../src/http/assets.ts'
@@ -51,6 +52,18 @@ export const reportDefect = (error: unknown, what: string): void => {
   console.error(`${what}:`, error)
 }
 
+/**
+ * 503 for the failure of an object that has ended while it was asked, such as at a deployment or because it was deleted, or that has too
+ * much to do; undefined for other errors.
+ */
+export function faultOfObject(error: unknown): ApiError | undefined {
+  const { durableObjectReset, overloaded, retryable, remote } = Object(error) as Readonly<Record<string, unknown>>
+  // A connection to a client or a compute that was lost is retryable, too.
+  const isOfObject = durableObjectReset === true || overloaded === true || (retryable === true && remote === true)
+  if (!isOfObject) return undefined
+  return retryLater(503, 'A part of the gateway has just ended, or has too much to do; try again', 1, error)
+}
+
 /** The dialect of clients: the same in isolates and objects, as requests are handed on unchanged. */
 export const dialectOf = ({ CLIENTS, CLIENTS_VERSION }: Env): Dialect | undefined =>
   CLIENTS === 'gns3'
@@ -68,5 +81,6 @@ export const commonOptions = {
     const text = name === 'rapidoc-min.js' ? script : pageFile(name)
     return text === undefined ? undefined : assetOf(name, text)
   },
+  faultOf: faultOfObject,
   report: (error, requestId) => reportDefect(error, `request ${requestId} failed`),
 } satisfies Partial<AppOptions>

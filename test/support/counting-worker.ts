@@ -14,7 +14,7 @@ export const fleetKey = 'a secret of tests that is long enough'
 
 /**
  * The Worker, which counts what isolates and the objects of labs and computes ask objects, and how often that of the fleet began. A token can
- * be put as an older version kept it.
+ * be put as an older version kept it, and the object of the fleet can end while it is asked.
  */
 const front = `import gateway, {
   ComputeObject as RealCompute, DirectoryObject as Real, ProjectObject as RealProject,
@@ -38,6 +38,7 @@ const counted = (namespace, calls, prefix = '', byObject = {}) => {
   return { get, idFromName, getByName: (name, ...given) => get(idFromName(name), ...given) }
 }
 let known
+let isEnding = false
 export class ComputeObject extends RealCompute {
   constructor(state, env) {
     super(state, { ...env, DIRECTORIES: counted(env.DIRECTORIES, counts.ofComputes, 'directory ') })
@@ -60,6 +61,10 @@ export class DirectoryObject extends Real {
     super(state, { ...env, COMPUTES: counted(env.COMPUTES, counts.ofDirectory, 'computes ') })
     counts.began += 1
   }
+  async fetch(request) {
+    if (isEnding) this.ctx.abort('The object ends')
+    return super.fetch(request)
+  }
   keepToken(record) {
     this.ctx.storage.sql.exec('INSERT INTO tokens VALUES (?, ?)', record.token_id, JSON.stringify(record))
   }
@@ -71,6 +76,10 @@ export default {
     if (pathname === '/test/alarms') {
       const { computes, times } = await request.json()
       await Promise.all(computes.map((id) => env.COMPUTES.getByName(id).alarms(times)))
+      return new Response(null, { status: 204 })
+    }
+    if (pathname === '/test/ending') {
+      isEnding = await request.json()
       return new Response(null, { status: 204 })
     }
     if (pathname === '/test/token') {
@@ -139,6 +148,11 @@ export class CountingWorker {
 
   async keepToken(record: TokenRecord): Promise<void> {
     await fetch(`${this.url}/test/token`, { method: 'POST', body: JSON.stringify(record) })
+  }
+
+  /** Whether the program of the directory ends at each request from here on, as it does now and then at a deployment. */
+  async ending(isEnding: boolean): Promise<void> {
+    await fetch(`${this.url}/test/ending`, { method: 'POST', body: JSON.stringify(isEnding) })
   }
 
   /** The status of an answer; 101 when a websocket opens, which is closed then. */

@@ -263,6 +263,29 @@ test('every endpoint calls the objects that it is about, and the directory only 
   expect(wrong).toEqual([])
 })
 
+test('a request whose object ends meanwhile is answered with 503 and Retry-After, also where it was to search for a project', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const near = await TestService.start({ 'pc.engine': 'embedded' })
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  const { project_id } = await worker.call('POST', projects, { name: 'lab' })
+  const path = `${projects}/${project_id}`
+  await worker.call('GET', path)
+  // The isolate still takes it to be there.
+  await near.fetch(path, { method: 'DELETE' })
+  await worker.ending(true)
+  for (const at of [path, '/v2/computes']) {
+    const { status, headers, body } = await fetch(worker.url + at, { headers: asAdmin })
+    await body?.cancel()
+    const said = ['content-type', 'retry-after', 'x-patchbay-error'].map((name) => headers.get(name))
+    expect([at, status, ...said]).toEqual([at, 503, 'application/json', '1', 'unavailable'])
+  }
+  await worker.ending(false)
+  expect([await worker.status('GET', '/v2/computes', asAdmin), await worker.status('GET', path, asAdmin)]).toEqual([
+    200, 404,
+  ])
+})
+
 test('each of two computes sends its traffic through its own object, and none through the directory', async () => {
   const worker = await CountingWorker.start({ RATE_PER_S: '0' })
   const [one, other] = await Promise.all([joinedCompute(worker), joinedCompute(worker)])
