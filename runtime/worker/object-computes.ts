@@ -12,7 +12,7 @@ import type { Objects } from './objects.ts'
 import { lengthIn } from './whole-bodies.ts'
 
 /** The methods of `LabComputes` that the objects of labs call at the directory. */
-export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'peers'] as const
+export const labQuestions = ['choose', 'candidates', 'absent', 'all', 'registered', 'peers'] as const
 export type LabQuestion = (typeof labQuestions)[number]
 
 const ourOwn: Caller = { isDirect: false, mayExecute: false }
@@ -54,6 +54,7 @@ export function objectComputes(env: Env, objects: Objects): LabComputes {
     candidates: (own, wish) => tell('candidates', own, wish),
     absent: (ids) => tell('absent', ids),
     all: () => tell('all'),
+    registered: () => tell('registered'),
     peers: (ends) => tell('peers', ends),
     async forward(computeId, forwarded) {
       const computes = await known.with(computeId)

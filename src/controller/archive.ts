@@ -267,6 +267,8 @@ interface ImportInput {
   /** Stores the images of the archive on the compute. Otherwise nodes whose images it lacks become placeholders. */
   readonly storesImages: boolean
   readonly check: (name: string) => void
+  /** Whether a project of this id on any compute of the fleet is another one. */
+  readonly asksAll: boolean
 }
 
 /** Makes a closed project from an archive. 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
@@ -290,14 +292,14 @@ export async function loadLab(labs: Labs, path: string, ask: AskCompute): Promis
   if (typeof project_id !== 'string' || !isUuid(project_id))
     throw badRequest('path: the file is no project of GNS3: its project_id is no UUID')
   const id = project_id.toLowerCase()
-  const input = { project_id: id, storesImages: false, check: () => {} }
+  const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false }
   if (labs.nameOf(id) === undefined) await importOpened(labs, input, archive, ask)
   return labs.open(id, ask)
 }
 
 async function importOpened(
   labs: Labs,
-  { project_id, name, storesImages, check }: ImportInput,
+  { project_id, name, storesImages, check, asksAll }: ImportInput,
   archive: OpenArchive,
   ask: AskCompute,
 ): Promise<LabProject> {
@@ -307,7 +309,7 @@ async function importOpened(
   check(input.name)
   const undo: (() => Promise<void>)[] = []
   try {
-    return await labs.build(input, { ask }, (lab) => fillFrom(labs, lab, whole, { storesImages, undo, ask }))
+    return await labs.build(input, { ask, asksAll }, (lab) => fillFrom(labs, lab, whole, { storesImages, undo, ask }))
   } catch (error) {
     for (const step of undo) await step().catch(ignore('the client gets the first error'))
     throw error

@@ -73,6 +73,7 @@ export function fleetComputes(fleet: Fleet, bring?: BringImage): LabComputes {
       const there = (await fleet.list()).filter(({ connected }) => connected)
       return there.map(({ compute_id }) => computeKey(compute_id))
     },
+    registered: async () => (await fleet.list()).map(({ compute_id }) => computeKey(compute_id)),
     peers: (ends) => peerAddresses(fleet, ends, apart),
   }
 }

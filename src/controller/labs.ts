@@ -7,7 +7,7 @@ import { pause, startTimer } from '../async/pause.ts'
 import { relay } from '../async/relay.ts'
 import { Slots } from '../async/slots.ts'
 import { withTimeout } from '../async/timeout.ts'
-import { ApiError, badRequest, conflict, notFound, unlessGone } from '../errors/api-error.ts'
+import { ApiError, badRequest, conflict, notFound, retryLater, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { retryAfter, silentMs } from '../gateway/fan-out.ts'
 import type { FeedRequest } from '../host-agent.ts'
@@ -469,11 +469,11 @@ export class Labs {
 
   /**
    * Makes a closed project whose content `fill` writes. The project is invisible until it is complete. A failure or a crash leaves nothing:
-   * the next start of the service removes an unfinished project.
+   * the next start of the service removes an unfinished project. `asksAll`: no compute of the fleet may have a project of its id.
    */
   async build(
     { name, path = null, ...settings }: LabProjectCreate,
-    { ask, like = [] }: { ask: AskCompute; like?: readonly string[] },
+    { ask, like = [], asksAll = false }: { ask: AskCompute; like?: readonly string[]; asksAll?: boolean },
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
     const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
@@ -483,6 +483,8 @@ export class Labs {
       requireName(name)
       requireSmallHead(settings)
       if (this.#heads.has(id)) throw projectExists(id)
+      // Before the lab has its name, by which credentials see every project of its id.
+      if (asksAll) await this.#requireNowhere(id, ask)
       const first =
         like[0] ?? (await this.computes.choose(settings.compute_id ?? undefined, settings.placement ?? undefined))
       const record: ProjectRecord = {
@@ -518,6 +520,21 @@ export class Labs {
         await this.#drop(id, isNew ? record.computes : [], ask).catch(ignore('the client gets the first error'))
         throw error
       }
+    })
+  }
+
+  /** 409 when any compute of the fleet has a project of this id, 503 when one cannot be asked. */
+  async #requireNowhere(id: string, ask: AskCompute): Promise<void> {
+    const all = await this.computes.registered()
+    await mapLimit(all, async (computeId) => {
+      const projects = await ask(computeId)
+        .projects()
+        .catch((error: unknown) => {
+          if (error instanceof ApiError && error.word === 'no-such-compute') return []
+          const message = `The compute ${computeId} cannot be asked whether it has a project ${id}; try again`
+          throw retryLater(503, message, 5, error)
+        })
+      if (projects.some(({ project_id }) => project_id === id)) throw projectExists(id)
     })
   }
 

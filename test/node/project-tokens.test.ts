@@ -3,6 +3,7 @@ import type { LabJob } from '../../src/model/lab/job.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
+import { portOf } from '../support/gateway-lab.ts'
 import { type Ask, staysUnseen } from '../support/others-project.ts'
 import { TestService } from '../support/service.ts'
 import { zipOf } from '../support/zip.ts'
@@ -115,6 +116,47 @@ describe('a token for some projects', () => {
     expect(all.map(({ name }) => name).sort()).toEqual(['own-a', 'own-a2', 'own-b', 'own-c', 'own-d', 'own-images'])
     for (const { project_id } of all) await admin('DELETE', `/v2/projects/${project_id}`)
     await admin('DELETE', theirs.at)
+  })
+
+  it('imports no archive under the id of a project of others, on whichever compute of a gateway that is', async () => {
+    const [gateway, one, two] = await Promise.all([
+      TestService.start({ gateway: true, token: adminToken, 'rate_limit.per_s': 0 }),
+      TestService.start({ 'pc.engine': 'embedded' }),
+      TestService.start({ 'pc.engine': 'embedded' }),
+    ])
+    const askIt =
+      (token: string): Ask =>
+      (method, path, { body } = {}) =>
+        gateway.fetch(path, {
+          method,
+          ...(body !== undefined && { body }),
+          headers: { authorization: `Bearer ${token}` },
+        })
+    const all = askIt(adminToken)
+    const add = (compute_id: string, port: number) =>
+      post(all, '/v2/computes', { compute_id, protocol: 'http', host: '127.0.0.1', port })
+    await add('one', portOf(one))
+    const { project_id } = await post<{ project_id: string }>(all, '/v2/compute/projects', { name: 'theirs' })
+    await add('two', portOf(two))
+    // Labs are made on the other compute from here on.
+    await json(all('PUT', '/v2/computes/one', { body: '{"accepts_projects":false}' }))
+    const scope = { name: 'student', role: 'operate', projects: ['mine*'] }
+    const ask = askIt((await post<{ token: string }>(all, '/v2/tokens', scope)).token)
+    await post(ask, '/v2/projects', { name: 'mine' })
+    const body = await (await ask('GET', '/v2/projects/mine/export')).arrayBuffer()
+    const into = (by: Ask, id: string) => by('POST', `/v2/projects/${id}/import?name=mine-too`, { body })
+
+    const refused = await into(ask, project_id)
+    expect([refused.status, refused.headers.get('x-patchbay-error')]).toEqual([409, 'project-exists'])
+    expect((await ask('GET', `/v2/computes/one/projects/${project_id}`)).status).toBe(403)
+    expect((await ask('GET', `/v2/compute/projects/${project_id}`)).status).toBe(404)
+    expect((await into(ask, crypto.randomUUID())).status).toBe(201)
+
+    // A compute that cannot be asked may have it.
+    await add('away', 1)
+    const unknown = await into(ask, crypto.randomUUID())
+    expect([unknown.status, unknown.headers.get('retry-after')]).toEqual([503, '5'])
+    expect((await into(all, crypto.randomUUID())).status).toBe(201)
   })
 
   it('applies lab files to projects of its own, and makes these, by name and by id', async () => {

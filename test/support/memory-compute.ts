@@ -226,6 +226,7 @@ export async function labsInMemory(
     candidates: async () => ['local'],
     absent: async () => [],
     all: async () => ['local'],
+    registered: async () => ['local', ...others.keys()],
     peers: async (ends) => peersOnOneHost(ends),
   }
   const load = { cpu_usage_percent: 0, memory_usage_percent: 0 }

@@ -311,3 +311,25 @@ it('a token for labs by name has their events in feeds over all projects, and th
   }
   for (const name of ['unheard', 'heard-1']) await gateway.call('DELETE', `${projects}/${name}`)
 })
+
+it('a token for some projects imports nothing under the id of a project on another compute', async () => {
+  const { project_id } = await gateway.call('POST', '/v2/compute/projects', { name: 'theirs', compute_id: 'a' })
+  const { token } = await gateway.call('POST', '/v2/tokens', { name: 'i', role: 'operate', projects: ['import-*'] })
+  const as = { authorization: `Bearer ${token}` }
+  await gateway.call('POST', projects, { name: 'import-1', compute_id: 'b' })
+  const archive = await (await gateway.fetch('GET', `${projects}/import-1/export`)).arrayBuffer()
+  for (const compute_id of ['a', farId])
+    await gateway.call('PUT', `/v2/computes/${compute_id}`, { accepts_projects: false })
+  const into = (id: unknown) =>
+    gateway.fetch('POST', `${projects}/${id}/import?name=import-2`, undefined, { body: archive, headers: as })
+  const refused = await into(project_id)
+  expect([refused.status, refused.headers.get('x-patchbay-error')]).toEqual([409, 'project-exists'])
+  expect((await gateway.fetch('GET', `/v2/computes/a/projects/${project_id}`, undefined, { headers: as })).status).toBe(
+    403,
+  )
+  expect((await into(crypto.randomUUID())).status).toBe(201)
+  for (const compute_id of ['a', farId])
+    await gateway.call('PUT', `/v2/computes/${compute_id}`, { accepts_projects: true })
+  for (const name of ['import-1', 'import-2']) await gateway.call('DELETE', `${projects}/${name}`)
+  await gateway.call('DELETE', `/v2/compute/projects/${project_id}`)
+})

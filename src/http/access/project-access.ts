@@ -26,6 +26,11 @@ export class ProjectAccess {
     return isInScope(this.#identity.projects, id, name)
   }
 
+  /** Whether the client sees a project of this id, whatever its name. */
+  namesId(id: string): boolean {
+    return isInScope(this.#identity.projects, id, undefined)
+  }
+
   /** 404 for a project that the client does not see, as for one that is not there. `word`: by which the client has named it. */
   require(id: string, word = id): void {
     if (!this.sees(id)) throw noSuchProject(word)

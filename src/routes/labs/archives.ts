@@ -60,6 +60,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       409: 'There is a project of this id, or the archive is of another version',
       413: 'The content of the archive is too large',
       ...noArchives,
+      503: 'A compute cannot be asked whether it has a project of this id: only for credentials for some projects',
       507: 'The disk is nearly full',
     },
     async handle({ params, query, request }, context) {
@@ -68,7 +69,10 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       const { project_id } = params
       const check = (name: string) => context.projects.requireName(project_id, name)
       // All projects of a compute share its images: a client that may not see all projects adds none.
-      const input = { project_id, name: query.name, storesImages: context.projects.isWhole, check }
+      const storesImages = context.projects.isWhole
+      // The name of the lab would show a client the project of another one that has the id.
+      const asksAll = !context.projects.namesId(project_id)
+      const input = { project_id, name: query.name, storesImages, check, asksAll }
       return created(await importLab(labs, input, request.body, ask))
     },
   }),
