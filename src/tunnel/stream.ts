@@ -156,6 +156,10 @@ export class Stream implements Source {
   end(payload?: Uint8Array): void {
     if (this.#hasSentEnd || this.#failure !== undefined) return
     this.#hasSentEnd = true
+    // No data may follow the END: when the other end has closed a websocket, a message of this end may be half sent.
+    this.#options.outbox.remove(this)
+    this.#writing?.failed(new Unwanted('the stream has ended'))
+    this.#writing = undefined
     this.#options.outbox.control(encodeTunnelFrame(frameKinds.end, this.id, payload))
     this.#settle()
   }

@@ -2,8 +2,9 @@ import { expect, test } from 'vitest'
 import { isRefusal } from '../../../src/client/transport.ts'
 import type { Socket } from '../../../src/http/socket.ts'
 import type { AskingEnd } from '../../../src/tunnel/asking.ts'
+import { frameKinds } from '../../../src/tunnel/frames.ts'
 import { jsonOf, textOf } from '../../support/answer.ts'
-import { request, socketServer, tunnelPair, until } from '../../support/tunnel.ts'
+import { pieces, request, socketServer, tunnelPair, until } from '../../support/tunnel.ts'
 
 async function open(asking: AskingEnd) {
   const { signal } = request('')
@@ -53,6 +54,40 @@ test('messages that were sent before a close still arrive, whichever end closes'
   const { came, closes } = await open(pair.asking)
   await until(() => closes.length === 1)
   expect([came.length, closes]).toEqual([50, [1000]])
+})
+
+test('a websocket that is closed while its output waits sends nothing after its end, and breaks no other request', async () => {
+  let there: Socket | undefined
+  let isClosed = false
+  const pair = await tunnelPair({
+    async fetch(it, upgrade) {
+      if (it.url.endsWith('other')) return new Response(pieces(4, 40_000).body)
+      return upgrade(it, {
+        open(socket) {
+          there = socket
+          socket.onClose(() => {
+            isClosed = true
+          })
+        },
+        abandon() {},
+      })
+    },
+  })
+  const { socket, closes } = await open(pair.asking)
+  await until(() => there !== undefined)
+  pair.up.hold()
+  // More than the connection takes at once, and less than the window.
+  for (let index = 0; index < 2; index++) there?.send(new Uint8Array(100_000))
+  await until(() => pair.up.dataOf(1) >= 64 * 1024)
+  socket.close()
+  await until(() => isClosed)
+  pair.up.release()
+  await until(() => closes.length === 1)
+  // Its body takes turns with what the websocket would still send.
+  expect(await textOf(await pair.asking.send(request('other')))).toHaveLength(160_000)
+  const sent = pair.up.sent.filter(({ stream }) => stream === 1).map(({ kind }) => kind)
+  expect(sent.slice(sent.indexOf(frameKinds.end))).toEqual([frameKinds.end])
+  expect([closes, pair.ends]).toEqual([[1000], {}])
 })
 
 test('an end that does not read only delays the other end of that websocket', async () => {
