@@ -19,7 +19,7 @@ import { type LinkOptions, type TunnelEnd, TunnelLink } from './link.ts'
 import { Messages } from './messages.ts'
 import type { Stream } from './stream.ts'
 
-/** How long a compute that connects may take to send its HELLO, ms. */
+/** How long a compute may take to send its HELLO when it connects, or this program wakes up, ms. */
 const helloMs = 10_000
 
 /** Messages of a compute beside the data of open streams: so many at once, in a second, and for each request. */
@@ -43,14 +43,14 @@ export class AskingEnd extends TunnelLink {
   #isAccepted = false
   /** Messages that the compute may send now beside the data of open streams. */
   #room: Bucket = { left: uncovered.burst, at: Date.now() }
-  readonly #late: ReturnType<typeof setTimeout> | undefined
+  readonly #late: ReturnType<typeof setTimeout>
 
   constructor(options: AskingOptions) {
     super(options)
     this.#options = options
     this.#hello = options.resumed
+    this.#late = setTimeout(() => this.close(resetCodes.malformed, 'No HELLO came'), helloMs)
     if (options.resumed !== undefined) this.accept()
-    else this.#late = setTimeout(() => this.close(resetCodes.malformed, 'No HELLO came'), helloMs)
   }
 
   /** The HELLO of the compute; undefined until it came. */

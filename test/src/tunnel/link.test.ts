@@ -284,3 +284,22 @@ test('a gateway continues with the same websocket after a hibernation', async ()
   expect(await textOf(await asked)).toBe('again')
   resumed.closed()
 })
+
+test('after a hibernation a compute that sends no HELLO is disconnected, and one that does stays', async () => {
+  stoppedClock()
+  const resumed = { ...hello, protocol: 1 } as const
+  const ends: Record<string, TunnelEnd> = {}
+  const [mute, heard] = ['mute', 'heard'].map((name) => {
+    const ended = (end: TunnelEnd) => {
+      ends[name] = end
+    }
+    const end = new AskingEnd({ wire: silent, version: '1.4.2', watch: 'busy', resumed, ended })
+    onTestFinished(() => end.closed())
+    return end
+  })
+  // Not even this one, which is ignored, is a HELLO.
+  mute?.message(encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(3)))
+  heard?.message(encodeJson(frameKinds.hello, 0, hello))
+  await pass(11_000)
+  expect(ends).toEqual({ mute: { code: resetCodes.malformed, reason: 'No HELLO came' } })
+})
