@@ -22,7 +22,7 @@ import type { Stream } from './stream.ts'
 /** How long a compute may take to send its HELLO when it connects, or this program wakes up, ms. */
 const helloMs = 10_000
 
-/** Messages of a compute beside the data of open streams: so many at once, in a second, and for each request. */
+/** Messages of a compute that no credit covers: so many at once, in a second, and for each request. */
 const uncovered = { burst: 20_000, perSecond: 1000, perRequest: 4 } as const
 
 export interface AskingOptions extends LinkOptions {
@@ -41,7 +41,7 @@ export class AskingEnd extends TunnelLink {
   /** Until the HELLO comes, frames belong to streams that this program has forgotten, and are ignored. */
   #isDeaf = true
   #isAccepted = false
-  /** Messages that the compute may send now beside the data of open streams. */
+  /** Messages that the compute may send now and no credit covers. */
   #room: Bucket = { left: uncovered.burst, at: Date.now() }
   readonly #late: ReturnType<typeof setTimeout>
 

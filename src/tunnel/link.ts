@@ -70,7 +70,7 @@ export abstract class TunnelLink {
   /** Called when the other end opens a stream; absent at the end that opens them. */
   protected opened?(frame: TunnelFrame): void
 
-  /** Called for each message that no credit covers: all but the data of open streams. */
+  /** Called for each message that no credit covers: all but the data of open streams, and the credit that is granted for it. */
   protected uncovered?(): void
 
   protected ended(end: TunnelEnd): void {
@@ -154,7 +154,7 @@ export abstract class TunnelLink {
   #take(frame: TunnelFrame): void {
     const { kind, stream: id, payload } = frame
     const stream = this.#streams.get(id)
-    if (stream === undefined || kind !== frameKinds.data) this.uncovered?.()
+    if (stream?.isCovered(frame) !== true) this.uncovered?.()
     if (this.#isOver) return
     if (kind === frameKinds.hello) return this.greeted(payload)
     if (kind === frameKinds.open) {

@@ -46,6 +46,8 @@ export class Unwanted extends Error {
 }
 
 const longestReason = 300
+/** Half of the least window: no end grants less at once. */
+const leastGrant = 8192
 const nothing = new Uint8Array()
 /** The reason of every stream that ended well: an error with a stack of its own costs more than the rest of a stream. */
 const over = new Unwanted('it is over')
@@ -56,6 +58,8 @@ export class Stream implements Source {
   readonly #options: StreamOptions
 
   #credit: number
+  /** What was sent and not granted again, bytes. */
+  #spent = 0
   #writing: Writing | undefined
   #hasSentEnd = false
 
@@ -178,6 +182,7 @@ export class Stream implements Source {
     writing.at += piece.length
     const isWhole = writing.at === bytes.length
     this.#credit -= piece.length + pieceCost
+    this.#spent += piece.length + pieceCost
     if (isWhole) {
       this.#writing = undefined
       writing.done()
@@ -233,6 +238,13 @@ export class Stream implements Source {
     this.take({ kind: frameKinds.end, flags: 0, stream: this.id, payload: nothing })
   }
 
+  /** Whether credit limits how many such frames can come: data, and a WINDOW that grants again what this end has sent. */
+  isCovered({ kind, payload }: TunnelFrame): boolean {
+    if (kind !== frameKinds.window) return kind === frameKinds.data
+    const credit = decodeWindow(payload)
+    return credit >= leastGrant && credit <= this.#spent
+  }
+
   /** Takes a frame. */
   take({ kind, flags, payload }: TunnelFrame): void {
     if (this.#failure !== undefined) return
@@ -285,6 +297,7 @@ export class Stream implements Source {
 
   #takeWindow(credit: number): void {
     this.#credit += credit
+    this.#spent = Math.max(0, this.#spent - credit)
     if (this.#credit > 2 ** 32) throw new ProtocolError('a window is too large')
     if (this.#writing !== undefined) this.#options.outbox.add(this)
   }

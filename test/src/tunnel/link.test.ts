@@ -84,6 +84,24 @@ test.for<[name: string, data: Uint8Array | string]>([
   expect(pair.ends.answering).toEqual({ code: resetCodes.flooding, reason })
 })
 
+test('a fast upload, for which a compute with a small window grants credit often, ends no tunnel', async () => {
+  vi.useFakeTimers({ toFake: ['Date'] })
+  onTestFinished(() => void vi.useRealTimers())
+  const pair = await tunnelPair({
+    async fetch(it) {
+      let size = 0
+      for await (const piece of it.body as unknown as AsyncIterable<Uint8Array>) size += piece.length
+      return new Response(String(size))
+    },
+    limits: { window: 16_384, streams: 10 },
+  })
+  const { body } = pieces(400, 2 ** 20)
+  const answer = await pair.asking.send(request('x', { method: 'POST', body })).catch((error: Error) => error.message)
+  expect(pair.ends).toEqual({})
+  expect(answer).toMatchObject({ status: 200 })
+  expect(pair.up.sent.filter(({ kind }) => kind === frameKinds.window).length).toBeGreaterThan(20_010)
+})
+
 test.each([
   ['of a stream that is under way', 2],
   ['of a stream that has ended', 1],
