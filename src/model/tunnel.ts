@@ -23,10 +23,13 @@ const isHeader = (header: unknown): boolean =>
   typeof header[1] === 'string' &&
   header[1].length <= 65_536
 
+/** Most credit of a stream, bytes: what was sent may wait in a websocket that is not read, where not every runtime has a limit of its own. */
+export const largestWindow = 2 ** 22
+
 /** The limits of an end: waiting bytes of a stream, and open streams. */
 export type TunnelLimits = Static<typeof TunnelLimits>
 export const TunnelLimits = Type.Object({
-  window: Type.Integer({ minimum: 16_384, maximum: 2 ** 30 }),
+  window: Type.Integer({ minimum: 16_384, maximum: largestWindow }),
   streams: Type.Integer({ minimum: 1, maximum: 2 ** 20 }),
 })
 

@@ -1,5 +1,5 @@
 import { ConnectionLost } from '../client/transport.ts'
-import { TunnelReset } from '../model/tunnel.ts'
+import { largestWindow, TunnelReset } from '../model/tunnel.ts'
 import {
   decodeAnswer,
   decodeJson,
@@ -298,7 +298,7 @@ export class Stream implements Source {
   #takeWindow(credit: number): void {
     this.#credit += credit
     this.#spent = Math.max(0, this.#spent - credit)
-    if (this.#credit > 2 ** 32) throw new ProtocolError('a window is too large')
+    if (this.#credit > largestWindow) throw new ProtocolError('a window is too large')
     if (this.#writing !== undefined) this.#options.outbox.add(this)
   }
 

@@ -1,5 +1,6 @@
 import * as fc from 'fast-check'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { ignore } from '../../../src/async/ignore.ts'
 import { ConnectionLost } from '../../../src/client/transport.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
 import { encodeJson, encodeTunnelFrame, encodeWindow, frameKinds, resetCodes } from '../../../src/tunnel/frames.ts'
@@ -133,6 +134,22 @@ test('more data than the window allows ends the tunnel', async () => {
   // An empty one costs, too.
   for (let index = 0; index <= 16_384 / 16; index++) pair.asking.message(encodeTunnelFrame(frameKinds.data, 1))
   expect(await waiting).toBe('more was sent than the window allows')
+})
+
+test.for<[name: string, frame: Uint8Array]>([
+  ['in its HELLO', encodeJson(frameKinds.hello, 0, { ...hello, window: 2 ** 22 + 1 })],
+  ['by a WINDOW', encodeWindow(1, 2 ** 22)],
+])('a compute that grants more than 4 MiB %s is disconnected: it might not read it', async ([name, frame]) => {
+  const ends: TunnelEnd[] = []
+  const ended = (end: TunnelEnd) => void ends.push(end)
+  const asking: AskingEnd = new AskingEnd({ wire: silent, version: '1.4.2', greeted: () => asking.accept(), ended })
+  onTestFinished(() => asking.closed())
+  if (name === 'by a WINDOW') {
+    asking.message(encodeJson(frameKinds.hello, 0, hello))
+    asking.send(request('x')).catch(ignore('the tunnel ends'))
+  }
+  asking.message(frame)
+  expect(ends).toMatchObject([{ code: resetCodes.malformed }])
 })
 
 test('any messages cause no exception, and leave no stream', async () => {
