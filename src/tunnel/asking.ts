@@ -158,6 +158,8 @@ export class AskingEnd extends TunnelLink {
     } catch (cause) {
       throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
     }
+    // The OPEN could not be sent: a stream that is made now would never end.
+    if (this.isOver) throw new Error('it is not connected')
     const stream = this.add(id, hello.window)
     this.#room = { left: this.#room.left + uncovered.perRequest, at: this.#room.at }
     if (body === null) stream.endSilently()
@@ -194,9 +196,11 @@ const failureOf = (cause: unknown): Error =>
 /** The answer to an OPEN, with the stream as its body. An answer that opens a websocket is an error for `send`. */
 async function answerOf(stream: Stream): Promise<TunnelAnswer> {
   const head = await stream.head()
-  const answer = understood(stream, () => decodeJson(head, TunnelAnswer))
-  if (!answer.body && answer.status !== 101) stream.takeEnd()
-  return answer
+  return understood(stream, () => {
+    const answer = decodeJson(head, TunnelAnswer)
+    if (!answer.body && answer.status !== 101) stream.takeEnd()
+    return answer
+  })
 }
 
 /**

@@ -1,5 +1,6 @@
 import { expect, onTestFinished, test } from 'vitest'
 import { ignore } from '../../../src/async/ignore.ts'
+import { ConnectionLost } from '../../../src/client/transport.ts'
 import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
 import { AnsweringEnd } from '../../../src/tunnel/answering.ts'
 import { AskingEnd } from '../../../src/tunnel/asking.ts'
@@ -128,6 +129,19 @@ test.for<[name: string, status: number, size: string, body: boolean, end: string
     pair.asking.message(encodeTunnelFrame(frameKinds.end, 1))
   }
   await expect(asking.then(textOf)).rejects.toThrow(end)
+  pair.down.release()
+  expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
+})
+
+test('an answer without a body that has one all the same ends its request, and no other', async () => {
+  const pair = await tunnelPair({ fetch: async () => relayed(bytes('still there')) })
+  pair.down.hold()
+  const asked = expect(pair.asking.send(request('x'))).rejects.toBeInstanceOf(ConnectionLost)
+  pair.asking.message(encodeJson(frameKinds.head, 1, { status: 204, headers: [], body: false }))
+  pair.asking.message(encodeTunnelFrame(frameKinds.data, 1, bytes('hello')))
+  pair.asking.message(encodeTunnelFrame(frameKinds.end, 1))
+  await asked
+  expect(pair.asking.size).toBe(0)
   pair.down.release()
   expect(await textOf(await pair.asking.send(request('y')))).toBe('still there')
 })

@@ -313,3 +313,13 @@ test('a head that is too long for a frame is refused, and does not end the tunne
   await nothingLeft(pair)
   expect(pair.ends).toEqual({})
 })
+
+test('a request fails when the connection has ended and that was not reported yet', async () => {
+  const pair = await tunnelPair({ fetch: async () => new Response('') })
+  pair.down.close(1006, '')
+  const failed = await pair.asking.send(request('x')).catch((error: unknown) => error)
+  // It was not sent, and can be sent again.
+  expect(failed).toMatchObject({ message: 'it is not connected' })
+  expect(failed).not.toBeInstanceOf(ConnectionLost)
+  expect([pair.asking.size, pair.ends.asking?.code]).toEqual([0, 0])
+})
