@@ -161,7 +161,13 @@ export class Tunnels implements TunnelHolder {
       const reason = error instanceof ApiError ? error.message : 'The compute could not be registered'
       return end.close(resetCodes.forbidden, quoteText(reason))
     }
-    if (await this.#isHeld(hello.compute_id, grant.key)) {
+    let isHeld: boolean
+    try {
+      isHeld = await this.#isHeld(hello.compute_id, grant.key)
+    } catch {
+      return end.close(tryAgainLater, 'The token of the open connection of this compute could not be checked')
+    }
+    if (isHeld) {
       return end.close(resetCodes.replaced, `The compute ${hello.compute_id} is connected with another token`)
     }
     if (!this.#open.has(end)) return

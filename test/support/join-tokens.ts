@@ -4,12 +4,15 @@ import type { JoinGrant, JoinTokens } from '../../src/fleet/join-tokens.ts'
 export class MemoryJoinTokens implements JoinTokens {
   readonly owners = new Map<string, string>()
   readonly revoked = new Set<string>()
+  /** Those whose look-up fails. */
+  readonly unknowable = new Set<string>()
 
   check(token: string): Promise<JoinGrant | undefined> {
     return this.grantOf(token)
   }
 
   async grantOf(key: string): Promise<JoinGrant | undefined> {
+    if (this.unknowable.has(key)) throw new Error('the directory does not answer')
     const compute_id = this.owners.get(key)
     if (this.revoked.has(key)) return undefined
     return { key, ...(compute_id !== undefined && { compute_id }) }

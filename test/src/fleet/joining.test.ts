@@ -325,6 +325,22 @@ test('with a revoked token neither a compute nor its tunnel is protected from an
   expect(await textOf(await it.fleet.send('one', request('x')))).toBe('second')
 })
 
+test('a compute that comes with another token, while that of its open tunnel cannot be checked, is told to try again', async () => {
+  const joinTokens = new MemoryJoinTokens()
+  const it = await openFleet({ joinTokens })
+  const first = join(it)
+  await joined(it)
+  joinTokens.owners.set('made', 'one')
+  joinTokens.unknowable.add('token')
+  const second = join(it, {}, { grant: { key: 'made' } })
+  await until(() => second.end() !== undefined)
+  expect(second.end()).toEqual({
+    ...{ code: 1013, reason: 'The token of the open connection of this compute could not be checked' },
+  })
+  expect(first.end()).toBeUndefined()
+  expect(await textOf(await it.fleet.send('one', request('x')))).toBe('x')
+})
+
 test('a gateway continues its open tunnels after a hibernation', async () => {
   const registry = new MemoryRegistry()
   const asleep = await openFleet({ registry, upkeep: false, tunnels: { watch: 'busy' } })
