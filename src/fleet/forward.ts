@@ -131,6 +131,8 @@ export function passOn(answer: ComputeAnswer, name: string): RelayedAnswer | Pro
   requireAboutRequest(answer, name)
   if (status >= 400) return failed(answer, name)
   const headers = answerHeaders(answer, toClient, name)
+  // A client may wait for the bytes that these announce; one to HEAD, and 304, announce what they do not have (RFC 9110, 8.6).
+  if (status === 204 || status === 205) delete headers['Content-Length']
   // An answer of a compute must not run as a page of this service.
   headers['Content-Security-Policy'] = "default-src 'none'; sandbox"
   headers['X-Content-Type-Options'] = 'nosniff'

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { expect, test } from 'vitest'
-import { forward } from '../../../src/fleet/forward.ts'
+import { forward, passOn } from '../../../src/fleet/forward.ts'
 import { bodyOf } from '../../support/bodies.ts'
 import { bed, faultOf, json, type StandIn } from '../../support/fleet.ts'
 
@@ -88,6 +88,16 @@ test.for([204, 304])('status %d is passed on without a body', async (status) => 
   compute.answer = (_, res) => void res.writeHead(status, { ETag: '"1"' }).end()
   const answer = await send('x/y')
   expect([answer.status, answer.body]).toEqual([status, null])
+})
+
+test.for([
+  [204, undefined],
+  [205, undefined],
+  [304, '5'],
+] as const)('status %d of a compute that announces bytes is passed on with the length %s', async ([status, length]) => {
+  // Only by a tunnel can such an answer come.
+  const { headers } = await passOn({ status, headers: new Headers({ 'content-length': '5' }), body: null }, 'one')
+  expect(headers['Content-Length']).toBe(length)
 })
 
 test('a client gets no headers by which a compute could act as this service', async () => {
