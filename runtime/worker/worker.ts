@@ -17,16 +17,26 @@ export default {
     // An isolate has the same settings as long as it lives.
     if (edgeRouters === undefined) {
       const message = missingSetting(env)
-      if (message !== undefined)
-        return json(`${JSON.stringify({ message, status: 503 })}\n`, 503, { [errorHeader]: wordOfStatus(503) })
+      if (message !== undefined) return refusal(message, 503)
       edgeRouters = new EdgeRouters(env)
     }
+    if (hasTwoLengths(request)) return refusal('A request has Content-Length or Transfer-Encoding, not both', 400)
     const image = isKeptImage(request, env) ? await keptImage(request, env) : undefined
     if (image !== undefined) return image
     noteBody(request)
     return flowing(await edgeRouters.answer(request))
   },
 } satisfies ExportedHandler<Env>
+
+const refusal = (message: string, status: number): Response =>
+  json(`${JSON.stringify({ message, status })}\n`, status, { [errorHeader]: wordOfStatus(status) })
+
+/**
+ * Whether the length of the body is said in two ways. Of these Transfer-Encoding counts (RFC 9112, 6.3), and workerd goes by it; what is behind
+ * here takes Content-Length for the length of what comes. Node.js refuses such requests, too.
+ */
+const hasTwoLengths = ({ headers }: Request): boolean =>
+  headers.has('content-length') && headers.has('transfer-encoding')
 
 /** Disables compression for a live stream: the compressor would hold data back until it has enough of it. */
 function flowing(response: Response): Response {

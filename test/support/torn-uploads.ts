@@ -61,6 +61,19 @@ export async function halfSent(gateway: Gateway, half: Half, begun: () => Promis
   return answer
 }
 
+/** Sends a whole body in chunks, with another length in the headers; the answer, as it came. */
+export async function sentWithTwoLengths({ url, token }: Gateway, path: string): Promise<string> {
+  const { host, port } = new URL(url)
+  const client = connect({ port: Number(port), host: '127.0.0.1' }).on('error', () => {})
+  await once(client, 'connect')
+  const lengths = 'Content-Length: 9\r\nTransfer-Encoding: chunked\r\nConnection: close'
+  client.write(`POST ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n${lengths}\r\n\r\n`)
+  client.write('4\r\nhalf\r\n0\r\n\r\n')
+  let answer = ''
+  for await (const data of client) answer += data
+  return answer
+}
+
 /** Requests that are being answered. */
 const inFlight = async (metrics: Promise<Response>) =>
   (figure(parseExposition(await (await metrics).text()), 'patchbay_http_requests_in_flight') ?? 0) - 1

@@ -8,6 +8,7 @@ import {
   halfSent,
   imagesOf,
   projects,
+  sentWithTwoLengths,
   tear,
   untilInFlight,
 } from '../support/torn-uploads.ts'
@@ -96,6 +97,22 @@ test('a client that ends its side of the connection in the middle of a body is t
   }
   const computes = await gateway.call('GET', '/v2/computes')
   expect(computes).toMatchObject([{ connected: true }, { connected: true }])
+})
+
+test('an upload that says its length in two ways is refused, and its compute stays connected', async () => {
+  const [gateway, near] = await Promise.all([startWorker(), TestService.start({ 'pc.engine': 'embedded' })])
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await gateway.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id: 'near' })
+  const file = `${projects}/${project_id}/files/notes.txt`
+  expect((await gateway.fetch('POST', file, undefined, { body: 'kept' })).ok).toBe(true)
+  for (const path of [file, `/v2/computes/near/projects/${project_id}/files/notes.txt`]) {
+    const answer = await sentWithTwoLengths(gateway, path)
+    expect(answer).toMatch(/^HTTP\/1\.1 400 Bad Request\r\n/)
+    expect(answer).toContain('A request has Content-Length or Transfer-Encoding, not both')
+    expect(await (await gateway.fetch('GET', file)).text()).toBe('kept')
+    expect(await gateway.call('GET', '/v2/computes')).toMatchObject([{ connected: true }])
+  }
 })
 
 test('an upload to a compute that is gone is not taken for one that broke off', async () => {
