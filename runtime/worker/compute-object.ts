@@ -1,4 +1,5 @@
 import { DurableObject } from 'cloudflare:workers'
+import { onAbort } from '../../src/async/abort.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import { SerialQueue } from '../../src/async/serial-queue.ts'
 import { withTimeout } from '../../src/async/timeout.ts'
@@ -292,9 +293,10 @@ export class ComputeObject extends DurableObject<Env> {
       if (!isFetched && !this.#tunnels.has(this.#id)) return faultOf({ kind: 'absent', message: notJoined })
       if (!isJoint && isUpgrade(request)) {
         const over = new AbortController()
-        const opened = await this.#tunnels.sockets({ ...anyAddress, compute_id: this.#id })({
-          ...{ path, headers, signal: over.signal },
-        })
+        // After the upgrade only the end of the websocket counts.
+        const stay = onAbort(signal, () => over.abort(signal.reason))
+        const open = this.#tunnels.sockets({ ...anyAddress, compute_id: this.#id })
+        const opened = await open({ path, headers, signal: over.signal }).finally(stay)
         if (isRefusal(opened)) return answerOf(opened)
         return upgrade(request, {
           open: (socket) => joinSockets(socket, opened),

@@ -64,8 +64,11 @@ export class WebSockets {
   ): Promise<void> {
     connection.on('error', () => connection.destroy())
     const request = new NodeRequest({ req }) as Request
+    const waiting = new WaitingClient(connection, head)
+    // That of `req` does not abort: the request itself is complete.
+    Object.defineProperty(request, 'signal', { value: waiting.gone })
     this.#upgradable.add(request)
-    const response = await fetch(request)
+    const response = await fetch(request).finally(() => waiting.end())
     const token = response.headers.get(upgradeToken)
     const on = token === null ? undefined : this.#handlers.get(token)
     if (token === null || on === undefined) return refuse(connection, response)
@@ -74,8 +77,8 @@ export class WebSockets {
     // It may have gone while the answer was made: then no close will be reported any more.
     if (connection.destroyed) return abandon()
     connection.once('close', abandon)
-    this.#server.handleUpgrade(req, connection, head, (socket) => {
-      connection.off('close', abandon)
+    this.#server.handleUpgrade(req, connection, waiting.early, (socket) => {
+      connection.off('close', abandon).resume()
       on.open(wrap(socket))
     })
   }
@@ -86,6 +89,44 @@ export class WebSockets {
     setTimeout(() => {
       for (const socket of this.#server.clients) socket.terminate()
     }, 500).unref()
+  }
+}
+
+/** A client that waits for the answer to its upgrade. That it leaves is reported only while its connection is read. */
+class WaitingClient {
+  readonly #connection: Duplex
+  readonly #gone = new AbortController()
+  readonly #pieces: Buffer[]
+  #bytes = 0
+
+  constructor(connection: Duplex, head: Buffer) {
+    this.#connection = connection
+    this.#pieces = [head]
+    connection.once('close', this.#leave).once('end', this.#leave).on('data', this.#keep)
+  }
+
+  /** Aborts when the client leaves. */
+  get gone(): AbortSignal {
+    return this.#gone.signal
+  }
+
+  /** What came meanwhile. */
+  get early(): Buffer {
+    return Buffer.concat(this.#pieces)
+  }
+
+  /** Its answer is there: the connection is paused. */
+  end(): void {
+    this.#connection.off('close', this.#leave).off('end', this.#leave).off('data', this.#keep).pause()
+  }
+
+  readonly #leave = () => this.#gone.abort(new Error('The client went away'))
+
+  readonly #keep = (piece: Buffer) => {
+    this.#pieces.push(piece)
+    this.#bytes += piece.length
+    // A client sends nothing before the answer (RFC 6455, 4.1).
+    if (this.#bytes > maxBuffered) this.#connection.destroy()
   }
 }
 
@@ -147,6 +188,8 @@ async function refuse(connection: Duplex, response: Response): Promise<void> {
     ...[...response.headers].map(([name, value]) => `${name}: ${value}`),
   ]
   const { body } = response
+  // Only of a connection that is read is the end reported.
+  connection.resume()
   connection.write(`${head.join('\r\n')}\r\n\r\n`)
   if (body === null) {
     connection.end()
