@@ -138,14 +138,24 @@ describe('a snapshot', () => {
       await service.call('POST', `${campus}/nodes`, { name, node_type: 'pc' })
     await service.call('POST', `${campus}/nodes/start`)
     const kept: LabSnapshot = await service.call('POST', `${campus}/snapshots`, { name: 'begin' })
-    await write(service, 'second')
-    await service.call('DELETE', `${campus}/nodes/PC6`)
     const journal = join(service.data, 'labs', `${project.project_id}.jsonl`)
     const place = join(service.data, 'projects', project.project_id)
-    const restoring = post(service, `${campus}/snapshots/${kept.snapshot_id}/restore`).catch(() => undefined)
-    while (!isThere({ journal, place })) await setImmediate()
-    await service.kill('SIGKILL')
-    await restoring
+    for (let isThen = false; !isThen; ) {
+      await write(service, 'second')
+      await service.call('DELETE', `${campus}/nodes/PC6`)
+      let isOver = false
+      const restoring = post(service, `${campus}/snapshots/${kept.snapshot_id}/restore`).catch(() => undefined)
+      const ended = restoring.finally(() => {
+        isOver = true
+      })
+      while (!isThen && !isOver) {
+        await setImmediate()
+        isThen = isThere({ journal, place })
+      }
+      // On a busy host the restore may be over before the moment was seen: another one is made.
+      if (isThen) await service.kill('SIGKILL')
+      await ended
+    }
     await service.restart()
     const names = ['PC1', 'PC2', 'PC3', 'PC4', 'PC5', 'PC6']
     await expect
