@@ -985,8 +985,9 @@ export class Labs {
     const more = archiving.again_at === undefined ? 'its next close tries again' : 'it is tried again'
     this.#warn(`The project ${id} was not archived, ${more}: ${message}`)
     const noting = this.#mutex.run(id, async () => {
-      // Another attempt may have begun meanwhile.
-      if (this.#heads.get(id)?.archiving?.tries !== archiving.tries) return
+      const now = this.#heads.get(id)?.archiving
+      // Another attempt may have begun meanwhile, also the first one after another close.
+      if (now?.tries !== archiving.tries || now.again_at !== archiving.again_at) return
       const failure = message.slice(0, maxFailure)
       await this.moved(await this.find(id), (project) =>
         new Changes().project({ ...project, archiving: { ...archiving, failure } }),
