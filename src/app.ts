@@ -309,7 +309,7 @@ export function createApp(options: AppOptions): App {
       if (there !== undefined) return new Elsewhere(there)
     }
     const isScopedHere = options.scopes !== 'elsewhere'
-    // Elsewhere the names of labs are known, and the events of feeds are left out there, too.
+    // The other process knows the names of labs, and filters the events of feeds by them.
     const projects = new ProjectAccess(isScopedHere ? identity : { name: identity.name }, labs)
     if (isScopedHere) projects.requireEndpoint(match, ours, sent.method, routes)
     // An answer that is handed on is that of the endpoint there.
