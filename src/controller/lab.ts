@@ -354,9 +354,12 @@ export const archivedOf = ({ archived, revision }: ProjectRecord): { archived?: 
 /** Why a closed project has no archive; undefined where none was to be made, or where that is not known yet. */
 export function archiveFailureOf({ archiving }: ProjectRecord): string | undefined {
   if (archiving?.failure === undefined) return undefined
-  const more = archiving.again_at === undefined ? 'the next close tries again' : 'it is tried again'
-  return `No archive of it could be made, ${more}: ${archiving.failure}`
+  return `No archive of it could be made, ${nextTryOf(archiving)}: ${archiving.failure}`
 }
+
+/** When a failed archive is tried again, in words. */
+export const nextTryOf = ({ again_at }: NonNullable<ProjectRecord['archiving']>): string =>
+  again_at === undefined ? 'its next close tries again' : 'it is tried again'
 
 /** The placement of a record. Documents of earlier versions lack it. */
 export const placementOf = ({ placement }: { placement?: Placement }): { placement: Placement } => ({

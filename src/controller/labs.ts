@@ -29,7 +29,7 @@ import { requireSmallHead } from './head-size.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import type { KeptArchives } from './kept-archives.ts'
-import { archivedOf, archiveFailureOf, fileName, Lab, type LabNews, placementOf } from './lab.ts'
+import { archivedOf, archiveFailureOf, fileName, Lab, type LabNews, nextTryOf, placementOf } from './lab.ts'
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
@@ -982,8 +982,7 @@ export class Labs {
   #notArchived(id: string, { message }: Error): void {
     const { is_open, archiving } = this.#heads.get(id) ?? {}
     if (archiving === undefined || is_open) return
-    const more = archiving.again_at === undefined ? 'its next close tries again' : 'it is tried again'
-    this.#warn(`The project ${id} was not archived, ${more}: ${message}`)
+    this.#warn(`The project ${id} was not archived, ${nextTryOf(archiving)}: ${message}`)
     const noting = this.#mutex.run(id, async () => {
       const now = this.#heads.get(id)?.archiving
       // Another attempt may have begun meanwhile, also the first one after another close.
