@@ -4,7 +4,7 @@ import type { Transport } from '../../src/client/transport.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
 import { fleetMembers } from '../../src/gateway/fleet-members.ts'
-import type { Member } from '../../src/gateway/members.ts'
+import type { FleetMembers, Member } from '../../src/gateway/members.ts'
 import { isImageUpload } from '../../src/routes/v2/computes.ts'
 import { ComputeAsking } from './compute-asking.ts'
 import type { Env } from './env.ts'
@@ -30,6 +30,7 @@ const withImagesBy =
 export class KnownComputes {
   /** Computes with an address get requests by `fetch`, joined ones by their objects. */
   readonly fleet: Fleet
+  readonly #members: FleetMembers
   readonly #objects: Objects
   readonly #lost: (id: string) => void
   readonly #readAt = new Map<string, number>()
@@ -42,9 +43,10 @@ export class KnownComputes {
     this.#lost = lost ?? (() => {})
     const holder = new ComputeAsking(env, objects, isIsolate)
     this.fleet = Fleet.empty({
-      ...{ ...reaching, registry: noRegistry, upkeep: false, endsWithRequest: isIsolate, holder },
-      ...(isIsolate && { transport: withImagesBy(holder.transport) }),
+      ...{ ...reaching, registry: noRegistry, upkeep: false, holder },
+      ...(isIsolate && { waitUntil, transport: withImagesBy(holder.transport) }),
     })
+    this.#members = fleetMembers(this.fleet)
     this.fleet.listen((event) => {
       if (this.#isReading || event.type !== 'compute.updated' || event.compute.connected) return
       const id = computeKey(event.compute.compute_id)
@@ -56,7 +58,15 @@ export class KnownComputes {
   /** What was last known of a compute. */
   find(computeId: string): Member | undefined {
     // A fleet in memory has its computes at hand.
-    return fleetMembers(this.fleet).find(computeId) as Member | undefined
+    return this.#members.find(computeId) as Member | undefined
+  }
+
+  /** A compute that is connected by a state that needs not be read again; undefined for any other. */
+  atHand(computeId: string): Member | undefined {
+    const ageMs = Date.now() - (this.#readAt.get(computeKey(computeId)) ?? 0)
+    if (ageMs > timesOfOthers.freshMs) return undefined
+    const member = this.find(computeId)
+    return member?.isConnected === true ? member : undefined
   }
 
   /** The fleet with this compute, as it is now; without it when there is none of that id. */

@@ -33,10 +33,8 @@ export function callerOf({ name, role, key }: Identity, request: Request, reques
   const isAdmin = role === 'admin' && key !== ''
   // Any client can send that header: the name of its credentials follows in parentheses.
   const client = via === null ? undefined : nameIn(request)
-  return {
-    ...{ isDirect: via === null, mayExecute: isAdmin && (via === null || via === 'admin'), requestId },
-    ...(key !== '' && { name: client === undefined ? name : `${client} (${name})` }),
-  }
+  const caller = { isDirect: via === null, mayExecute: isAdmin && (via === null || via === 'admin'), requestId }
+  return key === '' ? caller : { ...caller, name: client === undefined ? name : `${client} (${name})` }
 }
 
 /** The caller of a request from the tunnel of a gateway. The gateway has checked the credentials. */
@@ -49,11 +47,12 @@ export function callerThroughTunnel(request: Request, requestId: string): Caller
 }
 
 /** The headers about the caller that a gateway sends to a compute; no other header names the caller. */
-export const headersFor = ({ mayExecute, requestId, name }: Caller): Record<string, string> => ({
-  [viaHeader]: (mayExecute ? 'admin' : 'user') satisfies Via,
-  ...(requestId !== undefined && { [requestIdHeader]: requestId }),
-  ...(name !== undefined && { [nameHeader]: encoded(name.slice(0, maxName)) }),
-})
+export function headersFor({ mayExecute, requestId, name }: Caller): Record<string, string> {
+  const headers: Record<string, string> = { [viaHeader]: (mayExecute ? 'admin' : 'user') satisfies Via }
+  if (requestId !== undefined) headers[requestIdHeader] = requestId
+  if (name !== undefined) headers[nameHeader] = encoded(name.slice(0, maxName))
+  return headers
+}
 
 /** Percent-encoded, with a replacement character for half of a surrogate pair, which has no UTF-8. */
 function encoded(text: string): string {

@@ -59,11 +59,12 @@ export function requireAnswer(response: ComputeAnswer, said?: unknown): void {
 
 /** 409 for an answer about the access of this service, and not about the request. */
 export function requireAboutRequest(response: ComputeAnswer, name: string): void {
+  const { status } = response
+  if (status >= 200 && status < 300) return
   const refuse = (reason: string): never => {
     response.body?.cancel().catch(ignore('the rest of the answer is not needed'))
     throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
   }
-  const { status } = response
   if (status === 401) refuse('refuses the user and password of its record: change them there, by a PUT of the compute')
   if (status === 407) refuse('can only be reached through a proxy that wants credentials')
   if (isRedirect(response)) refuse('answers with a redirect, which is not followed')

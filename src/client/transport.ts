@@ -78,16 +78,14 @@ export function jsonBody(value: unknown): Pick<Outgoing, 'headers' | 'body'> {
  */
 export const repeatingFetch =
   (fetch: (url: string, init: RequestInit) => Promise<Response>) =>
-  async (url: string, init: RequestInit): Promise<Response> => {
+  (url: string, init: RequestInit): Promise<Response> => {
     const { method = 'GET', body = null, signal } = init
+    if ((method !== 'GET' && method !== 'HEAD') || body !== null) return fetch(url, init)
     const began = Date.now()
-    try {
-      return await fetch(url, init)
-    } catch (error) {
-      if ((method !== 'GET' && method !== 'HEAD') || body !== null || signal?.aborted || Date.now() - began > raceMs)
-        throw error
+    return fetch(url, init).catch((error: unknown) => {
+      if (signal?.aborted || Date.now() - began > raceMs) throw error
       return fetch(url, init)
-    }
+    })
   }
 
 /** The transport of runtimes that have only `fetch`. */
@@ -96,14 +94,8 @@ export const fetchTransport = (fetch: (url: string, init: RequestInit) => Promis
   return (address) => {
     const origin = originOf(address)
     return ({ method, path, headers, body, signal }) => {
-      const init = {
-        method,
-        headers,
-        signal,
-        redirect: 'manual' as const,
-        ...(body !== null && { body, duplex: 'half' }),
-      }
-      return ask(origin + path, init)
+      const init: RequestInit = { method, headers, signal, redirect: 'manual' }
+      return ask(origin + path, body === null ? init : ({ ...init, body, duplex: 'half' } as RequestInit))
     }
   }
 }

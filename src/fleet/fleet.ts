@@ -1,5 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { SerialQueue } from '../async/serial-queue.ts'
+import { SharedTimer } from '../async/shared-timer.ts'
 import { originOf } from '../client/address.ts'
 import { ComputeRefused, greetCompute } from '../client/greeting.ts'
 import type { ComputeAnswer, OpenSocket, Outgoing } from '../client/transport.ts'
@@ -22,7 +23,7 @@ import { LocalCompute } from './local-compute.ts'
 import type { FleetEvent, FleetOptions } from './options.ts'
 import { changedRecord, computeRecordOf, isOnlyShare, joinedRecord } from './record.ts'
 import type { Registry } from './registry.ts'
-import { RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
+import { quietMs, RemoteCompute, type RemoteComputeOptions, senderOf } from './remote-compute.ts'
 import { stateMetrics } from './states.ts'
 import { defaultFleetTimeouts } from './timeouts.ts'
 import { notJoined, type TunnelHolder, Tunnels } from './tunnels.ts'
@@ -57,7 +58,7 @@ export class Fleet {
     local,
     timeouts,
     upkeep = true,
-    endsWithRequest = false,
+    waitUntil,
     ...joining
   }: FleetOptions) {
     this.#registry = registry
@@ -78,7 +79,7 @@ export class Fleet {
       version,
       timeouts: { ...defaultFleetTimeouts, ...timeouts },
       upkeep,
-      endsWithRequest,
+      slow: waitUntil && new SharedTimer(quietMs / 2, waitUntil),
       changed: (compute) => this.#emitChange('compute.updated', compute),
       warn: (message) => this.warn(message),
     }
@@ -288,6 +289,11 @@ export class Fleet {
   /** Whether the service runs nodes itself, as the compute `local`. A gateway does not. */
   get hasLocal(): boolean {
     return this.#computes.local !== undefined
+  }
+
+  /** A compute, this service as `local` among them; 404 for an unknown id. */
+  at(id: string): RemoteCompute | LocalCompute {
+    return this.#computes.find(id)
   }
 
   /** The name of a compute in messages. */

@@ -78,22 +78,18 @@ export interface Forwarded {
 /** Forwards a request to a compute and its answer to the client, both as streams. */
 export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): Promise<Response | RelayedAnswer> {
   const { request, path, body, caller, upgrade } = forwarded
-  const name = fleet.nameOf(id)
+  const compute = fleet.at(id)
   requirePlain(path)
   const target = path + queryOf(request.url)
   if (upgrade !== undefined && isUpgrade(request)) return bridge(fleet, { id, request, path: target, caller, upgrade })
   const { method } = request
   // The body of a GET is not sent on.
-  const headers = { ...picked(request.headers, method === 'GET' ? aboutAnswer : toCompute), ...headersFor(caller) }
+  const headers = headersFor(caller)
+  pick(request.headers, method === 'GET' ? aboutAnswer : toCompute, headers)
   if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength)
-  const response = await fleet.send(id, {
-    method,
-    path: target,
-    headers,
-    body: bodyOf(request, body),
-    signal: request.signal,
-  })
-  const passed = passOn(response, name)
+  const sent = bodyOf(request, body)
+  const response = await compute.send({ method, path: target, headers, body: sent, signal: request.signal })
+  const passed = passOn(response, compute.name)
   return passed instanceof Promise ? await passed : passed
 }
 
@@ -158,7 +154,8 @@ async function failed(answer: ComputeAnswer, name: string): Promise<RelayedAnswe
 
 /** The headers of an answer that the client gets. 502 when a client could not take them. */
 function answerHeaders(answer: ComputeAnswer, names: readonly string[], name: string): Record<string, string> {
-  const headers = picked(answer.headers, names)
+  const headers: Record<string, string> = {}
+  pick(answer.headers, names, headers)
   let bytes = 0
   for (const key in headers) bytes += key.length + (headers[key] as string).length
   if (bytes <= maxHeaderBytes) return headers
@@ -172,13 +169,11 @@ function requirePlain(path: string): void {
   throw badRequest('action: expected a path without dot segments and backslashes')
 }
 
-function picked(headers: Pick<Headers, 'get'>, names: readonly string[]): Record<string, string> {
-  const found: Record<string, string> = {}
+function pick(headers: Pick<Headers, 'get'>, names: readonly string[], into: Record<string, string>): void {
   for (const name of names) {
     const value = headers.get(name)
-    if (value !== null) found[name] = value
+    if (value !== null) into[name] = value
   }
-  return found
 }
 
 function queryOf(url: string): string {

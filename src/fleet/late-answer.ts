@@ -4,14 +4,14 @@ import { ignore } from '../async/ignore.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { announcedSize } from '../client/announced-size.ts'
 import { causeOf } from '../client/answer.ts'
-import { bodiless, type ComputeAnswer, ConnectionLost, type Send } from '../client/transport.ts'
+import { bodiless, type ComputeAnswer, ConnectionLost, type Outgoing, type Send } from '../client/transport.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { LateHead, lateHeader, lateType } from '../model/late-answer.ts'
 
 /** Largest head of an answer, bytes. */
 const maxHeadBytes = 64 * 1024
 /** A compute sends a byte at least every 30 s before a late answer, ms. */
-const defaultSilenceMs = 120_000
+const silenceMs = 120_000
 const space = 0x20
 const newline = 0x0a
 const nothing = new Uint8Array()
@@ -22,40 +22,51 @@ type Reader = ReadableStreamDefaultReader<Uint8Array>
 class Malformed extends Error {}
 
 /**
- * Wraps `send` for late answers (see `model/late-answer`), and resolves with the final answer. Rejects with ConnectionLost when the
+ * Wraps `send` for late answers (see `model/late-answer`) of the compute `name`, and resolves with the final answer. Rejects with ConnectionLost when the
  * head does not arrive, or no data for `silenceMs`; 502 for a malformed answer.
  */
 export const awaitingLate =
-  (send: Send, name: string, silenceMs = defaultSilenceMs): Send =>
-  async (request) => {
-    if (request.method === 'HEAD') return send(request)
-    const { signal } = request
-    const response = await send({ ...request, headers: { ...request.headers, [lateHeader]: '1' } })
-    if (!isLate(response) || response.body === null) return response
-    const reader = response.body.getReader()
-    try {
-      const { line, rest } = await abortable(readLine(reader, silenceMs), signal)
-      return answerOf(headOf(line), reader, rest)
-    } catch (error) {
-      reader.cancel().catch(ignore('the connection has failed, or is not wanted any more'))
-      if (signal.aborted) throw signal.reason
-      if (!(error instanceof Malformed)) throw new ConnectionLost(causeOf(error), { cause: error })
-      const message = `The compute ${name} sent a malformed answer: ${error.message}`
-      throw new ApiError(502, message, { cause: error })
-    }
+  (send: Send, name: string, headersOf: HeadersOf = (headers) => ({ ...headers })): Send =>
+  (request) => {
+    const { method, path, body, signal } = request
+    const headers = headersOf(request.headers)
+    if (method === 'HEAD') return send({ ...request, headers })
+    headers[lateHeader] = '1'
+    return send({ method, path, headers, body, signal }).then((answer) =>
+      isLate(answer) ? final(answer, signal, name) : answer,
+    )
   }
+
+/** The headers that are sent for those of a request, as a new object. */
+type HeadersOf = (headers: Outgoing['headers']) => Record<string, string>
+
+/** The answer that comes in the body of a late one. */
+async function final(answer: ComputeAnswer, signal: AbortSignal, name: string): Promise<ComputeAnswer> {
+  if (answer.body === null) return answer
+  const reader = answer.body.getReader()
+  try {
+    const { line, rest } = await abortable(readLine(reader), signal)
+    return answerOf(headOf(line), reader, rest)
+  } catch (error) {
+    reader.cancel().catch(ignore('the connection has failed, or is not wanted any more'))
+    if (signal.aborted) throw signal.reason
+    if (!(error instanceof Malformed)) throw new ConnectionLost(causeOf(error), { cause: error })
+    const message = `The compute ${name} sent a malformed answer: ${error.message}`
+    throw new ApiError(502, message, { cause: error })
+  }
+}
 
 const isLate = ({ status, headers }: ComputeAnswer): boolean =>
   status === 200 && isLateType.test(headers.get('content-type') ?? '')
 const isLateType = new RegExp(`^\\s*${lateType.replaceAll('.', '\\.')}\\s*(;|$)`, 'i')
 
 /** The first line after the spaces, and the part of the body in the same chunk. */
-async function readLine(reader: Reader, silenceMs: number): Promise<{ line: string; rest: Uint8Array }> {
+async function readLine(reader: Reader): Promise<{ line: string; rest: Uint8Array }> {
   const decoder = new TextDecoder('utf-8', { fatal: true })
   let line = ''
   let size = 0
   for (;;) {
-    const { done, value } = await readInTime(reader, silenceMs)
+    const { done, value } = await readInTime(reader)
     if (done) throw new Error('the connection ended without an answer')
     const begin = size > 0 ? 0 : value.findIndex((byte) => byte !== space)
     if (begin < 0) continue
@@ -72,9 +83,9 @@ async function readLine(reader: Reader, silenceMs: number): Promise<{ line: stri
   }
 }
 
-const readInTime = (reader: Reader, ms: number): Promise<ReadableStreamReadResult<Uint8Array>> =>
-  withTimeout(reader.read(), ms, () => {
-    throw new Error(`nothing came for ${ms / 1000} s`)
+const readInTime = (reader: Reader): Promise<ReadableStreamReadResult<Uint8Array>> =>
+  withTimeout(reader.read(), silenceMs, () => {
+    throw new Error(`nothing came for ${silenceMs / 1000} s`)
   })
 
 function headOf(line: string): LateHead {

@@ -25,8 +25,11 @@ export interface FleetOptions {
    * reads no feed, and does not repeat an attempt. `told`: another program connects the computes, and reports their states (`Fleet.told`).
    */
   readonly upkeep?: Upkeep
-  /** Whether the runtime ends all work of a request with the request, as in an isolate of a Worker: an abort then only ends the wait. */
-  readonly endsWithRequest?: boolean
+  /**
+   * Given by a runtime that ends all work of a request with the request, as an isolate of a Worker: an abort then only ends the wait. It keeps
+   * work of the present request after its answer.
+   */
+  readonly waitUntil?: (work: Promise<unknown>) => void
   /** The tokens for joining computes; absent where computes cannot join. */
   readonly joinTokens?: JoinTokens
   /** Most computes; 0 or absent: as many as a fleet may have. Read for every compute that is added. */

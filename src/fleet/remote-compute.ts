@@ -1,5 +1,7 @@
 import { onAbort } from '../async/abort.ts'
+import { ignore } from '../async/ignore.ts'
 import { relay } from '../async/relay.ts'
+import type { SharedTimer } from '../async/shared-timer.ts'
 import { withTimeout } from '../async/timeout.ts'
 import { type Via, viaHeader } from '../auth/caller.ts'
 import { computeNameOf } from '../client/address.ts'
@@ -31,15 +33,15 @@ export interface RemoteComputeOptions {
   readonly version: string
   readonly timeouts: FleetTimeouts
   readonly upkeep: Upkeep
-  /** See `FleetOptions.endsWithRequest`. */
-  readonly endsWithRequest: boolean
+  /** See `FleetOptions.waitUntil`: tells requests that take long. */
+  readonly slow: SharedTimer | undefined
   /** Called when a visible value changes. */
   readonly changed: (compute: RemoteCompute) => void
   readonly warn: (message: string) => void
 }
 
 /** How long a request waits for an answer before a probe of the compute, and the timeout of the probe, ms. */
-const quietMs = 10_000
+export const quietMs = 10_000
 const answerMs = 5000
 /** Timeout of the answer to a fully sent request, ms; the timeouts in the compute are shorter. */
 const maxWorkMs = 600_000
@@ -48,39 +50,7 @@ type Flying = Pick<Outgoing, 'signal'> & Partial<Pick<Outgoing, 'body'>>
 
 /** A request under way. */
 interface Flight {
-  /** For the transport. */
-  readonly signal: AbortSignal
   abort(reason: ApiError): void
-  /** Settles like the work, or rejects when the flight is aborted. */
-  until<T>(work: Promise<T>): Promise<T>
-  /** It is over. */
-  readonly land: () => void
-}
-
-/** Its abort ends the work, too. */
-function abortableFlight(signal: AbortSignal): Flight {
-  const over = new AbortController()
-  const land = onAbort(signal, () => over.abort(signal.reason))
-  return { signal: over.signal, abort: (reason) => over.abort(reason), until: (work) => work, land }
-}
-
-/**
- * Its abort ends only the wait: the work ends with its request. An AbortController with a listener would take a tenth of the CPU time of a
- * small request in workerd.
- */
-function waitingFlight(signal: AbortSignal): Flight {
-  let given: ApiError | undefined
-  let abort = (reason: ApiError) => {
-    given = reason
-  }
-  // A race of two promises would make four more.
-  const until = <T>(work: Promise<T>) =>
-    new Promise<T>((resolve, reject) => {
-      abort = reject
-      work.then(resolve, reject)
-      if (given !== undefined) reject(given)
-    })
-  return { signal, abort: (reason) => abort(reason), until, land() {} }
 }
 
 /** A compute on another machine: its record, its session, and its pending requests. */
@@ -196,15 +166,15 @@ export class RemoteCompute {
    * 504 when the connection is lost before the answer.
    */
   send(request: Outgoing): Promise<ComputeAnswer> {
-    const flight = this.#options.endsWithRequest ? waitingFlight : abortableFlight
-    return this.#reach(request, flight, async (signal, done) =>
-      tracked(await this.#send({ ...request, signal }), signal, done),
-    )
+    const { slow } = this.#options
+    if (slow !== undefined)
+      return this.#session.isConnected ? this.#wait(request, slow) : this.#ready().then(() => this.#wait(request, slow))
+    return this.#reach(request, async (signal, done) => tracked(await this.#send({ ...request, signal }), signal, done))
   }
 
   /** Opens a websocket likewise; 501 in a runtime without them. It is closed when the compute is unreachable. */
   openSocket(request: Parameters<OpenSocket>[0]): Promise<Socket | ComputeAnswer> {
-    return this.#reach(request, abortableFlight, async (signal, done) => {
+    return this.#reach(request, async (signal, done) => {
       if (this.#open === undefined) throw new ApiError(501, 'This service cannot open websockets to computes')
       const opened = await this.#open({ ...request, signal })
       if (isRefusal(opened)) return tracked(opened, signal, done)
@@ -222,39 +192,95 @@ export class RemoteCompute {
    * The request is aborted when the compute becomes unreachable. `done` is called at the end of the body; without it the request
    * can only be aborted before the head of the answer.
    */
-  async #reach<T>(
-    request: Flying,
-    begin: (signal: AbortSignal) => Flight,
-    ask: (signal: AbortSignal, done?: () => void) => Promise<T>,
-  ): Promise<T> {
+  async #reach<T>(request: Flying, ask: (signal: AbortSignal, done?: () => void) => Promise<T>): Promise<T> {
     if (!this.#session.isConnected) await this.#ready()
     const session = this.#session
-    const { signal, body } = request
-    const flight = begin(signal)
+    const { signal } = request
+    const over = new AbortController()
+    const land = onAbort(signal, () => over.abort(signal.reason))
     const done = () => {
-      flight.land()
-      this.#flights.delete(flight)
+      land()
+      this.#flights.delete(over)
     }
-    this.#flights.add(flight)
-    const until = body instanceof ReadableStream ? Number.POSITIVE_INFINITY : Date.now() + maxWorkMs
-    const watch = setInterval(() => {
-      if (Date.now() < until) return void this.#requireThere(flight)
-      flight.abort(new ApiError(504, `The compute ${this.name} did not answer in ${maxWorkMs / 60_000} minutes`))
-    }, quietMs)
+    this.#flights.add(over)
+    const unwatch = this.#watch(request, over)
     try {
-      return await flight.until(ask(flight.signal, this.#options.upkeep ? done : undefined))
+      return await ask(over.signal, this.#options.upkeep ? done : undefined)
     } catch (cause) {
       done()
-      const error = flight.signal.aborted ? flight.signal.reason : cause
-      if (error instanceof ApiError || request.signal.aborted) throw error
-      const reason = causeOf(error)
-      if (error instanceof ConnectionLost) throw goneAway(this.name, reason, error)
-      session.lose(reason)
-      throw new Unreachable(409, `The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
+      throw this.#failure(over.signal.aborted ? over.signal.reason : cause, request, session)
     } finally {
-      clearInterval(watch)
-      if (!this.#options.upkeep) this.#flights.delete(flight)
+      unwatch()
+      if (!this.#options.upkeep) this.#flights.delete(over)
     }
+  }
+
+  /**
+   * Sends a request to a connected compute where the work ends with its request: a compute that is unreachable ends only the wait. An
+   * AbortController with a listener would take a tenth of the CPU time of a small request in workerd. No list has the request: the end of its
+   * client would leave it there.
+   */
+  #wait(request: Outgoing, slow: SharedTimer): Promise<ComputeAnswer> {
+    const session = this.#session
+    const began = Date.now()
+    return new Promise((resolve, reject) => {
+      const sending = this.#send(request)
+      const waiting = slow.wait()
+      let isDone = false
+      let unwatch: (() => void) | undefined
+      const done = () => {
+        isDone = true
+        waiting.cancel()
+        unwatch?.()
+      }
+      const abort = (reason: ApiError) => {
+        done()
+        reject(reason)
+      }
+      waiting.fired.then(() => {
+        if (!isDone) unwatch = this.#watch(request, { abort }, began)
+      }, ignore('it never rejects'))
+      sending.then(
+        (answer) => {
+          done()
+          resolve(answer)
+        },
+        (cause: unknown) => {
+          done()
+          reject(this.#failure(cause, request, session))
+        },
+      )
+    })
+  }
+
+  /** Aborts a flight when the compute is unreachable, or works for too long. `began`: ms since 1970. The result ends the watch. */
+  #watch({ body }: Flying, flight: Flight, began = Date.now()): () => void {
+    const until = body instanceof ReadableStream ? Number.POSITIVE_INFINITY : began + maxWorkMs
+    const check = () => {
+      if (Date.now() < until) return void this.#requireThere(flight)
+      flight.abort(new ApiError(504, `The compute ${this.name} did not answer in ${maxWorkMs / 60_000} minutes`))
+    }
+    let later: ReturnType<typeof setInterval> | undefined
+    const first = setTimeout(
+      () => {
+        later = setInterval(check, quietMs)
+        check()
+      },
+      began + quietMs - Date.now(),
+    )
+    return () => {
+      clearTimeout(first)
+      clearInterval(later)
+    }
+  }
+
+  /** What a request is told when its work failed. Without an answer by the compute the connection counts as lost. */
+  #failure(error: unknown, { signal }: Flying, session: ComputeSession): unknown {
+    if (error instanceof ApiError || signal.aborted) return error
+    const reason = causeOf(error)
+    if (error instanceof ConnectionLost) return goneAway(this.name, reason, error)
+    session.lose(reason)
+    return new Unreachable(409, `The compute ${this.name} cannot be reached: ${reason}`, { cause: error })
   }
 
   /** Probes a compute that has not answered for some time: it may be busy, or unreachable. */
@@ -331,9 +357,10 @@ const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
 /** Sends requests with the credentials of the compute. Answers may come late, except by a tunnel, which has its own pings. */
 export function senderOf(transport: Transport, record: ComputeRecord): Send {
   const direct = transport(record)
-  const send = record.protocol === tunnelled ? direct : awaitingLate(direct, computeNameOf(record))
   const own = { 'Accept-Encoding': 'identity', ...credentialsOf(record) }
-  return (request) => send({ ...request, headers: { ...via, ...request.headers, ...own } })
+  const headersOf = (headers: Outgoing['headers']) => ({ ...via, ...headers, ...own })
+  if (record.protocol !== tunnelled) return awaitingLate(direct, computeNameOf(record), headersOf)
+  return (request) => direct({ ...request, headers: headersOf(request.headers) })
 }
 
 /** The default role. This header also takes the request out of local mode at the compute. */

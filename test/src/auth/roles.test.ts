@@ -13,11 +13,13 @@ async function service(options: Omit<Parameters<typeof authApp>[0], 'tokens' | '
   const tokens = new Tokens({ store: new MemoryTokens() })
   const handedOn: string[] = []
   const fleet = {
-    nameOf: (id: string) => id,
-    send: async (_: string, { method, path }: { method: string; path: string }) => {
-      handedOn.push(`${method} ${path}`)
-      return new Response('[]', { headers: { 'content-type': 'application/json' } })
-    },
+    at: (name: string) => ({
+      name,
+      async send({ method, path }: { method: string; path: string }) {
+        handedOn.push(`${method} ${path}`)
+        return new Response('[]', { headers: { 'content-type': 'application/json' } })
+      },
+    }),
   }
   const app = authApp({
     ...{ access: configured, fleet: fleet as never, tokens, ...options },
