@@ -13,8 +13,10 @@ import { type FeedSource, feedsOf, type ServiceEvents } from './events/fleet-fee
 import type { ApplianceVmService } from './fleet/appliance-vm.ts'
 import type { Fleet } from './fleet/fleet.ts'
 import type { RequestingCaller, RequestNotes } from './gateway/asker.ts'
+import { presented } from './gateway/fan-out.ts'
 import type { GatewayAgent } from './gateway/gateway-agent.ts'
 import type { ProjectRequest } from './gateway/hand-on.ts'
+import type { Member } from './gateway/members.ts'
 import { peersOnOneHost } from './gateway/peer-address.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
@@ -25,6 +27,7 @@ import { isFromOtherSite, requireDeliberate } from './http/access/source.ts'
 import type { Assets } from './http/assets.ts'
 import { readAnyJson, readBytes, readJson } from './http/body.ts'
 import type { Dialect, Unfinished } from './http/dialect.ts'
+import { type DirectRead, DirectReads } from './http/direct-reads.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
 import { withReadOnly } from './http/read-only-members.ts'
@@ -108,7 +111,15 @@ export interface AppOptions {
    * is answered here.
    */
   readonly elsewhere?: (asked: Asked) => Response | undefined | Promise<Response | undefined>
+  /**
+   * The compute to which a GET about a project is handed on, where that is certain at once: such a GET leaves out what others need. Undefined: it
+   * goes their way. It looks at which projects credentials are for.
+   */
+  readonly near?: (projectId: string, identity: Identity) => NearCompute | undefined
 }
+
+/** A compute to which requests are handed on at once. */
+export type NearCompute = Pick<Member, 'id' | 'name' | 'forward'>
 
 /** A request that was let in. */
 export interface Asked {
@@ -187,6 +198,31 @@ interface Found {
   readonly notes?: RequestNotes
   /** Absent: the request is in our words. */
   readonly dialect?: Dialect | undefined
+}
+
+/** A GET that is handed on at once, for whom, and to which compute. */
+interface Direct extends DirectRead {
+  readonly identity: Identity
+  readonly member: NearCompute
+}
+
+/** A request that is answered. */
+interface Began {
+  readonly request: Request
+  readonly id: string
+  readonly path: string
+  /** By `performance.now()`, ms. */
+  readonly began: number
+}
+
+/** An answer, as it is counted and traced. */
+interface Told {
+  readonly response: Response
+  readonly endpoint: Endpoint | undefined
+  readonly asks: Identity | undefined
+  readonly calls: Caller | undefined
+  /** Absent: that of the response. */
+  readonly status?: number | undefined
 }
 
 /** The reference, by its version: all apps of a process have the same. */
@@ -285,6 +321,21 @@ export function createApp(options: AppOptions): App {
     return endpoint?.websocket === true ? endpoint : undefined
   }
 
+  const { near } = options
+  // Clients in another dialect go the way of all.
+  const reads =
+    near && options.dialect === undefined && options.isOwn === undefined
+      ? new DirectReads(routes, (path) => unalias(path, aliases), hasValidParams)
+      : undefined
+  /** What a GET is that is handed on at once, for whom, and to which compute; undefined for every other request. */
+  const directOf = (request: Request, path: string, admitted: Identity | undefined): Direct | undefined => {
+    if (reads === undefined || near === undefined || request.method !== 'GET') return undefined
+    const identity = admitted ?? admission.atHand(request)
+    const read = identity === undefined || identity.ambient === true ? undefined : reads.of(path)
+    const member = identity && read && near(read.projectId, identity)
+    return member && { ...read, identity, member }
+  }
+
   /** Finds the endpoint and has it answer. */
   const respond = async (
     sent: Request,
@@ -377,83 +428,133 @@ export function createApp(options: AppOptions): App {
     }
   }
 
-  return {
-    async fetch(request, admitted, notes = {}) {
-      const began = performance.now()
-      requests.begin()
-      const id = requestIdOf(request) ?? nextId()
-      const path = pathOf(request.url)
-      const headers: Record<string, string> = { Server: server, 'X-Request-Id': id }
-      let response: Response
-      let endpoint: Endpoint | undefined
-      let status: number | undefined
-      let asks: Identity | undefined
-      let calls: Caller | undefined
-      try {
-        if (options.isOwn?.(request) === true) throw ownCompute()
-        const webSocket = webSocketOf(request, path)
-        const peer = peerOf(request)
-        const admitting =
-          admitted ??
-          (webSocket?.joins === true
-            ? joining
-            : isPublic(request.method, path)
-              ? admission.admitAnybody(request, peer)
-              : admission.admit(request, peer, webSocket !== undefined, isStream(request, path)))
-        const identity = admitting instanceof Promise ? await admitting : admitting
-        asks = identity
-        allowOrigin(request, path, headers)
-        if (identity !== undefined) {
-          options.rateLimit?.take(identity.key)
-          const limited = options.organizationLimit?.(identity)
-          if (limited !== undefined) await limited
-        }
-        const found = (it: Endpoint, ours: string) => {
-          endpoint = it
-          const role = it.handsOn === undefined ? roleOf(it) : roleNeeded(routes, it, request.method, ours)
-          requireRole(identity, role)
-          if (it.ofDeployment === true) requireDeployment(identity)
-          requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
-          return identity
-        }
-        const caller = (it: Identity) => {
-          calls = callerOf(it, request, id)
-          return calls
-        }
-        const respondToIt = () =>
-          respond(request, path, headers, { found, caller, peer, notes, dialect: dialectOf(request) })
-        const answered =
-          webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
-        if (answered instanceof Elsewhere) {
-          requests.cancel()
-          return answered.response
-        }
-        response = finish(answered, headers, options)
-        // Told as what the client sees: the token itself has the status of an ordinary answer.
-        if (endpoint?.websocket === true && isToken(response)) status = 101
-      } catch (error) {
-        const fault = failed(error, request, id, headers)
-        response = finish((await dialectOf(request)?.answered(fault, undefined, request)) ?? fault, headers, options)
+  /** Counts a request of an identity. 429 above a limit. */
+  const count = (identity: Identity): void | Promise<void> => {
+    options.rateLimit?.take(identity.key)
+    return options.organizationLimit?.(identity)
+  }
+
+  /** Counts and traces an answer. */
+  const told = (
+    { request, id, path, began }: Began,
+    { response, endpoint, asks, calls, status = response.status }: Told,
+  ): Response => {
+    const route = endpoint?.path ?? ''
+    const ms = performance.now() - began
+    // The names of credentials of another organization are not for the figures of this one.
+    const isOwn = asks?.organization === options.organization
+    const name = asks === undefined || asks.key === '' || !isOwn ? undefined : asks.name
+    const { method } = request
+    requests.end(route, method, status, ms / 1000, name)
+    // A request that was refused before it had a caller is logged with its sender, too.
+    const by = asks === undefined || trace === undefined ? undefined : (calls ?? callerOf(asks, request, id)).name
+    if (trace === undefined) return response
+    const error = status < 400 ? null : response.headers.get(errorHeader)
+    const entry: { -readonly [Name in keyof Trace]: Trace[Name] } = { id, method, path, route, status, ms }
+    if (error !== null) entry.error = error
+    if (name !== undefined) entry.credential = name
+    if (by !== undefined) entry.by = by
+    trace(entry)
+    return response
+  }
+
+  /** The answer to a GET that is handed on at once. An error of the compute takes the way of all, which may ask another one. */
+  const answerDirectly = async (
+    asked: Began,
+    { endpoint, path: target, identity, member }: Direct,
+    notes: RequestNotes,
+  ): Promise<Response> => {
+    const { request, id, path } = asked
+    const headers: Record<string, string> = { Server: server, 'X-Request-Id': id, 'X-ROUTE': endpoint.path }
+    let calls: Caller | undefined
+    let response: Response
+    try {
+      allowOrigin(request, path, headers)
+      const counting = count(identity)
+      if (counting !== undefined) await counting
+      calls = callerOf(identity, request, id)
+      headers['X-Patchbay-Compute'] = member.id
+      const answer = await member.forward({ request, path: target, caller: calls })
+      if (answer.status >= 400) {
+        notes.answered = { compute: member.id, answer }
+        return answerAny(asked, { identity, notes })
       }
-      if (request.method === 'HEAD') response = withoutBody(response)
-      status ??= response.status
-      const route = endpoint?.path ?? ''
-      const ms = performance.now() - began
-      // The names of credentials of another organization are not for the figures of this one.
-      const isOwn = asks?.organization === options.organization
-      const name = asks === undefined || asks.key === '' || !isOwn ? undefined : asks.name
-      requests.end(route, request.method, status, ms / 1000, name)
-      // A request that was refused before it had a caller is logged with its sender, too.
-      const by = asks === undefined || trace === undefined ? undefined : (calls ?? callerOf(asks, request, id)).name
-      if (trace === undefined) return response
-      const error = status < 400 ? null : response.headers.get(errorHeader)
-      trace({
-        ...{ id, method: request.method, path, route, status, ms },
-        ...(error !== null && { error }),
-        ...(name !== undefined && { credential: name }),
-        ...(by !== undefined && { by }),
-      })
-      return response
+      response = finish(answer, headers, options)
+    } catch (error) {
+      response = finish(failed(presented(error, member), request, id, headers), headers, options)
+    }
+    return told(asked, { response, endpoint, asks: identity, calls })
+  }
+
+  /** The answer to any request. `identity`: its client, who was counted. */
+  const answerAny = async (
+    asked: Began,
+    { identity: known, admitted, notes }: { identity?: Identity; admitted?: Identity | undefined; notes: RequestNotes },
+  ): Promise<Response> => {
+    const { request, id, path } = asked
+    const headers: Record<string, string> = { Server: server, 'X-Request-Id': id }
+    let response: Response
+    let endpoint: Endpoint | undefined
+    let status: number | undefined
+    let asks: Identity | undefined
+    let calls: Caller | undefined
+    try {
+      if (options.isOwn?.(request) === true) throw ownCompute()
+      const webSocket = webSocketOf(request, path)
+      const peer = peerOf(request)
+      const admitting =
+        known ??
+        admitted ??
+        (webSocket?.joins === true
+          ? joining
+          : isPublic(request.method, path)
+            ? admission.admitAnybody(request, peer)
+            : admission.admit(request, peer, webSocket !== undefined, isStream(request, path)))
+      const identity = admitting instanceof Promise ? await admitting : admitting
+      asks = identity
+      allowOrigin(request, path, headers)
+      if (identity !== undefined && known === undefined) {
+        const counting = count(identity)
+        if (counting !== undefined) await counting
+      }
+      const found = (it: Endpoint, ours: string) => {
+        endpoint = it
+        const role = it.handsOn === undefined ? roleOf(it) : roleNeeded(routes, it, request.method, ours)
+        requireRole(identity, role)
+        if (it.ofDeployment === true) requireDeployment(identity)
+        requireDeliberate(request, identity, { endpoint: it, role, isSecure: peer.isSecure })
+        return identity
+      }
+      const caller = (it: Identity) => {
+        calls = callerOf(it, request, id)
+        return calls
+      }
+      const respondToIt = () =>
+        respond(request, path, headers, { found, caller, peer, notes, dialect: dialectOf(request) })
+      const answered =
+        webSocket?.joins === true ? await joined(admission, request, peer, respondToIt) : await respondToIt()
+      if (answered instanceof Elsewhere) {
+        requests.cancel()
+        return answered.response
+      }
+      response = finish(answered, headers, options)
+      // Told as what the client sees: the token itself has the status of an ordinary answer.
+      if (endpoint?.websocket === true && isToken(response)) status = 101
+    } catch (error) {
+      const fault = failed(error, request, id, headers)
+      response = finish((await dialectOf(request)?.answered(fault, undefined, request)) ?? fault, headers, options)
+    }
+    if (request.method === 'HEAD') response = withoutBody(response)
+    return told(asked, { response, endpoint, asks, calls, status })
+  }
+
+  return {
+    fetch(request, admitted, notes = {}) {
+      requests.begin()
+      const path = pathOf(request.url)
+      const asked = { request, id: requestIdOf(request) ?? nextId(), path, began: performance.now() }
+      const direct = directOf(request, path, admitted)
+      return direct === undefined ? answerAny(asked, { admitted, notes }) : answerDirectly(asked, direct, notes)
     },
 
     early({ method, authorization, peer }) {
@@ -584,6 +685,15 @@ async function bodyOf(
 /** The node in a path that only a newer compute has, such as `kind/nodes/{node_id}/new`. */
 const partIn = (action = ''): string | undefined => /^[^/]+\/(?:nodes|vms)\/([^/]+)/.exec(action)?.[1]
 
+function hasValidParams({ endpoint, params }: Match): boolean {
+  try {
+    validParams(endpoint, params)
+    return true
+  } catch {
+    return false
+  }
+}
+
 /** Parameters that were validated, by those of the match, which the router has for a path that is asked for again. */
 const validated = new WeakMap<object, Readonly<Record<string, unknown>>>()
 
@@ -614,7 +724,8 @@ function finish(
   headers: Record<string, string>,
   { json, relayed = responseOf }: Pick<AppOptions, 'json' | 'relayed'>,
 ): Response {
-  if ('content' in answer) return relayed({ ...answer, headers: { ...answer.headers, ...headers } })
+  if ('content' in answer)
+    return relayed({ status: answer.status, headers: { ...answer.headers, ...headers }, content: answer.content })
   if (!(answer instanceof Response)) {
     if (answer.body === undefined) return new Response(null, { status: answer.status, headers })
     return json(textOf(answer.body), answer.status, headers)

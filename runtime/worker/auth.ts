@@ -1,5 +1,5 @@
 import { cloudflareAccess } from '../../src/auth/cloudflare-access.ts'
-import { anyOf, type Identified, type Verifier } from '../../src/auth/identity.ts'
+import { anyOf, type Identified, type Identity, type Verifier } from '../../src/auth/identity.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { signingKey } from '../../src/auth/signed-text.ts'
 import type { Access } from '../../src/http/access/access.ts'
@@ -35,8 +35,12 @@ function keyFor({ FLEET_KEY = '' }: Env, use: string): () => Promise<CryptoKey> 
   }
 }
 
-/** Authentication and rate limit of the Worker. `identify` checks tokens. */
-export function openAuth(env: Env, identify: (token: string) => Identified): Auth {
+/** Authentication and rate limit of the Worker. `identify` checks tokens; `atHand`: see `Access`. */
+export function openAuth(
+  env: Env,
+  identify: (token: string) => Identified,
+  atHand?: (token: string) => Identity | undefined,
+): Auth {
   const verifiers: Verifier[] = [(_, token) => (token === undefined ? undefined : identify(token))]
   const { ADMIN_TOKEN = '', ACCESS_TEAM_DOMAIN: teamDomain = '', ACCESS_AUDIENCE: audience = '' } = env
   if (teamDomain !== '') {
@@ -52,6 +56,7 @@ export function openAuth(env: Env, identify: (token: string) => Identified): Aut
     password: ADMIN_TOKEN,
     token: ADMIN_TOKEN,
     verifier: anyOf(...verifiers),
+    ...(atHand && { atHand }),
   }
   const perSecond = rateOf(env)
   return { access: () => access, rateLimit: new RateLimit(() => ({ perSecond, burst: 3 * perSecond })) }

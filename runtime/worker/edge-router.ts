@@ -10,7 +10,7 @@ import { isInScope } from '../../src/auth/project-scope.ts'
 import { RateLimit } from '../../src/auth/rate-limit.ts'
 import { Sessions } from '../../src/auth/sessions.ts'
 import type { SignedTokens } from '../../src/auth/token-text.ts'
-import { tokenOfKey } from '../../src/auth/tokens.ts'
+import { isKeyOfToken } from '../../src/auth/tokens.ts'
 import { ApiError, badRequest, notFound } from '../../src/errors/api-error.ts'
 import { type ErrorWord, errorHeader } from '../../src/errors/words.ts'
 import type { FeedSource } from '../../src/events/fleet-feed.ts'
@@ -20,7 +20,7 @@ import type { RequestNotes } from '../../src/gateway/asker.ts'
 import { createGateway } from '../../src/gateway/gateway-agent.ts'
 import type { ProjectRequest } from '../../src/gateway/hand-on.ts'
 import type { BringImage } from '../../src/gateway/image-copies.ts'
-import type { FleetMembers } from '../../src/gateway/members.ts'
+import type { FleetMembers, Member } from '../../src/gateway/members.ts'
 import { bearerOf } from '../../src/http/access/credentials.ts'
 import { readBytes } from '../../src/http/body.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
@@ -105,13 +105,18 @@ export class EdgeRouter {
   }
 
   /** `admitted`: the identity, when the router of `default` has authenticated the request. */
-  async answer(asked: Request, admitted?: Identity): Promise<Response> {
+  answer(asked: Request, admitted?: Identity): Promise<Response> {
     const request = withPings(asked)
     const notes: RequestNotes = {}
-    const response = await this.#app.fetch(request, admitted, notes)
-    if (this.#lost.size > 0) waitUntil(this.#tell())
-    if (response.status < 400 || !isNoSuchProject(response.headers.get(errorHeader))) return response
-    const { near } = notes
+    return this.#app.fetch(request, admitted, notes).then((response) => {
+      if (this.#lost.size > 0) waitUntil(this.#tell())
+      return response.status < 400 ? response : this.#elsewhereAfter(response, request, notes)
+    })
+  }
+
+  /** The answer to a request that this isolate has answered with an error. */
+  async #elsewhereAfter(response: Response, request: Request, { near }: RequestNotes): Promise<Response> {
+    if (!isNoSuchProject(response.headers.get(errorHeader))) return response
     this.#settle(response, near === undefined)
     if (near === undefined) return response
     // The project may be on another compute: the object searches for it.
@@ -136,9 +141,9 @@ export class EdgeRouter {
   /** Counts a request of this organization. The administrator of the deployment is not limited. */
   #limit({ key, isOfDeployment, organization }: Identity): void | Promise<void> {
     if (key === '' || isOfDeployment === true || organization !== this.#objects.named) return
-    const take = () => this.#rate.take(this.#objects.organization)
     // The check of a token has read the list.
-    return tokenOfKey(key) === undefined ? this.tokens.refresh().then(take) : take()
+    if (isKeyOfToken(key)) return this.#rate.take(this.#objects.organization)
+    return this.tokens.refresh().then(() => this.#rate.take(this.#objects.organization))
   }
 
   /** The answer of an object to the request; undefined when this isolate answers it, at once for a request whose compute it knows. */
@@ -276,8 +281,12 @@ export class EdgeRouter {
       find: (id) => this.#computes.find(id),
       watch: () => () => {},
     }
-    const { access, rateLimit } = openAuth(env, (token) => all?.identify(token) ?? Promise.resolve(undefined))
     const all = this.#all
+    const { access, rateLimit } = openAuth(
+      env,
+      (token) => all?.identify(token) ?? Promise.resolve(undefined),
+      (token) => all?.atHand(token),
+    )
     const { named } = this.#objects
     const placements = this.#placementCache
     const bring: BringImage = (compute, image) => this.#objects.directory().bringImage(compute, image)
@@ -305,6 +314,7 @@ export class EdgeRouter {
       ...(all !== undefined && { hasOrganization: (id) => all.has(id) }),
       sessions: this.#sessions(env),
       elsewhere: (asked) => this.#elsewhere(asked),
+      near: (projectId, identity) => this.#near(projectId, identity),
       scopes: 'elsewhere',
       access,
       rateLimit,
@@ -355,6 +365,15 @@ export class EdgeRouter {
         },
       },
     })
+  }
+
+  /** The compute of a project, if this isolate hands requests of the identity on to it, and needs to ask nobody for that. */
+  #near(projectId: string, { organization, projects }: Identity): Member | undefined {
+    if (organization !== this.#objects.named || !isInScope(projects, projectId, undefined)) return undefined
+    const compute = this.#placementCache.atHand(projectId)
+    const member = compute === undefined ? undefined : this.#computes.atHand(compute)
+    if (member !== undefined) this.#countInTime()
+    return member
   }
 
   #isNear(project: string): boolean | Promise<boolean> {

@@ -49,6 +49,12 @@ export class EdgeRouters {
     return signed === undefined ? this.#identifyNew(text) : this.#identifySigned(text, signed)
   }
 
+  /** That of a token of `default` that is at hand. */
+  atHand(text: string): Identity | undefined {
+    const signed = this.#signed.peek(text)
+    return signed && this.#default.tokens.atHand(signed)
+  }
+
   async #identifyNew(text: string): Promise<Identity | undefined> {
     return await this.#identifySigned(text, await this.#signed.read(text))
   }

@@ -33,6 +33,12 @@ export class PlacementCache implements PlacementStore {
     return this.#read(project)
   }
 
+  /** The compute of a project, if the cache has it. */
+  atHand(project: string): string | undefined {
+    const known = this.#known.get(project)
+    return known?.avoidedUntil === 0 ? known.compute : undefined
+  }
+
   async #read(project: string): Promise<string | undefined> {
     const compute = await this.#object().placementOf(project)
     if (compute !== undefined) this.#keep(project, { compute, avoidedUntil: 0 })

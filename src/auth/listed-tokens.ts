@@ -4,7 +4,7 @@ import { retryLater } from '../errors/api-error.ts'
 import type { JoinGrant } from '../fleet/join-tokens.ts'
 import type { TokenRecord } from '../model/access-token.ts'
 import { type EndedRecord, EndedSessions } from './ended-sessions.ts'
-import type { Identified } from './identity.ts'
+import type { Identified, Identity } from './identity.ts'
 import type { Session } from './sessions.ts'
 import {
   isExpired,
@@ -79,6 +79,8 @@ interface StoredList {
 export class ListedTokens {
   readonly #options: ListedTokensOptions
   readonly #now: () => number
+  /** Identities of tokens whose meaning is remembered. */
+  readonly #identities = new WeakMap<SignedMeaning, Identity>()
   #list: StoredList | undefined
   #triedAt = Number.NEGATIVE_INFINITY
   #isTrying = false
@@ -92,6 +94,18 @@ export class ListedTokens {
   identify(text: string, signed?: SignedMeaning): Identified {
     const valid = signed === undefined ? this.#valid(text) : this.#listed(signed, signed)
     return after(valid, (token) => identityOf(token, this.#options.organization))
+  }
+
+  /** What `identify` gives for a token whose meaning was verified, while the list is fresh; undefined: `identify` decides. */
+  atHand(signed: SignedMeaning): Identity | undefined {
+    const { organization } = this.#options
+    const now = this.#now()
+    const list = this.#list
+    if (list === undefined || now - list.readAt > freshMs || !list.ids.has(signed.token_id)) return undefined
+    if (signed.organization !== organization || isExpired(signed, now)) return undefined
+    const known = this.#identities.get(signed) ?? identityOf(signed, organization)
+    if (known !== undefined) this.#identities.set(signed, known)
+    return known
   }
 
   /** The limit of the organization by the last list, requests per second; 0: none. */

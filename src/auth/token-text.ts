@@ -129,6 +129,11 @@ export class SignedTokens {
     return meaning
   }
 
+  /** As `remembered`, for a text that is remembered no longer for it. */
+  peek(text: string): SignedMeaning | undefined {
+    return this.#known.get(text)
+  }
+
   /** What `read` gave for this text, at once; undefined for a text that was not read, or is forgotten. */
   remembered(text: string): SignedMeaning | undefined {
     const meaning = this.#known.get(text)

@@ -202,6 +202,8 @@ export function identityOf(token: TokenMeaning | undefined, organization?: strin
 /** See `Identity.key`. */
 export const keyOfToken = (tokenId: string): string => `token:${tokenId}`
 
+export const isKeyOfToken = (key: string): boolean => key.startsWith('token:')
+
 /** The token id in a key; undefined for the key of another credential. */
 export const tokenOfKey = (key: string): string | undefined => /^token:(.*)$/s.exec(key)?.[1]
 

@@ -1,5 +1,6 @@
 import type { Caller } from '../auth/caller.ts'
 import type { Identity } from '../auth/identity.ts'
+import type { RelayedAnswer } from '../http/relayed-answer.ts'
 
 /** The caller of a request at a gateway, and what its answer says about computes. */
 export interface RequestingCaller {
@@ -22,4 +23,6 @@ export interface RequestNotes {
     /** Of the client. */
     readonly identity: Identity
   }
+  /** The error of a compute that was asked already, for the way that errors take. */
+  answered?: { readonly compute: string; readonly answer: Response | RelayedAnswer }
 }

@@ -77,9 +77,11 @@ async function handOnRepeatedly(
   let others: Member[] | undefined
   for (let isMoved = false; ; ) {
     caller.answered(member.id)
+    const { answered } = caller.notes
+    delete caller.notes.answered
     let answer: Response | RelayedAnswer
     try {
-      answer = await member.forward(forwarded)
+      answer = answered?.compute === member.id ? answered.answer : await member.forward(forwarded)
     } catch (error) {
       throw presented(error, member)
     }

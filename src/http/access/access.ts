@@ -5,6 +5,7 @@ import { isLoopback } from '../../auth/network.ts'
 import { isSecret } from '../../auth/secret.ts'
 import type { Session, Sessions } from '../../auth/sessions.ts'
 import { forbidden, notFound } from '../../errors/api-error.ts'
+import { organizationHeader } from '../../model/organization-header.ts'
 import type { TicketOffice } from '../tickets.ts'
 import { bearerOf, type Credentials, credentialsIn, credentialsOf, ticketOf } from './credentials.ts'
 import { hostOf } from './host.ts'
@@ -25,6 +26,8 @@ export interface Access {
   readonly token: string
   /** Knows further credentials. With a verifier every request needs credentials, even when those above are empty. */
   readonly verifier?: Verifier | undefined
+  /** The identity of a token that cannot be guessed, if the verifier needs to ask nobody for it; undefined: the verifier decides. */
+  readonly atHand?: (token: string) => Identity | undefined
   /** Accepts HTTP Basic from other hosts without TLS, too. */
   readonly takesPlainBasic?: boolean
   /** Whether a client at the address gets streams without credentials: a controller of `clients = "gns3"` that sends none for them. */
@@ -75,6 +78,16 @@ export class Admission {
       after(holder, (known) => known ?? this.#admitted(request, peer, isStream)),
       (identity) => identity && this.#in(identity, request),
     )
+  }
+
+  /**
+   * What `admit` gives for a Bearer token whose identity is at hand; undefined: `admit` decides. Such a token is compared whatever was wrong
+   * before, and pages do not know it: neither log-ins nor the source are looked at.
+   */
+  atHand({ headers }: Request): Identity | undefined {
+    const authorization = headers.get('authorization')
+    if (authorization?.startsWith('Bearer pb_') !== true || headers.has(organizationHeader)) return undefined
+    return this.#options.access().atHand?.(authorization.slice('Bearer '.length))
   }
 
   #holderOf(secret: string, { address }: Peer): Identified {

@@ -1,0 +1,129 @@
+import { expect, test } from 'vitest'
+import { json } from '../../../runtime/node/http/server.ts'
+import { type App, createApp, type NearCompute, type Trace } from '../../../src/app.ts'
+import type { Identity } from '../../../src/auth/identity.ts'
+import { RateLimit } from '../../../src/auth/rate-limit.ts'
+import { isKeyOfToken } from '../../../src/auth/tokens.ts'
+import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
+
+const id = '10000000-0000-4000-8000-000000000000'
+const node = `/v2/compute/projects/${id}/pc/nodes/${id}`
+const made = `pb_${'0'.repeat(16)}_${'a'.repeat(64)}`
+const user: Identity = { name: 'alice', role: 'read', key: 'token:alice' }
+
+/** A gateway whose one compute is near, and what it and the usual way were asked. */
+function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: number } = {}) {
+  const asked: string[] = []
+  const traces: Trace[] = []
+  const near: NearCompute = {
+    id: 'one',
+    name: 'One',
+    async forward({ path, caller: { name } }) {
+      asked.push(`${name}: ${path}`)
+      return answer()
+    },
+  }
+  const unused = () => {
+    throw new Error('not here')
+  }
+  const app: App = createApp({
+    agent: ({ notes }) =>
+      ({
+        async handOn() {
+          asked.push('the usual way')
+          return notes.answered?.answer ?? answer()
+        },
+      }) as never,
+    near: (project, { projects }) => (project === id && projects === undefined ? near : undefined),
+    scopes: 'elsewhere',
+    version: '1.4.2',
+    access: () => ({
+      ...{ hosts: new Set(['localhost']), allowedOrigins: new Set<string>(), user: '', password: '', token: 'admin' },
+      atHand: (token) => (token === made ? user : undefined),
+      verifier: (_, token) => (token === made ? user : undefined),
+    }),
+    rateLimit: new RateLimit(() => ({ perSecond, burst: perSecond })),
+    jsonBytes: 1000,
+    ...{ aliases: { vpcs: 'pc' }, json, upgrade: unused, assets: async () => undefined, report: unused },
+    trace: (entry) => void traces.push(entry),
+  })
+  return {
+    asked,
+    traces,
+    ask: (path: string, headers: Record<string, string> = {}, method = 'GET') =>
+      app.fetch(
+        new Request(`http://localhost${path}`, { method, headers: { authorization: `Bearer ${made}`, ...headers } }),
+      ),
+  }
+}
+
+const found = (): RelayedAnswer => ({ status: 200, headers: { ETag: '"1"' }, content: new TextEncoder().encode('{}') })
+const missing = (): RelayedAnswer => ({
+  status: 404,
+  headers: { 'X-Patchbay-Error': 'no-such-node' },
+  content: new TextEncoder().encode('{"message":"no","status":404}'),
+})
+
+test('a GET of a token that is at hand goes to the compute at once, and is answered, counted and traced as any other', async () => {
+  const { ask, asked, traces } = gateway(found)
+  const direct = await ask(node, { 'x-request-id': 'mine' })
+  const usual = await ask(node, { 'x-request-id': 'mine', authorization: 'Bearer admin' })
+  expect(asked).toEqual([`alice: ${node}`, 'the usual way'])
+  const headers = ({ headers: all }: Response) => Object.fromEntries(all)
+  // The compute is named by the agent on the usual way.
+  expect(headers(direct)).toEqual({ ...headers(usual), 'x-patchbay-compute': 'one' })
+  expect(await direct.text()).toBe('{}')
+  const [first, second] = traces.map(({ ms: _, ...entry }) => entry)
+  expect(first).toEqual({ ...second, by: 'alice', credential: 'alice' })
+})
+
+test('the words of clients and the query reach the compute', async () => {
+  const { ask, asked } = gateway(found)
+  expect((await ask(`${node.replace('/pc/', '/vpcs/')}?view=full`)).status).toBe(200)
+  expect(asked).toEqual([`alice: ${node}`])
+})
+
+test('an error of the compute takes the usual way, and the compute is not asked again', async () => {
+  const { ask, asked } = gateway(missing)
+  const answer = await ask(node)
+  expect([answer.status, await answer.json()]).toEqual([404, { message: 'no', status: 404 }])
+  expect(asked).toEqual([`alice: ${node}`, 'the usual way'])
+})
+
+test('what was counted is counted once, and above the limit nothing is asked', async () => {
+  const { ask, asked } = gateway(missing, { perSecond: 2 })
+  expect([(await ask(node)).status, (await ask(node)).status]).toEqual([404, 404])
+  asked.length = 0
+  const refused = await ask(node)
+  expect([refused.status, refused.headers.get('retry-after'), refused.headers.get('x-route')]).toEqual([
+    ...[429, '1'],
+    '/v2/compute/projects/{project_id}/pc/nodes/{node_id}',
+  ])
+  expect(asked).toEqual([])
+})
+
+test.for<[what: string, path: string, headers?: Record<string, string>, method?: string]>([
+  ['another method', node, {}, 'HEAD'],
+  ['another project', node.replaceAll(id, id.replace('1', '2'))],
+  ['other credentials', node, { authorization: 'Bearer admin' }],
+  ['an organization that the request names', node, { 'x-patchbay-organization': 'default' }],
+])('%s takes the usual way', async ([, path, headers, method]) => {
+  const { ask, asked } = gateway(found)
+  expect((await ask(path, headers, method)).status).toBe(200)
+  expect(asked).toEqual(['the usual way'])
+})
+
+test('pages get the same headers', async () => {
+  const { ask } = gateway(found)
+  const own = await ask(node, { origin: 'https://example.org' })
+  expect([own.headers.get('access-control-allow-origin'), own.headers.get('vary')]).toEqual([
+    'https://example.org',
+    'Origin',
+  ])
+  const old = await ask(`/v1/projects/${id}`)
+  expect(old.headers.get('access-control-allow-origin')).toBe('*')
+})
+
+test('the keys of tokens are told from others', () => {
+  expect([isKeyOfToken('token:a'), isKeyOfToken('configured:token')]).toEqual([true, false])
+})
