@@ -465,13 +465,16 @@ export function createApp(options: AppOptions): App {
     notes: RequestNotes,
   ): Promise<Response> => {
     const { request, id, path } = asked
-    const headers: Record<string, string> = { Server: server, 'X-Request-Id': id, 'X-ROUTE': endpoint.path }
+    const headers: Record<string, string> = { Server: server, 'X-Request-Id': id }
+    let isCounted = false
     let calls: Caller | undefined
     let response: Response
     try {
       allowOrigin(request, path, headers)
       const counting = count(identity)
       if (counting !== undefined) await counting
+      isCounted = true
+      headers['X-ROUTE'] = endpoint.path
       calls = callerOf(identity, request, id)
       headers['X-Patchbay-Compute'] = member.id
       const answer = await member.forward({ request, path: target, caller: calls })
@@ -483,7 +486,8 @@ export function createApp(options: AppOptions): App {
     } catch (error) {
       response = finish(failed(presented(error, member), request, id, headers), headers, options)
     }
-    return told(asked, { response, endpoint, asks: identity, calls })
+    // Above a limit no request has an endpoint.
+    return told(asked, { response, endpoint: isCounted ? endpoint : undefined, asks: identity, calls })
   }
 
   /** The answer to any request. `identity`: its client, who was counted. */

@@ -63,8 +63,8 @@ export class KnownComputes {
 
   /** A compute that is connected by a state that needs not be read again; undefined for any other. */
   atHand(computeId: string): Member | undefined {
-    const ageMs = Date.now() - (this.#readAt.get(computeKey(computeId)) ?? 0)
-    if (ageMs > timesOfOthers.freshMs) return undefined
+    const id = computeKey(computeId)
+    if (Date.now() - (this.#readAt.get(id) ?? 0) > this.#timesOf(id).freshMs) return undefined
     const member = this.find(computeId)
     return member?.isConnected === true ? member : undefined
   }
@@ -74,12 +74,17 @@ export class KnownComputes {
     const { fleet } = this
     const id = computeKey(computeId)
     const ageMs = Date.now() - (this.#readAt.get(id) ?? 0)
-    // Only its object knows whether a joined compute has a tunnel, and answers requests accordingly.
-    const times = fleet.isTunnelled(id) && fleet.find(id)?.state === 'connected' ? timesOfJoined : timesOfOthers
+    const times = this.#timesOf(id)
     if (ageMs > times.staleMs) return this.#read(id).then(() => fleet)
     if (ageMs > times.freshMs)
       waitUntil(this.#read(id).catch(ignore('a request that needs it reads it again, and gets the error')))
     return fleet
+  }
+
+  #timesOf(id: string): typeof timesOfOthers {
+    const { fleet } = this
+    // Only its object knows whether a joined compute has a tunnel, and answers requests accordingly.
+    return fleet.isTunnelled(id) && fleet.find(id)?.state === 'connected' ? timesOfJoined : timesOfOthers
   }
 
   async #read(id: string): Promise<void> {

@@ -246,6 +246,8 @@ export class RemoteCompute {
           resolve(answer)
         },
         (cause: unknown) => {
+          // The end of a request that was given up says nothing of the compute, which may be there again.
+          if (isDone) return
           done()
           reject(this.#failure(cause, request, session))
         },
