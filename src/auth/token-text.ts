@@ -129,7 +129,7 @@ export class SignedTokens {
     return meaning
   }
 
-  /** As `remembered`, for a text that is remembered no longer for it. */
+  /** As `remembered`, but the text does not count as read most recently. */
   peek(text: string): SignedMeaning | undefined {
     return this.#known.get(text)
   }

@@ -18,8 +18,8 @@ function gateway(answer: () => RelayedAnswer, { perSecond = 0 }: { perSecond?: n
   const near: NearCompute = {
     id: 'one',
     name: 'One',
-    async forward({ path, caller: { name } }) {
-      asked.push(`${name}: ${path}`)
+    async forward({ request, path, caller: { name } }) {
+      asked.push(`${name}: ${path}${new URL(request.url).search}`)
       return answer()
     },
   }
@@ -80,7 +80,7 @@ test('a GET of a token that is at hand goes to the compute at once, and is answe
 test('the words of clients and the query reach the compute', async () => {
   const { ask, asked } = gateway(found)
   expect((await ask(`${node.replace('/pc/', '/vpcs/')}?view=full`)).status).toBe(200)
-  expect(asked).toEqual([`alice: ${node}`])
+  expect(asked).toEqual([`alice: ${node}?view=full`])
 })
 
 test('an error of the compute takes the usual way, and the compute is not asked again', async () => {
