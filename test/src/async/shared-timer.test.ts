@@ -16,7 +16,7 @@ function timer() {
     ended,
     wait(name: string) {
       const { fired, cancel } = shared.wait()
-      fired.then(() => ended.push(name))
+      void fired.then(() => ended.push(name))
       return cancel
     },
   }
