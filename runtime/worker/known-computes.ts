@@ -14,6 +14,8 @@ import { noRegistry, reaching } from './reaching.ts'
 /** Age at which the state of a compute is read again during a request, and age at which requests wait for the new state, ms. */
 const timesOfOthers = { freshMs: 5000, staleMs: 10_000 }
 const timesOfJoined = { freshMs: 60_000, staleMs: 120_000 }
+/** Shortest time between two reads of a compute in the background, ms: one whose request was ended never arrives. */
+const refreshPauseMs = 1000
 
 /** Computes with an address are fetched, but for images that are uploaded: `asking` asks the object of the compute, which makes their digests. */
 const withImagesBy =
@@ -34,6 +36,8 @@ export class KnownComputes {
   readonly #objects: Objects
   readonly #lost: (id: string) => void
   readonly #readAt = new Map<string, number>()
+  /** When a read in the background began; of computes in `#readAt`. */
+  readonly #refreshedAt = new Map<string, number>()
   #isReading = false
 
   /** `lost`: given by an isolate; called for each compute that cannot be reached. */
@@ -50,7 +54,7 @@ export class KnownComputes {
     this.fleet.listen((event) => {
       if (this.#isReading || event.type !== 'compute.updated' || event.compute.connected) return
       const id = computeKey(event.compute.compute_id)
-      this.#readAt.delete(id)
+      this.#forget(id)
       this.#lost(id)
     })
   }
@@ -61,10 +65,10 @@ export class KnownComputes {
     return this.#members.find(computeId) as Member | undefined
   }
 
-  /** A compute that is connected by a state that needs not be read again; undefined for any other. */
+  /** A compute that is connected by a state for which requests need not wait; undefined for any other. */
   atHand(computeId: string): Member | undefined {
     const id = computeKey(computeId)
-    if (Date.now() - (this.#readAt.get(id) ?? 0) > this.#timesOf(id).freshMs) return undefined
+    if (!this.#isAtHand(id)) return undefined
     const member = this.find(computeId)
     return member?.isConnected === true ? member : undefined
   }
@@ -73,12 +77,23 @@ export class KnownComputes {
   with(computeId: string): Fleet | Promise<Fleet> {
     const { fleet } = this
     const id = computeKey(computeId)
-    const ageMs = Date.now() - (this.#readAt.get(id) ?? 0)
-    const times = this.#timesOf(id)
-    if (ageMs > times.staleMs) return this.#read(id).then(() => fleet)
-    if (ageMs > times.freshMs)
+    return this.#isAtHand(id) ? fleet : this.#read(id).then(() => fleet)
+  }
+
+  /** Whether the state of a compute is new enough for requests; one that is not fresh is read again beside them. */
+  #isAtHand(id: string): boolean {
+    const now = Date.now()
+    const ageMs = now - (this.#readAt.get(id) ?? 0)
+    // The usual case: new enough for all.
+    if (ageMs <= timesOfOthers.freshMs) return true
+    const { freshMs, staleMs } = this.#timesOf(id)
+    if (ageMs <= freshMs) return true
+    if (ageMs > staleMs) return false
+    if (now - (this.#refreshedAt.get(id) ?? 0) >= refreshPauseMs) {
+      this.#refreshedAt.set(id, now)
       waitUntil(this.#read(id).catch(ignore('a request that needs it reads it again, and gets the error')))
-    return fleet
+    }
+    return true
   }
 
   #timesOf(id: string): typeof timesOfOthers {
@@ -92,7 +107,7 @@ export class KnownComputes {
     const known = await this.#objects.compute(id).known()
     if (known === undefined) {
       fleet.dismiss(id)
-      this.#readAt.delete(id)
+      this.#forget(id)
       return
     }
     const { record, shown } = known
@@ -102,5 +117,11 @@ export class KnownComputes {
     // The state of the object replaces failures of requests here: it was informed of these (`lost`).
     fleet.recall([shown], 0)
     this.#readAt.set(id, Date.now())
+  }
+
+  /** Requests read the state of the compute again. */
+  #forget(id: string): void {
+    this.#readAt.delete(id)
+    this.#refreshedAt.delete(id)
   }
 }

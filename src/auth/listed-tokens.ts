@@ -20,6 +20,8 @@ import { grantOf, identityOf, tokenOfKey } from './tokens.ts'
 /** The age at which a request refreshes the list in the background, and the greatest age that a request accepts, ms. */
 const freshMs = 5000
 const staleMs = 10_000
+/** Shortest time between two refreshes in the background, ms: one whose request was ended never arrives. */
+const refreshPauseMs = 1000
 /** Shortest time between two reads for tokens without a proof, ms. */
 const unprovenPauseMs = 10_000
 /** How long a request waits for the read of another request, and how often it checks, ms. */
@@ -82,6 +84,7 @@ export class ListedTokens {
   /** Identities of tokens whose meaning is remembered. */
   readonly #identities = new WeakMap<SignedMeaning, Identity>()
   #list: StoredList | undefined
+  #refreshedAt = Number.NEGATIVE_INFINITY
   #triedAt = Number.NEGATIVE_INFINITY
   #isTrying = false
 
@@ -96,13 +99,14 @@ export class ListedTokens {
     return after(valid, (token) => identityOf(token, this.#options.organization))
   }
 
-  /** What `identify` gives for a token whose meaning was verified, while the list is fresh; undefined: `identify` decides. */
+  /** What `identify` gives for a token whose meaning was verified, while the list is not too old; undefined: `identify` decides. */
   atHand(signed: SignedMeaning): Identity | undefined {
     const { organization } = this.#options
     const now = this.#now()
     const list = this.#list
-    if (list === undefined || now - list.readAt > freshMs || !list.ids.has(signed.token_id)) return undefined
+    if (list === undefined || now - list.readAt > staleMs || !list.ids.has(signed.token_id)) return undefined
     if (signed.organization !== organization || isExpired(signed, now)) return undefined
+    this.#refreshInTime(list)
     const known = this.#identities.get(signed) ?? identityOf(signed, organization)
     if (known !== undefined) this.#identities.set(signed, known)
     return known
@@ -169,13 +173,20 @@ export class ListedTokens {
     if (list === undefined || ageMs > staleMs) return this.#read('signed')
     const isAbsent = signed !== undefined && !list.ids.has(signed.token_id)
     if (isAbsent && Date.parse(signed.created_at) > list.madeAt - slackMs) return this.#read('signed')
-    if (ageMs > freshMs)
-      this.#options.waitUntil(
-        this.#read('signed').catch(
-          ignore('the present list stays in use until it is too old; then a request gets the error'),
-        ),
-      )
+    this.#refreshInTime(list)
     return list
+  }
+
+  /** Reads a list that is not fresh again, beside the request. */
+  #refreshInTime({ readAt }: StoredList): void {
+    const now = this.#now()
+    if (now - readAt <= freshMs || now - this.#refreshedAt < refreshPauseMs) return
+    this.#refreshedAt = now
+    this.#options.waitUntil(
+      this.#read('signed').catch(
+        ignore('the present list stays in use until it is too old; then a request gets the error'),
+      ),
+    )
   }
 
   /** The first list. A request polls for the read of another request: Workers forbid awaiting the I/O of another request. */

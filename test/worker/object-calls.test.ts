@@ -304,6 +304,27 @@ test('each of two computes sends its traffic through its own object, and none th
   expect(added(before.ofComputes, after.ofComputes)).toEqual({})
 })
 
+test('requests that come together have the state of a compute and the list of tokens refreshed once', async () => {
+  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
+  const near = await TestService.start({ 'pc.engine': 'embedded' })
+  const { hostname: host, port } = new URL(near.url)
+  await worker.call('POST', '/v2/computes', { compute_id: 'near', protocol: 'http', host, port: Number(port) })
+  const { node } = await startedPc(worker, 'near')
+  const user = { name: 'alice', role: 'read', purpose: 'user' }
+  const { token } = await worker.call<{ token: string }>('POST', '/v2/tokens', user)
+  const clients = [asAdmin, { authorization: `Bearer ${token}` }]
+  for (const headers of clients) expect(await worker.status('GET', node, headers)).toBe(200)
+  // What was read is used for five seconds, and for five more while it is read again.
+  await new Promise((resolve) => setTimeout(resolve, 5500))
+  const before = await worker.counts()
+  const asking = Array.from({ length: 40 }, (_, index) => worker.status('GET', node, clients[index % 2]))
+  expect(new Set(await Promise.all(asking))).toEqual(new Set([200]))
+  const after = await worker.counts()
+  const of = (name: 'calls' | 'computes', method: string) => (after[name][method] ?? 0) - (before[name][method] ?? 0)
+  // At most one a second: a slow machine may take more than one second.
+  for (const count of [of('computes', 'known'), of('calls', 'tokenList')]) expect([1, 2, 3]).toContain(count)
+})
+
 test('the directory makes no health checks: in an idle minute it is called only for reports', async () => {
   const worker = await CountingWorker.start({ RATE_PER_S: '0' })
   const { version } = await worker.call<{ version: string }>('GET', '/v2/compute/version')

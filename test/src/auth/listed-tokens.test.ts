@@ -91,6 +91,33 @@ test('where there is only a list, a revoked token is refused after ten seconds a
   expect(asked.length).toBe(3)
 })
 
+test('requests that come together refresh the list once, and again a second later when the answer is not there', async () => {
+  const { tokens, listed, clock, asked, far, beside } = two()
+  const { token } = await tokens.create({ name: 'a', role: 'read' })
+  const signed = await new SignedTokens(async () => key).read(token)
+  if (signed === undefined) throw new Error('the token has a signature')
+  expect(await listed.identify(token)).toBeDefined()
+  const read = far.read
+  far.read = async (_, reason) => {
+    asked.push(`${reason}, without an answer`)
+    return new Promise(() => {})
+  }
+  clock.now += 5001
+  for (let request = 0; request < 10; request++)
+    expect([await listed.identify(token), listed.atHand(signed)]).not.toContain(undefined)
+  expect(asked).toEqual(['signed', 'signed, without an answer'])
+  far.read = read
+  clock.now += 1000
+  for (let request = 0; request < 10; request++) expect(listed.atHand(signed)).toBeDefined()
+  expect(asked).toHaveLength(3)
+  await beside.at(-1)
+  clock.now += 4001
+  expect(listed.atHand(signed)).toBeDefined()
+  expect(asked).toHaveLength(3)
+  clock.now += 6000
+  expect(listed.atHand(signed)).toBeUndefined()
+})
+
 test('a token is valid as soon as it is created, also with an older list', async () => {
   const { tokens, listed, clock, asked } = two()
   const first = await tokens.create({ name: 'first', role: 'read' })
