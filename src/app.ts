@@ -461,7 +461,7 @@ export function createApp(options: AppOptions): App {
   /** The answer to a GET that is handed on at once. An error of the compute takes the way of all, which may ask another one. */
   const answerDirectly = async (
     asked: Began,
-    { endpoint, path: target, identity, member }: Direct,
+    { endpoint, path: target, identity, member, isJson }: Direct,
     notes: RequestNotes,
   ): Promise<Response> => {
     const { request, id, path } = asked
@@ -477,7 +477,7 @@ export function createApp(options: AppOptions): App {
       headers['X-ROUTE'] = endpoint.path
       calls = callerOf(identity, request, id)
       headers['X-Patchbay-Compute'] = member.id
-      const answer = await member.forward({ request, path: target, caller: calls })
+      const answer = await member.forward({ request, path: target, caller: calls, isJson })
       if (answer.status >= 400) {
         notes.answered = { compute: member.id, answer }
         return answerAny(asked, { identity, notes })

@@ -24,6 +24,8 @@ const aboutAnswer = [
   'last-event-id',
   'range',
 ]
+/** Of these those to which an endpoint that answers with JSON pays attention. */
+const aboutJson = ['accept', 'if-none-match']
 const toCompute = [
   ...aboutAnswer,
   'content-digest',
@@ -60,6 +62,14 @@ const isOfErrors = {
   [errorHeader]: true,
 }
 const toClient = Object.keys(isOfErrors)
+/** Those of an endpoint that answers with JSON. Each header that is looked up is a two-thousandth of the processor time of a small request in workerd. */
+const toClientOfJson = [
+  'Cache-Control',
+  'Content-Encoding',
+  'Content-Length',
+  'Content-Type',
+  'ETag',
+] as const satisfies (keyof typeof isOfErrors)[]
 const toClientOfErrors = toClient.filter((name) => isOfErrors[name as keyof typeof isOfErrors])
 
 /** A request to forward. */
@@ -73,11 +83,13 @@ export interface Forwarded {
   readonly caller: Caller
   /** Opens a websocket when the client requests one. */
   readonly upgrade?: Upgrade | undefined
+  /** Whether it is a GET of an endpoint that answers with JSON: no other headers are passed on than such answers have. */
+  readonly isJson?: boolean
 }
 
 /** Forwards a request to a compute and its answer to the client, both as streams. */
 export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): Promise<Response | RelayedAnswer> {
-  const { request, path, body, caller, upgrade } = forwarded
+  const { request, path, body, caller, upgrade, isJson = false } = forwarded
   const compute = fleet.at(id)
   requirePlain(path)
   const target = path + queryOf(request.url)
@@ -85,11 +97,11 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
   const { method } = request
   // The body of a GET is not sent on.
   const headers = headersFor(caller)
-  pick(request.headers, method === 'GET' ? aboutAnswer : toCompute, headers)
+  pick(request.headers, isJson ? aboutJson : method === 'GET' ? aboutAnswer : toCompute, headers)
   if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength)
   const sent = bodyOf(request, body)
   const response = await compute.send({ method, path: target, headers, body: sent, signal: request.signal })
-  const passed = passOn(response, compute.name)
+  const passed = passOn(response, compute.name, isJson ? toClientOfJson : toClient)
   return passed instanceof Promise ? await passed : passed
 }
 
@@ -121,12 +133,19 @@ export async function readAnswer(answer: ComputeAnswer, maxBytes: number, name: 
   }
 }
 
-/** Turns the answer of a compute into an answer of this service. Keeps the status, except 401, 407 and redirects. */
-export function passOn(answer: ComputeAnswer, name: string): RelayedAnswer | Promise<RelayedAnswer> {
+/**
+ * Turns the answer of a compute into an answer of this service. Keeps the status, except 401, 407 and redirects. `names`: the headers that the client
+ * gets, unless it is an error.
+ */
+export function passOn(
+  answer: ComputeAnswer,
+  name: string,
+  names: readonly string[] = toClient,
+): RelayedAnswer | Promise<RelayedAnswer> {
   const { status } = answer
   requireAboutRequest(answer, name)
   if (status >= 400) return failed(answer, name)
-  const headers = answerHeaders(answer, toClient, name)
+  const headers = answerHeaders(answer, names, name)
   // A client may wait for the bytes that these announce; one to HEAD, and 304, announce what they do not have (RFC 9110, 8.6).
   if (status === 204 || status === 205) delete headers['Content-Length']
   // An answer of a compute must not run as a page of this service.

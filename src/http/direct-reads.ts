@@ -11,6 +11,8 @@ export interface DirectRead {
   readonly path: string
   /** Lower-case. */
   readonly projectId: string
+  /** Whether the endpoint answers with JSON. */
+  readonly isJson: boolean
 }
 
 /** Most paths that are remembered, and the length of the longest. */
@@ -52,6 +54,6 @@ export class DirectReads {
     const isPlain = endpoint.owner === 'project' && endpoint.method === 'GET' && roleOf(endpoint) === 'read'
     const isOther = endpoint.websocket === true || endpoint.handsOn !== undefined || endpoint.public === true
     if (!isPlain || isOther || projectId === undefined || !isUuid(projectId)) return undefined
-    return { endpoint, path, projectId }
+    return { endpoint, path, projectId, isJson: endpoint.replies[200]?.schema !== undefined }
   }
 }

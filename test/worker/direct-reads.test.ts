@@ -74,6 +74,26 @@ test('what is answered directly is the same as what the administrator gets the u
   expect(first).toEqual({ ...second, 'x-patchbay-via': 'user', 'x-patchbay-by': 'alice' })
 })
 
+test('a file is answered with all headers about it, and a part of it where a part is asked for', async () => {
+  const { compute, ask, project_id } = await bed()
+  const usual = compute.answer
+  compute.answer = (req, res) => {
+    if (!req.url?.includes('/files/')) return usual(req, res)
+    const headers = {
+      'Content-Type': 'application/json',
+      'Accept-Ranges': 'bytes',
+      'Content-Disposition': 'attachment',
+    }
+    res.writeHead(206, { ...headers, 'Content-Range': `${req.headers.range?.replace('=', ' ')}/9`, ETag: '"1"' })
+    res.end('{"')
+  }
+  const answer = await ask('GET', `${projects}/${project_id}/files/a.json`, undefined, { range: 'bytes=0-1' })
+  expect([answer.status, await answer.text()]).toEqual([206, '{"'])
+  expect(Object.fromEntries(answer.headers)).toMatchObject({
+    ...{ 'accept-ranges': 'bytes', 'content-disposition': 'attachment', 'content-range': 'bytes 0-1/9', etag: '"1"' },
+  })
+})
+
 test('an error is asked for once, and a project that its compute has lost is searched for', async () => {
   const { ask, node, askedFor, here, project_id } = await bed()
   const missing = `${node.slice(0, node.lastIndexOf('/'))}/${randomUUID()}?missing`

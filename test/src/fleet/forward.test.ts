@@ -41,6 +41,33 @@ test('a compute gets the method, the path as it was sent, the query, the body, a
   expect(asked.headers).toMatchObject(headers)
 })
 
+test('of a GET for JSON only the headers that count for JSON are passed on, in both directions', async () => {
+  const { compute, fleet } = await bed()
+  const given = { accept: 'application/json', 'if-none-match': '"1"', range: 'bytes=1-', 'if-range': '"x"' }
+  const request = new Request('http://localhost/v2/compute/x/y', { headers: given })
+  let asked: IncomingMessage | undefined
+  compute.answer = (req, res) => {
+    asked = req
+    const about = { ETag: '"2"', 'Cache-Control': 'no-cache', 'Content-Encoding': 'x', 'X-Comment': 'c' }
+    res.writeHead(200, {
+      'Content-Type': 'application/json',
+      'Content-Length': '2',
+      'Accept-Ranges': 'bytes',
+      ...about,
+    })
+    res.end('{}')
+  }
+  const caller = { isDirect: true, mayExecute: false }
+  const answer = await forward(fleet, 'one', { request, path: '/v2/compute/x/y', caller, isJson: true })
+  const { accept, 'if-none-match': tag, range, 'if-range': since } = asked?.headers ?? {}
+  expect([accept, tag, range, since]).toEqual(['application/json', '"1"', undefined, undefined])
+  expect(answer.headers).toEqual({
+    ...{ 'Content-Type': 'application/json', 'Content-Length': '2', 'Content-Encoding': 'x' },
+    ...{ ETag: '"2"', 'Cache-Control': 'no-cache' },
+    ...{ 'Content-Security-Policy': "default-src 'none'; sandbox", 'X-Content-Type-Options': 'nosniff' },
+  })
+})
+
 test('a compute gets its own credentials, and no credentials of the client', async () => {
   const { compute, send } = await bed()
   const headers = {

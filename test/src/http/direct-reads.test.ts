@@ -13,13 +13,13 @@ const reads = new DirectReads(
 )
 
 test.for([
-  ['', '/v2/compute/projects/{project_id}'],
-  [`/pc/nodes/${id}`, '/v2/compute/projects/{project_id}/pc/nodes/{node_id}'],
-  ['/files/a/b.txt', '/v2/compute/projects/{project_id}/files/{path}'],
-] as const)('a GET of %s of a project is handed on directly', ([path, template]) => {
+  ['', '/v2/compute/projects/{project_id}', true],
+  [`/pc/nodes/${id}`, '/v2/compute/projects/{project_id}/pc/nodes/{node_id}', true],
+  ['/files/a/b.txt', '/v2/compute/projects/{project_id}/files/{path}', false],
+] as const)('a GET of %s of a project is handed on directly', ([path, template, isJson]) => {
   expect(reads.of(project + path)).toMatchObject({
     path: project + path,
-    projectId: id.toLowerCase(),
+    ...{ projectId: id.toLowerCase(), isJson },
     endpoint: { method: 'GET', path: template },
   })
 })
