@@ -102,6 +102,8 @@ export interface AppOptions {
   readonly report: (error: unknown, requestId: string) => void
   /** Where requests are counted; without it, in the app alone. */
   readonly requests?: RequestMetrics
+  /** Its clock, ms since any moment; absent: `performance.now`. */
+  readonly clock?: () => number
   /** Told of every request when its answer begins. The query is left out: it may hold a ticket. */
   readonly trace?: (entry: Trace) => void
   /** `elsewhere`: the process that answers in the end looks at which projects credentials are for. */
@@ -209,9 +211,11 @@ interface Direct extends DirectRead {
 /** A request that is answered. */
 interface Began {
   readonly request: Request
+  /** That of the request, which a runtime may make anew each time that it is read. */
+  readonly method: string
   readonly id: string
   readonly path: string
-  /** By `performance.now()`, ms. */
+  /** By `AppOptions.clock`, ms. */
   readonly began: number
 }
 
@@ -242,7 +246,7 @@ const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' 
 
 /** The service as one function over one host agent. */
 export function createApp(options: AppOptions): App {
-  const { agent, version, aliases, json, report, trace } = options
+  const { agent, version, aliases, json, report, trace, clock = () => performance.now() } = options
   const isGateway = typeof agent === 'function'
   const routes = new Routes([...endpoints, ...(options.dialect?.endpoints ?? [])], isGateway ? newerPaths : [])
   const tickets = options.tickets ?? new Tickets()
@@ -328,8 +332,8 @@ export function createApp(options: AppOptions): App {
       ? new DirectReads(routes, (path) => unalias(path, aliases), hasValidParams)
       : undefined
   /** What a GET is that is handed on at once, for whom, and to which compute; undefined for every other request. */
-  const directOf = (request: Request, path: string, admitted: Identity | undefined): Direct | undefined => {
-    if (reads === undefined || near === undefined || request.method !== 'GET') return undefined
+  const directOf = ({ request, method, path }: Began, admitted: Identity | undefined): Direct | undefined => {
+    if (reads === undefined || near === undefined || method !== 'GET') return undefined
     const identity = admitted ?? admission.atHand(request)
     const read = identity === undefined || identity.ambient === true ? undefined : reads.of(path)
     const member = identity && read && near(read.projectId, identity)
@@ -436,15 +440,14 @@ export function createApp(options: AppOptions): App {
 
   /** Counts and traces an answer. */
   const told = (
-    { request, id, path, began }: Began,
+    { request, method, id, path, began }: Began,
     { response, endpoint, asks, calls, status = response.status }: Told,
   ): Response => {
     const route = endpoint?.path ?? ''
-    const ms = performance.now() - began
+    const ms = clock() - began
     // The names of credentials of another organization are not for the figures of this one.
     const isOwn = asks?.organization === options.organization
     const name = asks === undefined || asks.key === '' || !isOwn ? undefined : asks.name
-    const { method } = request
     requests.end(route, method, status, ms / 1000, name)
     // A request that was refused before it had a caller is logged with its sender, too.
     const by = asks === undefined || trace === undefined ? undefined : (calls ?? callerOf(asks, request, id)).name
@@ -555,9 +558,10 @@ export function createApp(options: AppOptions): App {
   return {
     fetch(request, admitted, notes = {}) {
       requests.begin()
-      const path = pathOf(request.url)
-      const asked = { request, id: requestIdOf(request) ?? nextId(), path, began: performance.now() }
-      const direct = directOf(request, path, admitted)
+      const { method, url } = request
+      const id = requestIdOf(request) ?? nextId()
+      const asked = { request, method, id, path: pathOf(url), began: clock() }
+      const direct = directOf(asked, admitted)
       return direct === undefined ? answerAny(asked, { admitted, notes }) : answerDirectly(asked, direct, notes)
     },
 
@@ -582,7 +586,7 @@ export function createApp(options: AppOptions): App {
     },
 
     async throughTunnel(request, upgrade) {
-      const began = performance.now()
+      const began = clock()
       requests.begin()
       const id = requestIdOf(request) ?? nextId()
       let route = ''
@@ -595,7 +599,7 @@ export function createApp(options: AppOptions): App {
       const { method, url } = request
       const { status } = answer
       const error = status < 400 ? undefined : headers[errorHeader]
-      const ms = performance.now() - began
+      const ms = clock() - began
       requests.end(route, method, status, ms / 1000)
       trace?.({ ...{ id, method, path: pathOf(url), route, status, ms }, ...(error !== undefined && { error }) })
       return answer instanceof Response ? finish(answer, headers, options) : relayable(answer, headers)

@@ -110,7 +110,7 @@ export class EdgeRouter {
     const notes: RequestNotes = {}
     return this.#app.fetch(request, admitted, notes).then((response) => {
       if (this.#lost.size > 0) waitUntil(this.#tell())
-      return response.status < 400 ? response : this.#elsewhereAfter(response, request, notes)
+      return response.status < 400 ? flowing(response) : this.#elsewhereAfter(response, request, notes)
     })
   }
 
@@ -123,7 +123,7 @@ export class EdgeRouter {
     this.#placementCache.avoid(near.projectId)
     if (!isRead(request)) return response
     response.body?.cancel().catch(ignore('another answer replaces this one'))
-    return this.#hand(request, near.identity).catch((error: unknown) => unsearched(error, response.headers))
+    return this.#hand(request, near.identity).then(flowing, (error: unknown) => unsearched(error, response.headers))
   }
 
   /** Counts a read for which there was no such project, unless the object answers it after all and counts it there. */
@@ -382,6 +382,15 @@ export class EdgeRouter {
       return after(this.#computes.with(compute), () => this.#computes.find(compute)?.isConnected === true)
     })
   }
+}
+
+/** Disables compression for a live stream: the compressor would hold data back until it has enough of it. */
+function flowing(response: Response): Response {
+  const { status, headers } = response
+  if (status === 101 || headers.get('x-accel-buffering') !== 'no' || headers.has('content-encoding')) return response
+  const uncompressed = new Headers(headers)
+  uncompressed.set('Content-Encoding', 'identity')
+  return new Response(response.body, { status, headers: uncompressed })
 }
 
 /** The answer when the object could not search for a project. `headers`: of the answer that there was before. */

@@ -24,7 +24,7 @@ export default {
     const image = isKeptImage(request, env) ? await keptImage(request, env) : undefined
     if (image !== undefined) return image
     noteBody(request)
-    return flowing(await edgeRouters.answer(request))
+    return edgeRouters.answer(request)
   },
 } satisfies ExportedHandler<Env>
 
@@ -37,12 +37,3 @@ const refusal = (message: string, status: number): Response =>
  */
 const hasTwoLengths = ({ headers }: Request): boolean =>
   headers.has('content-length') && headers.has('transfer-encoding')
-
-/** Disables compression for a live stream: the compressor would hold data back until it has enough of it. */
-function flowing(response: Response): Response {
-  const { status, headers } = response
-  if (status === 101 || headers.get('x-accel-buffering') !== 'no' || headers.has('content-encoding')) return response
-  const uncompressed = new Headers(headers)
-  uncompressed.set('Content-Encoding', 'identity')
-  return new Response(response.body, { status, headers: uncompressed })
-}

@@ -12,17 +12,15 @@ import type { FleetMembers } from './members.ts'
 
 /** A compute of a fleet as a compute of a gateway. */
 export class FleetMember {
+  /** Lower-case id of the compute. */
+  readonly id: string
   readonly #fleet: Fleet
   readonly #compute: RemoteCompute
 
   constructor(fleet: Fleet, compute: RemoteCompute) {
+    this.id = computeKey(compute.record.compute_id)
     this.#fleet = fleet
     this.#compute = compute
-  }
-
-  /** Lower-case id of the compute. */
-  get id(): string {
-    return computeKey(this.#compute.record.compute_id)
   }
 
   /** The name in messages. */
@@ -76,11 +74,17 @@ export class FleetMember {
 
 /** The computes of a fleet as the computes of a gateway. */
 export function fleetMembers(fleet: Fleet): FleetMembers {
+  const known = new WeakMap<RemoteCompute, FleetMember>()
+  const memberOf = (compute: RemoteCompute): FleetMember => {
+    const member = known.get(compute) ?? new FleetMember(fleet, compute)
+    known.set(compute, member)
+    return member
+  }
   return {
-    all: async () => fleet.remote.map((compute) => new FleetMember(fleet, compute)),
+    all: async () => fleet.remote.map(memberOf),
     find(id) {
       const compute = fleet.find(id)
-      return compute && new FleetMember(fleet, compute)
+      return compute && memberOf(compute)
     },
     watch(listener) {
       const connected = new Map<string, boolean>()
