@@ -28,24 +28,69 @@ export async function load(
   warmUpSeconds = 1,
   { bearer, cpu = () => 0 }: LoadOptions = {},
 ): Promise<LoadResult> {
-  const target = new URL(url)
-  const credentials = bearer === undefined ? basicOf(target) : `Bearer ${bearer}`
-  const authorization = credentials === undefined ? '' : `Authorization: ${credentials}\r\n`
-  const request = Buffer.from(`GET ${target.pathname} HTTP/1.1\r\nHost: ${target.host}\r\n${authorization}\r\n`)
+  const [target, request] = requestTo(url, bearer)
   const latencies: number[] = []
-  const state: LoopState = { since: Number.POSITIVE_INFINITY, answered: 0, over: false }
-  const sockets = Array.from({ length: connections }, () => loop(target, request, latencies, state))
+  let since = Number.POSITIVE_INFINITY
+  let count = 0
+  let isOver = false
+  const answered = (sent: number): boolean => {
+    if (isOver) return false
+    const now = performance.now()
+    if (now >= since) count += 1
+    if (sent >= since) latencies.push(now - sent)
+    return true
+  }
+  const failed = (error: Error) => {
+    if (!isOver) throw error
+  }
+  const sockets = Array.from({ length: connections }, () => loop(target, request, { answered, failed }))
   await wait(warmUpSeconds * 1000)
   const [began, cpuBefore] = [performance.now(), cpu()]
-  state.since = began
+  since = began
   await wait(seconds * 1000)
-  const { answered } = state
-  state.over = true
+  const requests = count
+  isOver = true
   const [elapsed, used] = [(performance.now() - began) / 1000, cpu() - cpuBefore]
   for (const socket of sockets) socket.destroy()
   latencies.sort((a, b) => a - b)
   const at = (share: number) => latencies[Math.floor(latencies.length * share)] ?? Number.NaN
-  return { perSecond: answered / elapsed, p50: at(0.5), p99: at(0.99), cpuMs: used / answered }
+  return { perSecond: requests / elapsed, p50: at(0.5), p99: at(0.99), cpuMs: used / requests }
+}
+
+/**
+ * The processor time of a GET in the program that is looked at, ms: of so many on each of some new connections, from the first one to the
+ * last answer. No request is under way at either end, so that it can be measured in parts of a second.
+ */
+export async function cpuOfGets(
+  url: string,
+  { connections, each, bearer, cpu }: { connections: number; each: number } & Required<LoadOptions>,
+): Promise<number> {
+  const [target, request] = requestTo(url, bearer)
+  const before = cpu()
+  const asked = () =>
+    new Promise<void>((resolve, reject) => {
+      let left = each
+      const socket = loop(target, request, {
+        answered() {
+          left -= 1
+          if (left > 0) return true
+          socket.destroy()
+          resolve()
+          return false
+        },
+        failed: reject,
+      })
+    })
+  await Promise.all(Array.from({ length: connections }, asked))
+  return (cpu() - before) / (connections * each)
+}
+
+function requestTo(url: string, bearer: string | undefined): [URL, Buffer] {
+  const target = new URL(url)
+  const credentials = bearer === undefined ? basicOf(target) : `Bearer ${bearer}`
+  const authorization = credentials === undefined ? '' : `Authorization: ${credentials}\r\n`
+  const request = `GET ${target.pathname} HTTP/1.1\r\nHost: ${target.host}\r\n${authorization}\r\n`
+  return [target, Buffer.from(request)]
 }
 
 const basicOf = ({ username, password }: URL): string | undefined =>
@@ -53,15 +98,13 @@ const basicOf = ({ username, password }: URL): string | undefined =>
 
 const wait = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
-interface LoopState {
-  /** When the warm-up ended, by the clock of `performance`. */
-  since: number
-  /** Requests answered since then, also those sent before. */
-  answered: number
-  over: boolean
+interface Loop {
+  /** Called with the time by the clock of `performance` at which the request was sent, ms; the result: whether to send another one. */
+  answered(sent: number): boolean
+  failed(error: Error): void
 }
 
-function loop(target: URL, request: Buffer, latencies: number[], state: LoopState): Socket {
+function loop(target: URL, request: Buffer, { answered, failed }: Loop): Socket {
   const socket = connect(Number(target.port), target.hostname)
   socket.setNoDelay(true)
   let sent = 0
@@ -74,9 +117,7 @@ function loop(target: URL, request: Buffer, latencies: number[], state: LoopStat
     socket.write(request)
   }
   socket.on('connect', next)
-  socket.on('error', (error) => {
-    if (!state.over) throw error
-  })
+  socket.on('error', failed)
   socket.on('data', (chunk) => {
     if (expected < 0) {
       // An answer's head fits in the first segment on loopback.
@@ -88,11 +129,7 @@ function loop(target: URL, request: Buffer, latencies: number[], state: LoopStat
       expected = end + 4 + Number(length)
     }
     received += chunk.length
-    if (received < expected || state.over) return
-    const now = performance.now()
-    if (now >= state.since) state.answered += 1
-    if (sent >= state.since) latencies.push(now - sent)
-    next()
+    if (received >= expected && answered(sent)) next()
   })
   return socket
 }

@@ -173,7 +173,6 @@ class BenchGateway implements AsyncDisposable {
   }
 
   async #end(): Promise<void> {
-    this.#workerd[Symbol.dispose]()
     await this.#gateway.close()
   }
 }

@@ -1,6 +1,9 @@
 export const at = (values: readonly number[], share: number): number =>
   [...values].sort((a, b) => a - b)[Math.min(values.length - 1, Math.floor(values.length * share))] ?? Number.NaN
 
+/** What a quarter of the values are below: of times that other work of the machine can only make longer. */
+export const lowerQuartile = (values: readonly number[]): number => at(values, 0.25)
+
 export const median = (values: readonly number[]): number => at(values, 0.5)
 
 /** Of what the pairs of one round differ by: a slow moment of the machine hits both. */

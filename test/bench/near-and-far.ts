@@ -20,7 +20,7 @@ interface Joining {
 export async function nearAndFar(
   front: Front,
   { url, token, services }: Joining,
-): Promise<{ near: Service; onNear: string; onFar: string }> {
+): Promise<{ near: Service; onNear: string; onFar: string; farId: string }> {
   const open = async (flags: readonly string[], env: Record<string, string> = {}): Promise<Service> => {
     const service = await startServiceWith(env, ...flags)
     services.push(service)
@@ -32,7 +32,7 @@ export async function nearAndFar(
   await front.call('POST', '/v2/computes', { compute_id: 'near', protocol: 'http', host, port: Number(port) })
   const farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
   while (!(await isConnected(front, farId))) await new Promise((resolve) => setTimeout(resolve, 50))
-  return { near, onNear: await newPc(front, 'near'), onFar: await newPc(front, farId) }
+  return { near, onNear: await newPc(front, 'near'), onFar: await newPc(front, farId), farId }
 }
 
 function ports(): string[] {
@@ -44,7 +44,8 @@ function ports(): string[] {
   ]
 }
 
-async function isConnected(front: Front, id: string): Promise<boolean> {
+/** Whether the gateway is connected to the compute. */
+export async function isConnected(front: Front, id: string): Promise<boolean> {
   const computes = (await front.call('GET', '/v2/computes')) as { compute_id: string; connected: boolean }[]
   return computes.some(({ compute_id, connected }) => compute_id === id && connected)
 }

@@ -7,7 +7,7 @@ import { adminToken, asAdmin, bindings } from './admin.ts'
 import { fullWorker } from './full-worker.ts'
 import { handedOn } from './handed-on.ts'
 import { manyComputes } from './many-computes.ts'
-import { nearAndFar } from './near-and-far.ts'
+import { isConnected, nearAndFar } from './near-and-far.ts'
 import type { Service } from './service.ts'
 import type { Row } from './table.ts'
 import { compared } from './ways.ts'
@@ -22,13 +22,15 @@ export async function worker(): Promise<Row[]> {
 async function requests(): Promise<Row[]> {
   const data = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
   const script = await bundleWorker({ entry: 'test/bench/workerd/worker.ts' })
-  const gateway = await runWorker({ host: '127.0.0.1', port: 0, data, bindings, script })
+  const options = { host: '127.0.0.1', data, bindings, script }
+  let gateway = await runWorker({ ...options, port: 0 })
   const services: Service[] = []
   try {
-    const front = asAdmin(gateway.url)
+    const { url: origin } = gateway
+    const front = asAdmin(origin)
     const { token } = (await front.call('POST', '/v2/tokens', { name: 'far', purpose: 'join' })) as { token: string }
-    const { near, onNear, onFar } = await nearAndFar(front, { url: gateway.url, token, services })
-    const url = gateway.url.replace('://', `://admin:${adminToken}@`)
+    const { near, onNear, onFar, farId } = await nearAndFar(front, { url: origin, token, services })
+    const url = origin.replace('://', `://admin:${adminToken}@`)
     const ways = [
       ['direct', near.url + onNear],
       ['by the Worker', url + onNear],
@@ -38,8 +40,15 @@ async function requests(): Promise<Row[]> {
     for (const connections of [1, 16]) rows.push(...(await compared(ways, connections)))
     const user = { name: 'bench', role: 'operate', purpose: 'user' }
     const signed = (await front.call('POST', '/v2/tokens', user)) as { token: string }
-    await front.call('POST', '/bench', { bare: near.url } satisfies BenchOrder)
-    rows.push(...(await handedOn({ url: gateway.url, token: signed.token, onNear, onFar })))
+    const setBare = () => front.call('POST', '/bench', { bare: near.url } satisfies BenchOrder)
+    const restart = async () => {
+      await gateway.close()
+      gateway = await runWorker({ ...options, port: Number(new URL(origin).port) })
+      await setBare()
+      while (!(await isConnected(front, farId))) await new Promise((resolve) => setTimeout(resolve, 50))
+    }
+    await setBare()
+    rows.push(...(await handedOn({ url: origin, token: signed.token, onNear, onFar, restart })))
     return rows
   } finally {
     for (const service of services.reverse()) await service.close()
