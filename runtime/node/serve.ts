@@ -5,6 +5,7 @@ import { type App, type AppOptions, createApp } from '../../src/app.ts'
 import type { Verifier } from '../../src/auth/identity.ts'
 import { isLoopback } from '../../src/auth/network.ts'
 import { ApiError } from '../../src/errors/api-error.ts'
+import { counted } from '../../src/errors/counted.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import type { Dialect } from '../../src/http/dialect.ts'
 import type { Upgrade } from '../../src/http/socket.ts'
@@ -176,11 +177,9 @@ function sayReady(url: string, data: string, takenOver: LabHost['takenOver']): v
   )
   void takenOver?.then(({ projects, runningNodes }) => {
     if (projects === 0) return
-    process.stdout.write(`  taken over  ${count(projects, 'project')}, ${count(runningNodes, 'running node')}\n`)
+    process.stdout.write(`  taken over  ${counted(projects, 'project')}, ${counted(runningNodes, 'running node')}\n`)
   })
 }
-
-const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
 
 /** Joins the gateway of the configuration, whose requests the app then answers. */
 function join({ current }: LoadedConfig, compute_id: string, log: Log, app: App): Joiner {

@@ -2561,7 +2561,7 @@ export type Organization = {
   name: string
   /** Most projects, labs among them; 0: no limit of its own */
   max_projects: number
-  /** Most computes; 0: no limit of its own */
+  /** Most computes, at most 1000; 0: no limit of its own */
   max_computes: number
   /** Most requests per second of all its credentials together, on a Worker in each isolate; 0: no limit of its own */
   requests_per_s: number

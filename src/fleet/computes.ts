@@ -1,13 +1,9 @@
 import { conflict, notFound } from '../errors/api-error.ts'
-import { applianceId, type ComputeRecord, localId, tunnelled } from '../model/compute.ts'
+import { counted } from '../errors/counted.ts'
+import { applianceId, type ComputeRecord, localId, maxComputes, tunnelled } from '../model/compute.ts'
 import type { LocalCompute } from './local-compute.ts'
 import type { RemoteCompute } from './remote-compute.ts'
 
-/**
- * Most computes of a fleet. All are in the memory of one process or Durable Object, lists show all of them, and some requests ask each of
- * them. Up to this number it was measured (docs/performance.md).
- */
-const maxComputes = 1000
 /** `endpoint` and `join` are path segments in the place of an id. */
 const reserved: ReadonlySet<string> = new Set([localId, applianceId, 'endpoint', 'join'])
 
@@ -72,9 +68,12 @@ export class Computes {
   requireRoom({ name }: Pick<ComputeRecord, 'name'>): void {
     const max = Math.min(this.#max() || maxComputes, maxComputes)
     if (this.#remote.size >= max)
-      throw conflict(`This organization may have ${max} computes, and has ${this.#remote.size}: delete one first`, {
-        word: 'limit-reached',
-      })
+      throw conflict(
+        `This organization may have ${counted(max, 'compute')}, and has ${this.#remote.size}: delete one first`,
+        {
+          word: 'limit-reached',
+        },
+      )
     if (name !== null && this.isTaken(name)) {
       throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
     }

@@ -2,6 +2,7 @@ import { Kind, type Static, type TSchema } from '@sinclair/typebox'
 import { Errors, type ValueError, ValueErrorType } from '@sinclair/typebox/errors'
 import { Check } from '@sinclair/typebox/value'
 import { badRequest } from '../errors/api-error.ts'
+import { counted } from '../errors/counted.ts'
 import { mayBeSecret } from './body.ts'
 import { oursFor } from './foreign-words.ts'
 import { nearest } from './nearest-word.ts'
@@ -139,13 +140,13 @@ function listOf({ minItems = 0, maxItems }: TSchema): string {
   return minItems === 0 ? `a list of at most ${items(maxItems)}` : `a list of ${minItems} to ${items(maxItems)}`
 }
 
-const items = (count: number): string => `${count} item${count === 1 ? '' : 's'}`
+const items = (count: number): string => counted(count, 'item')
 
 function text({ format, pattern, minLength, maxLength }: TSchema): string {
   if (format === 'uuid') return 'a UUID'
   if (pattern !== undefined) return `a text that matches ${pattern}`
   if (maxLength !== undefined) return `a text of ${minLength ?? 0} to ${maxLength} characters`
-  return minLength === undefined ? 'a text' : `a text of at least ${minLength} character${minLength === 1 ? '' : 's'}`
+  return minLength === undefined ? 'a text' : `a text of at least ${counted(minLength, 'character')}`
 }
 
 function bounded(what: string, minimum: unknown, maximum: unknown): string {

@@ -2,6 +2,12 @@ import { type Static, Type } from '@sinclair/typebox'
 import { changing, closedSchema, maybes, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { OwnLabels } from './placement.ts'
 
+/**
+ * Most computes of a fleet. All are in the memory of one process or Durable Object, lists show all of them, and some requests ask each of
+ * them. Up to this number it was measured (docs/performance.md).
+ */
+export const maxComputes = 1000
+
 /** The id of the service itself as a compute. */
 export const localId = 'local'
 /** The id of the appliance VM, which the service registers while the VM runs. */

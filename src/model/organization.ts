@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, maybe, maybes, Name, nullable, objectSchema } from '../schema/fields.ts'
+import { maxComputes } from './compute.ts'
 
 /** The organization of a deployment that has made none, and of every credential that names none. */
 export const defaultOrganization = 'default'
@@ -16,7 +17,7 @@ const limit = (description: string) =>
   Type.Integer({ minimum: 0, maximum: 1_000_000, description: `${description}; 0: no limit of its own` })
 const limits = {
   max_projects: limit('Most projects, labs among them'),
-  max_computes: limit('Most computes'),
+  max_computes: limit(`Most computes, at most ${maxComputes}`),
   requests_per_s: limit('Most requests per second of all its credentials together, on a Worker in each isolate'),
 }
 

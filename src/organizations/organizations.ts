@@ -1,5 +1,6 @@
 import { KeyedMutex } from '../async/keyed-mutex.ts'
-import { conflict, notFound } from '../errors/api-error.ts'
+import { badRequest, conflict, notFound } from '../errors/api-error.ts'
+import { maxComputes } from '../model/compute.ts'
 import {
   defaultOrganization,
   type Organization,
@@ -76,8 +77,9 @@ export class Organizations {
     return id === defaultOrganization || (await this.#options.store.get(id)) !== undefined
   }
 
-  /** 409 for an id that is taken, and above the limit of the deployment. */
-  create({ organization_id: id, name, ...limits }: OrganizationCreate): Promise<Organization> {
+  /** 409 for an id that is taken, and above the limit of the deployment; 400 for a limit that could not be in force. */
+  async create({ organization_id: id, name, ...limits }: OrganizationCreate): Promise<Organization> {
+    requirePossible(limits.max_computes)
     const { store, states, max, now = Date.now } = this.#options
     // One at a time: the number is limited.
     return this.#mutex.run('', async () => {
@@ -97,10 +99,11 @@ export class Organizations {
     })
   }
 
-  /** A limit below the present number deletes nothing. 404. */
+  /** A limit below the present number deletes nothing. 404; 400 as for `create`, but for what an earlier version took. */
   update(id: string, changes: OrganizationUpdate): Promise<Organization> {
     return this.#mutex.run('', async () => {
       const before = await this.get(id)
+      if (changes.max_computes !== before.max_computes) requirePossible(changes.max_computes)
       const organization: Organization = {
         ...before,
         name: changes.name ?? before.name,
@@ -138,3 +141,9 @@ export class Organizations {
 
 export const noSuchOrganization = (id: string) =>
   notFound(`There is no organization ${id}`, { word: 'no-such-organization' })
+
+/** 400 for more computes than a gateway takes for an organization. */
+function requirePossible(max: number | null | undefined): void {
+  if (max == null || max <= maxComputes) return
+  throw badRequest(`max_computes: a gateway takes at most ${maxComputes} computes for an organization, got ${max}`)
+}

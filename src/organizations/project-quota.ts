@@ -1,4 +1,5 @@
 import { conflict } from '../errors/api-error.ts'
+import { counted } from '../errors/counted.ts'
 
 export interface ProjectQuotaOptions {
   /** Most projects; 0: no limit. Read for every project that is made. */
@@ -39,7 +40,7 @@ export class ProjectQuota {
     if (known.has(projectId) || this.#coming.has(projectId)) return
     const count = new Set([...known, ...this.#coming.keys()]).size
     if (count >= max)
-      throw conflict(`This organization may have ${max} projects, and has ${count}: delete one first`, {
+      throw conflict(`This organization may have ${counted(max, 'project')}, and has ${count}: delete one first`, {
         word: 'limit-reached',
       })
   }

@@ -44,6 +44,10 @@ describe('the organizations of a gateway', () => {
       status: 400,
       word: 'invalid-request',
     })
+    // No gateway has room for more.
+    const crowd = await ask('PUT', '/v2/organizations/school', { max_computes: 1001 })
+    expect(crowd).toMatchObject({ status: 400, message: expect.stringMatching(/^max_computes: .*1000/) })
+    expect(await call(admin, 'GET', '/v2/organizations/school')).toEqual(changed)
     expect(await ask('DELETE', '/v2/organizations/default')).toMatchObject({ status: 409, word: 'conflict' })
     expect(await ask('DELETE', '/v2/organizations/none')).toMatchObject({ status: 404, word: 'no-such-organization' })
     expect((await admin('DELETE', '/v2/organizations/school')).status).toBe(204)
@@ -97,7 +101,7 @@ describe('the organizations of a gateway', () => {
       ...{
         status: 409,
         word: 'limit-reached',
-        message: 'This organization may have 1 computes, and has 1: delete one first',
+        message: 'This organization may have 1 compute, and has 1: delete one first',
       },
     })
     for (const { compute_id } of await call<Compute[]>(ask, 'GET', '/v2/computes'))

@@ -1,9 +1,9 @@
+import { counted } from '../../../src/errors/counted.ts'
 import { escaped } from '../../../src/packets/addresses.ts'
 import type { CapturedFrame } from '../../../src/packets/capture-reader.ts'
 import { summarize } from '../../../src/packets/decode.ts'
 import type { Sink } from './capture-sinks.ts'
 import { colours } from './colours.ts'
-import { count } from './counts.ts'
 import type { RowOutput } from './row-output.ts'
 
 /** Widths of the columns, in characters; those of addresses grow to the longest one. */
@@ -43,7 +43,7 @@ export function rows(output: RowOutput, { isTerminal, json }: { isTerminal: bool
 }
 
 const leftOut = (frames: number): string =>
-  colours.yellow(`... ${count(frames, 'frame')} not shown: the terminal is slower than the link`)
+  colours.yellow(`... ${counted(frames, 'frame')} not shown: the terminal is slower than the link`)
 
 function jsonLine(frame: CapturedFrame): string {
   const { source, destination, protocol, info } = summarize(frame)

@@ -1,5 +1,6 @@
 import { type LabLink, PatchbayError } from '../../../src/client/patchbay.ts'
 import { ApiError } from '../../../src/errors/api-error.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { type LinkTypeName, linkTypes, linkTypesOf } from '../../../src/model/capture.ts'
 import { CaptureReader } from '../../../src/packets/capture-reader.ts'
 import type { Matcher } from '../bpf/matcher.ts'
@@ -8,7 +9,6 @@ import { sinkOf } from './capture-sinks.ts'
 import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { capturing } from './command-flags.ts'
-import { count } from './counts.ts'
 import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
 import { linkOf } from './link.ts'
 import type { Outcome } from './outcome.ts'
@@ -70,7 +70,7 @@ export async function capture({ args: [word = ''], flags, signal }: CommandInput
     text() {
       const hidden = skipped === 0 ? '' : `, ${skipped} of them not shown`
       const lost = reader.lost === 0 ? '' : `; ${reader.lost} more were lost, as this end was too slow`
-      if (!isPiped || lost !== '') process.stderr.write(`${count(total, 'frame')}${hidden}${lost}\n`)
+      if (!isPiped || lost !== '') process.stderr.write(`${counted(total, 'frame')}${hidden}${lost}\n`)
       return ''
     },
   }

@@ -1,9 +1,9 @@
 import type { Compute } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { type Asked, clientOf, originOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { computeAdding, draining } from './command-flags.ts'
-import { count } from './counts.ts'
 import { CommandError, exits, notFound } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { progressOf } from './progress.ts'
@@ -128,7 +128,7 @@ export async function computesDrain({
         ...(skipped > 0 ? [`${skipped} ${skipped === 1 ? 'stays' : 'stay'}`] : []),
         ...(failed > 0 ? [`${failed} failed`] : []),
       ]
-      const sum = shown([`${done} of ${count(total, 'lab')} moved from ${name}`, ...rest].join(', '))
+      const sum = shown([`${done} of ${counted(total, 'lab')} moved from ${name}`, ...rest].join(', '))
       return [tableOf(['LAB', 'STATE', 'NOW AT', 'REASON'], rows), '', sum].join('\n')
     },
   }

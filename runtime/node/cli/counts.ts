@@ -1,9 +1,6 @@
 import type { FlagValues, logging } from './command.ts'
 import { wrongArguments } from './exits.ts'
 
-/** `1 node`, `2 nodes`. */
-export const count = (number: number, what: string): string => `${number} ${what}${number === 1 ? '' : 's'}`
-
 /** The number of `--lines`. CommandError 64, also for one JSON object of a log that goes on. */
 export function countOf({ lines, follow, json }: FlagValues<typeof logging>): number {
   if (follow && json) throw wrongArguments('--json prints one object, and --follow does not end: leave one of them out')

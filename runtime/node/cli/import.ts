@@ -3,6 +3,7 @@ import { access, open, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, normalize } from 'node:path'
 import { text as textOf } from 'node:stream/consumers'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import type { LeftOut } from '../../../src/importers/source.ts'
 import { LabFileError } from '../../../src/labfile/read.ts'
@@ -53,12 +54,12 @@ async function importLab(file: string, text: string, { flags }: Input): Promise<
     await replaceFiles([{ path: to, text: lab }]).catch((cause) => {
       throw new CommandError(exits.failed, `${to} cannot be written: ${reasonOf(cause)}`, { cause })
     })
-  const counted = [
+  const contents = [
     [Object.keys(data.nodes).length, 'node'],
     [Object.keys(data.segments ?? {}).length, 'segment'],
     [data.links?.length ?? 0, 'link'],
   ] as const
-  const counts = counted.map(([number, word]) => `${number} ${word}${number === 1 ? '' : 's'}`).join(', ')
+  const counts = contents.map(([number, word]) => counted(number, word)).join(', ')
   const report = [
     ...(isPrinted ? [] : [`${to}: ${counts}, from ${format}`]),
     ...(images.length === 0

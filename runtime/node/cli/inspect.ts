@@ -1,7 +1,8 @@
 import type { LabLink, LabNode } from '../../../src/client/patchbay.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
-import { count, stopText } from './counts.ts'
+import { stopText } from './counts.ts'
 import type { Outcome } from './outcome.ts'
 import {
   computeNames,
@@ -38,7 +39,7 @@ export async function inspect({ args: [word = ''], flags, signal }: CommandInput
       const { shown, tableOf } = await import('./table.ts')
       if (lab.status === 'closed') return `${shown(lab.name)} is closed; "patchbay start ${lab.name}" opens it`
       const parts = [
-        `${shown(lab.name)}: ${runningText(nodes)}, ${count(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab)}`}`,
+        `${shown(lab.name)}: ${runningText(nodes)}, ${counted(links.length, 'link')}${lab.stop_at === undefined ? '' : `; ${stopText(lab)}`}`,
       ]
       if (nodes.length > 0) {
         const nameOf = await computeNames(asked)

@@ -3,10 +3,10 @@ import { ignore } from '../../../src/async/ignore.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import type { LabJob } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { type Asked, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { testing } from './command-flags.ts'
-import { count } from './counts.ts'
 import { CommandError, type CommandFault, type Exit, exits, wrongArguments } from './exits.ts'
 import { junitFile } from './junit.ts'
 import { type LabSource, onlyLabFile, readLab } from './lab-file.ts'
@@ -253,6 +253,6 @@ function summaryOf(results: readonly LabTestResult[], seconds: number): string[]
     ? 'interrupted'
     : `${bad.map(({ lab }) => lab).join(', ')} failed`
   const verdict = bad.length === 0 ? 'all ok' : word
-  const line = `${count(results.length, 'lab')}, ${count(parts.length, 'check')}: ${verdict} in ${seconds.toFixed(1)} s`
+  const line = `${counted(results.length, 'lab')}, ${counted(parts.length, 'check')}: ${verdict} in ${seconds.toFixed(1)} s`
   return results.length > 1 ? ['', line] : [line]
 }

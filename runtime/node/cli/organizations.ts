@@ -1,4 +1,5 @@
 import type { Organization } from '../../../src/client/patchbay.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { clientOf } from './client.ts'
 import type { asking, CommandInput, FlagValues } from './command.ts'
 import type { organizationCreating, organizationRemoving } from './command-flags.ts'
@@ -21,9 +22,9 @@ export async function organizationsLs({ flags, signal }: CommandInput<typeof ask
 
 function limitsOf({ max_projects, max_computes, requests_per_s }: Organization): string {
   const limits = [
-    ...(max_projects > 0 ? [`${max_projects} projects`] : []),
-    ...(max_computes > 0 ? [`${max_computes} computes`] : []),
-    ...(requests_per_s > 0 ? [`${requests_per_s} requests/s`] : []),
+    ...(max_projects > 0 ? [counted(max_projects, 'project')] : []),
+    ...(max_computes > 0 ? [counted(max_computes, 'compute')] : []),
+    ...(requests_per_s > 0 ? [`${counted(requests_per_s, 'request')}/s`] : []),
   ]
   return limits.length === 0 ? 'none' : limits.join(', ')
 }

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { LabJob } from '../../../src/client/patchbay.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
-import { count } from './counts.ts'
 import { CommandError, exits } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { type Progress, progressOf } from './progress.ts'
@@ -89,8 +89,9 @@ const words = { start: ['Starting', 'started'], stop: ['Stopping', 'stopped'] } 
 async function outcomeOf({ project_id, nodes }: Wanted, done: 'started' | 'stopped', { client, signal }: Asked) {
   const all = await client.call('GET /v2/projects/{project_id}/nodes', { params: { project_id }, signal })
   const wanted = all.filter(({ node_id }) => nodes?.includes(node_id) !== false)
-  const counted = wanted.filter(({ node_type }) => !isSegmentKind(node_type))
-  const [what, list] = counted.length === 0 && nodes !== undefined ? ['segment', wanted] : ['node', counted]
+  const withoutSegments = wanted.filter(({ node_type }) => !isSegmentKind(node_type))
+  const [what, list] =
+    withoutSegments.length === 0 && nodes !== undefined ? ['segment', wanted] : ['node', withoutSegments]
   return { what, done: list.filter(({ status }) => status === done).length, total: list.length }
 }
 
@@ -133,7 +134,7 @@ export async function runNodes(
       return [
         ...jobs.map(
           ({ lab, outcome: { what, done: finished, total } }) =>
-            `${lab}: ${count(finished, what)} ${done}${finished === total ? '' : ` of ${total}`}`,
+            `${lab}: ${counted(finished, what)} ${done}${finished === total ? '' : ` of ${total}`}`,
         ),
         ...failed.map(({ lab, name, reason }) => `  ${lab}/${name}: ${reason}`),
       ]

@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import type { LabLink, LabPlan } from '../../../src/client/patchbay.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import { fileNamesOf } from '../../../src/labfile/from-project.ts'
 import { nodeIdOf } from '../../../src/labfile/ids.ts'
@@ -13,7 +14,6 @@ import { reasonOf } from '../system/error-reason.ts'
 import { type Asked, clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { saving } from './command-flags.ts'
-import { count } from './counts.ts'
 import { CommandError, type Exit, exits, wrongArguments } from './exits.ts'
 import { isLabFile, type LabSource, labFilesHere, onlyLabFile, readLab, readText } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
@@ -70,7 +70,7 @@ export async function save({ args: [word], flags, signal }: CommandInput<typeof 
     async text() {
       const { shown } = await import('./table.ts')
       const changes = [...saved.changes.map(changeText), ...files.map(([name]) => `  ~ file ${name}`)]
-      const number = count(changes.length, 'change')
+      const number = counted(changes.length, 'change')
       const head =
         changes.length > 0
           ? `${path}: ${flags.check ? `${number} to save` : `saved ${number}`}`

@@ -1,10 +1,10 @@
 import type { LabProject, LabSnapshot } from '../../../src/client/patchbay.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { bytesText } from './bytes.ts'
 import { type Asked, clientOf } from './client.ts'
 import type { asking, CommandInput } from './command.ts'
 import type { confirming } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
-import { count } from './counts.ts'
 import { notFound, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
 import { labOf } from './targets.ts'
@@ -44,7 +44,7 @@ export async function snapshotCreate({ args, flags, signal }: CommandInput<typeo
     json: { lab: lab.name, snapshot },
     async text() {
       const { shown } = await import('./table.ts')
-      const running = snapshot.running === 0 ? '' : `, while ${count(snapshot.running, 'node')} ran`
+      const running = snapshot.running === 0 ? '' : `, while ${counted(snapshot.running, 'node')} ran`
       return shown(`Took ${lab.name}/${snapshot.name}: ${bytesText(snapshot.size)}${running}`)
     },
   }

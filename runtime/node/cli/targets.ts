@@ -1,9 +1,9 @@
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import type { LabLink, LabNode, LabProject } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { isSegmentKind } from '../../../src/labfile/segment-kinds.ts'
 import type { Asked } from './client.ts'
-import { count } from './counts.ts'
 import { CommandError, exits, notFound, wrongArguments } from './exits.ts'
 
 /** A node by the names that a user gives: `LAB/NODE`, or `NODE` alone where one open lab has it. */
@@ -108,9 +108,9 @@ export async function computeNames({ client, signal }: Asked): Promise<(id: stri
 
 /** `2 of 3 nodes running`: segments are no nodes for people. */
 export function runningText(nodes: Iterable<LabNode>): string {
-  const counted = [...nodes].filter(({ node_type }) => !isSegmentKind(node_type))
-  const running = counted.filter(({ status }) => status === 'started').length
-  return `${running} of ${count(counted.length, 'node')} running`
+  const withoutSegments = [...nodes].filter(({ node_type }) => !isSegmentKind(node_type))
+  const running = withoutSegments.filter(({ status }) => status === 'started').length
+  return `${running} of ${counted(withoutSegments.length, 'node')} running`
 }
 
 /** The links of an open lab; none of a closed one. */

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Calls, LabJob, LabNode, LabPlan, Patchbay } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { counted } from '../../../src/errors/counted.ts'
 import { shownLines } from '../../../src/errors/shown.ts'
 import { quoted } from '../sandbox/shell.ts'
 import { reasonOf } from '../system/error-reason.ts'
@@ -8,7 +9,7 @@ import { type Asked, clientAt, clientOf, serviceOf } from './client.ts'
 import type { CommandInput, FlagValues } from './command.ts'
 import type { applying, diffing, downing, labFiling, upping, validating } from './command-flags.ts'
 import { requireYes } from './confirm.ts'
-import { count, secondsOf, stopText } from './counts.ts'
+import { secondsOf, stopText } from './counts.ts'
 import { CommandError, type Exit, exits } from './exits.ts'
 import { linkJson } from './inspect.ts'
 import { faultsIn, isLabFile, type LabSource, onlyLabFile, readLab, readText, type WrongLabFile } from './lab-file.ts'
@@ -33,10 +34,10 @@ export async function validate({ args: [word], flags, signal }: CommandInput<typ
     json: { ...found, images_checked: unasked === undefined },
     text: () =>
       `${name} is right: the lab ${desired.lab} of ${[
-        count(nodes, 'node'),
-        ...(segments > 0 ? [count(segments, 'segment')] : []),
-        count(found.links, 'link'),
-        ...(found.checks > 0 ? [count(found.checks, 'check')] : []),
+        counted(nodes, 'node'),
+        ...(segments > 0 ? [counted(segments, 'segment')] : []),
+        counted(found.links, 'link'),
+        ...(found.checks > 0 ? [counted(found.checks, 'check')] : []),
       ].join(', ')}${unasked === undefined ? '' : `\nIts images were not checked: ${unasked}`}`,
   }
 }
@@ -353,7 +354,7 @@ async function planText(plan: LabPlan, file: string): Promise<string> {
   const { shown } = await import('./table.ts')
   return [
     ...(plan.interrupted ? [interruptedText] : []),
-    ...(steps.length > 0 ? [`${plan.lab}: ${count(steps.length, 'step')} to what ${file} says`] : []),
+    ...(steps.length > 0 ? [`${plan.lab}: ${counted(steps.length, 'step')} to what ${file} says`] : []),
     ...steps.map(stepText),
     ...withheldText(withheld),
     ...extraText(extra),
@@ -386,7 +387,7 @@ function summary({ steps, withheld, lab }: LabPlan, { name }: LabSource, seconds
   const parts = (Object.keys(verbs) as (keyof typeof verbs)[]).flatMap((does) => {
     const kinds = (['project', 'node', 'segment', 'link'] as const).flatMap((what) => {
       const number = steps.filter((it) => it.do === does && it.what === what).length
-      return number === 0 || what === 'project' ? [] : [count(number, what)]
+      return number === 0 || what === 'project' ? [] : [counted(number, what)]
     })
     return kinds.length === 0 ? [] : [`${verbs[does]} ${listed(kinds)}`]
   })
