@@ -106,7 +106,7 @@ export class ListedTokens {
     const list = this.#list
     if (list === undefined || now - list.readAt > staleMs || !list.ids.has(signed.token_id)) return undefined
     if (signed.organization !== organization || isExpired(signed, now)) return undefined
-    this.#refreshInTime(list)
+    this.#refreshInTime(list, now)
     const known = this.#identities.get(signed) ?? identityOf(signed, organization)
     if (known !== undefined) this.#identities.set(signed, known)
     return known
@@ -169,17 +169,17 @@ export class ListedTokens {
   /** A list that is fresh, and new enough to contain this token; at once unless it is read. */
   #current(signed: Pick<TokenMeaning, 'token_id' | 'created_at'> | undefined): StoredList | Promise<StoredList> {
     const list = this.#list
-    const ageMs = this.#now() - (list?.readAt ?? 0)
+    const now = this.#now()
+    const ageMs = now - (list?.readAt ?? 0)
     if (list === undefined || ageMs > staleMs) return this.#read('signed')
     const isAbsent = signed !== undefined && !list.ids.has(signed.token_id)
     if (isAbsent && Date.parse(signed.created_at) > list.madeAt - slackMs) return this.#read('signed')
-    this.#refreshInTime(list)
+    this.#refreshInTime(list, now)
     return list
   }
 
   /** Reads a list that is not fresh again, beside the request. */
-  #refreshInTime({ readAt }: StoredList): void {
-    const now = this.#now()
+  #refreshInTime({ readAt }: StoredList, now: number): void {
     if (now - readAt <= freshMs || now - this.#refreshedAt < refreshPauseMs) return
     this.#refreshedAt = now
     this.#options.waitUntil(

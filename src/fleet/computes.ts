@@ -67,13 +67,11 @@ export class Computes {
   /** 409 when there are too many computes, or another compute has the name. */
   requireRoom({ name }: Pick<ComputeRecord, 'name'>): void {
     const max = Math.min(this.#max() || maxComputes, maxComputes)
-    if (this.#remote.size >= max)
-      throw conflict(
-        `This organization may have ${counted(max, 'compute')}, and has ${this.#remote.size}: delete one first`,
-        {
-          word: 'limit-reached',
-        },
-      )
+    const { size } = this.#remote
+    if (size >= max)
+      throw conflict(`This organization may have ${counted(max, 'compute')}, and has ${size}: delete one first`, {
+        word: 'limit-reached',
+      })
     if (name !== null && this.isTaken(name)) {
       throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
     }

@@ -24,7 +24,7 @@ const aboutAnswer = [
   'last-event-id',
   'range',
 ]
-/** Of these those to which an endpoint that answers with JSON pays attention. */
+/** Those of them that count for an endpoint that answers with JSON. */
 const aboutJson = ['accept', 'if-none-match']
 const toCompute = [
   ...aboutAnswer,
@@ -62,7 +62,7 @@ const isOfErrors = {
   [errorHeader]: true,
 }
 const toClient = Object.keys(isOfErrors)
-/** Those of an endpoint that answers with JSON. Each header that is looked up is a two-thousandth of the processor time of a small request in workerd. */
+/** Those that an answer of JSON can have. In workerd each header that is looked up takes 0.3 us of the 500 of a small request. */
 const toClientOfJson = [
   'Cache-Control',
   'Content-Encoding',
@@ -89,7 +89,7 @@ export interface Forwarded {
 
 /** Forwards a request to a compute and its answer to the client, both as streams. */
 export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): Promise<Response | RelayedAnswer> {
-  const { request, path, body, caller, upgrade, isJson = false } = forwarded
+  const { request, path, body, caller, upgrade, isJson } = forwarded
   const compute = fleet.at(id)
   requirePlain(path)
   const target = path + queryOf(request.url)
@@ -97,11 +97,11 @@ export async function forward(fleet: Fleet, id: string, forwarded: Forwarded): P
   const { method } = request
   // The body of a GET is not sent on.
   const headers = headersFor(caller)
-  pick(request.headers, isJson ? aboutJson : method === 'GET' ? aboutAnswer : toCompute, headers)
+  pick(request.headers, isJson === true ? aboutJson : method === 'GET' ? aboutAnswer : toCompute, headers)
   if (body instanceof Uint8Array) headers['content-length'] = String(body.byteLength)
   const sent = bodyOf(request, body)
   const response = await compute.send({ method, path: target, headers, body: sent, signal: request.signal })
-  const passed = passOn(response, compute.name, isJson ? toClientOfJson : toClient)
+  const passed = passOn(response, compute.name, isJson === true ? toClientOfJson : toClient)
   return passed instanceof Promise ? await passed : passed
 }
 

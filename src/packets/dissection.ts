@@ -1,3 +1,4 @@
+import { counted } from '../errors/counted.ts'
 import { hexText, ip4Text, ip6Text, macText, printable } from './addresses.ts'
 
 /** A named part of a frame, with its bytes: a layer, a field of a layer, or a field of a field. */
@@ -113,7 +114,7 @@ export class Dissection {
   /** Bytes that no dissector reads. */
   data(at: number, end: number): void {
     const size = Math.min(end, this.bytes.length) - at
-    if (size > 0) this.layer('Data', at, size, end)?.set(`${size} byte${size === 1 ? '' : 's'}`)
+    if (size > 0) this.layer('Data', at, size, end)?.set(counted(size, 'byte'))
   }
 
   /** False when the tree has as many fields as it may have. */

@@ -11,7 +11,7 @@ const uploadRounds = 3
 const seconds = 1.5
 const warmUpSeconds = 0.3
 /**
- * Processor time is compared in many short slices, all ways in turn, and in several programs of workerd. Other work of the machine, also on the other
+ * Processor time is compared in many short slices, all ways in random order, and in several programs of workerd. Other work of the machine, also on the other
  * thread of a core, makes half of the slices dearer by a tenth to a half: their lower quartile varies by a fiftieth, and their median by a tenth.
  */
 const programs = 3
@@ -51,16 +51,16 @@ export async function handedOn({ url, token, onNear, onFar, restart }: HandedOn)
     bareObject: url + barePaths.object + onNear,
     tunnel: url + onFar,
   }
-  const late = ofEach<number[]>(() => [])
+  const late = listOfEach()
   for (let round = 0; round < rounds; round++)
     for (const way of namesOf(ways))
       late[way].push((await load(ways[way], many, seconds, warmUpSeconds, { bearer: token })).p99)
   const uploads = await uploadTimes(ways, token)
-  const cpu = ofEach<number[]>(() => [])
+  const cpu = listOfEach()
   for (let program = 0; program < programs; program++) {
     await restart()
     const times = await cpuTimes(ways, token)
-    for (const way of namesOf(ways)) cpu[way].push(times[way])
+    for (const way of namesOf(ways)) cpu[way].push(lowerQuartile(times[way]))
   }
   // The pairs of one round, or of one program, met the same machine.
   const beside = (what: string, values: typeof cpu, [way, bare]: readonly [Way, Way], most: number): Row => {
@@ -85,17 +85,15 @@ export async function handedOn({ url, token, onNear, onFar, restart }: HandedOn)
   ]
 }
 
-const namesOf = <T>(ways: Readonly<Record<Way, T>>): Way[] => Object.keys(ways) as Way[]
+const namesOf = (ways: Readonly<Record<Way, string>>): Way[] => Object.keys(ways) as Way[]
 
-const ofEach = <T>(make: () => T): Record<Way, T> => ({
-  ...{ bareWorker: make(), address: make(), bareObject: make(), tunnel: make() },
-})
+const listOfEach = (): Record<Way, number[]> => ({ bareWorker: [], address: [], bareObject: [], tunnel: [] })
 
-/** The processor time of a GET in the workerd that runs now, ms. */
-async function cpuTimes(ways: Readonly<Record<Way, string>>, bearer: string): Promise<Record<Way, number>> {
+/** The processor time of a GET in the workerd that runs now, ms, by each slice. */
+async function cpuTimes(ways: Readonly<Record<Way, string>>, bearer: string): Promise<Record<Way, number[]>> {
   const workerd = await Workerd.newest()
   const gets = { connections: few, each, bearer, cpu: () => workerd.cpuMs() }
-  const times = ofEach<number[]>(() => [])
+  const times = listOfEach()
   const names = namesOf(ways)
   for (let slice = -compilingSlices; slice < slices; slice++) {
     // What a slice leaves to be done counts for the next one: each way follows each other one as often.
@@ -104,11 +102,7 @@ async function cpuTimes(ways: Readonly<Record<Way, string>>, bearer: string): Pr
       if (slice >= 0) times[way].push(time)
     }
   }
-  const { bareWorker, address, bareObject, tunnel } = times
-  return {
-    ...{ bareWorker: lowerQuartile(bareWorker), address: lowerQuartile(address) },
-    ...{ bareObject: lowerQuartile(bareObject), tunnel: lowerQuartile(tunnel) },
-  }
+  return times
 }
 
 /** The same in a random order (Fisher and Yates). */
@@ -121,7 +115,7 @@ function shuffled<T>(all: readonly T[]): T[] {
 async function uploadTimes(ways: Readonly<Record<Way, string>>, token: string): Promise<Record<Way, number[]>> {
   const workerd = await Workerd.newest()
   const body = new Uint8Array(uploadMb * 2 ** 20)
-  const times = ofEach<number[]>(() => [])
+  const times = listOfEach()
   for (let round = 0; round < uploadRounds; round++) {
     for (const way of ['bareWorker', 'address', 'tunnel'] as const) {
       const before = workerd.cpuMs()

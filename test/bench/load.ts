@@ -80,6 +80,7 @@ export async function cpuOfGets(
         },
         failed: reject,
       })
+      socket.once('close', () => reject(new Error(`${url}: a connection ended with ${left} requests left`)))
     })
   await Promise.all(Array.from({ length: connections }, asked))
   return (cpu() - before) / (connections * each)

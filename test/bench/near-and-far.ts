@@ -31,7 +31,7 @@ export async function nearAndFar(
   const { hostname: host, port } = new URL(near.url)
   await front.call('POST', '/v2/computes', { compute_id: 'near', protocol: 'http', host, port: Number(port) })
   const farId = (await readFile(join(far.data, 'compute-id'), 'utf8')).trim()
-  while (!(await isConnected(front, farId))) await new Promise((resolve) => setTimeout(resolve, 50))
+  await untilConnected(front, farId)
   return { near, onNear: await newPc(front, 'near'), onFar: await newPc(front, farId), farId }
 }
 
@@ -44,8 +44,16 @@ function ports(): string[] {
   ]
 }
 
-/** Whether the gateway is connected to the compute. */
-export async function isConnected(front: Front, id: string): Promise<boolean> {
+/** Resolves when the gateway is connected to the compute; rejects after a minute. */
+export async function untilConnected(front: Front, id: string): Promise<void> {
+  const until = Date.now() + 60_000
+  while (!(await isConnected(front, id))) {
+    if (Date.now() > until) throw new Error(`the compute ${id} is not connected`)
+    await new Promise((resolve) => setTimeout(resolve, 50))
+  }
+}
+
+async function isConnected(front: Front, id: string): Promise<boolean> {
   const computes = (await front.call('GET', '/v2/computes')) as { compute_id: string; connected: boolean }[]
   return computes.some(({ compute_id, connected }) => compute_id === id && connected)
 }

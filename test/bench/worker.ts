@@ -7,7 +7,7 @@ import { adminToken, asAdmin, bindings } from './admin.ts'
 import { fullWorker } from './full-worker.ts'
 import { handedOn } from './handed-on.ts'
 import { manyComputes } from './many-computes.ts'
-import { isConnected, nearAndFar } from './near-and-far.ts'
+import { nearAndFar, untilConnected } from './near-and-far.ts'
 import type { Service } from './service.ts'
 import type { Row } from './table.ts'
 import { compared } from './ways.ts'
@@ -45,7 +45,7 @@ async function requests(): Promise<Row[]> {
       await gateway.close()
       gateway = await runWorker({ ...options, port: Number(new URL(origin).port) })
       await setBare()
-      while (!(await isConnected(front, farId))) await new Promise((resolve) => setTimeout(resolve, 50))
+      await untilConnected(front, farId)
     }
     await setBare()
     rows.push(...(await handedOn({ url: origin, token: signed.token, onNear, onFar, restart })))

@@ -157,7 +157,7 @@ test('a compute that is refused because the fleet is full does not bind its toke
   await joined(it)
   const second = join(it, { compute_id: 'two' }, { grant: { key: 'second' } })
   await until(() => second.end() !== undefined)
-  expect(second.end()).toMatchObject({ code: 4403, reason: expect.stringContaining('may have 1 compute') })
+  expect(second.end()).toMatchObject({ code: 4403, reason: expect.stringContaining('may have 1 compute, and has 1') })
   expect([...joinTokens.owners.keys()]).toEqual(['first'])
 })
 
