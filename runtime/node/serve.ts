@@ -32,7 +32,7 @@ import { openDataDirectory } from './storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from './storage/service-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
 import { reasonOf } from './system/error-reason.ts'
-import { takeLock } from './system/process-lock.ts'
+import { type ProcessLock, takeLock } from './system/process-lock.ts'
 import { version } from './system/version.ts'
 
 const endMs = 20_000
@@ -47,8 +47,13 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const { current } = config
   // First of all: a signal without a handler would end the process, and leave the nodes of the service before running.
   const end = ended()
-  await lock(current.data)
+  const { isSquatted } = await lock(current.data)
   const log = createLog(current.log_level)
+  if (isSquatted)
+    log.warn(
+      {},
+      'another user of this host has the name of the lock of 0.1.0, which would not start on this data directory',
+    )
   for (const warning of config.warnings) log.warn({}, warning)
   const fatal = (event: string) => (error: unknown) => {
     // The keeper holds the lab: ending is safer than going on in an unknown state.
@@ -270,7 +275,7 @@ const bracketed = (host: string): string =>
   host.includes(':') ? `[${host.toLowerCase().split('%')[0]}]` : host.toLowerCase()
 
 /** Lets one service use a data directory. */
-async function lock(data: string): Promise<void> {
+async function lock(data: string): Promise<ProcessLock> {
   try {
     openDataDirectory(data)
   } catch (error) {
@@ -279,8 +284,13 @@ async function lock(data: string): Promise<void> {
     )
   }
   const name = createHash('sha256').update(realpathSync(data)).digest('hex').slice(0, 32)
-  const held = await takeLock(`patchbay-serve-${process.getuid?.() ?? 0}-${name}`)
+  const held = await takeLock({
+    file: `${data}/serve.lock`,
+    socket: `patchbay-serve-${process.getuid?.() ?? 0}-${name}`,
+  }).catch((error: Error) => {
+    throw new StartError(`The data directory ${data} cannot be locked: ${reasonOf(error)}`)
+  })
   if (held === undefined)
     throw new StartError(`Another Patchbay runs on the data directory ${data}; end it, or choose another with --data`)
-  held.unref()
+  return held
 }

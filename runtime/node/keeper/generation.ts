@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto'
 import { existsSync, readdirSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
 import { protocolVersion } from '../keeper-protocol/protocol.ts'
-import { isLocked } from '../system/process-lock.ts'
+import { isLocked, type LockName } from '../system/process-lock.ts'
 import { build } from '../system/version.ts'
 
 /**
@@ -27,11 +27,11 @@ export function otherKeeperDirectories(dataDirectory: string): string[] {
   return [...first, ...others.filter((directory) => directory !== keeperDirectory(dataDirectory))]
 }
 
-/** Name of the lock that a keeper has on its directory. */
-export function lockName(directory: string): string {
+/** The lock that a keeper has on its directory. */
+export function lockOf(directory: string): LockName {
   const name = createHash('sha256').update(realpathSync(directory)).digest('hex').slice(0, 32)
-  return `patchbay-keeper-${process.getuid?.() ?? 0}-${name}`
+  return { file: join(directory, 'keeper.lock'), socket: `patchbay-keeper-${process.getuid?.() ?? 0}-${name}` }
 }
 
 /** Whether a keeper runs in the directory, even if it does not answer. */
-export const hasKeeper = (directory: string): Promise<boolean> => isLocked(lockName(directory))
+export const hasKeeper = async (directory: string): Promise<boolean> => isLocked(lockOf(directory))

@@ -6,7 +6,7 @@ import { takeLock } from '../system/process-lock.ts'
 import { version } from '../system/version.ts'
 import { ChildRecords } from './child-records.ts'
 import { EmbeddedPcs } from './embedded-pcs.ts'
-import { exitCode, generation, keeperDirectory, lockName } from './generation.ts'
+import { exitCode, generation, keeperDirectory, lockOf } from './generation.ts'
 import { KeeperServer } from './server.ts'
 import { Units } from './units.ts'
 
@@ -103,7 +103,7 @@ async function shutdown(graceMs: number): Promise<void> {
 
 /** Locks the directory, or ends this process when another keeper has it. */
 async function lock(directory: string): Promise<void> {
-  if ((await takeLock(lockName(directory))) === undefined) process.exit(exitCode.taken)
+  if ((await takeLock(lockOf(directory))) === undefined) process.exit(exitCode.taken)
 }
 
 /** Tells the launcher that the socket is ready. It closes the pipe when it has connected, or has ended. */

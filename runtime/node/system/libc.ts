@@ -3,7 +3,7 @@ import { createRequire } from 'node:module'
 /** An address in memory. A number represents the 48 bits of user space exactly. */
 export type Pointer = number
 
-/** The functions of libc that the fast path calls. They return -1 on failure and set `errno`, as in C. */
+/** The functions of libc that the fast path and locks call. They return -1 on failure and set `errno`, as in C. */
 export interface Libc {
   socket(domain: number, type: number, protocol: number): number
   bind(fd: number, address: Pointer, length: number): number
@@ -94,6 +94,7 @@ export const linux = {
   AF_INET: 2,
   AF_INET6: 10,
   AF_PACKET: 17,
+  SOCK_STREAM: 1,
   SOCK_DGRAM: 2,
   SOCK_RAW: 3,
   SOCK_NONBLOCK: 0o4000,
@@ -109,6 +110,7 @@ export const linux = {
   SOL_SOCKET: 1,
   SO_SNDBUF: 7,
   SO_RCVBUF: 8,
+  SO_PEERCRED: 17,
   SO_SNDBUFFORCE: 32,
   SO_RCVBUFFORCE: 33,
   IPPROTO_IP: 0,

@@ -1,45 +1,85 @@
-import { once } from 'node:events'
-import { connect, createServer, type Server } from 'node:net'
+import type { Server } from 'node:net'
+import { isOurs, listenAbstract } from './abstract-socket.ts'
+import { type Libc, loadLibc } from './libc.ts'
+import { LockFile, LocksUnsupported } from './lock-file.ts'
 
-/** Bytes of `sun_path` (unix(7)). */
-const fullLength = 108
+/** A lock of a directory, by its two forms. */
+export interface LockName {
+  /** The lock file, in a directory that other users cannot write to. */
+  readonly file: string
+  /** The abstract UNIX socket (unix(7)) that was the lock up to 0.1.0. */
+  readonly socket: string
+}
+
+export interface ProcessLock {
+  /** Whether another user has the name of the socket, so that releases up to 0.1.0 do not see this lock. */
+  readonly isSquatted: boolean
+  release(): void
+}
 
 /**
- * Takes a lock of this host that the kernel frees with the process: an abstract UNIX socket (unix(7)). Undefined when a process has it.
- * The lock keeps the process alive unless the caller calls `unref`.
+ * Takes a lock of this host that the kernel frees with the process. Undefined when a process has it. It does not keep the process alive.
+ * Throws when the system has no such lock, and the system's errors.
+ *
+ * The socket beside the file is for one release: a service or keeper of 0.1.0 must not share the directory. It is the only lock where files
+ * cannot be locked: without FFI, and on some network file systems.
  */
-export async function takeLock(name: string): Promise<Server | undefined> {
-  if (await answers(shortName(name))) return undefined
-  const holder = createServer((socket) => socket.destroy())
-  try {
-    const listening = once(holder, 'listening')
-    holder.listen(fullName(name))
-    await listening
-    return holder
-  } catch {
+export async function takeLock({ file, socket }: LockName): Promise<ProcessLock | undefined> {
+  const libc = libcIfAny()
+  const lock = libc && ifSupported(() => LockFile.take(libc, file) ?? 'held')
+  if (lock === 'held') return undefined
+  const server = await listenUnlessOurs(socket, libc)
+  if (server === 'held') {
+    lock?.leave()
     return undefined
+  }
+  if (server === undefined && lock === undefined)
+    throw new Error(`${file} cannot be locked on this system, and another user has the name of its socket`)
+  server?.unref()
+  return {
+    isSquatted: server === undefined,
+    release() {
+      server?.close()
+      lock?.leave()
+    },
   }
 }
 
-/** Whether a process has the lock, even if it does not answer. */
-export async function isLocked(name: string): Promise<boolean> {
-  return (await answers(fullName(name))) || (await answers(shortName(name)))
+/** Undefined when another user has the name. */
+async function listenUnlessOurs(socket: string, libc: Libc | undefined): Promise<Server | 'held' | undefined> {
+  if (isOurs(socket, libc)) return 'held'
+  const server = await listenAbstract(socket)
+  // A process of this user may have taken the name since.
+  return server === undefined && isOurs(socket, libc) ? 'held' : server
 }
 
-/** Node 20 (libuv 1.46) fills the names of abstract sockets with NUL, later releases do not: a filled name is the same for all. */
-const fullName = (name: string): string => `\0${name}`.padEnd(fullLength, '\0')
+/** Whether a process has the lock, even if it does not answer. */
+export function isLocked({ file, socket }: LockName): boolean {
+  const libc = libcIfAny()
+  const isHeld = libc && ifSupported(() => LockFile.isHeld(libc, file))
+  return isHeld === true || isOurs(socket, libc)
+}
 
-/** The name that 0.1.0 gives it on Node 22 and later. */
-const shortName = (name: string): string => `\0${name}`
+let loaded: Libc | null | undefined
 
-const answers = (path: string): Promise<boolean> =>
-  new Promise((resolve) => {
-    const socket = connect({ path })
-    const settle = (isThere: boolean) => {
-      socket.destroy()
-      resolve(isThere)
+function libcIfAny(): Libc | undefined {
+  if (loaded === undefined) {
+    try {
+      loaded = loadLibc()
+    } catch {
+      loaded = null
     }
-    socket.once('connect', () => settle(true))
-    // A full accept queue means that the holder hangs.
-    socket.once('error', ({ code }: NodeJS.ErrnoException) => settle(code === 'EAGAIN'))
-  })
+  }
+  return loaded ?? undefined
+}
+
+function ifSupported<T>(run: () => T): T | undefined {
+  try {
+    return run()
+  } catch (error) {
+    // On a full disk the service still starts, to delete things.
+    const isFull = ['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')
+    if (error instanceof LocksUnsupported || isFull) return undefined
+    throw error
+  }
+}

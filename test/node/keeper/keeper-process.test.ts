@@ -7,14 +7,16 @@ import { setTimeout as delay } from 'node:timers/promises'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
-import { generation, keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
+import { generation, hasKeeper, keeperDirectory, lockOf } from '../../../runtime/node/keeper/generation.ts'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
 import { protocolVersion } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { LineReader } from '../../../runtime/node/system/line-reader.ts'
 import { identify } from '../../../runtime/node/system/process-identity.ts'
 import { shellUnit } from '../../support/child-unit.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { requireProgram, requireRoot } from '../../support/require.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
+import { testWith } from '../../support/test-with.ts'
 
 /** A keeper of a fresh directory, ended with the test. */
 async function openKeeper(idleMs?: number): Promise<{ data: string; client: KeeperClient }> {
@@ -56,6 +58,31 @@ test('the second keeper of a directory refuses, and the first one goes on', asyn
   expect((await KeeperClient.connect(data)).pid).toBe(client.pid)
   expect(await client.call('inventory', {})).toEqual({ units: [], ports: [], links: [] })
 })
+
+testWith(requireProgram('python3'), requireRoot())(
+  'a process of another user that has the name of the lock keeps no keeper from starting',
+  async () => {
+    const data = await freshDirectory()
+    mkdirSync(keeperDirectory(data), { recursive: true })
+    const python = `
+import socket, sys
+it = socket.socket(socket.AF_UNIX)
+it.bind(("\\0" + sys.argv[1]).encode().ljust(108, b"\\0"))
+it.listen()
+print("ready", flush=True)
+sys.stdin.read()`
+    const args = ['-c', python, lockOf(keeperDirectory(data)).socket]
+    const squatter = spawn('python3', args, { uid: 65_534, gid: 65_534, stdio: ['pipe', 'pipe', 'inherit'] })
+    onTestFinished(async () => {
+      squatter.stdin.end()
+      await once(squatter, 'exit')
+    })
+    await once(squatter.stdout, 'data')
+    const { client, created } = await ensureKeeper(data)
+    endWith(client)
+    expect([created, await hasKeeper(keeperDirectory(data))]).toEqual([true, true])
+  },
+)
 
 test('many services that start at the same moment share one keeper, which one of them started', async () => {
   const data = await freshDirectory()

@@ -1,7 +1,7 @@
 import { chmodSync, lstatSync, readFileSync, rmSync } from 'node:fs'
 import { KeeperError } from '../../keeper-protocol/error.ts'
 import { type Libc, linux, type Pointer } from '../../system/libc.ts'
-import { LockFile } from './lock-file.ts'
+import { LockFile } from '../../system/lock-file.ts'
 import { Memory } from './memory.ts'
 import { claimDirectory } from './netio-directory.ts'
 
