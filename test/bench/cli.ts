@@ -8,23 +8,26 @@ import { promisify } from 'node:util'
 import { readLabFile } from '../../src/labfile/read.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 import { leasePorts } from '../support/port-leases.ts'
+import { type Effort, inOneGo } from './effort.ts'
 import { at, median, ms, target } from './medians.ts'
 import { Generator } from './packets/bed.ts'
 import { programOf, type Service, startService } from './service.ts'
 import type { Row } from './table.ts'
 import { each, timed } from './times.ts'
 
-const [turns, coldTurns, planTurns, captureTurns] = [15, 5, 7, 3]
+/** Repetitions of each, in one go or in the turns of a comparison. */
+const often = { turns: 15, cold: 5, plans: 7, captures: 3 }
+const seldom: typeof often = { turns: 2, cold: 1, plans: 2, captures: 1 }
 /** Bytes of a captured frame, and of the head of a record and of a file of pcap. */
 const [frameBytes, recordBytes, headerBytes] = [512, 16, 24]
 /** A capture that has not grown for so long is whole, ms. */
 const quietMs = 300
 
 /** What commands take, from the start of their process to its end; and what a capture by a command loses. */
-export async function commandLine(): Promise<Row[]> {
+export async function commandLine({ rounds }: Pick<Effort, 'rounds'> = inOneGo): Promise<Row[]> {
   const home = await mkdtemp(join(tmpdir(), 'patchbay-bench-'))
   const service = await startService('--pc-engine', 'embedded')
-  const bench = { home, service }
+  const bench = { home, service, counts: rounds < inOneGo.rounds ? seldom : often }
   try {
     await writeFile(join(home, 'twelve.lab.yaml'), twelveNodes)
     return [...(await upAndDown(bench)), ...(await plan(bench)), ...(await captures(bench))]
@@ -37,6 +40,7 @@ export async function commandLine(): Promise<Row[]> {
 interface Bench {
   readonly home: string
   readonly service: Service
+  readonly counts: typeof often
 }
 
 const run = (home: string, argv: readonly string[], env: NodeJS.ProcessEnv) =>
@@ -54,7 +58,7 @@ segments:
   east: { kind: switch, members: [${pcs.slice(5)}] }
 `
 
-async function upAndDown({ home, service }: Bench): Promise<Row[]> {
+async function upAndDown({ home, service, counts: { turns, cold } }: Bench): Promise<Row[]> {
   const there = { PATCHBAY_SERVER: service.url }
   const up = ['up', 'twelve.lab.yaml']
   const command = (...argv: string[]) => timed(() => run(home, argv, there))
@@ -69,7 +73,7 @@ async function upAndDown({ home, service }: Bench): Promise<Row[]> {
   }
   const lists = await each(Array(turns).fill('ls'), (word) => run(home, [word], there))
   const without: number[] = []
-  for (let turn = 0; turn < coldTurns; turn++) without.push(await upAlone(home))
+  for (let turn = 0; turn < cold; turn++) without.push(await upAlone(home))
   const row = (what: string, times: readonly number[], wanted: number): Row => [
     what,
     `${ms(median(times))} p50`,
@@ -114,7 +118,7 @@ ${each((it) => `  - { ends: [S${it}:3, S${(it + 2) % half}:4], delay: 20ms }`)}
 }
 
 /** The comparison of a large lab with its file: the whole request, and what of it is the reading of the file. */
-async function plan({ home, service }: Bench): Promise<Row[]> {
+async function plan({ home, service, counts }: Bench): Promise<Row[]> {
   const document = thousandNodes()
   await writeFile(join(home, 'thousand.lab.yaml'), document)
   const making = await timed(() => run(home, ['apply', 'thousand.lab.yaml'], { PATCHBAY_SERVER: service.url }))
@@ -122,7 +126,7 @@ async function plan({ home, service }: Bench): Promise<Row[]> {
     const answer = await service.call('PUT', '/v2/projects/thousand/topology?dry_run=true', body)
     return (answer as { steps: unknown[] }).steps.length
   }
-  const same = Array(planTurns + 2).fill({ document })
+  const same = Array(counts.plans + 2).fill({ document })
   const changed = { document: document.replaceAll('20ms', '21ms') }
   if ((await ask({ document })) !== 0 || (await ask(changed)) !== 500)
     throw new Error('the plan is not that of the file')
@@ -143,11 +147,12 @@ async function plan({ home, service }: Bench): Promise<Row[]> {
 }
 
 /** Frames a second that a capture of a link has: into a file of the service, and by a command into a file of its own. */
-async function captures({ home, service }: Bench): Promise<Row[]> {
+async function captures({ home, service, counts }: Bench): Promise<Row[]> {
   const rows: Row[] = []
   for (const segmenting of [false, true]) {
     const [ofService, ofCommand]: [number[], number[]] = [[], []]
-    const { first } = leasePorts(4)
+    const lease = leasePorts(4)
+    const { first } = lease
     const [ownA, ownB, farA, farB] = [first, first + 1, first + 2, first + 3]
     const cloud = (lport: number, rport: number) =>
       `{ kind: cloud, ports: { 0: { type: udp, lport: ${lport}, rhost: 127.0.0.1, rport: ${rport} } } }`
@@ -174,11 +179,12 @@ links: [{ name: line, ends: [a, b] }]
     })
     const send = () =>
       generator.throughput({ length: frameBytes, window: 64, ms: 1000, loss: 0, header: [], patience: 2 })
-    for (let turn = 0; turn < captureTurns; turn++) {
+    for (let turn = 0; turn < counts.captures; turn++) {
       ofService.push(await serviceCapture(service, send))
       ofCommand.push(await commandCapture(home, service, send))
     }
     await generator.close()
+    lease.release()
     await service.call('DELETE', '/v2/projects/line')
     const [theirs, ours] = [median(ofService), median(ofCommand)]
     const share = ours / theirs

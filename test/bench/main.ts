@@ -9,7 +9,7 @@ import { coldStart, pcs, requests } from './compute.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
 import { archives } from './labs/archives.ts'
 import { jobs } from './labs/jobs.ts'
-import { labs } from './labs/labs.ts'
+import { joinedAtOnce, labs } from './labs/labs.ts'
 import { large } from './labs/large.ts'
 import { nat } from './labs/nat.ts'
 import { snapshots } from './labs/snapshots.ts'
@@ -17,7 +17,9 @@ import { logins } from './logins.ts'
 import { machines } from './machines/machines.ts'
 import { starts } from './machines/starts.ts'
 import { netio } from './packets/netio.ts'
+import { programPackets, programSwitches } from './packets/of-program.ts'
 import { packets } from './packets/packets.ts'
+import { buildOf } from './revision.ts'
 import { measure } from './service.ts'
 import { printTable, type Row } from './table.ts'
 import { worker } from './worker.ts'
@@ -47,27 +49,30 @@ const comparable: Readonly<Record<string, Suite>> = {
   start: coldStart,
   requests,
   gateway: gatewayRequests,
+  packets: programPackets,
+  labs: async () => [...(await programSwitches()), ...(await joinedAtOnce())],
   machines: starts,
+  cli: commandLine,
   'pcs-50-vpcs': () => pcs('vpcs', 50),
   'pcs-50': () => pcs('embedded', 50),
   'pcs-500': () => pcs('embedded', 500),
 }
 
 // `npm run bench` runs everything, `npm run bench -- start requests` those two; the built program is measured, or that in the
-// directory of --build. --against DIRECTORY runs the build there in turns with it, for 7 rounds or those of --rounds.
+// directory of --build. --against runs the build in a directory, or that of a revision, in turns with it, for 7 rounds or those of
+// --rounds.
 const { values, positionals: wanted } = parseArgs({
   allowPositionals: true,
   options: { against: { type: 'string' }, rounds: { type: 'string', default: '7' }, build: { type: 'string' } },
 })
 const rounds = Number(values.rounds)
 const ours = resolve(values.build ?? join(import.meta.dirname, '../../dist'))
-const theirs = values.against === undefined ? undefined : resolve(values.against)
-const known: readonly string[] = Object.keys(theirs === undefined ? suites : comparable)
+const known: readonly string[] = Object.keys(values.against === undefined ? suites : comparable)
 const unknown = wanted.filter((name) => !known.includes(name))
 if (unknown.length > 0) fail(`No such suite: ${unknown.join(', ')}; there are: ${known.join(', ')}`)
 if (!Number.isInteger(rounds) || rounds < 1) fail(`--rounds: expected a number from 1, got ${values.rounds}`)
-for (const directory of theirs === undefined ? [ours] : [ours, theirs])
-  if (!existsSync(join(directory, 'patchbay.js'))) fail(`There is no build in ${directory}: patchbay.js is not there`)
+if (!existsSync(join(ours, 'patchbay.js'))) fail(`There is no build in ${ours}: patchbay.js is not there`)
+const theirs = values.against === undefined ? undefined : otherBuild(values.against)
 
 const [cpu] = cpus()
 console.log(
@@ -80,6 +85,14 @@ if (theirs !== undefined) {
   if (!(await against(chosen(comparable), { ours, theirs }, rounds))) process.exitCode = 1
 } else {
   for (const part of Object.values(chosen(suites)).flat()) printTable(await part())
+}
+
+function otherBuild(name: string): string {
+  try {
+    return buildOf(name)
+  } catch (error) {
+    return fail((error as Error).message)
+  }
 }
 
 function fail(message: string): never {

@@ -4,6 +4,10 @@ import { readdir, readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, inject, onTestFinished, test } from 'vitest'
 import { compared, figuresOf } from '../bench/against.ts'
+import { Bed } from '../bench/packets/bed.ts'
+import { Program } from '../bench/packets/program.ts'
+import { buildOf } from '../bench/revision.ts'
+import { measure } from '../bench/service.ts'
 import { freshDirectory } from '../support/directory.ts'
 
 const bench = join(import.meta.dirname, '../bench/main.ts')
@@ -49,6 +53,28 @@ test.for([
   ['req/s', [120, 120, 120], [100, 100, 101], false],
 ] as const)('%s %j beside %j is worse: %s', ([unit, ours, theirs, isWorse]) => {
   expect(compared('row', { unit, values: [...ours] }, { unit, values: [...theirs] }).isWorse).toBe(isWorse)
+})
+
+test('the packet benchmark has ports of its own for both ends of every link', async () => {
+  const bed = await Bed.open({ kind: 'fast', shape: 'joined' }, { links: 20 })
+  onTestFinished(() => bed.close())
+  expect((await bed.throughput(512)).kpps).toBeGreaterThan(0)
+})
+
+test('the packet path of another build is measured by the ports of its keeper', async () => {
+  await using program = new Program()
+  measure(inject('bundled'))
+  for (const shape of ['leg', 'switched'] as const) {
+    const bed = await Bed.open({ kind: 'program', program, shape })
+    onTestFinished(() => bed.close())
+    const header = [2, 0, 0, 0, 0, 2, 2, 0, 0, 0, 0, 1, 8, 0]
+    expect((await bed.throughput(512, { header })).kpps).toBeGreaterThan(0)
+  }
+})
+
+test('a comparison names what is neither a build nor a revision', () => {
+  expect(buildOf(inject('bundled'))).toBe(inject('bundled'))
+  expect(() => buildOf('no-such-revision')).toThrow('no-such-revision is neither a directory with a build')
 })
 
 interface Process {

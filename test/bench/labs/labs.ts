@@ -36,11 +36,12 @@ export async function labs(): Promise<Row[]> {
       }
     }
   }
-  return [...rows, ...(await manyLinks(1500))]
+  return [...rows, ...(await joinedAtOnce())]
 }
 
 /** Links between switches of 1000 ports, in one request. */
-async function manyLinks(count: number): Promise<Row[]> {
+export async function joinedAtOnce(): Promise<Row[]> {
+  const count = 1500
   const service = await startService()
   try {
     const { project_id } = (await service.call('POST', '/v2/compute/projects', { name: 'many' })) as {
