@@ -203,42 +203,32 @@ class Save {
       for (const { file } of [...Object.values(configs), ...Object.values(day0?.files ?? {})])
         if (file !== undefined) this.#uses.set(file, (this.#uses.get(file) ?? 0) + 1)
     const there = new Map(this.#actual.nodes.map((node) => [keyOf(node.name), node]))
-    const positions = this.#movedPositions(there)
-    const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name)), positions.get(node)))
+    const nodes = desired.nodes.map((node) => this.#node(node, there.get(keyOf(node.name))))
     // A node that became a segment, or the reverse, is written in the other section, with its links.
     const turned = all ? nodes.filter((it) => isTurned(it, there.get(keyOf(it.name)))) : []
     const known = new Set(nodes.filter((it) => !turned.includes(it)).map(({ name }) => keyOf(name)))
     const added = all ? this.#actual.nodes.filter(({ name }) => !known.has(keyOf(name))) : []
     const links = this.#links([...nodes, ...added], new Set(turned.map(({ name }) => keyOf(name))))
     const { records = new Map() } = inputs
-    const isLost = (it: DesiredNode) =>
-      all && (turned.includes(it) || (!there.has(keyOf(it.name)) && !records.has(it.name)))
-    this.lost = { nodes: new Set(nodes.filter(isLost)), links: all ? this.#lostLinks : new Set() }
-    this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(node)), links }
-  }
-
-  /** Positions that are written: of nodes that the file places, and of all others when one of these is not where an apply puts it. */
-  #movedPositions(there: ReadonlyMap<string, DesiredNode>): Map<DesiredNode, Pick<DesiredNode['settings'], 'x' | 'y'>> {
-    const grid = gridPositions(this.#inputs.desired)
-    const found = this.#inputs.desired.nodes.flatMap((node) => {
-      const { x, y } = there.get(keyOf(node.name))?.settings ?? {}
-      return x === undefined || y === undefined
-        ? []
-        : [{ node, position: { x, y }, automatic: grid.get(keyOf(node.name)) }]
-    })
-    const isMoved = found.some(({ position, automatic }) => automatic !== undefined && !Equal(position, automatic))
-    return new Map(
-      found.flatMap(({ node, position, automatic }) =>
-        automatic !== undefined && !isMoved ? [] : [[node, position] as const],
-      ),
+    const lost = nodes.filter(
+      (it) => all && (turned.includes(it) || (!there.has(keyOf(it.name)) && !records.has(it.name))),
     )
+    const positions = automaticPositions([...nodes.filter((it) => !lost.includes(it)), ...added], there)
+    const placed = (node: DesiredNode): DesiredNode => {
+      const position = positions.get(node)
+      return position === undefined ? node : { ...node, settings: { ...node.settings, ...position } }
+    }
+    this.lost = { nodes: new Set(lost), links: all ? this.#lostLinks : new Set() }
+    this.desired = { ...desired, nodes: [...nodes, ...added].map((node) => this.#withPorts(placed(node))), links }
   }
 
-  #node(node: DesiredNode, actual: DesiredNode | undefined, position: object | undefined): DesiredNode {
+  #node(node: DesiredNode, actual: DesiredNode | undefined): DesiredNode {
     const { all = false, changed, records } = this.#inputs
     if (actual === undefined) return node
     if (actual.kind !== node.kind) return all && !isTurned(node, actual) ? actual : node
-    const moved = { ...node, settings: { ...node.settings, ...position }, labels: actual.labels }
+    const { x, y } = actual.settings
+    const isPlaced = node.settings.x !== undefined && x !== undefined && y !== undefined
+    const moved = { ...node, settings: { ...node.settings, ...(isPlaced && { x, y }) }, labels: actual.labels }
     const own = changed.has(node.name) ? withSettings(moved, actual) : moved
     const record = records?.get(node.name)
     const saved = all && record !== undefined && changed.has(node.name) ? withRecord(own, record) : own
@@ -363,6 +353,25 @@ interface Lost {
 /** Whether a node of the file is a segment in the lab, or the other way round. */
 const isTurned = (node: DesiredNode, actual: DesiredNode | undefined): boolean =>
   actual !== undefined && (actual.segment === undefined) !== (node.segment === undefined)
+
+/**
+ * The positions in the lab of nodes that the saved file does not place, when one of these is not where an apply of that file puts it. What an
+ * apply chooses depends on the nodes with a position, so it is the saved file that counts: a second save must find nothing to write.
+ */
+function automaticPositions(
+  nodes: readonly DesiredNode[],
+  there: ReadonlyMap<string, DesiredNode>,
+): Map<DesiredNode, Pick<DesiredNode['settings'], 'x' | 'y'>> {
+  const grid = gridPositions({ nodes })
+  const found = nodes.flatMap((node) => {
+    const [automatic, actual] = [grid.get(keyOf(node.name)), there.get(keyOf(node.name))]
+    const { x, y } = actual?.settings ?? {}
+    const isShown = automatic !== undefined && actual?.kind === node.kind && x !== undefined && y !== undefined
+    return isShown ? [{ node, position: { x, y }, automatic }] : []
+  })
+  const isMoved = found.some(({ position, automatic }) => !Equal(position, automatic))
+  return new Map(isMoved ? found.map(({ node, position }) => [node, position]) : [])
+}
 
 const isNamed = (nodes: ReadonlySet<DesiredNode>, name: string): boolean =>
   [...nodes].some((it) => keyOf(it.name) === keyOf(name))

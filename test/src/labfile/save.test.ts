@@ -31,6 +31,46 @@ test('a position that an apply has chosen is not written, until one of these nod
   ])
 })
 
+test('a second save writes no position, whichever nodes were moved, added or removed', async () => {
+  const steps = [0, 120, 240, 360, 700]
+  const at = fc.tuple(fc.constantFrom(...steps), fc.constantFrom(...steps))
+  const names = fc.subarray(['A', 'B', 'C', 'D', 'E'], { minLength: 1 })
+  const labAt = (nodes: readonly string[], places: readonly (readonly number[] | undefined)[]) =>
+    lab(
+      nodes
+        .map((name, index) => {
+          const place = places[index]
+          return `  ${name}: { kind: pc${place === undefined ? '' : `, at: [${place}]`} }`
+        })
+        .join('\n'),
+    )
+  const place = fc.array(fc.option(at, { nil: undefined }), { minLength: 5, maxLength: 5 })
+  const moved = fc.array(at, { minLength: 5, maxLength: 5 })
+  await fc.assert(
+    fc.asyncProperty(names, names, place, moved, fc.boolean(), async (before, after, places, positions, all) => {
+      const now = labAt(after, positions)
+      const saved = await save(labAt(before, places), now, { all })
+      expect((await save(saved.text, now, { all })).changes).toEqual([])
+    }),
+    {
+      numRuns: 50,
+      // Moving A down moves the grid of all others.
+      examples: [
+        [
+          ['A', 'B'],
+          ['A', 'B'],
+          [[0, 0]],
+          [
+            [0, 700],
+            [0, 120],
+          ],
+          false,
+        ] as never,
+      ],
+    },
+  )
+})
+
 test('a value of a template or a variable is written at its node', async () => {
   const machine = (ram: number) => `{ kind: machine, platform: x86_64, image: x.qcow2, ram: ${ram}, at: [1, 1] }`
   const head =
