@@ -4,7 +4,8 @@ import { conflict } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
-import { requireStopped } from './archive.ts'
+import { isUuid } from '../schema/fields.ts'
+import { isExported, requireStopped } from './archive.ts'
 import { withoutAddresses } from './archive-document.ts'
 import { Changes, type LinkRecord, type NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
@@ -27,7 +28,8 @@ export type CopyLab = (lab: Lab, input: LabCopyInput, caller: Caller) => Promise
 
 /**
  * Makes a closed copy of a lab, with new ids, on the same computes. Each compute copies the directories of its nodes, as reflinks where
- * the file system can. 409 while a node runs. A failure leaves nothing.
+ * the file system can; the other files that an archive would have are copied through the computes' files. 409 while a node runs. A failure
+ * leaves nothing.
  */
 export async function duplicateLab(
   labs: Labs,
@@ -54,6 +56,7 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompu
         (source) => copyNode(lab, copy, source, { ids, resets: input.reset_mac_addresses ?? false, ask }),
         maxAtOnce,
       )
+      await copyFiles(lab, copy, { ids, ask })
       const links = [...document.links.values()].map(
         (link): LinkRecord => ({
           ...link,
@@ -93,9 +96,35 @@ async function copyNode(
   const made = await makeNode(copy, record, ask)
   if (!isKnownKind(source.node_type) || source.unmade !== undefined) return made
   if (made.unmade !== undefined) throw conflict(`${source.name}: ${made.unmade}`)
-  // It has no files, and is not copied while it runs.
-  if (isStateless(source.node_type)) return made
+  if (!copiesDirectory(source)) return made
   const compute = ask(source.compute_id)
   await compute.duplicate(nodePathOf(lab, source), made.node_id, copy.id)
   return { ...made, ...shownIn(await compute.node(nodePathOf(copy, made))) }
+}
+
+/** Whether the compute of a node copies its directory. Placeholders are on no compute, and a node that always runs is not copied. */
+const copiesDirectory = ({ node_type, unmade }: NodeRecord): boolean =>
+  isKnownKind(node_type) && unmade === undefined && !isStateless(node_type)
+
+/** Copies the files of a lab that are not in a directory which its compute has copied with a node. */
+async function copyFiles(
+  lab: Lab,
+  copy: Lab,
+  { ids, ask }: { ids: ReadonlyMap<string, string>; ask: AskCompute },
+): Promise<void> {
+  const { nodes, project } = lab.document
+  const newPathOf = (path: string): string | undefined => {
+    if (!isExported(path)) return undefined
+    const [, directory = '', id = '', rest = ''] = /^(project-files\/[^/]+\/)([^/]+)(\/.*)$/.exec(path) ?? []
+    if (!isUuid(id)) return path
+    const node = nodes.get(id.toLowerCase())
+    return node === undefined || copiesDirectory(node) ? undefined : directory + ids.get(node.node_id) + rest
+  }
+  await mapLimit([...project.computes], async (computeId) => {
+    const compute = ask(computeId)
+    for (const { path } of await compute.files(lab.id)) {
+      const newPath = newPathOf(path)
+      if (newPath !== undefined) await compute.writeFile(copy.id, newPath, await compute.readFile(lab.id, path))
+    }
+  })
 }

@@ -129,6 +129,27 @@ test('nodes have names and ports, and are linked, moved, copied and deleted by t
   await del(at)
 })
 
+test('a copy of a lab has the files of the lab and of its nodes', async () => {
+  const { at, project_id } = await newLab()
+  const node = await newNode(at, 'PC1')
+  const lan = await newNode(at, 'SW', { node_type: 'switch' })
+  await post(`${at}/files/README.txt`, 'read me')
+  await post(`${at}/files/notes/é/plan.txt`, 'a plan')
+  await post(`${at}/files/project-files/tmp/scratch`, 'transient')
+  for (const { node_id } of [node, lan]) await post(`${at}/nodes/${node_id}/files/own.txt`, `of ${node_id}`)
+  const copy = await body<LabProject>(post(`${at}/duplicate`, { name: nameOf('copy') }))
+  const copyAt = `${projects}/${copy.project_id}`
+  await post(`${copyAt}/open`)
+  const textOf = async (path: string) => (await send(`${copyAt}/${path}`)).text()
+  expect([await textOf('files/README.txt'), await textOf('files/notes/é/plan.txt')]).toEqual(['read me', 'a plan'])
+  expect(await textOf('nodes/PC1/files/own.txt')).toBe(`of ${node.node_id}`)
+  expect(await textOf('nodes/SW/files/own.txt')).toBe(`of ${lan.node_id}`)
+  expect((await send(`${copyAt}/files/project-files/tmp/scratch`)).status).toBe(404)
+  const files = await body<{ path: string }[]>(send(`/v2/compute/projects/${copy.project_id}/files`))
+  expect(files.filter(({ path }) => path.includes(node.node_id) || path.includes(project_id))).toEqual([])
+  for (const it of [at, copyAt]) await del(it)
+})
+
 test('all nodes are started and stopped by one request, and are shown as they are', async () => {
   const { at } = await newLab()
   await newNode(at, 'PC1')
