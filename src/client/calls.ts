@@ -1160,7 +1160,7 @@ export type LabNode = {
   y: number
   /** Layer of the map */
   z: number
-  /** Whether the map refuses to move it */
+  /** Whether the map refuses to move it, and the service to delete it */
   locked: boolean
   symbol: string | null
   label: LabLabel | null
@@ -2003,6 +2003,7 @@ export type LabDrawing = {
   z: number
   /** Degrees */
   rotation: number
+  /** Whether the map refuses to move it, and the service to delete it */
   locked: boolean
   kept?: Kept
 }

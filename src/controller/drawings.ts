@@ -3,6 +3,7 @@ import { drawingFields, type LabDrawing, type LabDrawingCreate, type LabDrawingU
 import { Changes, type DrawingRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
 import type { Lab } from './lab.ts'
+import { requireUnlocked } from './locked.ts'
 
 export async function createDrawing(lab: Lab, { drawing_id, ...input }: LabDrawingCreate): Promise<LabDrawing> {
   const id = drawing_id?.toLowerCase() ?? crypto.randomUUID()
@@ -16,9 +17,11 @@ export function updateDrawing(lab: Lab, id: string, input: LabDrawingUpdate): Pr
   return put(lab, 'drawing.updated', () => ({ ...lab.drawing(id), ...given(input) }))
 }
 
+/** Deletes a drawing. 409 when it is locked. */
 export async function removeDrawing(lab: Lab, id: string): Promise<void> {
   await lab.edit(() => {
     const record = lab.drawing(id)
+    requireUnlocked(record, 'The drawing')
     return {
       changes: new Changes().remove('drawing', record.drawing_id),
       news: () => [{ action: 'drawing.deleted', event: lab.drawingView(record) }],

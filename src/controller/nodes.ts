@@ -18,6 +18,7 @@ import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nodeLeftover, orNothing, removeLeftover } from './leftovers.ts'
 import { unlinkNode } from './links.ts'
+import { requireUnlocked } from './locked.ts'
 import { freeName, nameKey } from './names.ts'
 import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
 import { saved } from './saved.ts'
@@ -283,7 +284,7 @@ export const shownIn = (shown: ComputeNode): Pick<NodeRecord, 'name' | 'console'
   properties: propertiesOf(shown),
 })
 
-/** Deletes a node with its links. Its directory stays until the project is closed, for an undo. */
+/** Deletes a node with its links. Its directory stays until the project is closed, for an undo. 409 when it is locked. */
 export async function removeNode(
   labs: Pick<Labs, 'computes'>,
   lab: Lab,
@@ -292,8 +293,12 @@ export async function removeNode(
   step: EditStep = { by: 'edit' },
 ): Promise<void> {
   const { node_id } = lab.node(word)
-  // 404 when it is gone by then.
-  await lab.change(async () => remove(labs, lab, lab.node(node_id), ask, step))
+  await lab.change(async () => {
+    // 404 when it is gone by then.
+    const record = lab.node(node_id)
+    requireUnlocked(record, `The node ${record.name}`)
+    await remove(labs, lab, record, ask, step)
+  })
 }
 
 async function remove(

@@ -766,6 +766,10 @@ class Planner {
         this.#extra.push({ what, name: node.name })
         continue
       }
+      if (node.locked) {
+        this.#extra.push({ what, name: node.name, because: 'it has left the file, and is locked' })
+        continue
+      }
       const step = { do: 'delete', what, name: node.name, how: 'live', because: 'it has left the file' } as const
       this.#addIf(isSegment ? undefined : 'delete_extra', step, { type: 'delete-node', node_id: node.node_id })
     }

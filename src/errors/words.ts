@@ -35,6 +35,7 @@ export const errorWords = {
   'made-otherwise': [[409], 'The project was made by another user, or not from a lab file: see `take_over`'],
   'node-exists': [[409], 'A node has this id already'],
   'node-running': [[409], 'The node must be stopped first'],
+  locked: [[409], 'The node or the drawing is locked: set locked to false first'],
   'node-stopped': [[409], 'The node must run'],
   'not-in-time': [[409], 'What the request waits for did not come in time'],
   'ambiguous-compute': [[409], 'Several computes have this name: give an id'],

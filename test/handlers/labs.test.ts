@@ -150,6 +150,19 @@ test('a copy of a lab has the files of the lab and of its nodes', async () => {
   for (const it of [at, copyAt]) await del(it)
 })
 
+test('a locked node or drawing is not deleted until it is unlocked', async () => {
+  const { at } = await newLab()
+  await newNode(at, 'PC1', { locked: true })
+  const { drawing_id } = await body<LabDrawing>(post(`${at}/drawings`, { svg: '<svg/>', locked: true }))
+  const locked = [`${at}/nodes/PC1`, `${at}/drawings/${drawing_id}`]
+  for (const path of locked) {
+    expect(await fault(del(path))).toEqual([409, 'locked'])
+    expect(await body(put(path, { locked: false }))).toMatchObject({ locked: false })
+    expect((await del(path)).status).toBe(204)
+  }
+  await del(at)
+})
+
 test('all nodes are started and stopped by one request, and are shown as they are', async () => {
   const { at } = await newLab()
   await newNode(at, 'PC1')

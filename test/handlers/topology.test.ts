@@ -102,6 +102,16 @@ test('changes are made while nodes run, and disturbing steps are withheld until 
   await del(`${projects}/${lab}`)
 })
 
+test('a locked node that has left the file stays, also when extra nodes are deleted', async () => {
+  const lab = newName()
+  await applied(fileOf(lab), lab)
+  await put(`${projects}/${lab}/nodes/PC3`, { locked: true })
+  const plan = await planned(apply(fileOf(lab, { third: '' }), lab, '?dry_run=true&delete_extra=true'), 200)
+  const because = 'it has left the file, and is locked'
+  expect(plan).toMatchObject({ steps: [], withheld: [], extra: [{ what: 'node', name: 'PC3', because }] })
+  await del(`${projects}/${lab}`)
+})
+
 test('the changed side of a configuration wins, and when both have changed, it stays', async () => {
   const lab = newName()
   await applied(fileOf(lab), lab)

@@ -113,6 +113,11 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
     await lab.ask('POST', '/v2/projects', { name: 'linkless' })
     return lab.ask('GET', `/v2/projects/linkless/links/${nothing}`)
   },
+  async locked() {
+    const { project_id } = await lab.service.call('POST', '/v2/projects', { name: 'locked' })
+    await lab.service.call('POST', `/v2/projects/${project_id}/nodes`, { name: 'S1', node_type: 'switch', locked: true })
+    return lab.ask('DELETE', `/v2/projects/${project_id}/nodes/S1`)
+  },
   'no-such-template': () => lab.ask('GET', '/v2/templates/none'),
   'name-taken': async () => {
     await lab.ask('POST', '/v2/projects', { name: 'twice' })

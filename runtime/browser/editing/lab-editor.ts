@@ -308,18 +308,23 @@ export class LabEditor {
     )
     const drawings = this.selectedDrawings
     await this.#edit(nodes.length + links.length + drawings.length, async () => {
-      for (const { drawing_id } of drawings)
-        await this.#client.call('DELETE /v2/projects/{project_id}/drawings/{drawing_id}', {
-          params: { ...this.#params, drawing_id },
-        })
       for (const link_id of links)
         await this.#client.call('DELETE /v2/projects/{project_id}/links/{link_id}', {
           params: { ...this.#params, link_id },
         })
-      for (const { node_id } of nodes)
-        await this.#client.call('DELETE /v2/projects/{project_id}/nodes/{node_id}', {
-          params: { ...this.#params, node_id },
-        })
+      // The service refuses to delete what is locked, with a reason that is shown: all others go first.
+      for (const isLocked of [false, true]) {
+        for (const { drawing_id, locked } of drawings)
+          if (locked === isLocked)
+            await this.#client.call('DELETE /v2/projects/{project_id}/drawings/{drawing_id}', {
+              params: { ...this.#params, drawing_id },
+            })
+        for (const { node_id, locked } of nodes)
+          if (locked === isLocked)
+            await this.#client.call('DELETE /v2/projects/{project_id}/nodes/{node_id}', {
+              params: { ...this.#params, node_id },
+            })
+      }
     })
     this.select([])
   }

@@ -13,7 +13,10 @@ export const drawingFields = {
   y: coordinate,
   z: Type.Integer({ minimum: -1000, maximum: 1000, default: 1, description: 'Layer of the map' }),
   rotation: Type.Integer({ minimum: -359, maximum: 360, default: 0, description: 'Degrees' }),
-  locked: Type.Boolean({ default: false }),
+  locked: Type.Boolean({
+    default: false,
+    description: 'Whether the map refuses to move it, and the service to delete it',
+  }),
 }
 
 export type LabDrawing = Static<typeof LabDrawing>

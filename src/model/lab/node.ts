@@ -50,7 +50,10 @@ export const mapFields = {
   x: coordinate('Left edge on the map'),
   y: coordinate('Upper edge on the map'),
   z: Type.Integer({ minimum: -1000, maximum: 1000, default: 1, description: 'Layer of the map' }),
-  locked: Type.Boolean({ default: false, description: 'Whether the map refuses to move it' }),
+  locked: Type.Boolean({
+    default: false,
+    description: 'Whether the map refuses to move it, and the service to delete it',
+  }),
   symbol: nullable(text('Name or path of its symbol; null: the symbol of its kind')),
   label: nullable(LabLabel),
   port_name_format: Type.String({

@@ -62,7 +62,7 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     ...{ method: 'DELETE', path, owner, tag, params },
     summary: 'Delete a drawing',
     replies: { 204: { description: 'Deleted' } },
-    errors: { 404: noSuchDrawing },
+    errors: { 404: noSuchDrawing, 409: 'The drawing is locked' },
     async handle({ params }, context) {
       await removeDrawing(await labsOf(context).labs.lab(params.project_id), params.drawing_id)
       return noContent

@@ -103,7 +103,7 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     ...{ method: 'DELETE', path, owner, tag, params },
     summary: 'Stop and delete a node with its links and files',
     replies: { 204: { description: 'Deleted' } },
-    errors: { 404: noSuchNode },
+    errors: { 404: noSuchNode, 409: 'The node is locked' },
     async handle({ params }, context) {
       const { labs, ask } = labsOf(context)
       await removeNode(labs, await labs.lab(params.project_id), params.node_id, ask)
