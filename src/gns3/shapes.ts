@@ -247,7 +247,7 @@ const feedEvents: Readonly<Record<FeedName, RegExp>> = {
 }
 const ofActions: Readonly<Record<string, string>> = {
   ...{ node: 'LabNode', link: 'LabLink', drawing: 'LabDrawing', project: 'LabProject', template: 'LabTemplate' },
-  ...{ snapshot: 'LabProject', compute: 'Compute' },
+  ...{ snapshot: 'LabSnapshot', compute: 'Compute' },
 }
 
 export const isFeedEvent = (feed: FeedName, action: string): boolean => feedEvents[feed].test(action)
