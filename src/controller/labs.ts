@@ -128,8 +128,10 @@ export class Labs {
   readonly #moveElsewhere: LabsOptions['move']
   /** When the nodes of the only lab were read, ms since 1970. */
   #readAt = 0
-  /** Whether the feed of the only lab has readers. */
-  #isAttended = false
+  /** The only lab, while it reads the feeds of its computes for the readers of its own. */
+  #attended: Lab | undefined
+  /** Feeds that have the states of links, by lab. */
+  readonly #linkReaders = new Map<string, number>()
   readonly #quota: ProjectQuota | undefined
   readonly #warn: (message: string) => void
   /** The records of all projects, open and closed. */
@@ -215,6 +217,7 @@ export class Labs {
     })
     this.jobList = jobs === undefined ? this.jobs : this.jobs.with(jobs)
     this.uses = new LabUses({
+      openLab: (id) => this.#open.get(id),
       isBusy: (lab) => this.jobs.isBusy(lab.id),
       async hasTelnet({ id, document: { project } }) {
         const count = (computeId: string) => computes.client(computeId).telnetClients(id)
@@ -597,7 +600,10 @@ export class Labs {
       this.#moving.delete(id)
       if (wasOpen)
         await this.#openNow(id, id, ask, false).then(
-          (project) => this.#emit({ action: 'project.opened', event: project }),
+          () => {
+            const opened = this.#open.get(id)
+            if (opened !== undefined) this.#tellAll(opened, 'project.opened')
+          },
           (error: Error) => this.#warn(`The project ${id} could not be opened after its move: ${error.message}`),
         )
     }
@@ -1133,7 +1139,10 @@ export class Labs {
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
     await this.#directory?.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
-    else this.#emit({ action: 'project.deleted', event: lab.project() })
+    else {
+      this.#tellAll(lab, 'project.deleted')
+      this.events.closeProject(lab.id)
+    }
   }
 
   /** Opens an open lab on a further compute. */
@@ -1243,26 +1252,42 @@ export class Labs {
     this.events.openProject(id)
     this.#open.set(id, lab)
     lab.acted = (shown) => this.#noteRun(lab, shown)
+    lab.linkReaders = this.#linkReaders.get(id) ?? 0
     if (this.#only === undefined) this.#listen(lab, lab.closing.signal)
+    else if (this.events.hasReaders(id)) void this.#attend(lab)
     return lab
   }
 
-  /** Opens a feed of an open lab. `showsLinks`: whether it has the states of links, which are read only then. */
+  /**
+   * Opens a feed of a lab, which ends when the lab is deleted: a closed lab may be opened again. `showsLinks`: whether it has the states of
+   * links, which are read only then.
+   */
   feed(lab: Lab, request: FeedRequest, showsLinks: boolean): ReadableStream<FeedItem> {
-    const items = this.events.open(request)
-    if (showsLinks) {
-      lab.linkReaders += 1
-      onAbort(request.signal, () => {
-        lab.linkReaders -= 1
-      })
+    if (!lab.isOpen) this.events.openProject(lab.id)
+    try {
+      const items = this.events.open(request)
+      if (showsLinks) {
+        this.#countLinkReaders(lab.id, 1)
+        onAbort(request.signal, () => this.#countLinkReaders(lab.id, -1))
+      }
+      if (lab.isOpen && !this.#listens) void this.#attend(lab)
+      return items
+    } finally {
+      if (!lab.isOpen) this.events.idleProject(lab.id)
     }
-    if (!this.#listens) void this.#attend(lab)
-    return items
+  }
+
+  #countLinkReaders(id: string, more: 1 | -1): void {
+    const count = (this.#linkReaders.get(id) ?? 0) + more
+    if (count > 0) this.#linkReaders.set(id, count)
+    else this.#linkReaders.delete(id)
+    const lab = this.#open.get(id)
+    if (lab !== undefined) lab.linkReaders = count
   }
 
   /** Whether this process reads the feeds of computes. */
   get #listens(): boolean {
-    return this.#only === undefined || this.#isAttended
+    return this.#only === undefined || this.#attended !== undefined
   }
 
   #listen(lab: Lab, signal: AbortSignal): void {
@@ -1273,15 +1298,17 @@ export class Labs {
 
   /** Reads the feeds of the computes of the only lab while its own feed has readers: otherwise this process can sleep. */
   async #attend(lab: Lab): Promise<void> {
-    this.#isAttended = true
+    this.#attended = lab
     const over = new AbortController()
     const signal = AbortSignal.any([over.signal, lab.closing.signal])
     this.#listen(lab, signal)
     await this.#readAgain(lab)
     while (!signal.aborted && this.events.hasReaders(lab.id)) await pause(readersMs, signal)
     over.abort()
+    // The lab was closed and opened again meanwhile: it is attended as another object.
+    if (this.#attended !== lab) return
     this.#watch.close()
-    this.#isAttended = false
+    this.#attended = undefined
   }
 
   async #readAgain(lab: Lab): Promise<void> {
@@ -1309,7 +1336,8 @@ export class Labs {
     lab.closing.abort()
     this.#tellAll(lab, action)
     this.#open.delete(lab.id)
-    this.events.closeProject(lab.id)
+    if (action === 'project.deleted') this.events.closeProject(lab.id)
+    else this.events.idleProject(lab.id)
     this.#watch.keep(new Set([...this.#open.values()].flatMap(({ document }) => document.project.computes)))
   }
 

@@ -39,6 +39,8 @@ class Channel {
   readonly #ring: KeptEvent[] = []
   readonly #most: { readonly events: number; readonly bytes: number }
   readonly subscribers = new Set<Subscriber>()
+  /** Whether the project is closed, and only its feeds keep the channel. */
+  isIdle = false
   #bytes = 0
   /** Events up to this number are no longer kept. */
   #forgotten: number
@@ -98,8 +100,19 @@ export class EventLog {
     this.#all = new Channel(limits.history, this.#last, allTimes)
   }
 
+  /** Keeps the events of a project from now on. Feeds that are open since before it was closed go on. */
   openProject(projectId: string): void {
-    this.#projects.set(projectId, new Channel(this.#limits.history, this.#last))
+    const channel = this.#projects.get(projectId) ?? new Channel(this.#limits.history, this.#last)
+    channel.isIdle = false
+    this.#projects.set(projectId, channel)
+  }
+
+  /** Keeps the events of a closed project as long as a feed of it is open. */
+  idleProject(projectId: string): void {
+    const channel = this.#projects.get(projectId)
+    if (channel === undefined) return
+    channel.isIdle = true
+    if (channel.subscribers.size === 0) this.#projects.delete(projectId)
   }
 
   /** Ends the feeds of the project, after the events that wait in them. */
@@ -147,7 +160,11 @@ export class EventLog {
     const subscriber: Subscriber = new Subscriber({
       ping,
       pings,
-      onLeft: () => channel.subscribers.delete(subscriber),
+      onLeft: () => {
+        channel.subscribers.delete(subscriber)
+        if (projectId !== undefined && channel === this.#projects.get(projectId) && channel.isIdle)
+          this.idleProject(projectId)
+      },
       onDropped: () => {
         this.#dropped += 1
       },

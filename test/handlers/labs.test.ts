@@ -3,6 +3,7 @@ import type { LabDrawing } from '../../src/model/lab/drawing.ts'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
 import type { LabProject } from '../../src/model/lab/project.ts'
+import type { LabSnapshot } from '../../src/model/lab/snapshot.ts'
 import { body, del, post, put, send } from '../support/api.ts'
 import { openFeed, openSocketFeed } from '../support/feed.ts'
 
@@ -269,6 +270,46 @@ for (const [transport, open] of [
     await del(at)
     await until(({ action }) => action === 'project.deleted')
     expect(await feed.line()).toBeUndefined()
+  })
+}
+
+for (const [transport, open] of [
+  ['JSON lines', openFeed],
+  ['a websocket', openSocketFeed],
+] as const) {
+  test(`a feed of a lab by ${transport} goes on while the lab is closed, and has its opening, starts and restores`, async () => {
+    const { at } = await newLab()
+    await newNode(at, 'PC1')
+    const taken = await body<LabSnapshot>(post(`${at}/snapshots`, { name: 'before' }))
+    const feed = await open(`${at}/notifications`)
+    expect(await feed.line()).toMatchObject({ action: 'ping' })
+    const until = async (action: string, event: object) => {
+      for (;;) {
+        const line = await feed.next()
+        if (line.action === action && (action !== 'node.updated' || line.event.status === 'started'))
+          return expect(line.event).toMatchObject(event)
+      }
+    }
+    await post(`${at}/close`)
+    await until('project.closed', { status: 'closed' })
+    const late = await open(`${at}/notifications`)
+    expect(await late.line()).toMatchObject({ action: 'ping' })
+    const name = nameOf('renamed')
+    await put(at, { name })
+    await until('project.updated', { name, status: 'closed' })
+    await post(`${at}/open`)
+    await until('project.opened', { status: 'opened' })
+    await post(`${at}/nodes/PC1/start`)
+    await until('node.updated', { name: 'PC1' })
+    await post(`${at}/snapshots/${taken.snapshot_id}/restore`)
+    const { snapshot_id } = taken
+    await until('snapshot.restored', { snapshot_id, name: 'before' })
+    await post(`${at}/close`)
+    await until('project.closed', { status: 'closed' })
+    await del(at)
+    await until('project.deleted', { name })
+    expect(await feed.line()).toBeUndefined()
+    for (;;) if ((await late.line()) === undefined) break
   })
 }
 

@@ -115,7 +115,11 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   },
   async locked() {
     const { project_id } = await lab.service.call('POST', '/v2/projects', { name: 'locked' })
-    await lab.service.call('POST', `/v2/projects/${project_id}/nodes`, { name: 'S1', node_type: 'switch', locked: true })
+    await lab.service.call('POST', `/v2/projects/${project_id}/nodes`, {
+      name: 'S1',
+      node_type: 'switch',
+      locked: true,
+    })
     return lab.ask('DELETE', `/v2/projects/${project_id}/nodes/S1`)
   },
   'no-such-template': () => lab.ask('GET', '/v2/templates/none'),

@@ -153,19 +153,22 @@ export const labProjectEndpoints: readonly Endpoint[] = [
       summary: `Feed of the events of a project${tail === '' ? '' : ', as a websocket'}`,
       description:
         'One JSON object a line: node.created, node.updated, node.deleted, the same of link, drawing and job, project.updated, ' +
-        'project.closed, project.deleted, log.warning, log.error, ping. With "Accept: text/event-stream" as server-sent events.',
+        'project.closed, project.opened, snapshot.restored (then read the project again), project.deleted, log.warning, log.error, ' +
+        'ping. The project may be closed. With "Accept: text/event-stream" as server-sent events.',
       query: feedQuery,
       websocket: true,
       replies:
-        tail === '/ws' ? {} : { 200: { description: 'The feed; it ends with the project', media: 'application/json' } },
+        tail === '/ws'
+          ? {}
+          : { 200: { description: 'The feed; it ends when the project is deleted', media: 'application/json' } },
       errors: { 404: noSuchProject, 429: 'The project has too many open feeds' },
       async handle({ params, query, request }, context) {
         if (tail === '/ws') requireUpgrade(request)
         const { labs } = labsOf(context)
-        const lab = await labs.lab(params.project_id)
+        const lab = await labs.find(params.project_id)
         const feeds: typeof context.feeds = async (feed) => {
           const items = labs.feed(lab, feed, context.hears('link.state'))
-          onAbort(feed.signal, labs.uses.begin(lab))
+          onAbort(feed.signal, labs.uses.begin(lab.id))
           return items
         }
         const encode = ({ payload }: Parameters<NonNullable<Parameters<typeof openFeed>[0]['encode']>>[0]) =>

@@ -71,7 +71,7 @@ export const labRelayEndpoints: readonly Endpoint[] = [
         const lab = await labs.lab(params.project_id)
         const record = withConsole(lab, params.node_id, kind === 'ws' ? 'text' : 'screen')
         const upgrade: Upgrade = (asked, on) => {
-          const end = labs.uses.begin(lab)
+          const end = labs.uses.begin(lab.id)
           return context.upgrade(asked, {
             open(socket) {
               socket.onClose(end)
