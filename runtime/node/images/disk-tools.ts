@@ -3,6 +3,7 @@ import { realpath } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { conflict } from '../../../src/errors/api-error.ts'
 import type { FoundProgram } from '../../../src/schema/program.ts'
+import { toolMemoryKb } from '../kinds/machine-emulator/qemu-img.ts'
 import { runProgram } from '../programs/start.ts'
 import { FileProbes } from '../storage/file-probes.ts'
 import { findProgram } from '../system/find-program.ts'
@@ -10,6 +11,7 @@ import { findProgram } from '../system/find-program.ts'
 const name = 'qemu-img'
 const probeMs = 5000
 const maxOutput = 4 * 2 ** 20
+const maxMs = 24 * 3_600_000
 
 /** The disk-image tools of this host. Only tools in this list run, whatever a client names. */
 export class DiskTools {
@@ -55,7 +57,7 @@ export class DiskTools {
 
 export interface DiskToolOptions {
   readonly signal?: AbortSignal
-  /** Absent: no timeout, as writing a large disk takes hours. */
+  /** Default: a day, as writing a large disk takes hours. */
   readonly timeoutMs?: number
   /** A directory to remove from the error messages of the tool. */
   readonly hidden?: string
@@ -71,11 +73,12 @@ export async function runDiskTool(
   args: readonly string[],
   options: DiskToolOptions = {},
 ): Promise<string> {
-  const { signal, timeoutMs = 0, hidden, wrap } = options
+  const { signal, timeoutMs = maxMs, hidden, wrap } = options
   const run = wrap?.(path, args) ?? { command: path, args }
   const { error, stdout, stderr } = await runProgram(run.command, run.args, {
     ms: timeoutMs,
     maxBytes: maxOutput,
+    memoryKb: toolMemoryKb,
     set: { LC_ALL: 'C' },
     ...(signal !== undefined && { signal }),
   })

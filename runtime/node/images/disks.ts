@@ -2,6 +2,9 @@ import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { badRequest, conflict, forbidden, missingImage } from '../../../src/errors/api-error.ts'
 import type { DiskCreate, DiskExtend } from '../../../src/model/image.ts'
+import { DirectTool } from '../kinds/machine-emulator/direct-tool.ts'
+import { requireChain } from '../kinds/machine-emulator/disk-chain.ts'
+import { factsIn } from '../kinds/machine-emulator/qemu-img.ts'
 import { give, letRead, takeBack } from '../sandbox/box.ts'
 import type { Confinement, Sandbox } from '../sandbox/sandbox.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
@@ -73,13 +76,15 @@ export class Disks {
       hidden: directory,
       wrap,
     })
-    const { format, 'full-backing-filename': backing } = JSON.parse(info) as Record<string, unknown>
-    if (typeof format !== 'string') throw conflict('path: the tool does not know the format of this image')
-    // An uploaded image may name any file or address of the host as its backing file.
-    if (backing !== undefined && !this.#options.isLocal())
+    const facts = factsIn(info, file)
+    if (facts === undefined) throw conflict('path: the tool does not know the format of this image')
+    // An uploaded image may name any file or address of the host, as its backing file or for its data.
+    const refersToOthers = facts.backing !== undefined || facts.references.length > 0
+    if (refersToOthers && !this.#options.isLocal())
       throw conflict('path: the image is based on another one, which only local mode opens')
+    await requireChain(new DirectTool(tool, this.#closing.signal), file, facts)
     // The format is named: a raw image that looks like another format must not become one.
-    const args = ['resize', '-q', '-f', format, file, `+${input.extend}M`]
+    const args = ['resize', '-q', '-f', facts.format, file, `+${input.extend}M`]
     await runDiskTool(tool, args, { signal: this.#closing.signal, hidden: directory, wrap })
   }
 

@@ -73,8 +73,8 @@ export interface NodeKind<P extends Properties = Properties, D extends KindDescr
    * mutated, so that the caller can restore them.
    */
   update(node: KindNode<P>, changes: Static<D['update']>, before: string): Promise<void>
-  /** Prepares a start; 409 with the reason when the node cannot start. */
-  launch(node: KindNode<P>, wires: ReadonlyMap<string, PortWire>): Promise<Launch>
+  /** Prepares a start; 409 with the reason when the node cannot start. The signal aborts when the node is stopped meanwhile. */
+  launch(node: KindNode<P>, wires: ReadonlyMap<string, PortWire>, signal: AbortSignal): Promise<Launch>
   /**
    * Makes `destination` a copy of `source`. `copy` copies the directory, and lets `amend` change the copy before it is put in
    * place. Unique settings stay those of `destination`. 409, without a change, when the copy is not possible.

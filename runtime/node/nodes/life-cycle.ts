@@ -3,7 +3,7 @@ import { conflict } from '../../../src/errors/api-error.ts'
 import type { KindDescriptor } from '../../../src/kinds/kind.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Exit, UnitSpec, UnitState } from '../keeper-protocol/protocol.ts'
-import type { GuestProcess, GuestState, Launch, StopReason } from '../kinds/kind.ts'
+import type { GuestProcess, GuestState, Launch, PortWire, StopReason } from '../kinds/kind.ts'
 import { describeExit, failureOf, hinted } from './endings.ts'
 import { type KeeperLink, keeperErrorCode } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
@@ -32,6 +32,8 @@ export class LifeCycle {
   readonly #options: LifeCycleOptions
   readonly #listening: Listening
   readonly #processes = new RunningProcesses()
+  /** The starts that are being prepared. */
+  readonly #preparing = new Map<string, AbortController>()
   readonly #starts = new WeakMap<LabNode, { tries: number; readonly at: number }>()
 
   constructor(options: LifeCycleOptions) {
@@ -87,7 +89,7 @@ export class LifeCycle {
     try {
       await this.#listening.free(node)
       const wires = await this.#options.links.wires(node)
-      launch = await node.kind.launch(node, wires)
+      launch = await this.#prepare(node, wires)
       node.record.command_line = launch.command_line
       node.record.status_reason = null
       node.record.running = true
@@ -106,6 +108,21 @@ export class LifeCycle {
     node.status = 'started'
     for (const notice of launch.notices ?? []) this.#options.emit(node, notice)
     this.#options.emit(node, node.updated('started'))
+  }
+
+  async #prepare(node: LabNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
+    const over = new AbortController()
+    this.#preparing.set(node.key, over)
+    try {
+      return await node.kind.launch(node, wires, over.signal)
+    } finally {
+      this.#preparing.delete(node.key)
+    }
+  }
+
+  /** Ends the preparation of a start, which holds the lock of the node, for a stop that waits for the lock. */
+  interrupt(node: LabNode): void {
+    this.#preparing.get(node.key)?.abort()
   }
 
   /** Stops a node; resolves when all its processes have ended. One that is stopped begins without kept memory then. */
@@ -238,8 +255,9 @@ export class LifeCycle {
     await this.#adoptGuest(node, process)
   }
 
-  /** Ends a wait for the guest of a node that is about to be closed or deleted. */
+  /** Ends a start, or a wait for the guest, of a node that is about to be closed or deleted. */
   expedite(node: LabNode): void {
+    this.interrupt(node)
     this.#processes.expedite(node.key)
   }
 

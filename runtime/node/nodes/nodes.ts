@@ -124,7 +124,8 @@ export class Nodes implements NodeAgent {
     })
   }
 
-  stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
+  async stop<K extends NodeKindName>(ref: NodeRef<K>): Promise<Node<K>> {
+    this.#options.lifeCycle.interrupt(await this.#find(ref))
     return this.#act(ref, (node) => this.#options.lifeCycle.stop(node), { sealed: true })
   }
 

@@ -39,8 +39,13 @@ export interface RunOptions {
   readonly ms: number
   /** Limit of the output, bytes, above which the program is killed. */
   readonly maxBytes?: number
-  readonly signal?: AbortSignal
+  /** Limit of its data (RLIMIT_DATA), KiB: it cannot allocate more. */
+  readonly memoryKb?: number | undefined
+  readonly signal?: AbortSignal | undefined
 }
+
+/** A command line for sh(1) that limits the memory of the program that its positional parameters name. */
+const withMemory = (kb: number): string => `ulimit -d ${kb} 2>/dev/null; exec "$@"`
 
 /** The result and the output of a program. `error.code` is the exit code when the program exited by itself. */
 export type ProgramEnd = { readonly error: ExecFileException | null; readonly stdout: string; readonly stderr: string }
@@ -50,13 +55,15 @@ export type ProgramEnd = { readonly error: ExecFileException | null; readonly st
  * its output a second later, is killed. Never rejects.
  */
 export function runProgram(command: string, args: readonly string[], options: RunOptions): Promise<ProgramEnd> {
-  const { ms, maxBytes = 1 << 20, signal, ...inherited } = options
+  const { ms, maxBytes = 1 << 20, memoryKb, signal, ...inherited } = options
+  const [program, words] =
+    memoryKb === undefined ? [command, args] : ['/bin/sh', ['-c', withMemory(memoryKb), 'sh', command, ...args]]
   return new Promise((resolve) => {
     const said = { stdout: '', stderr: '' }
     let obstacle: ExecFileException | undefined
     let child: ChildProcess
     try {
-      child = startProgram(command, args, { ...inherited, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
+      child = startProgram(program, words, { ...inherited, detached: true, stdio: ['ignore', 'pipe', 'pipe'] })
     } catch (error) {
       // spawn throws some errors of the kernel synchronously.
       resolve({ error: error as ExecFileException, ...said })

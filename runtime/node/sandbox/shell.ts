@@ -1,5 +1,6 @@
-import type { ChildProcess } from 'node:child_process'
+import type { ChildProcess, ExecFileException } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
+import { onAbort } from '../../../src/async/abort.ts'
 import { ignore } from '../../../src/async/ignore.ts'
 import { killWithGroup, type ProgramEnd, startProgram } from '../programs/start.ts'
 import type { Cell } from './cell.ts'
@@ -10,6 +11,9 @@ export interface ShellLimits {
   readonly ms: number
   /** Limit of the output, characters. */
   readonly maxBytes: number
+  /** Limit of its data (RLIMIT_DATA), KiB. */
+  readonly memoryKb?: number | undefined
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -35,30 +39,33 @@ export class CellShell {
   }
 
   /** Runs one program, given by its path, without input. The cell ends with a program that exceeds a limit. Never rejects. */
-  run(command: string, args: readonly string[], { ms, maxBytes }: ShellLimits): Promise<ProgramEnd> {
+  run(command: string, args: readonly string[], limits: ShellLimits): Promise<ProgramEnd> {
+    const { ms, maxBytes, memoryKb, signal } = limits
     const child = this.#child
     if (!this.isOpen) return Promise.resolve({ error: new Error('its cell has ended'), stdout: '', stderr: '' })
+    if (signal?.aborted) return Promise.resolve({ error: abortError(), stdout: '', stderr: '' })
     // Random for each program, so that a name or a message that a program repeats cannot end its output.
     const mark = randomUUID()
     const said = { stdout: '', stderr: '' }
     return new Promise((resolve) => {
       const end = (error: ProgramEnd['error']) => {
         clearTimeout(timer)
+        forget()
         for (const emitter of [child.stdout, child.stderr]) emitter?.removeAllListeners('data')
         child.off('close', onClose).off('error', onClose)
         resolve({ error, ...said })
       }
-      const fail = (message: string, killed: boolean) => {
+      const fail = (message: string, more: Partial<ExecFileException> = {}) => {
         this.close()
-        end(Object.assign(new Error(message), { killed }))
+        end(Object.assign(new Error(message), more))
       }
       const onClose = (cause: unknown) =>
-        fail(cause instanceof Error ? cause.message : said.stderr.trim().split('\n').at(-1) || 'its cell ended', false)
-      const timer = ms > 0 ? setTimeout(() => fail(`it took longer than ${ms} ms`, true), ms) : undefined
+        fail(cause instanceof Error ? cause.message : said.stderr.trim().split('\n').at(-1) || 'its cell ended')
+      const timer = ms > 0 ? setTimeout(() => fail(`it took longer than ${ms} ms`, { killed: true }), ms) : undefined
       for (const name of ['stdout', 'stderr'] as const) {
         child[name]?.on('data', (text: string) => {
           said[name] += text
-          if (said[name].length > maxBytes) return fail('it does not stop talking', false)
+          if (said[name].length > maxBytes) return fail('it does not stop talking')
           if (!said.stdout.endsWith(` ${mark}\n`) || !said.stderr.endsWith(`\n${mark}\n`)) return
           const last = said.stdout.lastIndexOf('\n', said.stdout.length - mark.length - 3)
           const code = Number.parseInt(said.stdout.slice(last + 1), 10)
@@ -68,8 +75,13 @@ export class CellShell {
         })
       }
       child.once('close', onClose).once('error', onClose)
+      const forget = onAbort(signal, () => {
+        this.close()
+        end(abortError())
+      })
       const words = [command, ...args].map(quoted).join(' ')
-      child.stdin?.write(`${words} </dev/null; printf '\\n%d %s\\n' $? ${mark}; printf '\\n%s\\n' ${mark} >&2\n`)
+      const limited = memoryKb === undefined ? words : `(ulimit -d ${memoryKb} 2>/dev/null; exec ${words})`
+      child.stdin?.write(`${limited} </dev/null; printf '\\n%d %s\\n' $? ${mark}; printf '\\n%s\\n' ${mark} >&2\n`)
     })
   }
 
@@ -79,6 +91,8 @@ export class CellShell {
     killWithGroup(this.#child)
   }
 }
+
+const abortError = (): ExecFileException => Object.assign(new Error('it was aborted'), { code: 'ABORT_ERR' })
 
 /** A word for a shell: between single quotes only the quote itself has a meaning (POSIX, Shell Command Language, 2.2.2). */
 export const quoted = (word: string): string => `'${word.replaceAll("'", `'\\''`)}'`

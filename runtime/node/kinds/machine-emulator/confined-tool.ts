@@ -4,6 +4,7 @@ import { give, letRead } from '../../sandbox/box.ts'
 import { directoriesOf } from '../../sandbox/cell.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
 import { CellShell, type ShellLimits } from '../../sandbox/shell.ts'
+import type { DirectTool } from './direct-tool.ts'
 
 export interface ConfinedToolOptions {
   /** The program qemu-img. */
@@ -13,6 +14,8 @@ export interface ConfinedToolOptions {
   readonly directory: string
   /** Directories of images. */
   readonly images: readonly string[]
+  /** Ends its commands. */
+  readonly signal?: AbortSignal | undefined
 }
 
 /**
@@ -50,7 +53,7 @@ export class ConfinedTool implements Disposable {
 
   /** Runs it with arguments, in which every file is an absolute path. Never rejects for how it ended. */
   async run(args: readonly string[], limits: ShellLimits): Promise<ProgramEnd> {
-    const { path, confinement, directory } = this.#options
+    const { path, confinement, directory, signal } = this.#options
     await give(confinement.user, directory)
     for (const arg of args) if (arg.startsWith('/') && !this.#seen.has(arg)) await this.see(arg)
     if (this.#shell?.isOpen !== true) {
@@ -58,7 +61,7 @@ export class ConfinedTool implements Disposable {
       const cell = { cwd: '/', network: 'none', sees: 'bare', readable, writable: this.writable } as const
       this.#shell = new CellShell(confinement, cell)
     }
-    return this.#shell.run(path, args, limits)
+    return this.#shell.run(path, args, { ...limits, signal })
   }
 
   /** Ends the cell: the next command runs in a new one, out of reach of an image that has taken the tool over. */
@@ -76,5 +79,5 @@ export class ConfinedTool implements Disposable {
   }
 }
 
-/** The tool as it is, or in a cell. */
-export type ImageTool = string | ConfinedTool
+/** The tool as it is (by its path, or with a signal), or in a cell. */
+export type ImageTool = string | DirectTool | ConfinedTool

@@ -5,10 +5,12 @@ import { setNewest } from '../../../../src/async/newest.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { DiskSlot } from '../../../../src/kinds/machine-emulator.ts'
 import { withDiskErrors } from '../../storage/disk.ts'
-import type { ImageTool } from './confined-tool.ts'
+import { ConfinedTool, type ImageTool } from './confined-tool.ts'
+import { type ChainRules, requireChain } from './disk-chain.ts'
 import {
   type DiskFacts,
   inspectImage,
+  isToolStopped,
   mustRun,
   qemuImgError,
   requireImage,
@@ -49,8 +51,8 @@ export interface Overlay {
   readonly path: string
   /** Absolute path of its backing image, which is never written. */
   readonly base: string
-  /** Called before the backing image is used: throws when the image refers to files that the client may not read. */
-  readonly allow?: ((base: DiskFacts) => Promise<void>) | undefined
+  /** Called before a file that an image refers to is read: throws when the client may not read it. */
+  readonly allow?: ChainRules['allow']
 }
 
 /** Creates a missing overlay, repairs one with errors, and updates the path of a backing image that has moved. */
@@ -65,7 +67,8 @@ export async function prepareOverlay(tool: ImageTool, { path, base, allow }: Ove
   else {
     const facts = chosen.facts ?? (await readOverlay(tool, path))
     // `follow` sets the backing file to the image that was allowed above. The creator of the overlay chose all others.
-    await allow?.({ ...facts, references: facts.references.filter((file) => file !== facts.backing) })
+    const others = facts.references.filter((file) => file !== facts.backing)
+    await requireChain(tool, path, { ...facts, backing: undefined, references: others }, { allow })
     snapshots.push(...facts.snapshots)
     // First: a check opens the backing image too.
     await follow(tool, path, facts, base, below.format)
@@ -82,7 +85,7 @@ export async function prepareImage(
 ): Promise<PreparedDisk> {
   mustBeAbsolute(path)
   const facts = await inspectImage(tool, path, format)
-  await allow?.(facts)
+  await requireChain(tool, path, facts, { allow })
   const warnings = await checkAndRepair(tool, path, facts.format)
   return { path, format: facts.format, warnings, snapshots: facts.snapshots }
 }
@@ -114,8 +117,9 @@ export async function deleteSnapshot(
   name: string,
 ): Promise<void> {
   mustBeAbsolute(path)
-  const { snapshots } = await inspectImage(tool, path, format)
-  if (!snapshots.includes(name)) return
+  const facts = await inspectImage(tool, path, format)
+  if (!facts.snapshots.includes(name)) return
+  await requireChain(tool, path, facts)
   await mustRun(`Deleting a saved state of ${basename(path)}`, tool, ['snapshot', '-d', name, path])
 }
 
@@ -177,21 +181,31 @@ async function lookAt(tool: ImageTool, path: string, allow: Overlay['allow']): P
   requireImage(path)
   const { ino, size, mtimeMs, ctimeMs } = statSync(path)
   const key = `${path}:${ino}:${size}:${mtimeMs}:${ctimeMs}`
-  const known = knownBases.get(key)
-  if (known !== undefined) {
-    const base = await known
-    await allow?.(base.facts)
+  for (let known = knownBases.get(key); known !== undefined; known = knownBases.get(key)) {
+    const base = await known.catch(unlessStopped)
+    if (base === undefined) continue
+    // Always: the files below may have changed, and another node may be allowed less.
+    await requireChain(tool, path, base.facts, { allow })
     return base
   }
-  // Other nodes rely on the result, so no image of this node may forge it.
-  if (typeof tool !== 'string') tool.renew()
-  const facts = await inspectImage(tool, path)
-  // Before the check, which opens the files that the image refers to.
-  await allow?.(facts)
-  const looking = check(tool, path, facts.format).then((end) => ({ facts, warnings: complaints(path, end) }))
+  const looking = inspectBase(tool, path, allow)
   setNewest(knownBases, key, looking, maxKnown)
   looking.catch(() => knownBases.delete(key))
   return looking
+}
+
+/** Another node was stopped while it looked at the image: that says nothing about the image, which is read again. */
+function unlessStopped(error: unknown): undefined {
+  if (!isToolStopped(error)) throw error
+}
+
+async function inspectBase(tool: ImageTool, path: string, allow: Overlay['allow']): Promise<Base> {
+  // Other nodes rely on the result, so no image of this node may forge it.
+  if (tool instanceof ConfinedTool) tool.renew()
+  const facts = await inspectImage(tool, path)
+  // Before the check, which opens the files that the image refers to.
+  await requireChain(tool, path, facts, { allow })
+  return { facts, warnings: complaints(path, await check(tool, path, facts.format)) }
 }
 
 /** Leaked clusters do no harm, and the service does not repair images of users. */

@@ -14,7 +14,7 @@ import type { Launch, PortWire } from '../kind.ts'
 import { adaptersOf, generatedMac } from './adapters.ts'
 import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts'
 import { commandLine } from './command-line.ts'
-import type { ConfinedTool, ImageTool } from './confined-tool.ts'
+import { ConfinedTool, type ImageTool } from './confined-tool.ts'
 import { firmwareOf, systemUefis } from './firmware.ts'
 import { kvmState } from './kvm-guest.ts'
 import type { MachineImages } from './machine-images.ts'
@@ -33,6 +33,8 @@ export interface LaunchOptions {
   readonly consoleHost: string
   readonly acceleration: 'auto' | 'kvm' | 'tcg'
   readonly images: MachineImages
+  /** Ends the preparation of the disks. */
+  readonly signal: AbortSignal
 }
 
 /** The log: the command line, then the output of the emulator other than the console. */
@@ -61,7 +63,7 @@ export async function launchOf(
   const facts = await resolveEmulator(properties, isLocal, options.sandbox)
   let tool: ImageTool | undefined
   const toolFor = async () => {
-    tool ??= await images.tool(directory, facts.path)
+    tool ??= await images.tool(directory, facts.path, options.signal)
     return tool
   }
   const { disks, stateDisk, warnings, hasState } = await images.disks(node, toolFor)
@@ -106,7 +108,7 @@ export async function launchOf(
   let run = { command: facts.path, args, is_wrapped: false }
   if (confinement !== undefined) {
     const files = [cdrom, bios, kernel, initrd].filter((file) => file !== undefined)
-    const readings = { files, tool: typeof tool === 'object' ? tool : undefined, hasKvm: accelerator === 'kvm' }
+    const readings = { files, tool: tool instanceof ConfinedTool ? tool : undefined, hasKvm: accelerator === 'kvm' }
     const cell = await cellOf(node, confinement.user, options, readings)
     run = { ...confinement.wrap(cell, facts.path, args), is_wrapped: true }
   }

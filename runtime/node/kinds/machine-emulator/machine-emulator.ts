@@ -17,6 +17,7 @@ import type { Cleanup, ComputeActions, Launch, NodeActions, NodeKind, PortWire }
 import { withOwnAddresses } from './adapters.ts'
 import { factsOf, kvmPlatforms, resolveEmulator, usableEmulators } from './binaries.ts'
 import { requireModel } from './command-line.ts'
+import { ConfinedTool } from './confined-tool.ts'
 import { resizeDisk } from './disks.ts'
 import { MachineGuests } from './guests.ts'
 import { requireForm } from './image-form.ts'
@@ -92,9 +93,9 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     if (now.cpu_throttling !== cpu_throttling) await this.control.limit(node, now.cpu_throttling)
   }
 
-  launch(node: MachineKindNode, wires: ReadonlyMap<string, PortWire>): Promise<Launch> {
+  launch(node: MachineKindNode, wires: ReadonlyMap<string, PortWire>, signal: AbortSignal): Promise<Launch> {
     this.#sums.check(node)
-    return launchOf(node, wires, { ...this.#host, ...this.#host.settings(), images: this.#images })
+    return launchOf(node, wires, { ...this.#host, ...this.#host.settings(), images: this.#images, signal })
   }
 
   images(node: MachineKindNode): readonly string[] {
@@ -151,7 +152,7 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
     if (memoryIn(node.directory) !== undefined) throw conflict('The machine goes on from kept memory: start it first')
     const { path } = await resolveEmulator(node.record.properties, this.#host.isLocal(), this.#host.sandbox)
     const tool = await this.#images.tool(node.directory, path)
-    using _cell = typeof tool === 'string' ? null : tool
+    using _cell = tool instanceof ConfinedTool ? tool : null
     const disk = await this.#images.disk(node, drive_name, tool)
     if (disk.snapshots.includes(savedStateTag))
       throw conflict('The disk holds the saved state of the machine: start it and let it power off first')

@@ -8,8 +8,8 @@ import { letRead } from '../../sandbox/box.ts'
 import type { Sandbox } from '../../sandbox/sandbox.ts'
 import { requireSpace, withDiskErrors } from '../../storage/disk.ts'
 import { ConfinedTool, type ImageTool } from './confined-tool.ts'
+import { DirectTool } from './direct-tool.ts'
 import {
-  type DiskFacts,
   deleteSnapshot,
   findImageTool,
   inspectImage,
@@ -30,8 +30,6 @@ const kind = 'machine-emulator'
 const stateDiskName = 'state.qcow2'
 /** Disks in the directory of a node, including the kept overlays of other images. */
 const ownDisk = /^(hd[a-d]_disk(\..+)?|state)\.qcow2$/
-/** Limit of a chain of backing files. */
-const deepestChain = 32
 
 export interface MachineImagesOptions {
   readonly library: ImageLibrary
@@ -75,11 +73,12 @@ export class MachineImages {
   }
 
   /** The `qemu-img` of an emulator, in a cell where programs are confined; `directory` is that of a node. 409. */
-  async tool(directory: string, emulator: string): Promise<ImageTool> {
+  async tool(directory: string, emulator: string, signal?: AbortSignal): Promise<ImageTool> {
     const path = findImageTool(emulator)
     const confinement = await this.#options.sandbox.confinement()
-    if (confinement === undefined) return path
-    return new ConfinedTool({ path, confinement, directory, images: this.#options.library.directories(kind) })
+    if (confinement === undefined) return new DirectTool(path, signal)
+    const images = this.#options.library.directories(kind)
+    return new ConfinedTool({ path, confinement, directory, images, signal })
   }
 
   /** The directories of images. */
@@ -115,7 +114,7 @@ export class MachineImages {
     if (!saves) await withDiskErrors(stateDiskName, () => rm(stateDisk, { recursive: true, force: true }))
     if (used.length === 0 && !saves) return { disks: [], stateDisk: undefined, warnings: [], hasState: false }
     const tool = await toolFor()
-    using _cell = typeof tool === 'string' ? null : tool
+    using _cell = tool instanceof ConfinedTool ? tool : null
     // First: each file that is shown later takes a new cell.
     for (const slot of used) await this.#shownFile(node, slot, tool)
     await requireSpace(node.directory, this.#options.minFreeMb())
@@ -153,7 +152,7 @@ export class MachineImages {
     const name = this.#nameOf(node, slot)
     if (name === '') throw conflict(`The node has no disk ${slot}: set ${slot}_disk_image first`)
     const { file } = await this.named(node, `${slot}_disk_image`, name)
-    if (typeof tool !== 'string') await tool.see(file, !node.record.properties.linked_clone)
+    if (tool instanceof ConfinedTool) await tool.see(file, !node.record.properties.linked_clone)
     return file
   }
 
@@ -163,7 +162,7 @@ export class MachineImages {
     const names = (await readdir(directory)).filter((name) => ownDisk.test(name))
     if (names.length === 0) return
     const tool = await this.tool(directory, emulator)
-    using _cell = typeof tool === 'string' ? null : tool
+    using _cell = tool instanceof ConfinedTool ? tool : null
     for (const name of names)
       await deleteSnapshot(tool, { path: join(directory, name), format: 'qcow2' }, savedStateTag)
   }
@@ -179,27 +178,20 @@ export class MachineImages {
     }
   }
 
-  /** The check of the files that an image refers to; in local mode there is none. */
+  /**
+   * The check of a file that an image refers to: 409 when it is outside the images, because a guest could read any file of the host.
+   * In local mode there is none.
+   */
   #allowOf(node: MachineKindNode, tool: ImageTool): Overlay['allow'] {
-    return this.#options.isLocal() ? undefined : (facts) => this.#requireOwn(node, tool, facts)
+    if (this.#options.isLocal()) return undefined
+    return async (file) => {
+      if (!(await this.#isOwn(node, file))) throw notAmongImages(file)
+      if (tool instanceof ConfinedTool) await tool.see(file)
+    }
   }
 
   #nameOf(node: MachineKindNode, slot: DiskSlot): string {
     return node.record.properties[`${slot}_disk_image`]
-  }
-
-  /** 409 when an image refers to a file outside the images: a guest could read any file of the host. */
-  async #requireOwn(node: MachineKindNode, tool: ImageTool, facts: DiskFacts, depth = 0): Promise<void> {
-    for (const file of facts.references) {
-      if (!(await this.#isOwn(node, file)) || depth >= deepestChain) throw notAmongImages(file)
-      if (typeof tool !== 'string') await tool.see(file)
-      await this.#requireOwn(
-        node,
-        tool,
-        await inspectImage(tool, file, facts.backing === file ? facts.backingFormat : undefined),
-        depth + 1,
-      )
-    }
   }
 
   async #isOwn({ projectPath }: MachineKindNode, file: string): Promise<boolean> {

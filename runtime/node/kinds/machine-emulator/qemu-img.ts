@@ -1,13 +1,22 @@
 import { lstatSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, isAbsolute, join } from 'node:path'
 import { conflict, outOfSpace } from '../../../../src/errors/api-error.ts'
 import { runProgram } from '../../programs/start.ts'
 import { findProgram } from '../../system/find-program.ts'
 import type { ImageTool } from './confined-tool.ts'
 
-/** Timeout of a command that only reads headers, ms. A command that reads a whole image has none. */
+/** Timeout of a command that only reads headers, ms. */
 const headerMs = 30_000
+/** Timeout of a command that reads or writes all metadata of an image, as a check does, ms. */
+const metadataMs = 600_000
+/**
+ * Limit of the memory of a command, KiB. A check needs 2 bytes for each cluster: 32 MB for an image with 1 TB of data. Without a limit
+ * a hostile image, such as one with ever more backing files, takes all memory of the host.
+ */
+export const toolMemoryKb = 1 << 20
 const maxOutputBytes = 4 << 20
+/** Limit of what a message repeats of the tool: it has a line for each backing file, characters. */
+const maxWords = 1000
 
 /** The facts of a disk image. */
 export interface DiskFacts {
@@ -38,15 +47,22 @@ export interface ToolEnd {
 }
 
 /** Runs `qemu-img`. The caller judges the exit code; 409 when the program did not exit by itself. */
-export async function runQemuImg(tool: ImageTool, args: readonly string[], ms = 0): Promise<ToolEnd> {
-  const options = { ms, maxBytes: maxOutputBytes, set: { LC_ALL: 'C' } }
+export async function runQemuImg(tool: ImageTool, args: readonly string[], ms = metadataMs): Promise<ToolEnd> {
+  const options = { ms, maxBytes: maxOutputBytes, memoryKb: toolMemoryKb, set: { LC_ALL: 'C' } }
   const end = typeof tool === 'string' ? runProgram(tool, args, options) : tool.run(args, options)
   const { error, stdout, stderr } = await end
   const code = error === null ? 0 : error.code
   if (typeof code === 'number') return { code, stdout, stderr }
+  if (code === 'ABORT_ERR') throw conflict(toolStopped, { cause: error })
   const reason = error?.killed ? `it took longer than ${ms} ms` : (error?.message ?? 'it was killed')
   throw conflict(`qemu-img ${args[0]} did not end well: ${reason}`, { cause: error })
 }
+
+/** The message of a command that the stop of its node ended. */
+const toolStopped = 'The node was stopped while its disks were prepared'
+
+/** Whether a command was ended by the stop of its node, and says nothing about its image. */
+export const isToolStopped = (error: unknown): boolean => error instanceof Error && error.message === toolStopped
 
 /** The error for a failed command; `what` names the operation and the image. */
 export function qemuImgError(what: string, { stderr, code }: ToolEnd): Error {
@@ -61,11 +77,12 @@ export function qemuImgError(what: string, { stderr, code }: ToolEnd): Error {
     .map((line) => line.replace(/^qemu-img: /, '').trim())
     .filter((line) => line !== '')
     .join('; ')
+    .slice(0, maxWords)
   return conflict(`${what}: ${words === '' ? `qemu-img ended with code ${code}` : words}`)
 }
 
 /** Runs `qemu-img`; throws when it fails. */
-export async function mustRun(what: string, tool: ImageTool, args: readonly string[], ms = 0): Promise<string> {
+export async function mustRun(what: string, tool: ImageTool, args: readonly string[], ms?: number): Promise<string> {
   const end = await runQemuImg(tool, args, ms)
   if (end.code !== 0) throw qemuImgError(what, end)
   return end.stdout
@@ -100,7 +117,7 @@ export interface ToolInfo {
 }
 
 /** What the tool printed; undefined when it is not what `--output=json` prints (a hostile image may have taken the tool over). */
-function factsIn(text: string): ToolInfo | undefined {
+function infoIn(text: string): ToolInfo | undefined {
   try {
     const info = JSON.parse(text) as ToolInfo | null
     return typeof info?.format === 'string' && typeof info['virtual-size'] === 'number' ? info : undefined
@@ -114,11 +131,19 @@ function factsIn(text: string): ToolInfo | undefined {
  * before a guest has written to the image.
  */
 export async function inspectImage(tool: ImageTool, path: string, format?: string): Promise<DiskFacts> {
-  requireImage(path)
+  // Other names, such as those of NBD, are those of backing files.
+  if (isAbsolute(path)) requireImage(path)
   const args = ['info', '-U', '--output=json', ...(format === undefined ? [] : ['-f', format]), path]
   const what = `Reading ${basename(path)}`
-  const info = factsIn(await mustRun(what, tool, args, headerMs))
-  if (info === undefined) throw conflict(`${what} failed: the tool printed something else than facts of an image`)
+  const facts = factsIn(await mustRun(what, tool, args, headerMs), path)
+  if (facts === undefined) throw conflict(`${what} failed: the tool printed something else than facts of an image`)
+  return facts
+}
+
+/** The facts in the output of `qemu-img info` about an image; undefined for other output. */
+export function factsIn(text: string, path: string): DiskFacts | undefined {
+  const info = infoIn(text)
+  if (info === undefined) return undefined
   return {
     format: info.format,
     virtualSize: info['virtual-size'],

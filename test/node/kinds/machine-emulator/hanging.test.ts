@@ -1,4 +1,5 @@
-import { chmod, mkdir, readFile, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { chmod, mkdir, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
@@ -75,6 +76,34 @@ describeWith(needsQemu)('the bound of a wait', () => {
     await nodes.update(machine, { platform: 'x86_64' })
     expect(await nodes.start(machine)).toMatchObject({ status: 'started', status_reason: null })
   })
+
+  test.for(['stop', 'remove', 'closing the project'] as const)(
+    'a start whose disk tool hangs is ended by %s',
+    async (how) => {
+      const lab = await newLab()
+      const { nodes, projects } = lab.agent
+      const directory = await mkdtemp(join(lab.data, 'programs-'))
+      const qemu_path = join(directory, qemuName)
+      await symlink(findProgram(qemuName) ?? '', qemu_path)
+      const begun = join(directory, 'begun')
+      const script = `#!/bin/sh\necho $$ >${begun}.new && mv ${begun}.new ${begun}\nexec sleep 1000\n`
+      await writeFile(join(directory, 'qemu-img'), script, { mode: 0o755 })
+      const image = join(directory, 'disk.img')
+      await writeFile(image, counting)
+      const machine = await lab.machine({ qemu_path, hda_disk_image: image })
+      const start = nodes.start(machine)
+      const refused = expect(start).rejects.toMatchObject({
+        status: 409,
+        message: 'The node was stopped while its disks were prepared',
+      })
+      await expect.poll(() => existsSync(begun), { timeout: hangMs }).toBe(true)
+      if (how === 'stop') expect(await nodes.stop(machine)).toMatchObject({ status: 'stopped' })
+      else if (how === 'remove') await nodes.remove(machine, { files: 'now' })
+      else await projects.close(machine.project_id)
+      await refused
+      expect(isAlive(Number(await readFile(begun, 'utf8')))).toBe(false)
+    },
+  )
 
   test('an emulator that is silent once is started again, and that is reported', async () => {
     const lab = await hasty()
