@@ -1,7 +1,9 @@
+import { maxBays } from '../kinds/iou.ts'
 import { maxAdapters } from '../kinds/machine-emulator.ts'
 import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
-import { cdOf, Draft, type DraftEnd, type ImportedLab, mapPosition, portNames } from './draft.ts'
+import { quantityText } from '../labfile/units.ts'
+import { cdOf, Draft, type DraftEnd, type ImportedLab, mapPosition, namesOfAdapters, portNames } from './draft.ts'
 import { type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
@@ -50,34 +52,39 @@ interface ReadNode {
   portOf(port: Interface): string | undefined
 }
 
-/** A lab of CML (*.yaml) as a lab file. 400 for one that is none. */
+/** A lab of CML (*.yaml) as a lab file. 400 when nothing of it can be made. */
 export function importCml(source: Source): ImportedLab {
   const { root } = source
   const lab = root.get('lab')
-  if (!lab.isObject) throw root.fault('lab is missing: this is no lab of CML')
+  if (!lab.isObject) throw root.fault('lab is missing: this is not a lab of CML')
   const draft = new Draft({ bridgesPassTags: true })
   const nodes = new Map<string, ReadNode>()
-  for (const part of root.get('nodes').items()) {
-    const id = part.get('id').text()
-    if (nodes.has(id)) throw part.get('id').fault(`there are two nodes of the id ${quoted(id)}`)
-    nodes.set(id, readNode(draft, part))
-    part.leaveOutUnread(() => 'is not taken over')
+  for (const part of root.get('nodes').itemsOrNone()) {
+    draft.readNode(part, () => {
+      const id = part.get('id').text()
+      if (nodes.has(id)) throw part.get('id').fault(`there are two nodes of the id ${quoted(id)}`)
+      nodes.set(id, readNode(draft, part))
+      part.leaveOutUnread(() => 'is not taken over')
+    })
   }
-  for (const part of root.get('links').items()) addLink(draft, nodes, part)
+  draft.requireNodes()
+  for (const part of root.get('links').itemsOrNone()) part.attempt(() => addLink(draft, nodes, part))
   for (const key of ['annotations', 'smart_annotations'])
-    if (root.get(key).items().length > 0) root.get(key).leaveOut('is not taken over: a lab file has no drawings')
-  const about = [lab.get('description'), lab.get('notes')].map((it) => it.optionalText()?.trim() ?? '')
+    if (root.get(key).itemsOrNone().length > 0) root.get(key).leaveOut('is not taken over: a lab file has no drawings')
   for (const key of ['version', 'timestamp', 'id', 'owner', 'created', 'modified']) lab.get(key)
-  const title = lab.get('title').optionalText() ?? 'lab'
+  const texts = ['description', 'notes'].map((key) => ({ key, text: lab.get(key).textOrNone()?.trim() ?? '' }))
+  const given = texts.filter(({ text }) => text !== '')
+  const about = { text: given.map(({ text }) => text).join('\n\n'), part: lab.get(given.at(-1)?.key ?? 'notes') }
+  const title = lab.get('title').textOrNone() ?? 'lab'
   lab.leaveOutUnread(() => 'is not taken over')
   root.leaveOutUnread(() => 'is not taken over')
-  return draft.finish(labName(title), { about: about.filter((it) => it !== '').join('\n\n'), leftOut: source.leftOut })
+  return draft.finish(labName(title), { about, source })
 }
 
 function readNode(draft: Draft, part: Part): ReadNode {
   const definition = part.get('node_definition').text()
   const label = part.get('label')
-  const name = label.text()
+  const name = label.textOrNone() ?? definition
   const interfaces = readInterfaces(part.get('interfaces'))
   const at = positionOf(part)
   for (const key of ['hide_links', 'cpu_limit']) part.get(key)
@@ -92,25 +99,21 @@ function readNode(draft: Draft, part: Part): ReadNode {
   }
   const ports = [...interfaces.values()]
   const adapters = Math.max(0, ...ports.map(({ slot }) => slot + 1))
-  if (adapters > maxAdapters) throw part.get('interfaces').fault(`expected at most ${maxAdapters} interfaces`)
   if (programDefinitions.has(definition)) {
     const [config] = configFiles(part)
     const fields = {
       ...{
         kind: 'iou',
         image: imageName(part, definition, 'bin'),
-        ethernet_adapters: Math.max(1, Math.ceil(adapters / 4)),
+        ethernet_adapters: Math.min(maxBays, Math.max(1, Math.ceil(adapters / 4))),
       },
       ...{ serial_adapters: 0, ...(config !== undefined && { config: { text: config.text } }) },
     }
     for (const key of ['ram', 'cpus']) part.get(key)
     return node(add(fields), ({ slot }) => `e${Math.floor(slot / 4)}/${slot % 4}`)
   }
-  const names = Array.from(
-    { length: adapters },
-    (_, slot) => ports.find((it) => it.slot === slot)?.label ?? `eth${slot}`,
-  )
-  const shown = portNames(names)
+  const named = new Map(ports.map(({ slot, label: port }) => [slot, port]))
+  const shown = portNames(namesOfAdapters(adapters, named))
   const own = add({
     ...machineOf(part, definition),
     adapters: Math.max(1, adapters),
@@ -143,9 +146,9 @@ function machineOf(part: Part, definition: string): Fields {
     )
   }
   const { fields, day0, ready } = machineModel(known ?? 'linux')
-  const [ram, cpus] = ['ram', 'cpus'].map((key) => part.get(key).optionalNumber())
+  const [ram, cpus] = ['ram', 'cpus'].map((key) => part.get(key).numberOrNone())
   for (const key of ['boot_disk_size', 'data_volume'])
-    if ((part.get(key).optionalNumber() ?? 0) > 0)
+    if ((part.get(key).numberOrNone() ?? 0) > 0)
       part.get(key).leaveOut('is not taken over: resize the disk of the node')
   const parameters = part.get('parameters')
   if (parameters.isObject && parameters.entries().length > 0) parameters.leaveOut('is not taken over')
@@ -180,10 +183,16 @@ function cdFor(part: Part, file: string | undefined): Fields {
 function configFiles(part: Part): { name: string | undefined; text: string }[] {
   const config = part.get('configuration')
   if (config.isAbsent || config.value === '') return []
-  if (!config.isList) return [{ name: undefined, text: config.text() }]
+  if (!config.isList) {
+    const text = config.textOrNone() ?? ''
+    return text === '' ? [] : [{ name: undefined, text }]
+  }
   return config
     .items()
-    .map((it) => ({ name: fileName(it.get('name')), text: it.get('content').optionalText() ?? '' }))
+    .flatMap(
+      (it) =>
+        it.attempt(() => ({ name: fileName(it.get('name')), text: it.get('content').optionalText() ?? '' })) ?? [],
+    )
     .filter(({ text }) => text !== '')
 }
 
@@ -196,7 +205,7 @@ function fileName(part: Part): string | undefined {
 }
 
 function imageName(part: Part, definition: string, extension: string): string {
-  const image = part.get('image_definition').optionalText() ?? ''
+  const image = part.get('image_definition').textOrNone() ?? ''
   return `${image === '' ? definition : image}.${extension}`.replaceAll(/[^\w.-]/g, '-')
 }
 
@@ -215,23 +224,27 @@ function connector(part: Part): Fields {
 
 function readInterfaces(list: Part): Map<string, Interface> {
   const found = new Map<string, Interface>()
+  const [slots, labels] = [new Set<number>(), new Set<string>()]
   let next = 0
-  for (const part of list.items()) {
+  const read = (part: Part) => {
     const id = part.get('id').text()
     const type = part.get('type').optionalText() ?? 'physical'
     const slot = part.get('slot').optionalNumber() ?? next
-    const label = part.get('label').optionalText() ?? `port${slot}`
+    const label = part.get('label').textOrNone() ?? `port${slot}`
     const mac = part.get('mac_address')
     if (!mac.isAbsent && mac.value !== '') mac.leaveOut('is not taken over: the machine gets another address')
     part.leaveOutUnread(() => 'is not taken over')
-    if (type !== 'physical') continue
-    if (!Number.isInteger(slot) || slot < 0 || slot > 1023)
-      throw part.get('slot').fault('expected a number from 0 to 1023')
-    if ([...found.values()].some((it) => it.slot === slot || it.label === label))
-      throw part.fault(`two interfaces have the slot ${slot} or the label ${quoted(label)}`)
+    if (type !== 'physical') return
+    if (!Number.isInteger(slot) || slot < 0 || slot >= maxAdapters)
+      throw part.get('slot').fault(`expected a number from 0 to ${maxAdapters - 1}`)
+    if (slots.has(slot) || labels.has(label.toLowerCase()))
+      throw part.fault(`another interface has the slot ${slot} or the label ${quoted(label)}`)
+    slots.add(slot)
+    labels.add(label.toLowerCase())
     found.set(id, { label, slot })
     next = slot + 1
   }
+  for (const part of list.itemsOrNone()) part.attempt(read)
   return found
 }
 
@@ -252,22 +265,23 @@ function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode>, part: Part)
 }
 
 /** Link conditioning, whose parameters are those of tc-netem(8), for both directions. */
-function impairment(part: Part): Fields {
+function impairment(given: Part): Fields {
+  const part = given.asObject()
   if (part.isAbsent) return {}
   const enabled = part.get('enabled')
   const of = (key: string): number | undefined => {
-    const number = part.get(key).optionalNumber()
+    const number = part.get(key).numberOrNone()
     return number === undefined || number <= 0 ? undefined : number
   }
   const fields: Fields = {}
   const [delay, jitter, rate] = [of('latency'), of('jitter'), of('bandwidth')]
-  if (delay !== undefined) fields.delay = `${delay}ms`
-  if (jitter !== undefined && delay !== undefined) fields.jitter = `${jitter}ms`
+  if (delay !== undefined) fields.delay = quantityText('time', delay)
+  if (jitter !== undefined && delay !== undefined) fields.jitter = quantityText('time', jitter)
   else if (jitter !== undefined) part.get('jitter').leaveOut('is not taken over: jitter needs a latency')
-  if (rate !== undefined) fields.rate = `${rate}kbit`
+  if (rate !== undefined) fields.rate = quantityText('rate', rate)
   for (const [theirs, ours] of shares) {
     const share = of(theirs)
-    if (share !== undefined) fields[ours] = `${Math.min(100, share)}%`
+    if (share !== undefined) fields[ours] = quantityText('share', Math.min(100, share))
   }
   for (const key of part.value === null
     ? []
@@ -286,7 +300,7 @@ const shares = [
 ] as const
 
 function positionOf(part: Part): Fields {
-  const [x, y] = ['x', 'y'].map((key) => part.get(key).optionalNumber())
+  const [x, y] = ['x', 'y'].map((key) => part.get(key).numberOrNone())
   if (x === undefined || y === undefined) return {}
   return { at: mapPosition([x, y]) }
 }
@@ -294,7 +308,7 @@ function positionOf(part: Part): Fields {
 function labelsOf(part: Part): Fields {
   const tags = part
     .get('tags')
-    .items()
-    .map((it) => it.text())
+    .itemsOrNone()
+    .flatMap((it) => it.textOrNone() ?? [])
   return tags.length === 0 ? {} : { labels: { tags: tags.join(', ') } }
 }

@@ -1,12 +1,16 @@
 import { nearest } from '../http/nearest-word.ts'
 import { maxAdapters } from '../kinds/machine-emulator.ts'
+import { isOutside } from '../labfile/files.ts'
 import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
 import { becomes, knownKinds } from './containerlab-kinds.ts'
-import { cdOf, Draft, type DraftEnd, type ImportedLab, lastNumber, mapPosition, namedPorts } from './draft.ts'
+import { cdOf, Draft, type DraftEnd, type ImportedLab, isDevice, lastNumber, mapPosition, namedPorts } from './draft.ts'
 import { guestCommandLine, type LinuxSetup, linuxSetup, pcScript } from './linux-commands.ts'
 import { type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
+
+/** Whether a text file is in the directory of a foreign lab, or below it. */
+export type HasFile = (path: string) => boolean
 
 /** Positions on the map by the name of the node. */
 export type Positions = ReadonlyMap<string, readonly [x: number, y: number]>
@@ -25,12 +29,18 @@ const reasons: Readonly<Record<string, string>> = {
 }
 const because = (key: string): string => `is not taken over${reasons[key] === undefined ? '' : `: ${reasons[key]}`}`
 
-/** The topology of a lab of containerlab (*.clab.yml) as a lab file. 400 for one that is none. */
-export function importContainerlab(source: Source, positions: Positions = new Map()): ImportedLab {
+export interface ContainerlabInput {
+  readonly positions?: Positions | undefined
+  /** Whether a file is in the directory of the topology, and may be a configuration. Absent: it is not known. */
+  readonly hasFile?: HasFile | undefined
+}
+
+/** The topology of a lab of containerlab (*.clab.yml) as a lab file. 400 when nothing of it can be made. */
+export function importContainerlab(source: Source, input: ContainerlabInput = {}): ImportedLab {
   const { root } = source
   const topology = root.get('topology')
-  if (topology.isAbsent) throw root.fault('topology is missing: this is no topology of containerlab')
-  const lab = root.get('name').text()
+  if (topology.isAbsent) throw root.fault('topology is missing: this is not a topology of containerlab')
+  const lab = root.get('name').textOrNone() ?? 'lab'
   // The prefix is of the names of containers.
   root.get('prefix')
   const management = root.get('mgmt')
@@ -38,21 +48,27 @@ export function importContainerlab(source: Source, positions: Positions = new Ma
     management.leaveOut('is not taken over: there is no management network, nodes have consoles')
   root.leaveOutUnread(because)
 
-  const links = topology.get('links').items().map(readLink)
-  const topologyReader = new TopologyReader(topology, positions, portsOf(links))
+  const links = topology
+    .get('links')
+    .itemsOrNone()
+    .flatMap((link) => link.attempt(readLink) ?? [])
+  const topologyReader = new TopologyReader(topology, portsOf(links), input)
   topologyReader.addNodes()
-  for (const link of links) topologyReader.addLink(link)
+  topologyReader.draft.requireNodes()
+  for (const link of links) link.part.attempt(() => topologyReader.addLink(link))
   topologyReader.leaveOutUnread()
-  return topologyReader.draft.finish(labName(lab), { leftOut: source.leftOut })
+  return topologyReader.draft.finish(labName(lab), { source })
 }
 
 /** The positions of a file `*.annotations.json`, which the editor of containerlab keeps beside a topology. */
 export function positionsOf({ root }: Source): Positions {
-  const annotations = root.get('nodeAnnotations').items()
+  const annotations = root.asObject().get('nodeAnnotations').itemsOrNone()
   return new Map(
     annotations.flatMap((it) => {
-      const [x, y] = [it.get('position').get('x').optionalNumber(), it.get('position').get('y').optionalNumber()]
-      return x === undefined || y === undefined ? [] : [[it.get('id').text(), [x, y] as const] as const]
+      const position = it.asObject().get('position').asObject()
+      const [x, y] = ['x', 'y'].map((key) => position.get(key).numberOrNone())
+      const id = it.asObject().get('id').textOrNone()
+      return x === undefined || y === undefined || id === undefined ? [] : [[id, [x, y] as const] as const]
     }),
   )
 }
@@ -66,42 +82,43 @@ interface ReadEnd {
   readonly addresses: readonly string[]
 }
 
+/** A link, as it is read. */
 interface ReadLink {
   readonly part: Part
-  readonly ends: readonly [ReadEnd, ReadEnd]
+  /** One that is not taken over has one, so that the node has the port; or none. */
+  readonly ends: readonly ReadEnd[]
 }
 
+/** Types of links between two nodes. `veth-stitch` is one by way of the host. */
+const pairTypes = ['brief', 'veth', 'veth-stitch']
 /** What is outside of the nodes of a topology, by the name that it has as an end of a link. */
-const outsides = ['host', 'mgmt-net', 'macvlan', 'vxlan', 'vxlan-stitch', 'dummy'] as const
-const isOutside = (name: string): name is (typeof outsides)[number] => (outsides as readonly string[]).includes(name)
+const outsides = ['host', 'mgmt-net', 'macvlan'] as const
 
 function readLink(link: Part): ReadLink {
-  const typePart = link.get('type')
-  const type = typePart.optionalText() ?? 'veth'
-  const read = (): [ReadEnd, ReadEnd] => {
-    if (type === 'veth') {
-      const part = link.get('endpoints')
-      const ends = part.items().map(readEnd)
-      const [first, second] = ends
-      if (first !== undefined && second !== undefined && ends.length === 2) return [first, second]
-      throw (part.isAbsent ? link : part).fault('expected two endpoints, such as ["r1:eth1", "r2:eth1"]')
-    }
-    if (!isOutside(type)) {
-      const hint = nearest(type, ['veth', ...outsides])
-      throw typePart.fault(`unknown type ${quoted(type)}${hint === undefined ? '' : `; did you mean ${quoted(hint)}?`}`)
-    }
-    const device = link.get('host-interface').optionalText() ?? ''
-    return [readEnd(link.get('endpoint')), { part: link, node: type, port: device, addresses: [] }]
+  const type = (link.get('type').optionalText() ?? 'brief').trim().toLowerCase()
+  const endpoints = link.get('endpoints')
+  if (pairTypes.includes(type) && !(type === 'veth-stitch' && endpoints.isAbsent)) {
+    const ends = endpoints.items().map(readEnd)
+    if (ends.length !== 2)
+      throw (endpoints.isAbsent ? link : endpoints).fault('expected two endpoints, such as ["r1:eth1", "r2:eth1"]')
+    link.leaveOutUnread(because)
+    return { part: link, ends }
   }
-  const ends = read()
-  link.leaveOutUnread(because)
-  return { part: link, ends }
+  const device = link.get('host-interface').optionalText() ?? ''
+  const own = link.get('endpoint')
+  if ((outsides as readonly string[]).includes(type)) {
+    const ends = [readEnd(own), { part: link, node: type, port: device, addresses: [] }]
+    link.leaveOutUnread(because)
+    return { part: link, ends }
+  }
+  link.leaveOut(`the link is not taken over: a lab file has no links of type ${quoted(type)}`)
+  return { part: link, ends: own.isAbsent ? [] : [readEnd(own)] }
 }
 
 function readEnd(part: Part): ReadEnd {
   if (part.isObject) {
     const [node, port] = [part.get('node').text(), part.get('interface').text()]
-    const addresses = [part.get('ipv4').optionalText(), part.get('ipv6').optionalText()]
+    const addresses = ['ipv4', 'ipv6'].map((key) => part.get(key).textOrNone())
     part.leaveOutUnread(because)
     return { part, node, port, addresses: addresses.filter((it) => it !== undefined) }
   }
@@ -117,8 +134,7 @@ function portsOf(links: readonly ReadLink[]): Map<string, Map<string, ReadEnd>> 
   for (const end of links.flatMap(({ ends }) => ends)) {
     const own = ports.get(end.node) ?? new Map<string, ReadEnd>()
     ports.set(end.node, own)
-    if (own.has(end.port)) throw end.part.fault(`${end.node}:${end.port} has two links`)
-    own.set(end.port, end)
+    if (!own.has(end.port)) own.set(end.port, end)
   }
   return ports
 }
@@ -142,7 +158,7 @@ class Settings {
 
   /** The setting of all sections, the first one of each member wins. */
   members(key: string): Map<string, Part> {
-    const all = this.#sections.flatMap((section) => section.get(key).entries())
+    const all = this.#sections.flatMap((section) => section.get(key).asObject().entries())
     return new Map(all.reverse())
   }
 }
@@ -152,36 +168,46 @@ class TopologyReader {
   readonly #topology: Part
   readonly #positions: Positions
   readonly #ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>
+  readonly #hasFile: HasFile | undefined
   /** The sections that nodes take settings from, by their path. */
   readonly #sections = new Map<string, Part>()
   /** By the name in the topology: the name in the lab file, and how a port is named there. */
   readonly #nodes = new Map<string, { name: string; fields: Fields; portOf: (port: string) => string | undefined }>()
-  readonly #hosts = new Set<string>()
+  /** Nodes that stand for the host and that no link uses yet. */
+  readonly #hosts = new Map<string, Settings>()
+  readonly #hostNames = new Set<string>()
   readonly #segments = new Map<string, string>()
 
-  constructor(topology: Part, positions: Positions, ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>) {
+  constructor(
+    topology: Part,
+    ports: ReadonlyMap<string, ReadonlyMap<string, ReadEnd>>,
+    { positions = new Map(), hasFile }: ContainerlabInput,
+  ) {
     this.#topology = topology
     this.#positions = positions
     this.#ports = ports
+    this.#hasFile = hasFile
   }
 
   addNodes(): void {
     const part = this.#topology.get('nodes')
     if (part.isAbsent) throw this.#topology.fault('nodes is missing')
-    const nodes = part.entries().map(([name, it]) => this.#settings(name, it))
-    for (const node of nodes) this.#addNode(node)
+    const nodes = part.entries().flatMap(([name, it]) => this.draft.readNode(it, () => this.#settings(name, it)) ?? [])
+    for (const node of nodes) this.draft.readNode(node.part, () => this.#addNode(node))
     for (const node of nodes) this.#addOrder(node)
   }
 
   addLink({ part, ends: [first, second] }: ReadLink): void {
+    if (first === undefined || second === undefined) return
     const [a, b] = [this.#end(first), this.#end(second)]
     if (a !== undefined && b !== undefined) this.draft.link(part, a, b)
   }
 
   leaveOutUnread(): void {
     for (const section of this.#sections.values()) section.leaveOutUnread(because)
+    for (const { part } of this.#hosts.values()) part.leaveOut('is not taken over: no link uses it')
     for (const group of ['kinds', 'groups'])
-      for (const [name, part] of this.#topology.get(group).entries())
+      for (const [name, part] of this.#topology.get(group).asObject().entries())
         if (!this.#sections.has(`${group}/${name}`)) part.leaveOut('is not taken over: no node uses it')
     this.#topology.leaveOutUnread(because)
   }
@@ -190,8 +216,8 @@ class TopologyReader {
     const own = this.#section(`nodes/${name}`, part)
     const defaults = this.#section('defaults', this.#topology.get('defaults'))
     const named = (group: string, key: string | undefined): Part[] =>
-      key === undefined ? [] : [this.#section(`${group}/${key}`, this.#topology.get(group).get(key))]
-    const groups = named('groups', own.get('group').optionalText() ?? defaults.get('group').optionalText())
+      key === undefined ? [] : [this.#section(`${group}/${key}`, this.#topology.get(group).asObject().get(key))]
+    const groups = named('groups', own.get('group').textOrNone() ?? defaults.get('group').textOrNone())
     const [kind] = [own, ...groups, defaults].map((it) => it.get('kind')).filter((it) => !it.isAbsent)
     if (kind === undefined) throw part.fault('kind is missing, expected one such as linux')
     return new Settings(name, part, [own, ...groups, ...named('kinds', kind.text()), defaults])
@@ -199,7 +225,7 @@ class TopologyReader {
 
   /** The same object for the same path, so that it knows what was read of it. */
   #section(path: string, part: Part): Part {
-    const known = this.#sections.get(path) ?? part
+    const known = this.#sections.get(path) ?? part.asObject()
     this.#sections.set(path, known)
     return known
   }
@@ -221,7 +247,8 @@ class TopologyReader {
       this.#nodes.set(node.name, { name: this.draft.node(node.part, node.name, all), fields: all, portOf })
     }
     if (what === 'host') {
-      this.#hosts.add(node.name)
+      this.#hosts.set(node.name, node)
+      this.#hostNames.add(node.name)
       return
     }
     if (what === 'switch') {
@@ -232,15 +259,16 @@ class TopologyReader {
     }
     if (what === 'linux') return this.#addLinux(node, ports, add)
     if (what === 'iou') {
-      const numbers = [...ports.keys()].map((port) => lastNumber(port) ?? 0)
+      const numbers = iouPorts(ports)
       const image = imageName(node, word, 'bin')
-      const config = configOf(node)
+      const config = this.#configOf(node)
+      const slots = [...numbers.values()].map((it) => Math.floor(it / 4) + 1)
       add(
         {
-          ...{ kind: 'iou', image, ethernet_adapters: Math.max(1, ...numbers.map((it) => Math.floor(it / 4) + 1)) },
+          ...{ kind: 'iou', image, ethernet_adapters: Math.max(1, ...slots) },
           ...{ serial_adapters: 0, ...(config !== undefined && { config }) },
         },
-        (port) => `e${Math.floor((lastNumber(port) ?? 0) / 4)}/${(lastNumber(port) ?? 0) % 4}`,
+        (port) => `e${Math.floor((numbers.get(port) ?? 0) / 4)}/${(numbers.get(port) ?? 0) % 4}`,
       )
       return
     }
@@ -278,7 +306,7 @@ class TopologyReader {
       return number === undefined || /^eth\d+$/.test(port) ? number : number - firstPort + 1
     }
     const { adapters, names } = namedPorts(parts, adapterOf, maxAdapters)
-    const config = configOf(node)
+    const config = this.#configOf(node)
     if (config !== undefined && day0 === undefined)
       node
         .get('startup-config')
@@ -311,13 +339,13 @@ class TopologyReader {
     const given = [...ports.values()].flatMap(({ port, addresses }) =>
       addresses.map((address) => ({ device: port, address })),
     )
-    const read = linuxSetup((exec?.items() ?? []).map((it) => it.text()))
+    const read = linuxSetup((exec?.itemsOrNone() ?? []).flatMap((it) => it.textOrNone() ?? []))
     // The guest that is a router forwards anyway.
     const others = read.others.filter((it) => !/\bip_forward\b.*1$|\bforwarding\b.*1$/.test(it))
     const setup: LinuxSetup = { ...read, others, addresses: [...given, ...read.addresses] }
     const note = (message: string) => (exec ?? node.part).leaveOut(message)
     const forwards = read.others.some((it) => it.includes('ip_forward'))
-    const isRouter = forwards || /(^|\/)frr/i.test(image?.optionalText() ?? '')
+    const isRouter = forwards || /(^|\/)frr/i.test(image?.textOrNone() ?? '')
     for (const key of ['memory', 'cpu', 'startup-config']) node.get(key)?.leaveOut(because(key))
     if (ports.size <= 1 && !isRouter) {
       image?.leaveOut('a container with one link becomes a pc')
@@ -340,18 +368,23 @@ class TopologyReader {
 
   #at(node: Settings): Fields {
     const labels = node.members('labels')
-    const [x, y] = ['graph-posX', 'graph-posY'].map((key) => labels.get(key)?.optionalNumber())
+    const [x, y] = ['graph-posX', 'graph-posY'].map((key) => labels.get(key)?.numberOrNone())
     const at = x !== undefined && y !== undefined ? [x, y] : this.#positions.get(node.name)
     return at === undefined ? {} : { at: mapPosition(at) }
   }
 
   /** `stages` and `wait-for`: nodes that must be ready before this one starts. */
   #addOrder(node: Settings): void {
-    const waits = (node.get('wait-for')?.items() ?? []).map((part) => ({ part, name: part.text() }))
-    for (const [, stage] of node.get('stages')?.entries() ?? []) {
-      for (const part of stage.get('wait-for').items()) {
-        waits.push({ part, name: part.get('node').text() })
-        part.get('stage')
+    const waits: { part: Part; name: string }[] = []
+    const addWait = (part: Part, name: Part) => {
+      const text = name.attempt((it) => it.text())
+      if (text !== undefined) waits.push({ part, name: text })
+    }
+    for (const part of node.get('wait-for')?.itemsOrNone() ?? []) addWait(part, part)
+    for (const [, stage] of node.get('stages')?.asObject().entries() ?? []) {
+      for (const part of stage.asObject().get('wait-for').itemsOrNone()) {
+        addWait(part, part.asObject().get('node'))
+        part.asObject().get('stage')
       }
       stage.leaveOutUnread(because)
     }
@@ -359,8 +392,8 @@ class TopologyReader {
     const after = new Set<string>()
     for (const { part, name } of waits) {
       const other = this.#nodes.get(name)
-      if (other === undefined) throw part.fault(`there is no node ${quoted(name)}${this.#hint(name)}`)
-      if (own === undefined || this.draft.isSegment(own.name) || this.draft.isSegment(other.name))
+      if (other === undefined) part.leaveOut(`is not taken over: there is no node ${quoted(name)}${this.#hint(name)}`)
+      else if (own === undefined || this.draft.isSegment(own.name) || this.draft.isSegment(other.name))
         part.leaveOut('is not taken over: a segment has no order')
       else if (other !== own) after.add(other.name)
     }
@@ -373,27 +406,49 @@ class TopologyReader {
       const own = known.portOf(port)
       return { name: known.name, ...(own !== undefined && { port: own }) }
     }
-    if (this.#hosts.has(node) || node === 'host') return this.#segment(part, port, { kind: 'cloud', device: port })
-    if (node === 'macvlan') return this.#segment(part, port, { kind: 'cloud', device: port })
-    if (node === 'mgmt-net') return this.#segment(part, 'mgmt', { kind: 'nat' })
-    if (isOutside(node)) {
-      part.leaveOut(`the link is not taken over: there are no links of type ${node}`)
-      return undefined
+    if (this.#hostNames.has(node) || node === 'host' || node === 'macvlan') {
+      this.#hosts.delete(node)
+      return this.#segment(part, port, { kind: 'cloud', device: port })
     }
+    if (node === 'mgmt-net') return this.#segment(part, 'mgmt', { kind: 'nat' })
     throw part.fault(`there is no node ${quoted(node)}${this.#hint(node)}`)
   }
 
-  #segment(part: Part, name: string, fields: Fields): DraftEnd {
-    const known = this.#segments.get(name)
+  #segment(part: Part, name: string, fields: Fields): DraftEnd | undefined {
+    const key = `${fields.kind} ${name}`
+    const known = this.#segments.get(key)
     if (known !== undefined) return { name: known }
+    if (fields.kind === 'cloud' && !isDevice(name)) {
+      part.leaveOut(
+        `the link is not taken over: ${quoted(name)} is not a name of a device, which has 1 to 15 characters`,
+      )
+      return undefined
+    }
     part.leaveOut(
       fields.kind === 'nat'
         ? 'the management network becomes a nat'
         : `the device ${quoted(name)} of the host becomes a cloud: it must be there, and needs a privilege`,
     )
     const own = this.draft.segment(part, name, fields)
-    this.#segments.set(name, own)
+    this.#segments.set(key, own)
     return { name: own }
+  }
+
+  /** `startup-config`: a path beside the lab file, or the text itself. */
+  #configOf(node: Settings): string | { text: string } | undefined {
+    const part = node.get('startup-config')
+    const given = part?.textOrNone()
+    if (part === undefined || given === undefined || given === '') return undefined
+    for (const key of ['enforce-startup-config', 'suppress-startup-config']) node.get(key)
+    const text = given.replaceAll('__clabNodeName__', node.name)
+    if (text.includes('\n')) return { text }
+    if (/^[a-z+]+:\/\//i.test(text)) part.leaveOut(`is not taken over: download ${quoted(text)}, and name the file`)
+    else if (isOutside(text))
+      part.leaveOut(`is not taken over: ${quoted(text)} is not in the directory of the topology; copy it there`)
+    else if (this.#hasFile?.(text) === false)
+      part.leaveOut(`is not taken over: there is no text file ${quoted(text)} in the directory of the topology`)
+    else return /^[./]/.test(text) ? text : `./${text}`
+    return undefined
   }
 
   #hint(name: string): string {
@@ -405,7 +460,7 @@ class TopologyReader {
 /** `startup-delay`, as a condition: what comes after the node waits for it. */
 function orderFields(node: Settings): Fields {
   const delay = node.get('startup-delay')
-  const seconds = delay?.optionalNumber()
+  const seconds = delay?.numberOrNone()
   if (delay === undefined || seconds === undefined || seconds <= 0) return {}
   delay.leaveOut(
     `a node does not wait by itself: it counts as ready ${seconds} s after its start, for nodes that come "after" it`,
@@ -413,42 +468,63 @@ function orderFields(node: Settings): Fields {
   return { ready: { after: `${Math.min(3600, seconds)}s` } }
 }
 
-/** The labels of a node, but for those of the map. */
+// biome-ignore lint/suspicious/noControlCharactersInRegex: they are what a key must not have
+const isLabel = (key: string, text: string) => /^[^\u0000-\u001f\u007f]{1,100}$/.test(key) && text.length <= 1000
+
+/** The labels of a node, but for those of the map, and its group. */
 function labelsOf(node: Settings): Fields {
   const own: Record<string, string> = {}
   for (const [key, part] of node.members('labels')) {
     if (key === 'graph-posX' || key === 'graph-posY') continue
+    const text = part.textOrNone()
     if (key.startsWith('graph-')) part.leaveOut('is not taken over: it is of another map')
-    else if (!part.isAbsent) own[key] = part.text()
+    else if (text !== undefined && isLabel(key, text)) own[key] = text
+    else if (text !== undefined) part.leaveOut('is not taken over: it is too long for a label')
   }
+  const group = node.get('group')?.textOrNone()
+  if (group !== undefined && isLabel('group', group)) own.group ??= group
   return Object.keys(own).length === 0 ? {} : { labels: own }
+}
+
+/** Ports of an IOU router on all its adapters: 16 of four ports. */
+const mostIouPorts = 64
+
+/** The ports of an IOU router by their names: `Ethernet1/2` is port 6, as `eth6` is. */
+function iouPorts(ports: ReadonlyMap<string, ReadEnd>): Map<string, number> {
+  const numbers = new Map<string, number>()
+  const others: string[] = []
+  for (const name of ports.keys()) {
+    const [, slot, port] = /^(?:e|et|eth|ethernet) ?(\d{1,2})\/([0-3])$/i.exec(name) ?? []
+    const number =
+      slot === undefined ? (name.includes('/') ? undefined : lastNumber(name)) : Number(slot) * 4 + Number(port)
+    if (number !== undefined && number < mostIouPorts) numbers.set(name, number)
+    else others.push(name)
+  }
+  const taken = new Set(numbers.values())
+  let next = 1
+  for (const name of others) {
+    while (taken.has(next)) next += 1
+    taken.add(next)
+    numbers.set(name, Math.min(next, mostIouPorts - 1))
+    ports
+      .get(name)
+      ?.part.leaveOut(
+        `${quoted(name)} is not a name of a port of IOL, such as Ethernet0/1: it becomes e${Math.floor(next / 4)}/${next % 4}`,
+      )
+  }
+  return numbers
 }
 
 /** The file of a disk or program that the user must give: its name says the kind and the version. */
 function imageName(node: Settings, kind: string, extension: string): string {
   const part = node.get('image')
-  const [, tag] = /:([\w][\w.-]{0,60})$/.exec(part?.optionalText() ?? '') ?? []
+  const [, tag] = /:([\w][\w.-]{0,60})$/.exec(part?.textOrNone() ?? '') ?? []
   const name = `${kind}${tag === undefined || tag === 'latest' ? '' : `-${tag}`}.${extension}`.replaceAll(
     /[^\w.-]/g,
     '-',
   )
   part?.leaveOut(`a container image is no disk: give the disk of the system as ${name}`)
   return name
-}
-
-/** `startup-config`: a path beside the lab file, or the text itself. */
-function configOf(node: Settings): string | { text: string } | undefined {
-  const part = node.get('startup-config')
-  const given = part?.optionalText()
-  if (part === undefined || given === undefined || given === '') return undefined
-  for (const key of ['enforce-startup-config', 'suppress-startup-config']) node.get(key)
-  const text = given.replaceAll('__clabNodeName__', node.name)
-  if (text.includes('\n')) return { text }
-  if (/^[a-z+]+:\/\//i.test(text)) {
-    part.leaveOut(`is not taken over: download ${quoted(text)}, and name the file`)
-    return undefined
-  }
-  return /^[./]/.test(text) ? text : `./${text}`
 }
 
 function leaveOutCommands(node: Settings): void {
@@ -459,7 +535,7 @@ const units: Readonly<Record<string, number>> = { k: 2 ** -10, m: 1, g: 2 ** 10 
 function memoryOf(node: Settings): Fields {
   const part = node.get('memory')
   if (part === undefined) return {}
-  const [, number, unit] = /^([\d.]+)\s*([kmg])i?b?$/i.exec(part.text()) ?? []
+  const [, number, unit] = /^([\d.]+)\s*([kmg])i?b?$/i.exec(part.textOrNone() ?? '') ?? []
   const ram = Math.round(Number(number) * (units[unit?.toLowerCase() ?? ''] ?? Number.NaN))
   if (ram >= 1 && ram <= 1 << 24) return { ram }
   part.leaveOut(`is not taken over: expected a size such as 2Gb, got ${quoted(part.value)}`)
@@ -467,6 +543,6 @@ function memoryOf(node: Settings): Fields {
 }
 
 function processorsOf(node: Settings): Fields {
-  const cpus = Math.ceil(node.get('cpu')?.optionalNumber() ?? 0)
+  const cpus = Math.ceil(node.get('cpu')?.numberOrNone() ?? 0)
   return cpus >= 1 && cpus <= 255 ? { cpus } : {}
 }

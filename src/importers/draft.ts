@@ -1,6 +1,9 @@
 import { freeName, nameKey } from '../controller/names.ts'
 import type { Fields, LabFileData } from '../labfile/text.ts'
-import type { LeftOut, Part } from './source.ts'
+import { withoutVariables } from '../labfile/variables.ts'
+import { isUuid } from '../schema/fields.ts'
+import { type DraftFile, type DraftLink, type DraftNode, type DraftSegment, removeFaults } from './checked.ts'
+import type { LeftOut, Part, Source } from './source.ts'
 
 /** An image that nodes of the lab need; it is not in the file that was imported. */
 export interface AskedImage {
@@ -24,14 +27,18 @@ export interface DraftEnd {
   readonly port?: string
 }
 
+/** The longest text `about` of a lab file, in UTF-16 code units. */
+const maxAbout = 4096
+
 /** A lab file that is being made of a foreign lab. */
 export class Draft {
   readonly #bridgesPassTags: boolean
   readonly #names = new Set<string>()
-  readonly #nodes = new Map<string, Fields>()
-  readonly #segments = new Map<string, Fields & { members: unknown[] }>()
-  readonly #links: unknown[] = []
-  readonly #taken = new Map<string, string>()
+  readonly #nodes = new Map<string, DraftNode>()
+  readonly #segments = new Map<string, DraftSegment>()
+  readonly #links: DraftLink[] = []
+  readonly #taken = new Set<string>()
+  #refusal: unknown
 
   /** `bridgesPassTags`: the switches of the other program are bridges that pass tagged frames at all ports. */
   constructor({ bridgesPassTags }: { bridgesPassTags: boolean }) {
@@ -39,16 +46,16 @@ export class Draft {
   }
 
   /** Adds a node, and returns the name that it has: a lab file has no two names that differ in case only. */
-  node(wanted: Part, name: string, fields: Fields): string {
-    const own = this.#free(wanted, name)
-    this.#nodes.set(own, fields)
+  node(part: Part, name: string, fields: Fields): string {
+    const own = this.#free(part, name)
+    this.#nodes.set(own, { part, fields })
     return own
   }
 
   /** Adds a segment, and returns its name. */
-  segment(wanted: Part, name: string, fields: Fields): string {
-    const own = this.#free(wanted, name)
-    this.#segments.set(own, { ...fields, members: [] })
+  segment(part: Part, name: string, fields: Fields): string {
+    const own = this.#free(part, name)
+    this.#segments.set(own, { part, fields, members: [] })
     return own
   }
 
@@ -56,70 +63,117 @@ export class Draft {
     return this.#segments.has(name)
   }
 
-  /** Adds a link. 400 when an end is linked already. A link of a segment is a member of it. */
+  /** Adds a link; one whose end is linked already is left out. A link of a segment is a member of it. */
   link(part: Part, first: DraftEnd, second: DraftEnd, fields: Fields = {}): void {
-    for (const end of [first, second]) this.#take(part, end)
+    const keys = [first, second].flatMap((end) => this.#keyOf(end) ?? [])
+    const taken = [first, second].find((end) => this.#taken.has(this.#keyOf(end) ?? ''))
+    if (taken !== undefined || (keys.length === 2 && keys[0] === keys[1]))
+      return part.leaveOut(`the link is not taken over: ${endText(taken ?? first)} has another link`)
+    for (const key of keys) this.#taken.add(key)
     const [segment, other] = this.isSegment(first.name) ? [first, second] : [second, first]
     const bridge = this.#segments.get(segment.name)
     if (bridge === undefined) {
       const ends = [endText(first), endText(second)]
-      this.#links.push(Object.keys(fields).length === 0 ? ends : { ends, ...fields })
+      this.#links.push({ part, value: Object.keys(fields).length === 0 ? ends : { ends, ...fields } })
       return
     }
     // A pc sends no tags.
-    const passesTags = this.#bridgesPassTags && bridge.kind === 'switch' && this.#nodes.get(other.name)?.kind !== 'pc'
+    const isPc = this.#nodes.get(other.name)?.fields.kind === 'pc'
+    const passesTags = this.#bridgesPassTags && bridge.fields.kind === 'switch' && !isPc
     const numbered = {
       ...(segment.port !== undefined && { port: Number(segment.port) }),
       ...(passesTags && { trunk: true }),
       ...fields,
     }
     const end = endText(other)
-    bridge.members.push(Object.keys(numbered).length === 0 ? end : { end, ...numbered })
+    bridge.members.push({ part, value: Object.keys(numbered).length === 0 ? end : { end, ...numbered } })
   }
 
-  /** The lab file. `images`: by kind and name, the nodes that need them. */
-  finish(lab: string, { about, leftOut }: { about?: string | undefined; leftOut: readonly LeftOut[] }): ImportedLab {
-    const images = new Map<string, { kind: string; image: string; md5?: string; nodes: string[] }>()
-    for (const [name, { kind, image }] of this.#nodes) {
-      if (typeof image !== 'string') continue
-      const [file = '', md5] = image.split('@md5:')
-      const key = `${kind} ${image}`
-      const asked = images.get(key) ?? { kind: String(kind), image: file, ...(md5 !== undefined && { md5 }), nodes: [] }
-      asked.nodes.push(name)
-      images.set(key, asked)
+  /** Reads a node of the source. One that cannot be read is left out. */
+  readNode<T>(part: Part, read: (part: Part) => T): T | undefined {
+    return part.attempt(() => {
+      try {
+        return read(part)
+      } catch (error) {
+        this.#refusal ??= error
+        throw error
+      }
+    })
+  }
+
+  /** Throws the first reason, when no node of the source could be read. */
+  requireNodes(): void {
+    if (this.#nodes.size + this.#segments.size === 0 && this.#refusal !== undefined) throw this.#refusal
+  }
+
+  /** The lab file, which is valid: what a lab file cannot have was left out, and is listed. */
+  finish(
+    lab: string,
+    { about, source }: { about?: { text: string; part: Part } | undefined; source: Source },
+  ): ImportedLab {
+    const draft: DraftFile = {
+      head: { lab, version: 1, ...aboutOf(about) },
+      ...{ nodes: this.#nodes, segments: this.#segments, links: this.#links },
     }
-    const segments = Object.fromEntries(this.#segments)
-    const { templates, nodes } = withTemplates(this.#nodes)
+    removeFaults(draft)
+    const fieldsOf = new Map([...this.#nodes].map(([name, { fields }]) => [name, fields]))
+    const images = imagesOf(fieldsOf)
+    const segments = [...this.#segments].map(([name, { fields, members }]): [string, Fields] => [
+      name,
+      { ...fields, members: members.map(({ value }) => value) },
+    ])
+    const { templates, nodes } = withTemplates(fieldsOf)
     const file: LabFileData = {
-      lab,
-      version: 1,
-      ...(about !== undefined && about !== '' && { about }),
+      ...draft.head,
       ...(Object.keys(templates).length > 0 && { templates }),
       nodes,
-      ...(this.#segments.size > 0 && { segments }),
-      ...(this.#links.length > 0 && { links: this.#links }),
+      ...(segments.length > 0 && { segments: Object.fromEntries(segments) }),
+      ...(this.#links.length > 0 && { links: this.#links.map(({ value }) => value) }),
     }
-    return { file, images: [...images.values()], leftOut }
+    return { file: withoutVariables(file) as LabFileData, images, leftOut: source.leftOut }
   }
 
-  #take(part: Part, end: DraftEnd): void {
-    // The ports of a segment without a number are never taken.
-    if (this.isSegment(end.name) && end.port === undefined) return
-    const key = `${nameKey(end.name)}:${end.port ?? ''}`
-    if (this.#taken.has(key)) throw part.fault(`${endText(end)} has two links`)
-    this.#taken.set(key, endText(end))
+  /** What an end takes; undefined for a port of a segment without a number: it is the next free one. */
+  #keyOf({ name, port }: DraftEnd): string | undefined {
+    return this.isSegment(name) && port === undefined ? undefined : `${nameKey(name)}:${port ?? ''}`
   }
 
-  #free(wanted: Part, name: string): string {
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: a name is one line
-    const line = name.trim().replaceAll(/[:/\u0000-\u001f\u007f]/g, '-')
-    const clean = line.slice(0, 255) || 'node'
-    const own = freeName(clean, (key) => this.#names.has(key))
+  #free(part: Part, name: string): string {
+    const line = name.trim().replaceAll(notInNames, '-')
+    const clean = isUuid(line) ? `node-${line}` : cut(line, maxName)
+    const own = freeName(clean || 'node', (key) => this.#names.has(key))
     if (own !== name)
-      wanted.leaveOut(`the name ${JSON.stringify(name.slice(0, 80))} is ${JSON.stringify(own)} in the lab file`)
+      part.leaveOut(`the name ${JSON.stringify(name.slice(0, 80))} is ${JSON.stringify(own)} in the lab file`)
     this.#names.add(nameKey(own))
     return own
   }
+}
+
+const notInNames = /[:/\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}\ufeff]/gu
+const maxName = 255
+
+/** The description, within the limit of a lab file. */
+function aboutOf({ text, part }: { text: string; part?: Part } = { text: '' }): { about?: string } {
+  if (text.length > maxAbout)
+    part?.leaveOut(`only the first ${maxAbout} characters are taken over: "about" of a lab file has no more`)
+  return text === '' ? {} : { about: cut(text, maxAbout) }
+}
+
+/** The beginning of a text, without half a surrogate pair at its end. */
+const cut = (text: string, length: number): string => text.slice(0, length).replace(/[\ud800-\udbff]$/, '')
+
+/** The images that the nodes need, by kind and name. */
+function imagesOf(nodes: ReadonlyMap<string, Fields>): AskedImage[] {
+  const images = new Map<string, AskedImage & { nodes: string[] }>()
+  for (const [name, { kind, image }] of nodes) {
+    if (typeof image !== 'string') continue
+    const [file = '', md5] = image.split('@md5:')
+    const key = `${kind} ${image}`
+    const asked = images.get(key) ?? { kind: String(kind), image: file, ...(md5 !== undefined && { md5 }), nodes: [] }
+    asked.nodes.push(name)
+    images.set(key, asked)
+  }
+  return [...images.values()]
 }
 
 /** Fields that are of one node. */
@@ -163,6 +217,9 @@ function withTemplates(nodes: ReadonlyMap<string, Fields>): {
 
 export const endText = ({ name, port }: DraftEnd): string => (port === undefined ? name : `${name}:${port}`)
 
+/** Whether the host may have a device of that name: Linux has at most 15 characters (IFNAMSIZ). */
+export const isDevice = (name: string): boolean => /^[^\s/:]{1,15}$/.test(name)
+
 /** The number at the end of the name of a port; undefined without one. */
 export const lastNumber = (port: string): number | undefined => {
   const [digits] = /\d{1,4}$/.exec(port) ?? []
@@ -170,8 +227,9 @@ export const lastNumber = (port: string): number | undefined => {
 }
 
 /**
- * The ports of a machine whose links name them, and how many adapters it needs. `adapterOf` says which adapter has a name; two names may
- * not have the same one. `names`: for the member `ports`; undefined when they are `eth0`, `eth1` and so on, as without it.
+ * The ports of a machine whose links name them, and how many adapters it needs. `adapterOf`: the adapter that has a name, by the rule of
+ * its kind. Where no rule tells two names apart, all names get adapters in their order, which is listed. `names`: for the member `ports`;
+ * undefined when they are `eth0`, `eth1` and so on, as without it.
  */
 export function namedPorts(
   used: ReadonlyMap<string, Part>,
@@ -180,23 +238,52 @@ export function namedPorts(
 ): { adapters: number; names: string | string[] | undefined } {
   const byAdapter = new Map<number, string>()
   const others: string[] = []
-  for (const [port, part] of used) {
-    const adapter = adapterOf(port)
-    if (adapter === undefined || adapter < 0 || adapter >= maxAdapters) others.push(port)
-    else {
-      const before = byAdapter.get(adapter)
-      if (before !== undefined) throw part.fault(`the interfaces ${before} and ${port} are the same adapter ${adapter}`)
-      byAdapter.set(adapter, port)
-    }
+  const all = [...used.keys()]
+  const adapters = new Map(all.map((port) => [port, adapterOf(port)]))
+  const numbered = all.filter((port) => isIndex(adapters.get(port), maxAdapters))
+  if (new Set(numbered.map((port) => adapters.get(port))).size < numbered.length) {
+    const inOrder = [...all].sort(byNumbers)
+    used
+      .get(inOrder[0] ?? '')
+      ?.leaveOut(
+        `no rule is known for the slots in these names of interfaces, so they are the adapters 1, 2 and so on in this order: ${inOrder.slice(0, 20).join(', ')}${inOrder.length > 20 ? ' and so on' : ''}`,
+      )
+    others.push(...inOrder)
+  } else {
+    for (const port of numbered) byAdapter.set(adapters.get(port) as number, port)
+    others.push(...all.filter((port) => !numbered.includes(port)))
   }
   // A name without a number gets the next adapter that is free.
   let next = 1
   for (const port of others) {
     while (byAdapter.has(next)) next += 1
-    byAdapter.set(next, port)
+    if (next < maxAdapters) byAdapter.set(next, port)
+    else used.get(port)?.leaveOut(`is not taken over: a machine has at most ${maxAdapters} adapters`)
   }
-  const adapters = Math.max(0, ...byAdapter.keys()) + 1
-  return { adapters, names: portNames(Array.from({ length: adapters }, (_, it) => byAdapter.get(it) ?? `eth${it}`)) }
+  const count = Math.max(0, ...byAdapter.keys()) + 1
+  return { adapters: count, names: portNames(namesOfAdapters(count, byAdapter)) }
+}
+
+/** The names of all adapters, where some have one. */
+export function namesOfAdapters(count: number, named: ReadonlyMap<number, string>): string[] {
+  const used = new Set([...named.values()].map(nameKey))
+  const spare = (adapter: number) => (used.has(`eth${adapter}`) ? `unused${adapter}` : `eth${adapter}`)
+  return Array.from({ length: count }, (_, adapter) => named.get(adapter) ?? spare(adapter))
+}
+
+const isIndex = (adapter: number | undefined, count: number): boolean =>
+  adapter !== undefined && Number.isInteger(adapter) && adapter >= 0 && adapter < count
+
+/** The order of names with numbers in them: `e1-2` is before `e1-10`. */
+function byNumbers(a: string, b: string): number {
+  const [left, right] = [a, b].map((name) => name.split(/(\d+)/))
+  for (const [index, word = ''] of (left ?? []).entries()) {
+    const other = right?.[index] ?? ''
+    if (word === other) continue
+    const difference = index % 2 === 1 ? Number(word) - Number(other) : 0
+    return difference || (word < other ? -1 : 1)
+  }
+  return (left?.length ?? 0) - (right?.length ?? 0)
 }
 
 /** The member `ports` of a machine: a pattern where the names follow one, else all names. Undefined for `eth0`, `eth1` and so on. */

@@ -1,6 +1,7 @@
+import { LabFileError } from '../labfile/read.ts'
 import type { LabFormat } from '../model/lab/import.ts'
 import { importCml } from './cml.ts'
-import { importContainerlab, positionsOf } from './containerlab.ts'
+import { type HasFile, importContainerlab, positionsOf } from './containerlab.ts'
 import type { ImportedLab } from './draft.ts'
 import { importGns3 } from './gns3.ts'
 import { Source } from './source.ts'
@@ -11,30 +12,73 @@ export interface ImportInput {
   readonly format?: LabFormat | undefined
   /** Of containerlab: the content of the file `*.annotations.json` beside the topology. */
   readonly annotations?: string | undefined
-  /** Of GNS3: whether there is such a file in the directory of the project. Default: there are none. */
-  readonly hasFile?: (path: string) => boolean
+  /** Whether a text file is in the directory of the lab. Absent: not known; configurations of GNS3 are taken as absent. */
+  readonly hasFile?: HasFile
 }
 
-/** Reads a lab of another program as a lab file. 400 with line and column for a text that is none, 413 for one that is too long. */
+/** Reads a lab of another program as a valid lab file. 400 with line and column for a text of which nothing can be made. */
 export function importLabFile({
   text,
   format,
   annotations,
   hasFile,
 }: ImportInput): ImportedLab & { readonly format: LabFormat } {
-  const source = new Source(text)
-  const found = format ?? formatOf(source)
+  const { source, found } = readSource(text, format)
   switch (found) {
     case 'gns3':
       return { format: found, ...importGns3(source, hasFile) }
     case 'containerlab': {
-      const positions = annotations === undefined ? undefined : positionsOf(new Source(annotations))
-      return { format: found, ...importContainerlab(source, positions) }
+      const positions =
+        annotations === undefined ? undefined : source.attempt(() => positionsOf(new Source(annotations)))
+      return { format: found, ...importContainerlab(source, { positions, hasFile }) }
     }
     case 'cml':
       return { format: found, ...importCml(source) }
   }
 }
+
+/** The text as its program reads it: containerlab replaces variables before it reads YAML. */
+function readSource(text: string, format: LabFormat | undefined): { source: Source; found: LabFormat } {
+  const replaced = withShellDefaults(text)
+  try {
+    const source = new Source(text)
+    const found = format ?? formatOf(source)
+    const isReplaced = found === 'containerlab' && replaced !== text
+    return { source: isReplaced ? (readable(replaced) ?? source) : source, found }
+  } catch (error) {
+    if (replaced === text || (format !== undefined && format !== 'containerlab')) throw error
+    const source = new Source(replaced)
+    const found = format ?? formatOf(source)
+    if (found !== 'containerlab') throw error
+    return { source, found }
+  }
+}
+
+function readable(text: string): Source | undefined {
+  try {
+    return new Source(text)
+  } catch (error) {
+    if (error instanceof LabFileError) return undefined
+    throw error
+  }
+}
+
+/** Rounds of replacement: a default may have variables with defaults. */
+const maxNested = 5
+
+/** A text in which variables of the shell with a default have it, such as `${IMAGE:=alpine}`: the environment is not read. */
+function withShellDefaults(text: string): string {
+  let result = text
+  for (let round = 0; round < maxNested; round++) {
+    const next = result.replace(shellDefault, (_, operator: string, value: string) =>
+      operator.endsWith('+') ? '' : value,
+    )
+    if (next === result) break
+    result = next
+  }
+  return result
+}
+const shellDefault = /(?<!\$)\$\{[A-Za-z_]\w{0,100}(:?[-=+])([^{}\n]{0,1000})\}/g
 
 /** The format of a document, by what only it has. */
 function formatOf({ root }: Source): LabFormat {
@@ -44,10 +88,12 @@ function formatOf({ root }: Source): LabFormat {
       'this is an appliance: POST it to /v2/templates/import, and make nodes of the template',
       'is-appliance',
     )
-  if (has('topology')) return has('revision') ? 'gns3' : 'containerlab'
+  // GNS3 1.0 and 1.1 write no revision.
+  const isGns3 = has('revision') || (has('topology') && root.get('type').value === 'topology')
+  if (has('topology')) return isGns3 ? 'gns3' : 'containerlab'
   if (has('lab') && root.get('lab').isObject) return 'cml'
   if (has('lab')) throw root.fault('this is a lab file already', 'is-lab-file')
   throw root.fault(
-    'this is no lab of containerlab or GNS3 (they have "topology") and none of CML (it has "lab" and "nodes")',
+    'this is not a lab of containerlab or GNS3 (they have "topology"), nor of CML (it has "lab" and "nodes")',
   )
 }

@@ -1,22 +1,35 @@
 import { Check } from '@sinclair/typebox/value'
 import { imageProperties, kindOfWord } from '../controller/archive-document.ts'
+import { fileName, isOldForm, newestRevision, OldTopology } from '../controller/old-projects.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import { labName } from '../labfile/names.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import type { Fields } from '../labfile/text.ts'
+import { quantityText } from '../labfile/units.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import { labSettings } from '../model/lab/project.ts'
-import { Draft, type DraftEnd, type ImportedLab, mapPosition } from './draft.ts'
+import { isUuid } from '../schema/fields.ts'
+import { consoleOptions } from './console-options.ts'
+import { Draft, type DraftEnd, type ImportedLab, isDevice, mapPosition } from './draft.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
-/** Revisions of documents that GNS3 2.2 writes and opens. */
-const revisions = [8, 9]
-
-/** Where release 2.2 has the configuration of a node, below `project-files/{kind}/{node_id}`; `property` says that there is one. */
-const configFiles: Readonly<Record<string, { readonly property: string; readonly file: string }>> = {
-  pc: { property: 'startup_script_path', file: 'startup.vpc' },
-  iou: { property: 'startup_config', file: 'startup-config.cfg' },
+/** Where GNS3 has the configuration of a node, below `project-files/{kind}`; `property` says that there is one. */
+const configFiles: Readonly<
+  Record<string, { readonly property: string; filesOf(id: string, properties: Fields): readonly string[] }>
+> = {
+  pc: { property: 'startup_script_path', filesOf: (id) => [`vpcs/${id}/startup.vpc`] },
+  iou: {
+    property: 'startup_config',
+    filesOf: (id) => [`iou/${id}/startup-config.cfg`, `iou/${id}/initial-config.cfg`],
+  },
+  dynamips: {
+    property: 'startup_config',
+    filesOf: (id, { dynamips_id: number }) => [
+      `dynamips/${id}/configs/i${number}_startup-config.cfg`,
+      `dynamips/configs/i${number}_startup-config.cfg`,
+    ],
+  },
 }
 
 interface ReadNode {
@@ -27,33 +40,51 @@ interface ReadNode {
 }
 
 /**
- * A project of GNS3 2.2 (*.gns3) as a lab file. `hasFile`: whether a file is beside it, such as `project-files/vpcs/{node_id}/startup.vpc`.
- * 400 for a document that is none.
+ * A project of GNS3 1.0 to 3.0 (*.gns3) as a lab file. `hasFile`: whether a file is beside it, such as
+ * `project-files/vpcs/{node_id}/startup.vpc`. 400 when nothing of it can be made.
  */
 export function importGns3(source: Source, hasFile: (path: string) => boolean = () => false): ImportedLab {
   const { root } = source
-  const revision = root.get('revision').optionalNumber()
-  if (revision === undefined || !revisions.includes(revision))
-    throw root.get('revision').fault(`expected ${revisions.join(' or ')}: open and save the project with release 2.2`)
-  const topology = root.get('topology')
+  const revision = root.get('revision').numberOrNone()
+  if (revision !== undefined && revision > newestRevision)
+    root
+      .get('revision')
+      .leaveOut(`GNS3 has newer settings than those of revision ${newestRevision}: they are not known`)
+  const { nodeParts, linkParts } = partsOf(root.get('topology'), revision)
   const draft = new Draft({ bridgesPassTags: false })
   const nodes = new Map<string, ReadNode | undefined>()
-  for (const part of topology.get('nodes').items()) {
-    const id = part.get('node_id').text()
-    if (nodes.has(id)) throw part.get('node_id').fault('there are two nodes of this id')
-    nodes.set(id, readNode(draft, part, hasFile))
+  for (const part of nodeParts) {
+    draft.readNode(part, () => {
+      const id = part.get('node_id').text()
+      if (nodes.has(id)) throw part.get('node_id').fault('there are two nodes of this id')
+      nodes.set(id, undefined)
+      nodes.set(id, readNode(draft, part, hasFile))
+    })
   }
-  for (const part of topology.get('links').items()) addLink(draft, nodes, part)
+  if ([...nodes.values()].every((node) => node === undefined)) draft.requireNodes()
+  for (const part of linkParts) part.attempt(() => addLink(draft, nodes, part))
   for (const node of nodes.values()) node?.finish?.()
-  const drawings = topology.get('drawings')
-  if (drawings.items().length > 0) drawings.leaveOut('is not taken over: a lab file has no drawings')
   for (const [key, schema] of Object.entries(labSettings)) {
     const part = root.get(key)
     if (!part.isAbsent && JSON.stringify(part.value) !== JSON.stringify(schema.default ?? null))
       part.leaveOut('is not taken over: a lab file has no such setting')
   }
-  const name = root.get('name').text()
-  return draft.finish(labName(name), { leftOut: source.leftOut })
+  return draft.finish(labName(root.get('name').textOrNone() ?? 'lab'), { source })
+}
+
+/** The nodes and links of a topology with the members of GNS3 2.2. */
+function partsOf(topology: Part, revision: number | undefined): { nodeParts: Part[]; linkParts: Part[] } {
+  const [nodeParts, linkParts] = [topology.get('nodes').itemsOrNone(), topology.get('links').itemsOrNone()]
+  for (const key of ['drawings', 'notes', 'rectangles', 'ellipses', 'images'])
+    if (topology.get(key).itemsOrNone().length > 0)
+      topology.get(key).leaveOut('is not taken over: a lab file has no drawings')
+  if (!isOldForm(revision)) return { nodeParts, linkParts }
+  const old = new OldTopology()
+  const objects = (parts: readonly Part[]) => parts.filter((part) => part.asObject().isObject)
+  return {
+    nodeParts: objects(nodeParts).map((part, index) => part.with(old.newNode(part.value as Fields, `node ${index}`))),
+    linkParts: objects(linkParts).map((part) => part.with(old.newLink(part.value as Fields, ''))),
+  }
 }
 
 function readNode(draft: Draft, part: Part, hasFile: (path: string) => boolean): ReadNode | undefined {
@@ -61,22 +92,21 @@ function readNode(draft: Draft, part: Part, hasFile: (path: string) => boolean):
   const word = type.text()
   const kind = kindOfWord(word)
   const label = part.get('name')
+  const name = label.textOrNone() ?? word
   if (!isKnownKind(kind)) {
-    type.leaveOut(
-      `the node ${quoted(label.text())} is not taken over, nor are its links: there is no kind ${quoted(word)}`,
-    )
+    type.leaveOut(`the node ${quoted(name)} is not taken over, nor are its links: there is no kind ${quoted(word)}`)
     return undefined
   }
   const mapFields = mapFieldsOf(part, kind)
-  if (isSegmentKind(kind)) return readSegment(draft, part, kind, mapFields)
-  const name = draft.node(label, label.text(), {
+  if (isSegmentKind(kind)) return readSegment(draft, part, kind, { name, mapFields })
+  const own = draft.node(label, name, {
     kind,
     ...propertiesOf(part, kind, word),
-    ...configOf(part, kind, word, hasFile),
+    ...configOf(part, kind, hasFile),
     ...portsOf(part),
     ...mapFields,
   })
-  return { name, endOf: (adapter, port) => ({ name, ...portText(kind, adapter, port) }) }
+  return { name: own, endOf: (adapter, port) => ({ name: own, ...portText(kind, adapter, port) }) }
 }
 
 /** The port of an end of a link: none for the only port of a pc. */
@@ -87,7 +117,7 @@ function portText(kind: string, adapter: number, port: number): { port?: string 
 
 /** The properties that a node of the kind takes, but for those that have their defaults. */
 function propertiesOf(part: Part, kind: string, word: string): Fields {
-  const properties = part.get('properties')
+  const properties = part.get('properties').asObject()
   const { create, node } = kindOf(kind as Parameters<typeof kindOf>[0]) as KindDescriptor
   const record = Object.fromEntries(properties.entries().map(([key, it]) => [key, it.value]))
   const images = imageProperties({ node_type: kind, properties: record })
@@ -104,9 +134,9 @@ function propertiesOf(part: Part, kind: string, word: string): Fields {
     const isDefault = JSON.stringify(node.properties[key]?.default) === JSON.stringify(it.value)
     if (isComputed || isDefault || key === configFiles[kind]?.property) continue
     if (schema === undefined) it.leaveOut(`is not taken over: a ${kind} has no such setting`)
-    else if (Check(schema, it.value))
-      fields[imageKey(kind, key)] = images.includes(key) ? imageText(record, key) : it.value
-    else throw it.fault(`a ${kind} does not take ${quoted(it.value)}`)
+    else if (key === 'options') Object.assign(fields, consoleOptions(it))
+    else if (!Check(schema, it.value)) it.leaveOut(`is not taken over: a ${kind} cannot have ${quoted(it.value)}`)
+    else fields[imageKey(kind, key)] = images.includes(key) ? imageText(it, record, key) : it.value
   }
   if (word === 'vmware') part.get('node_type').leaveOut('it becomes a VM of libvirt or VirtualBox with the same name')
   return fields
@@ -123,30 +153,37 @@ const computed = new Set([
 const imageKey = (kind: string, key: string): string =>
   (kind === 'machine-emulator' && key === 'hda_disk_image') || (kind === 'iou' && key === 'path') ? 'image' : key
 
-/** The name of an image, with its digest where the document has it. */
-function imageText(properties: Readonly<Record<string, unknown>>, key: string): string {
-  const name = String(properties[key])
+/** The name of an image, with its digest where the document has it. A path of the other computer means nothing here. */
+function imageText(part: Part, properties: Readonly<Record<string, unknown>>, key: string): string {
+  const path = String(properties[key])
+  const isPath = /^\/|\\|(^|\/)\.\.(\/|$)/.test(path)
+  const name = isPath ? fileName(path) : path
+  if (isPath) part.leaveOut(`${quoted(path)} is a path of another computer: the image is ${quoted(name)} here`)
   const sum = properties[`${key}_md5sum`] ?? (key === 'path' || key === 'image' ? properties.md5sum : undefined)
   const isMain = key === 'hda_disk_image' || key === 'path' || key === 'image'
   return isMain && typeof sum === 'string' && /^[0-9a-f]{32}$/i.test(sum) ? `${name}@md5:${sum.toLowerCase()}` : name
 }
 
-function configOf(part: Part, kind: string, word: string, hasFile: (path: string) => boolean): Fields {
-  const script = part.get('properties').get('startup_script')
-  if (kind === 'pc' && !script.isAbsent) return { config: { text: script.text() } }
-  const { file, property } = configFiles[kind] ?? {}
-  if (file === undefined || property === undefined) return {}
-  const path = `project-files/${word}/${part.get('node_id').text()}/${file}`
-  if (hasFile(path)) return { config: `./${path}` }
-  const named = part.get('properties').get(property)
-  if (!named.isAbsent) named.leaveOut(`is not taken over: there is no file ${path}`)
+function configOf(part: Part, kind: string, hasFile: (path: string) => boolean): Fields {
+  const properties = part.get('properties').asObject()
+  const script = properties.get('startup_script').textOrNone()
+  if (kind === 'pc' && script !== undefined && script !== '') return { config: { text: script } }
+  const { filesOf, property } = configFiles[kind] ?? {}
+  if (filesOf === undefined || property === undefined) return {}
+  const id = part.get('node_id').text()
+  const paths = isUuid(id) ? filesOf(id, (properties.value ?? {}) as Fields).map((path) => `project-files/${path}`) : []
+  const path = paths.find((it) => hasFile(it))
+  if (path !== undefined) return { config: `./${path}` }
+  const named = properties.get(property)
+  if (!named.isAbsent && named.value !== '')
+    named.leaveOut(`is not taken over: there is no file ${paths[0] ?? quoted(named.value)}`)
   return {}
 }
 
 /** Names of ports that are not those of the kind. */
 function portsOf(part: Part): Fields {
-  const format = part.get('port_name_format').optionalText() ?? ''
-  const [first, size] = [part.get('first_port_name'), part.get('port_segment_size').optionalNumber() ?? 0]
+  const format = part.get('port_name_format').textOrNone() ?? ''
+  const [first, size] = [part.get('first_port_name'), part.get('port_segment_size').numberOrNone() ?? 0]
   if (!first.isAbsent && first.value !== '') first.leaveOut('is not taken over: name all ports by "ports"')
   if (format === '' || format === 'Ethernet{0}') return {}
   if (size === 0 && /^[^{}]*\{0\}$/.test(format)) return { ports: format }
@@ -155,29 +192,34 @@ function portsOf(part: Part): Fields {
 }
 
 function mapFieldsOf(part: Part, kind: string): Fields {
-  const [x, y] = ['x', 'y'].map((key) => part.get(key).optionalNumber())
-  const symbol = part.get('symbol').optionalText()
+  const [x, y] = ['x', 'y'].map((key) => part.get(key).numberOrNone())
+  const symbol = part.get('symbol').textOrNone()
   const { gns3 } = kindOf(kind as Parameters<typeof kindOf>[0]) as KindDescriptor
   const isDefault = symbol === undefined || symbol === '' || symbol === gns3?.template?.symbol
-  if (!part.get('custom_adapters').isAbsent && part.get('custom_adapters').items().length > 0)
-    part.get('custom_adapters').leaveOut('is not taken over')
+  if (part.get('custom_adapters').itemsOrNone().length > 0) part.get('custom_adapters').leaveOut('is not taken over')
   return {
     ...(x !== undefined && y !== undefined && { at: mapPosition([x, y]) }),
     ...(!isDefault && { symbol }),
   }
 }
 
-function readSegment(draft: Draft, part: Part, kind: string, mapFields: Fields): ReadNode {
+function readSegment(
+  draft: Draft,
+  part: Part,
+  kind: string,
+  { name, mapFields }: { name: string; mapFields: Fields },
+): ReadNode {
   const label = part.get('name')
-  const mapping = part.get('properties').get('ports_mapping')
-  if (kind === 'cloud') return readCloud(draft, part, mapFields)
+  const mapping = mappingOf(part)
+  if (kind === 'cloud') return readCloud(draft, part, { name, mapFields })
   const ports: Record<string, Fields> = {}
   if (kind === 'switch')
-    for (const it of mapping.items()) {
-      const tagging = taggingOf(it)
-      if (Object.keys(tagging).length > 0) ports[it.get('port_number').text()] = tagging
-    }
-  const own = draft.segment(label, label.text(), {
+    for (const it of mapping)
+      it.attempt(() => {
+        const tagging = taggingOf(it)
+        if (Object.keys(tagging).length > 0) ports[String(numberOf(it.get('port_number')))] = tagging
+      })
+  const own = draft.segment(label, name, {
     kind,
     ...mapFields,
     ...(Object.keys(ports).length > 0 && { ports }),
@@ -185,10 +227,17 @@ function readSegment(draft: Draft, part: Part, kind: string, mapFields: Fields):
   return { name: own, endOf: (_, port) => ({ name: own, port: String(port) }) }
 }
 
+/** The ports of a segment. Early releases of GNS3 2.0 have another name for them. */
+function mappingOf(part: Part): Part[] {
+  const properties = part.get('properties').asObject()
+  const mapping = properties.get('ports_mapping')
+  return (mapping.isAbsent ? properties.get('ports') : mapping).itemsOrNone().filter((it) => it.isObject)
+}
+
 /** A port of a switch; an access port of VLAN 1 has nothing to say. */
 function taggingOf(port: Part): Fields {
   const [type, vlan, ethertype] = [port.get('type'), port.get('vlan'), port.get('ethertype')]
-  const number = vlan.optionalNumber() ?? 1
+  const number = vlanOf(vlan)
   const mode = type.optionalText() ?? 'access'
   if (mode === 'access') return number === 1 ? {} : { vlan: number }
   if (mode === 'dot1q') return { trunk: true, ...(number !== 1 && { vlan: number }) }
@@ -197,25 +246,29 @@ function taggingOf(port: Part): Fields {
   return { qinq: number, ...(word !== '' && word !== '0x8100' && { ethertype: word }) }
 }
 
+function vlanOf(part: Part): number {
+  const number = part.optionalNumber() ?? 1
+  if (Number.isInteger(number) && number >= 1 && number <= 4094) return number
+  throw part.fault(`expected a VLAN from 1 to 4094, got ${quoted(part.value)}`)
+}
+
 /** A cloud has ports of several devices; a segment has one: a segment for each port that has a link. */
-function readCloud(draft: Draft, part: Part, mapFields: Fields): ReadNode {
+function readCloud(draft: Draft, part: Part, { name, mapFields }: { name: string; mapFields: Fields }): ReadNode {
   const label = part.get('name')
-  const mapping = part.get('properties').get('ports_mapping').items()
+  const mapping = mappingOf(part)
   const made = new Map<number, string>()
   return {
-    name: label.text(),
+    name,
     endOf(_, port, link) {
       const known = made.get(port)
       if (known !== undefined) return { name: known }
-      const found = mapping.find((it) => it.get('port_number').optionalNumber() === port)
-      const device = found?.get('interface').optionalText()
-      if (found === undefined || device === undefined) {
-        link.leaveOut(
-          `the link to ${quoted(label.text())} is not taken over: its port ${port} is no device of the host`,
-        )
+      const found = mapping.find((it) => it.get('port_number').value === port)
+      const device = found?.get('interface').textOrNone()
+      if (device === undefined || !isDevice(device)) {
+        link.leaveOut(`the link to ${quoted(name)} is not taken over: its port ${port} is not a device of the host`)
         return undefined
       }
-      const own = draft.segment(label, made.size === 0 ? label.text() : `${label.text()}-${device}`, {
+      const own = draft.segment(label, made.size === 0 ? name : `${name}-${device}`, {
         kind: 'cloud',
         device,
         ...mapFields,
@@ -231,7 +284,7 @@ function readCloud(draft: Draft, part: Part, mapFields: Fields): ReadNode {
 
 function addLink(draft: Draft, nodes: ReadonlyMap<string, ReadNode | undefined>, part: Part): void {
   const ends = part.get('nodes').items()
-  if (ends.length !== 2) throw part.get('nodes').fault('expected two ends')
+  if (ends.length !== 2) throw part.get('nodes').fault(`expected two ends, got ${ends.length}`)
   const read = ends.map((end) => {
     const id = end.get('node_id')
     if (!nodes.has(id.text())) throw id.fault(`there is no node ${quoted(id.value)}`)
@@ -254,22 +307,27 @@ function numberOf(part: Part): number {
   throw part.fault(`expected a number from 0 on, got ${quoted(part.value)}`)
 }
 
-/** Filters of GNS3, which are of both directions. */
+/** Filters of GNS3, which are of both directions. Zero is none. */
 function impairmentOf(part: Part): Fields {
   const fields: Fields = {}
-  for (const [name, it] of part.entries()) {
-    const [first, second] = it.items()
+  for (const [name, it] of part.asObject().entries()) {
+    const [first, second] = it.itemsOrNone()
     if (name === 'bpf') {
-      const text = first?.optionalText() ?? ''
+      const text = first?.textOrNone()?.trim() ?? ''
       if (text !== '') fields.bpf = text
       continue
     }
-    const [value, more] = [first?.optionalNumber() ?? 0, second?.optionalNumber() ?? 0]
+    const [value, more] = [first?.numberOrNone() ?? 0, second?.numberOrNone() ?? 0]
     if (value === 0) continue
     if (name === 'frequency_drop') fields.drop_every = value
-    else if (name === 'packet_loss') fields.loss = `${value}%`
-    else if (name === 'corrupt') fields.corrupt = `${value}%`
-    else if (name === 'delay') Object.assign(fields, { delay: `${value}ms` }, more !== 0 && { jitter: `${more}ms` })
+    else if (name === 'packet_loss') fields.loss = quantityText('share', value)
+    else if (name === 'corrupt') fields.corrupt = quantityText('share', value)
+    else if (name === 'delay')
+      Object.assign(
+        fields,
+        { delay: quantityText('time', value) },
+        more !== 0 && { jitter: quantityText('time', more) },
+      )
     else it.leaveOut('is not taken over: there is no such filter')
   }
   return fields

@@ -50,7 +50,7 @@ export const machineModels = {
     day0: { label: 'config', file: 'nxos_config.txt' },
     ready: login,
   },
-  ios: { fields: machine(512, 1, 'e1000'), ready: 'Press RETURN' },
+  ios: { fields: machine(512, 1, 'e1000'), firstPort: 0, ready: 'Press RETURN' },
   asa: { fields: machine(2048, 1, 'e1000'), firstPort: 0, day0: { label: 'config', file: 'day0-config' } },
   ftd: { fields: machine(8192, 4, virtio), firstPort: 0, ready: login },
   veos: { fields: machine(2048, 1, 'e1000', { hda_disk_interface: 'ide' }), ready: login },

@@ -2,7 +2,7 @@ import type { ErrorWord } from '../errors/words.ts'
 import { Faults } from '../labfile/faults.ts'
 import type { Position } from '../labfile/position.ts'
 import { LabFileError } from '../labfile/read.ts'
-import { treeOf, type Value } from '../labfile/tree.ts'
+import { joined, treeOf, type Value } from '../labfile/tree.ts'
 
 const maxShown = 80
 
@@ -16,10 +16,10 @@ export class Source {
   readonly #leftOut = new Map<string, LeftOut>()
   readonly root: Part
 
-  /** 400 with line and column when the text is not one YAML or JSON document of at most 1 MiB. */
+  /** 400 with line and column when the text is not a YAML or JSON document of at most 1 MiB. */
   constructor(text: string) {
     const faults = new Faults()
-    const root = treeOf(text, faults, { merges: true })
+    const root = treeOf(text, faults, (at, message) => this.leaveOut(at, message))
     if (!faults.isEmpty) throw new LabFileError(faults.list())
     if (root === undefined || (root.type === 'scalar' && root.value === null))
       throw new LabFileError([{ line: 1, column: 1, path: '', message: 'the file is empty' }])
@@ -28,6 +28,18 @@ export class Source {
 
   get leftOut(): readonly LeftOut[] {
     return [...this.#leftOut.values()].sort((a, b) => a.line - b.line || a.column - b.column)
+  }
+
+  /** Reads a part of the lab. Undefined when it cannot be read: it is left out, with the reason. */
+  attempt<T>(read: () => T): T | undefined {
+    try {
+      return read()
+    } catch (error) {
+      if (!(error instanceof LabFileError)) throw error
+      for (const { message, hint, ...at } of error.faults)
+        this.leaveOut(at, `is not taken over: ${message}${hint === undefined ? '' : `; ${hint}`}`)
+      return undefined
+    }
   }
 
   /** Notes that something is not in the lab file. Each position and message once. */
@@ -83,6 +95,28 @@ export class Part {
     return new Part(this.#source, entry?.key ?? { ...this.#at, path }, entry?.value)
   }
 
+  /** This part, if it is an object or absent. Something else is left out, and an absent part is returned. */
+  asObject(): Part {
+    if (this.isAbsent || this.isObject) return this
+    this.leaveOut(`is not taken over: expected an object, got ${quoted(this.value)}`)
+    return new Part(this.#source, this.#at, undefined)
+  }
+
+  /** The items of a list; none when it is absent. Something else is left out. */
+  itemsOrNone(): Part[] {
+    return this.attempt((part) => part.items()) ?? []
+  }
+
+  /** A number, also as a text. Something else is left out. */
+  numberOrNone(): number | undefined {
+    return this.attempt((part) => part.optionalNumber())
+  }
+
+  /** A text, as `text` reads it. Something else is left out. */
+  textOrNone(): string | undefined {
+    return this.attempt((part) => part.optionalText())
+  }
+
   /** The members of an object in their order; none when it is absent. */
   entries(): [string, Part][] {
     return [...this.#entries().keys()].map((key) => [key, this.get(key)])
@@ -115,6 +149,11 @@ export class Part {
     throw this.fault(`expected a number, got ${quoted(value)}`)
   }
 
+  /** The position of its key, where it has one. */
+  get at(): Position {
+    return this.#at
+  }
+
   /** The error of this part: 400 with line, column and path. */
   fault(message: string, word?: ErrorWord): LabFileError {
     return new LabFileError([{ ...this.#at, message }], word)
@@ -122,6 +161,16 @@ export class Part {
 
   leaveOut(message: string): void {
     this.#source.leaveOut(this.#at, message)
+  }
+
+  /** A part with another value at the position of this one. */
+  with(value: unknown): Part {
+    return new Part(this.#source, this.#at, valueAt(value, this.#at))
+  }
+
+  /** Reads from this part on; undefined, and listed with the reason, when that fails. */
+  attempt<T>(read: (part: this) => T): T | undefined {
+    return this.#source.attempt(() => read(this))
   }
 
   /** Leaves out the members that were not read, by name: what is not known here must not vanish. */
@@ -136,6 +185,25 @@ export class Part {
     if (this.#value?.type === 'map') return this.#value.entries
     throw this.fault(`expected an object, got ${quoted(this.value)}`)
   }
+}
+
+/** A value of JSON in the form of a document, all at the line and column of `at`. */
+export function valueAt(value: unknown, at: Position): Value {
+  const place = { at, range: [0, 0] as const }
+  const below = (key: string | number): Position => ({ ...at, path: joined(at.path, key) })
+  if (Array.isArray(value)) {
+    const items = value.map((item, index) => valueAt(item, below(index)))
+    return { ...place, type: 'list', items, isFlow: false }
+  }
+  if (value !== null && typeof value === 'object') {
+    const entries = Object.entries(value).map(([name, member]) => {
+      const key = below(name)
+      return [name, { key, keyRange: [0, 0] as const, value: valueAt(member, key) }] as const
+    })
+    return { ...place, type: 'map', entries: new Map(entries), isFlow: false }
+  }
+  const scalar = (value ?? null) as string | number | boolean | null
+  return { ...place, type: 'scalar', value: scalar, source: String(scalar ?? '') }
 }
 
 function plain(value: Value): unknown {

@@ -95,7 +95,7 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
     if (typeof image === 'string') faults.add(keys.of('image'), image)
     else if (image !== undefined) fields[field] = image.name
   }
-  requireFields(kind, fields, key, faults)
+  if (!hasRequired(kind, fields, key, faults)) return undefined
   const filled = withDefaults(kind, fields)
   const fault = faults.isEmpty ? descriptor.settingsFault?.(filled) : undefined
   if (fault !== undefined) faults.add(keys.of(fault.split(/[ :]/, 1)[0] ?? ''), fault)
@@ -204,19 +204,20 @@ function imageIn(text: string): { name: string; digest?: ImageDigest } | string 
   return { name, digest: { algorithm: algorithm.toLowerCase() as ImageDigest['algorithm'], hex: hex.toLowerCase() } }
 }
 
-/** What the schema of a create requires; the image goes by its key in lab files. */
-function requireFields(
+/** Whether a node has what the schema of a create requires; a fault for each field that it lacks. The image goes by its key in lab files. */
+function hasRequired(
   kind: NodeKindName,
   fields: Readonly<Record<string, unknown>>,
   key: Position,
   faults: Faults,
-): void {
+): boolean {
   const { create, image }: KindDescriptor = kindOf(kind)
-  for (const name of create.required ?? []) {
-    if (name === 'name' || fields[name] !== undefined) continue
+  const missing = (create.required ?? []).filter((name) => name !== 'name' && fields[name] === undefined)
+  for (const name of missing) {
     const word = name === image?.field ? 'image' : name
     faults.add(key, `${quoted(word)} is missing`, `expected ${expectation(create.properties[name] as TSchema)}`)
   }
+  return missing.length === 0
 }
 
 interface Inputs {

@@ -11,6 +11,7 @@ import {
   type ParsedNode,
   Parser,
 } from 'yaml'
+import { wellFormed } from '../errors/shown.ts'
 import { halfPairIn } from '../http/whole-pairs.ts'
 import type { Faults } from './faults.ts'
 import { quoted } from './faults.ts'
@@ -74,11 +75,15 @@ export function joined(path: string, key: string | number): string {
   return path === '' ? key : `${path}.${key}`
 }
 
+/** Gets what a lab file must not have, where it is ignored or read as YAML 1.1 does. */
+export type ForeignNote = (at: Position, message: string) => void
+
 /**
- * The values of a YAML document. Undefined when it is not one; `faults` has the reasons. `merges`: the merge key `<<` of YAML 1.1 is
- * allowed, which files of other programs use.
+ * The values of a YAML document. Undefined when it is not one; `faults` has the reasons. With `foreign` the text is of another program,
+ * and read as its reader does: with the merge key `<<` of YAML 1.1, tags and directives, the first one of several documents, and the
+ * last one of equal keys.
  */
-export function treeOf(text: string, faults: Faults, { merges = false } = {}): Value | undefined {
+export function treeOf(text: string, faults: Faults, foreign?: ForeignNote): Value | undefined {
   const start: Position = { line: 1, column: 1, path: '' }
   if (text.length > maxBytes || new TextEncoder().encode(text).length > maxBytes) {
     faults.add(start, `the file has more than ${maxBytes >> 20} MiB`)
@@ -104,14 +109,16 @@ export function treeOf(text: string, faults: Faults, { merges = false } = {}): V
   })
   const [document, second] = withoutStacks(() => [...composer.compose(tokens, true, text.length)])
   if (document === undefined) return undefined
-  if (second !== undefined)
+  if (second !== undefined && foreign !== undefined)
+    foreign(positionAt(second.range[0], ''), 'a second document begins here, and is not taken over')
+  else if (second !== undefined)
     faults.add(positionAt(second.range[0], ''), 'a second document begins here', 'a lab file has one document')
   const { yaml, tags } = document.directives
-  if (yaml.explicit === true || Object.keys(tags).length > 1)
+  if (foreign === undefined && (yaml.explicit === true || Object.keys(tags).length > 1))
     faults.add(start, 'directives (lines that begin with %) are not allowed', 'a lab file is YAML 1.2')
   for (const { pos, message } of document.errors) faults.add(positionAt(pos[0], ''), message, hintAt(text, pos[0]))
   if (!faults.isEmpty) return undefined
-  const value = new Builder(faults, positionAt, merges).build(document.contents)
+  const value = new Builder(faults, positionAt, foreign).build(document.contents)
   return faults.isEmpty ? value : undefined
 }
 
@@ -165,14 +172,18 @@ class Builder {
   readonly #anchors = new Map<string, ParsedNode>()
   /** Nodes in which the builder is: an alias to one of them has no end. */
   readonly #open = new Set<ParsedNode>()
-  readonly #merges: boolean
+  readonly #foreign: ForeignNote | undefined
   #aliases = 0
   #values = 0
 
-  constructor(faults: Faults, positionAt: (offset: number, path: string) => Position, merges: boolean) {
+  constructor(
+    faults: Faults,
+    positionAt: (offset: number, path: string) => Position,
+    foreign: ForeignNote | undefined,
+  ) {
     this.#faults = faults
     this.#position = positionAt
-    this.#merges = merges
+    this.#foreign = foreign
   }
 
   build(node: ParsedNode | null): Value {
@@ -196,10 +207,12 @@ class Builder {
     }
     if (node === null) return { ...located, type: 'scalar', value: null, source: '' }
     if (isAlias(node)) return this.#target(node.source, [start, end], path, through)
-    if (node.tag !== undefined) this.#faults.add(at, `tags (here ${quoted(node.tag)}) are not allowed`)
+    if (node.tag !== undefined && this.#foreign === undefined)
+      this.#faults.add(at, `tags (here ${quoted(node.tag)}) are not allowed`)
     if (node.anchor !== undefined) this.#anchors.set(node.anchor, node)
     if (isScalar(node)) {
-      const { value, source } = node
+      const { source } = node
+      const value = this.#foreign !== undefined && typeof node.value === 'string' ? wellFormed(node.value) : node.value
       const half = typeof value === 'string' ? halfPairIn(value) : undefined
       if (half !== undefined) this.#faults.add(at, half)
       const isPlain = typeof value === 'string' || typeof value === 'number' || typeof value === 'boolean'
@@ -235,24 +248,17 @@ class Builder {
       const node = pair.key as (ParsedNode & Node) | null
       const range = node?.range ?? [0, 0, 0]
       const here = this.#position(range[0], path)
-      if (!isScalar(node) || node.source === undefined || node.source === '' || node.tag !== undefined) {
-        this.#faults.add(here, 'a key must be a text')
-        continue
-      }
-      const name = node.source
-      const half = halfPairIn(name)
-      if (half !== undefined) {
-        this.#faults.add(here, half)
-        continue
-      }
-      if (name === '<<' && this.#merges) {
+      const name = this.#keyOf(node, here)
+      if (name === undefined) continue
+      if (name === '<<' && this.#foreign !== undefined) {
         merged.push(this.#value(pair.value as ParsedNode | null, path, through))
         continue
       }
       const at = this.#position(range[0], joined(path, name))
       if (name === '<<') this.#faults.add(here, 'the merge key << is not allowed', 'use `templates` and `is`')
-      else if (node.anchor !== undefined) this.#faults.add(here, 'a key must not have an anchor')
-      else if (entries.has(name)) this.#faults.add(here, `the key ${quoted(name)} is there twice`)
+      else if (node?.anchor !== undefined && this.#foreign === undefined)
+        this.#faults.add(here, 'a key must not have an anchor')
+      else if (entries.has(name)) this.#addTwice(at, here, name)
       const value = this.#value(pair.value as ParsedNode | null, joined(path, name), through)
       // A key without a value has no node; its position is that of the key.
       const isMissing = pair.value === null
@@ -268,6 +274,26 @@ class Builder {
       else for (const [name, entry] of map.entries) if (!entries.has(name)) entries.set(name, entry)
     }
     return entries
+  }
+
+  /** The text of a key. Undefined, and noted, for one that is not a text. */
+  #keyOf(node: (ParsedNode & Node) | null, here: Position): string | undefined {
+    const source = isScalar(node) ? node?.source : undefined
+    if (this.#foreign !== undefined) {
+      if (source !== undefined) return wellFormed(source)
+      this.#foreign(here, 'a key is not a text, and is not taken over')
+      return undefined
+    }
+    const half = source === undefined ? undefined : halfPairIn(source)
+    if (source === undefined || source === '' || node?.tag !== undefined) this.#faults.add(here, 'a key must be a text')
+    else if (half !== undefined) this.#faults.add(here, half)
+    else return source
+    return undefined
+  }
+
+  #addTwice(at: Position, here: Position, name: string): void {
+    if (this.#foreign === undefined) this.#faults.add(here, `the key ${quoted(name)} is there twice`)
+    else this.#foreign(at, 'the key is there twice: this last one is read')
   }
 
   #target(

@@ -91,6 +91,19 @@ export function withVariables(
   return { ...root, entries: new Map(entries) }
 }
 
+/** A value of a lab file without variables: where a text has `${`, which would begin one, it has `$${`. */
+export function withoutVariables(value: unknown, inside: Inside = undefined): unknown {
+  if (typeof value === 'string') return value.replaceAll(open, '$$$${')
+  if (Array.isArray(value)) return value.map((item) => withoutVariables(item, inside))
+  if (value === null || typeof value !== 'object') return value
+  return Object.fromEntries(
+    Object.entries(value).map(([key, member]) => {
+      if (typeof member === 'string' && isVerbatim(key, inside)) return [key, member]
+      return [key, withoutVariables(member, key === 'ready' || key === 'checks' ? key : inside)]
+    }),
+  )
+}
+
 type Inside = 'ready' | 'checks' | undefined
 
 /** Keys whose values are text for other programs. */

@@ -41,7 +41,7 @@ test.each([
   {
     file: '06-wan.yaml',
     nodes: 'left machine, right machine',
-    links: 'left:GigabitEthernet1 -- right:GigabitEthernet1 delay=40ms jitter=5ms rate=10000kbit loss=0.5%',
+    links: 'left:GigabitEthernet1 -- right:GigabitEthernet1 delay=40ms jitter=5ms rate=10mbit loss=0.5%',
     images: 'cat8000v.qcow2',
     leftOut: 'links[0].conditioning.limit',
   },
@@ -153,21 +153,39 @@ const node = (id: string, more = '') =>
 
 test.each([
   [lab('[{ id: a }]'), '2:9: nodes[0].node_definition: is missing, expected a text'],
-  [lab(`[${node('a')}, ${node('a')}]`), '2:121: nodes[1].id: there are two nodes of the id "a"'],
-  [lab(`[${node('a')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0 }]'), '3:26: links[0].n2: there is no node of the id "b"'],
-  [
-    lab(`[${node('a')}]`, '[{ n1: a, i1: i1, n2: a, i2: i0 }]'),
-    '3:18: links[0].i1: the node "a" has no physical interface "i1"',
-  ],
-  [
-    lab(`[${node('a')}, ${node('b')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0, conditioning: { latency: slow } }]'),
-    '3:57: links[0].conditioning.latency: expected a number, got "slow"',
-  ],
-  [
-    lab('[{ id: a, label: a, node_definition: server, configuration: [{ name: ../x, content: y }] }]'),
-    '2:71: nodes[0].configuration[0].name: expected the name of a file, got "../x"',
-  ],
   ['lab: a lab file\nnodes: {}\n', '1:1: this is a lab file already'],
 ])('%j is refused: %s', (text, message) => {
   expect(() => importLabFile({ text })).toThrow(expect.objectContaining({ status: 400, message }))
+})
+
+test.each([
+  [lab(`[${node('a')}, ${node('a')}]`), 'nodes[1].id: is not taken over: there are two nodes of the id "a"'],
+  [
+    lab(`[${node('a')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0 }]'),
+    'links[0].n2: is not taken over: there is no node of the id "b"',
+  ],
+  [
+    lab(`[${node('a')}]`, '[{ n1: a, i1: i1, n2: a, i2: i0 }]'),
+    'links[0].i1: is not taken over: the node "a" has no physical interface "i1"',
+  ],
+  [
+    lab(`[${node('a')}, ${node('b')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0, conditioning: { latency: slow } }]'),
+    'links[0].conditioning.latency: is not taken over: expected a number, got "slow"',
+  ],
+  [
+    lab(`[${node('a')}, ${node('b')}]`, '[{ n1: a, i1: i0, n2: b, i2: i0, conditioning: { latency: 99999999 } }]'),
+    'links[0]: delay: is not taken over: expected delay, jitter of at most 32767ms',
+  ],
+  [
+    lab('[{ id: a, label: a, node_definition: server, configuration: [{ name: ../x, content: y }] }]'),
+    'nodes[0].configuration[0].name: is not taken over: expected the name of a file, got "../x"',
+  ],
+  [
+    `lab: { title: x, notes: "${'n'.repeat(5000)}" }\nnodes: [${node('a')}]\n`,
+    'lab.notes: only the first 4096 characters are taken over: "about" of a lab file has no more',
+  ],
+])('of %j all but one thing is taken over, which is listed: %s', (text, line) => {
+  const { file, leftOut } = importLabFile({ text })
+  expect(Object.keys(file.nodes)[0]).toBe('a')
+  expect(leftOut.map(({ path, message }) => `${path}: ${message}`)).toContain(line)
 })

@@ -82,7 +82,8 @@ test.each([
     nodes: 'xr machine, csr machine, n9k machine',
     links: 'xr:Gi0/0/0/0 -- csr:Gi2; csr:Gi3 -- n9k:Ethernet1/1',
     images: 'cisco_xrv9k-7.11.qcow2, vr-csr-17.3.qcow2, cisco_n9kv-10.4.qcow2',
-    leftOut: 'topology.nodes.xr.image, topology.nodes.csr.image, topology.nodes.n9k.image',
+    leftOut:
+      'topology.nodes.xr.image, topology.nodes.xr.startup-config, topology.nodes.csr.image, topology.nodes.n9k.image',
   },
   {
     file: '12-iol.clab.yml',
@@ -191,7 +192,11 @@ topology:
     b: {}
 `)
   expect(file.templates).toMatchObject({ 'arista_veos-1': { cpus: 2 } })
-  expect(file.nodes).toEqual({ a: { is: 'arista_veos-1', ram: 4096 }, b: { is: 'arista_veos-1', ram: 3072 } })
+  const labels = { group: 'g' }
+  expect(file.nodes).toEqual({
+    a: { is: 'arista_veos-1', labels, ram: 4096 },
+    b: { is: 'arista_veos-1', labels, ram: 3072 },
+  })
 })
 
 test('positions come from the annotations of its editor, where the labels give none', () => {
@@ -228,44 +233,111 @@ test('a configuration is a file beside the lab file, a text, or left out', () =>
 test.each([
   [
     'name: x\n',
-    '1:1: this is no lab of containerlab or GNS3 (they have "topology") and none of CML (it has "lab" and "nodes")',
+    '1:1: this is not a lab of containerlab or GNS3 (they have "topology"), nor of CML (it has "lab" and "nodes")',
   ],
   ['', '1:1: the file is empty'],
   ['name: [a\n', '2:1: Flow sequence in block collection must be sufficiently indented and end with a ]'],
-  ['topology: {}\n---\ntopology: {}\n', '2:1: a second document begins here; a lab file has one document'],
-  ['name: a\nname: b\ntopology: {}\n', '2:1: the key "name" is there twice'],
   ['name: a\ntopology: 3\n', '2:1: topology: expected an object, got 3'],
-  ['topology: { nodes: {} }\n', '1:1: name: is missing, expected a text'],
   ['name: x\ntopology: {}\n', '2:1: topology: nodes is missing'],
   [topology('{ a: {} }'), '3:12: topology.nodes.a: kind is missing, expected one such as linux'],
   [topology('[a]'), '3:3: topology.nodes: expected an object, got ["a"]'],
+])('%j is refused: %s', (text, message) => {
+  expect(() => imported(text)).toThrow(expect.objectContaining({ status: 400, message }))
+})
+
+const two = '{ a: { kind: linux }, b: { kind: linux } }'
+test.each([
+  [`${topology('{ a: { kind: linux } }')}---\nx: 1\n`, ': a second document begins here, and is not taken over'],
+  [`name: y\n${topology('{ a: { kind: linux } }')}`, 'name: the key is there twice: this last one is read'],
   [
-    topology('{ a: { kind: linux } }', '[{ endpoints: [a:eth1] }]'),
-    '4:13: topology.links[0].endpoints: expected two endpoints, such as ["r1:eth1", "r2:eth1"]',
+    topology('{ a: { kind: linux }, b: {} }'),
+    'topology.nodes.b: is not taken over: kind is missing, expected one such as linux',
   ],
   [
-    topology('{ a: { kind: linux } }', '[{ endpoints: [a:eth1, a] }]'),
-    '4:33: topology.links[0].endpoints[1]: expected an endpoint such as "r1:eth1", got "a"',
+    topology(two, '[{ endpoints: [a:eth1] }]'),
+    'topology.links[0].endpoints: is not taken over: expected two endpoints, such as ["r1:eth1", "r2:eth1"]',
+  ],
+  [
+    topology(two, '[{ endpoints: [a:eth1, a] }]'),
+    'topology.links[0].endpoints[1]: is not taken over: expected an endpoint such as "r1:eth1", got "a"',
   ],
   [
     topology('{ leaf1: { kind: linux } }', '[{ endpoints: [leaf1:eth1, leaf2:eth1] }]'),
-    '4:37: topology.links[0].endpoints[1]: there is no node "leaf2"; did you mean "leaf1"?',
+    'topology.links[0].endpoints[1]: is not taken over: there is no node "leaf2"; did you mean "leaf1"?',
   ],
   [
-    topology(
-      '{ a: { kind: linux }, b: { kind: linux } }',
-      '[{ endpoints: [a:eth1, b:eth1] }, { endpoints: [a:eth1, b:eth2] }]',
-    ),
-    '4:58: topology.links[1].endpoints[0]: a:eth1 has two links',
-  ],
-  [
-    topology('{ a: { kind: linux } }', '[{ type: vethh, endpoints: [] }]'),
-    '4:13: topology.links[0].type: unknown type "vethh"; did you mean "veth"?',
+    topology(two, '[{ endpoints: [a:eth1, b:eth1] }, { endpoints: [a:eth1, b:eth2] }]'),
+    'topology.links[1]: the link is not taken over: a has another link',
   ],
   [
     topology('{ a: { kind: linux, wait-for: [b] } }'),
-    '3:41: topology.nodes.a.wait-for[0]: there is no node "b"; did you mean "a"?',
+    'topology.nodes.a.wait-for[0]: is not taken over: there is no node "b"; did you mean "a"?',
   ],
-])('%j is refused: %s', (text, message) => {
-  expect(() => imported(text)).toThrow(expect.objectContaining({ status: 400, message }))
+  [
+    topology(two, '[{ type: veth-stitch, endpoint-a: { node: a, interface: eth1 } }]'),
+    'topology.links[0]: the link is not taken over: a lab file has no links of type "veth-stitch"',
+  ],
+  [
+    topology(two, '[{ type: dummy, endpoint: { node: a, interface: eth7 } }]'),
+    'topology.links[0]: the link is not taken over: a lab file has no links of type "dummy"',
+  ],
+  [
+    topology(two, '[{ endpoints: ["a:eth1", "host:longer-than-fifteen"] }]'),
+    'topology.links[0].endpoints[1]: the link is not taken over: "longer-than-fifteen" is not a name of a device, which has 1 to 15 characters',
+  ],
+  [topology('{ a: { kind: linux }, h: { kind: host } }'), 'topology.nodes.h: is not taken over: no link uses it'],
+  [
+    topology('{ a: { kind: cisco_iol, startup-config: ../../secret.cfg } }'),
+    'topology.nodes.a.startup-config: is not taken over: "../../secret.cfg" is not in the directory of the topology; copy it there',
+  ],
+  [
+    topology('{ a: { kind: arista_veos, cpu: many } }'),
+    'topology.nodes.a.cpu: is not taken over: expected a number, got "many"',
+  ],
+])('of %j all but one thing is taken over, which is listed: %s', (text, line) => {
+  const { file, leftOut } = imported(text)
+  expect(Object.keys(file.nodes)).not.toEqual([])
+  expect(leftOut.map(({ path, message }) => `${path}: ${message}`)).toContain(line)
+})
+
+test('a port of IOL is in the slot of its name, and eth5 is the first one of the slot after it', () => {
+  const { file } = imported(
+    topology(
+      '{ r1: { kind: cisco_iol }, r2: { kind: cisco_iol } }',
+      '[{ endpoints: ["r1:Ethernet1/1", "r2:Ethernet0/3"] }, { endpoints: ["r1:e2/0", "r2:eth4"] }]',
+    ),
+  )
+  expect(file.links).toEqual([
+    ['r1:e1/1', 'r2:e0/3'],
+    ['r1:e2/0', 'r2:e1/0'],
+  ])
+  expect(file.nodes).toMatchObject({ r1: { ethernet_adapters: 3 }, r2: { ethernet_adapters: 2 } })
+})
+
+test.each([
+  ['nokia_srsim', ['1/1/c1/1', '1/1/c2/1', '2/1/c1/1']],
+  ['nokia_srlinux', ['e1-1', 'e2-1', 'e10-1']],
+  ['juniper_vmx', ['ge-0/0/0', 'ge-1/0/0']],
+  ['linux', ['eth1', 'net1']],
+])('interfaces of a %s whose numbers are equal (%j) are adapters in the order of their names', (kind, names) => {
+  const ends = names.toReversed().map((name, index) => `{ endpoints: ["a:${name}", "b:eth${index + 1}"] }`)
+  const { file, leftOut } = imported(
+    topology(`{ a: { kind: ${kind} }, b: { kind: arista_veos } }`, `[${ends.join(', ')}]`),
+  )
+  expect(file.nodes.a?.ports).toEqual(['eth0', ...names])
+  expect(file.links).toHaveLength(names.length)
+  expect(leftOut.map(({ message }) => message)).toContain(
+    `no rule is known for the slots in these names of interfaces, so they are the adapters 1, 2 and so on in this order: ${names.join(', ')}`,
+  )
+})
+
+test('variables of the shell have their defaults, before the text is read as YAML', () => {
+  const { file } = imported(
+    topology(
+      `{ h1: { kind: arista_veos, image: $\{IMG:=x:$\{V:-4.1}} } }`,
+      `[{ endpoints: ["h1:eth1", "macvlan:$\{UP:=eth0}"] }]`,
+    ),
+  )
+  expect(file.nodes.h1).toMatchObject({ image: 'arista_veos-4.1.qcow2' })
+  expect(file.segments).toMatchObject({ eth0: { device: 'eth0' } })
 })

@@ -159,28 +159,175 @@ test('the startup script of a pc is the file that the project has', () => {
 })
 
 const node = { node_id: 'a', name: 'A', node_type: 'vpcs' }
+const projectOf = ({
+  revision = 9,
+  nodes = [node],
+  links = [],
+}: {
+  revision?: number
+  nodes?: unknown[]
+  links?: unknown[]
+}) => JSON.stringify({ name: 'x', revision, topology: { nodes, links, drawings: [] } })
+
 test.each([
-  [{ revision: 5 }, 'revision: expected 8 or 9: open and save the project with release 2.2'],
-  [{ nodes: [node, node] }, 'topology.nodes[1].node_id: there are two nodes of this id'],
-  [{ links: [{ nodes: [] }] }, 'topology.links[0].nodes: expected two ends'],
+  [{ revision: 11 }, 'revision: GNS3 has newer settings than those of revision 10: they are not known'],
+  [{ nodes: [node, node] }, 'topology.nodes[1].node_id: is not taken over: there are two nodes of this id'],
+  [{ links: [{ nodes: [] }] }, 'topology.links[0].nodes: is not taken over: expected two ends, got 0'],
   [
     { links: [{ nodes: [{ node_id: 'b' }, { node_id: 'a' }] }] },
-    'topology.links[0].nodes[0].node_id: there is no node "b"',
+    'topology.links[0].nodes[0].node_id: is not taken over: there is no node "b"',
   ],
   [
     { nodes: [{ ...node, node_type: 'qemu', properties: { ram: 'much' } }] },
-    'topology.nodes[0].properties.ram: a machine-emulator does not take "much"',
+    'topology.nodes[0].properties.ram: is not taken over: a machine-emulator cannot have "much"',
   ],
-])(
-  '%j is refused: %s',
-  ({
-    revision = 9,
-    nodes = [node],
-    links = [],
-  }: { revision?: number; nodes?: unknown[]; links?: unknown[] }, message) => {
-    const text = JSON.stringify({ name: 'x', revision, topology: { nodes, links, drawings: [] } })
-    expect(() => importLabFile({ text })).toThrow(
-      expect.objectContaining({ status: 400, message: expect.stringContaining(message) }),
-    )
-  },
-)
+  [
+    { nodes: [{ ...node, node_type: 'qemu', properties: { hda_disk_image: 'C:\\Users\\me\\images\\QEMU\\r.qcow2' } }] },
+    'topology.nodes[0].properties.hda_disk_image: "C:\\\\Users\\\\me\\\\images\\\\QEMU\\\\r.qcow2" is a path of another computer: the image is "r.qcow2" here',
+  ],
+  [
+    { nodes: [{ ...node, node_type: 'qemu', properties: { options: '-serial mon:stdio -m 256 -monitor "none"' } }] },
+    'topology.nodes[0].properties.options: "-serial mon:stdio", "-monitor \\"none\\"" is not taken over: the console of the node is in its place',
+  ],
+])('of %j all but one thing is taken over, which is listed: %s', (project, line) => {
+  const { file, leftOut } = importLabFile({ text: projectOf(project) })
+  expect(Object.keys(file.nodes)).toEqual(['A'])
+  expect(leftOut.map(({ path, message }) => `${path}: ${message}`)).toContain(line)
+})
+
+test('a project of which no node can be read is refused with the first reason', () => {
+  expect(() => importLabFile({ text: projectOf({ nodes: [{ node_type: 'vpcs' }] }) })).toThrow(
+    expect.objectContaining({
+      status: 400,
+      message: expect.stringContaining('topology.nodes[0].node_id: is missing, expected a text'),
+    }),
+  )
+})
+
+test('a project of GNS3 3.0 (revision 10) is read as one of 2.2', () => {
+  const nodes = [
+    { ...node, symbol: ':/symbols/affinity/circle/blue/vpcs.svg' },
+    { node_id: 'n', name: 'NAT1', node_type: 'nat' },
+  ]
+  const links = [{ nodes: [{ node_id: 'a' }, { node_id: 'n' }] }]
+  const { file } = importLabFile({ text: projectOf({ revision: 10, nodes, links }) })
+  expect(file).toMatchObject({ nodes: { A: { kind: 'pc' } }, segments: { NAT1: { kind: 'nat' } } })
+})
+
+const label = (text: string) => ({ text, x: 1.5, y: -2 })
+const oldLink = (id: number, [a, b]: readonly [number, number], [p, q]: readonly [number, number]) => ({
+  ...{ id, source_node_id: a, source_port_id: p, destination_node_id: b, destination_port_id: q },
+})
+test.each([undefined, 2, 3, 4])('a project of GNS3 1.x (revision %s) is converted', (revision) => {
+  const nodes = [
+    {
+      id: 1,
+      type: 'C3600',
+      label: label('R1'),
+      x: 0.5,
+      y: 0,
+      ports: [{ id: 1, name: 'FastEthernet0/0' }],
+      properties: { name: 'R1', image: 'c3640.bin', slot0: 'NM-1FE-TX' },
+    },
+    {
+      id: 2,
+      type: 'VPCSDevice',
+      label: label('PC1'),
+      x: 1,
+      y: 1,
+      ports: [{ id: 2, name: 'Ethernet0', port_number: 0 }],
+      properties: {},
+    },
+    {
+      id: 3,
+      type: 'EthernetSwitch',
+      label: label('SW1'),
+      x: 2,
+      y: 2,
+      properties: {},
+      ports: [
+        { id: 3, port_number: 1, type: 'dot1q', vlan: 1 },
+        { id: 4, port_number: 2, type: 'access', vlan: 7 },
+      ],
+    },
+    {
+      id: 4,
+      type: 'QemuVM',
+      label: label('VM'),
+      x: 3,
+      y: 3,
+      ports: [{ id: 5, name: 'Ethernet1' }],
+      properties: {
+        adapters: 2,
+        qemu_path: 'C:\\qemu\\qemu-system-i386w.exe',
+        hda_disk_image: '/home/me/GNS3/images/vm.img',
+        acpi_shutdown: true,
+      },
+    },
+    {
+      id: 5,
+      type: 'IOUDevice',
+      label: label('I1'),
+      x: 4,
+      y: 4,
+      ports: [{ id: 6, name: 'Ethernet0/1', adapter_number: 0, port_number: 1 }],
+      properties: { path: 'l3.bin' },
+    },
+    {
+      id: 6,
+      type: 'VirtualBoxVM',
+      label: label('VB'),
+      x: 5,
+      y: 5,
+      ports: [{ id: 7, name: 'Ethernet0', adapter_number: 0, port_number: 0 }],
+      properties: { vmname: 'vb', adapters: 1 },
+    },
+    {
+      id: 7,
+      type: 'Cloud',
+      label: label('C1'),
+      x: 6,
+      y: 6,
+      ports: [{ id: 8, name: 'nio_gen_eth:eth1', stub: true }],
+      properties: { nios: [] },
+    },
+    { id: 8, type: 'FrameRelaySwitch', label: label('FR1'), x: 7, y: 7, ports: [{ id: 9, name: '1' }], properties: {} },
+  ]
+  const links = [
+    oldLink(1, [1, 3], [1, 3]),
+    oldLink(2, [2, 3], [2, 4]),
+    oldLink(3, [4, 5], [5, 6]),
+    oldLink(4, [6, 7], [7, 8]),
+    oldLink(5, [1, 8], [1, 9]),
+  ]
+  const text = JSON.stringify({
+    name: 'Old',
+    type: 'topology',
+    ...(revision && { revision }),
+    topology: { nodes, links, servers: [] },
+  })
+  const { file, format, leftOut } = importLabFile({ text })
+  expect(format).toBe('gns3')
+  expect(file.nodes).toMatchObject({
+    R1: { kind: 'dynamips', platform: 'c3600', image: 'c3640.bin', at: [1, 0] },
+    PC1: { kind: 'pc' },
+    VM: { kind: 'machine-emulator', platform: 'i386', image: 'vm.img', adapters: 2, on_close: 'save_vm_state' },
+    I1: { kind: 'iou', image: 'l3.bin' },
+    VB: { kind: 'hypervisor', vmname: 'vb' },
+  })
+  expect(file.segments).toMatchObject({
+    SW1: {
+      kind: 'switch',
+      ports: { 0: { trunk: true }, 1: { vlan: 7 } },
+      members: [
+        { end: 'R1:0/0', port: 0 },
+        { end: 'PC1', port: 1 },
+      ],
+    },
+    C1: { kind: 'cloud', device: 'eth1', members: ['VB:0'] },
+  })
+  expect(file.links).toEqual([['VM:1', 'I1:0/1']])
+  expect(leftOut.map(({ message }) => message)).toContain(
+    'the node "FR1" is not taken over, nor are its links: there is no kind "frame_relay_switch"',
+  )
+})
