@@ -8,7 +8,8 @@ import { type RelayedAnswer, responseOf } from '../http/relayed-answer.ts'
 import type { Socket } from '../http/socket.ts'
 import { gns3Endpoints } from './endpoints.ts'
 import { theirFault, theirStatus } from './faults.ts'
-import { type FeedName, given, isFeedEvent, isMembers, isReshaped, line, shown } from './shapes.ts'
+import { isMembers } from './members.ts'
+import { type FeedName, given, isFeedEvent, isReshaped, line, shown } from './shapes.ts'
 import { ourPath } from './words.ts'
 
 interface Options {

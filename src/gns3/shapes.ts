@@ -1,17 +1,13 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { Endpoint } from '../http/endpoint.ts'
 import type { Gns3Kind, KindDescriptor } from '../kinds/kind.ts'
+import { activeFilters, givenFilters, theirFilters } from './filters.ts'
+import { isMembers, type Members, pick } from './members.ts'
 import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate } from './words.ts'
 
-type Members = Readonly<Record<string, unknown>>
 /** Converts a resource; undefined for one that GNS3 2.2 lacks. */
 type Shape = (value: Members, version: string) => Members | undefined
 
-export const isMembers = (value: unknown): value is Members =>
-  value !== null && typeof value === 'object' && !Array.isArray(value)
-
-const pick = (value: Members, names: Iterable<string>): Record<string, unknown> =>
-  Object.fromEntries([...names].filter((name) => name in value).map((name) => [name, value[name]]))
 const only =
   (...names: readonly string[]): Shape =>
   (value) =>
@@ -83,17 +79,6 @@ const linkMembers = [
   ...['link_id', 'project_id', 'suspend', 'link_style', 'filters', 'capturing', 'capture_file_name'],
   ...['capture_file_path', 'capture_compute_id', 'link_type'],
 ]
-/** The filters of GNS3 2.2; it refuses others. */
-const theirFilters = ['frequency_drop', 'packet_loss', 'delay', 'corrupt', 'bpf']
-/** The filters that are on: GNS3 clients mark a link with any filter as impaired. */
-const activeFilters = (filters: Members): Members =>
-  pick(
-    filters,
-    theirFilters.filter(
-      (name) => ![undefined, 0, ''].includes((filters[name] as (number | string)[] | undefined)?.[0]),
-    ),
-  )
-
 const labLink: Shape = (link) => ({
   ...(link.kept as Members),
   ...pick(link, linkMembers),
@@ -167,7 +152,7 @@ const shapes: Readonly<Record<string, Shape>> = {
   LabLink: labLink,
   LabProject: (project) => ({ ...(project.kept as Members), ...pick(project, projectMembers) }),
   LabDrawing: ({ kept, ...drawing }) => ({ ...(kept as Members), ...drawing }),
-  LabFilter: (filter) => (theirFilters.includes(String(filter.type)) ? filter : undefined),
+  LabFilter: (filter) => (theirFilters.some((name) => name === filter.type) ? filter : undefined),
   LabSnapshot: ({ snapshot_id, project_id, name, created_at, description = '' }) => ({
     ...{ snapshot_id, project_id, name, created_at, description, filename: `${name}.gns3project` },
   }),
@@ -226,6 +211,7 @@ export function given({ body: schema, shownAs }: Endpoint, body: Members): Membe
     ...(typeof category === 'number' && { category: categories[category] ?? 'guest' }),
     ...(isMembers(properties) &&
       !id.startsWith('LabTemplate') && { properties: { ...properties, ...fromGns3(properties, kind) } }),
+    ...('filters' in body && { filters: givenFilters(body.filters) }),
     ...fromGns3(body, kind),
   }
   // GNS3 shows an empty name when there is none.

@@ -1,0 +1,67 @@
+import { randomUUID } from 'node:crypto'
+import { afterAll, describe, expect, it } from 'vitest'
+import { TestService } from '../../support/service.ts'
+import { answerOf } from './gns3-service.ts'
+
+type Members = Record<string, unknown>
+
+const service = await TestService.startForAll({ 'pc.engine': 'embedded', clients: 'gns3' })
+afterAll(() => service.close())
+
+/** A project with nodes of a type. */
+async function project(...types: string[]) {
+  const { project_id } = await service.call<Members>('POST', '/v2/projects', { name: `lab ${randomUUID()}` })
+  const path = `/v2/projects/${project_id}`
+  const nodes: Members[] = []
+  for (const [at, node_type] of types.entries())
+    nodes.push(await service.call('POST', `${path}/nodes`, { name: `N${at + 1}`, node_type, compute_id: 'local' }))
+  return { path, nodes, project_id: String(project_id) }
+}
+
+const port = ({ node_id }: Members = {}) => ({ node_id, adapter_number: 0, port_number: 0 })
+
+describe('the filters of a link', () => {
+  it('are taken as the web client sends them: all five, with those that are off', async () => {
+    const { path, nodes } = await project('vpcs', 'vpcs')
+    const filters = { bpf: [], corrupt: [0], delay: [80, 0], frequency_drop: [0], packet_loss: [0] }
+    const ends = nodes.map(port)
+    const [status, link] = await answerOf(service, 'POST', `${path}/links`, { nodes: ends, filters })
+    expect([status, link.filters]).toEqual([201, { delay: [80, 0] }])
+    const at = `${path}/links/${link.link_id}`
+    const [changed, { filters: now }] = await answerOf(service, 'PUT', at, {
+      filters: { ...filters, delay: ['90', '5'], bpf: ['icmp\n'] },
+    })
+    expect([changed, now]).toEqual([201, { delay: [90, 5], bpf: ['icmp'] }])
+    expect((await answerOf(service, 'PUT', at, { filters: { ...filters, delay: [0, 0] } }))[1].filters).toEqual({})
+    expect((await answerOf(service, 'PUT', at, { filters: { delay: ['x'] } }))[0]).toBe(400)
+  })
+
+  it('are taken by a compute as well, with numbers as text', async () => {
+    const project_id = randomUUID()
+    const path = `/v2/compute/projects/${project_id}`
+    await service.call('POST', '/v2/compute/projects', { name: 'filters', project_id })
+    const { node_id } = await service.call<Members>('POST', `${path}/vpcs/nodes`, {
+      name: 'PC1',
+      node_id: randomUUID(),
+    })
+    const { udp_port } = await service.call<Members>('POST', `${path}/ports/udp`)
+    const nio = { type: 'nio_udp', lport: udp_port, rport: 40001, rhost: '127.0.0.1' }
+    const filters = { delay: ['80', '0'], bpf: [], packet_loss: [0] }
+    const at = `${path}/vpcs/nodes/${node_id}/adapters/0/ports/0/nio`
+    expect((await answerOf(service, 'POST', at, { ...nio, filters }))[0]).toBe(201)
+  })
+})
+
+describe('an import', () => {
+  it('takes an archive as a form, as the web client and curl -F send it', async () => {
+    const { path } = await project('vpcs')
+    const archive = await (await service.fetch(`${path}/export`)).blob()
+    const body = new FormData()
+    body.append('file', archive, 'lab.gns3project')
+    const id = randomUUID()
+    const answer = await service.fetch(`/v2/projects/${id}/import?name=form`, { method: 'POST', body })
+    expect([answer.status, await answer.json()]).toMatchObject([201, { name: 'form', project_id: id }])
+    await service.call('POST', `/v2/projects/${id}/open`)
+    expect(await service.call('GET', `/v2/projects/${id}/nodes`)).toMatchObject([{ name: 'N1', node_type: 'vpcs' }])
+  })
+})
