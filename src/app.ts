@@ -29,6 +29,7 @@ import { readAnyJson, readBytes, readJson } from './http/body.ts'
 import type { Dialect, Unfinished } from './http/dialect.ts'
 import { type DirectRead, DirectReads } from './http/direct-reads.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
+import { withFormFile } from './http/form-file.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
 import { withReadOnly } from './http/read-only-members.ts'
 import { type RelayedAnswer, responseOf } from './http/relayed-answer.ts'
@@ -671,7 +672,8 @@ async function answer(
     query: endpoint.query === undefined ? {} : validate(endpoint.query, queryOf(request.url), 'query'),
   }
   const body = await bodyOf(endpoint, request, jsonBytes, (current) => current(input, context))
-  return endpoint.handle({ ...input, body, path, request }, context)
+  const sent = endpoint.bodyKind === 'raw' ? await withFormFile(request) : request
+  return endpoint.handle({ ...input, body, path, request: sent }, context)
 }
 
 async function bodyOf(
