@@ -130,7 +130,7 @@ async function labs(page: Page): Promise<void> {
   await pictures(page, 'lab')
 
   await node('Anna').dblclick()
-  await page.locator('.xterm-rows', { hasText: 'VPCS>' }).waitFor()
+  await page.locator('.xterm-rows', { hasText: 'Anna>' }).waitFor()
   await page.keyboard.type('ping 10.0.0.6 -c 5\r')
   await page.locator('.xterm-rows', { hasText: 'icmp_seq=5' }).waitFor()
   await pictures(page, 'console')
@@ -143,7 +143,7 @@ async function labs(page: Page): Promise<void> {
   await pictures(page, 'link')
 
   await node('Branch').dblclick()
-  await page.locator('.xterm-rows', { hasText: 'VPCS>' }).waitFor()
+  await page.locator('.xterm-rows', { hasText: 'Branch>' }).waitFor()
   await line.focus()
   await page.keyboard.press('p')
   await page.getByText('No frames yet').waitFor()

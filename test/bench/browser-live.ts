@@ -191,7 +191,7 @@ async function busyConsoles(context: BrowserContext, service: Service): Promise<
       await pause(5)
     }
   })()
-  await page.locator('.console:not(.is-behind) .xterm-rows', { hasText: 'VPCS>' }).waitFor()
+  await page.locator('.console:not(.is-behind) .xterm-rows', { hasText: 'PC1>' }).waitFor()
   // The first requests come before the first answers tell how much is on its way.
   await pause(1000)
   const echoes: number[] = []

@@ -57,7 +57,7 @@ testWith(browser)(
     const lab = await LabPage.open(service.url, '/#/labs/Consoles')
     for (const name of ['PC1', 'PC2']) {
       await lab.node(name).dblclick()
-      await lab.page.locator('.pane:not(.is-behind) .xterm-rows', { hasText: 'VPCS>' }).waitFor()
+      await lab.page.locator('.pane:not(.is-behind) .xterm-rows', { hasText: `${name}>` }).waitFor()
       await lab.page.getByRole('textbox', { name: `Console of ${name}` }).waitFor()
     }
     const tab = lab.page.locator('.tab', { hasText: 'PC1' }).getByRole('button').first()
@@ -79,7 +79,7 @@ testWith(browser)(
     await labWith(service, { name: 'PC1', node_type: 'pc', properties: {} })
     const lab = await LabPage.open(service.url, '/#/labs/Consoles/nodes/PC1/console')
     const { page } = lab
-    await lab.shows('VPCS>')
+    await lab.shows('PC1>')
     await page.getByRole('button', { name: 'Paste a text' }).click()
     await page.getByLabel('Text', { exact: true }).fill('set pcname COPIED\n')
     await page.getByRole('button', { name: 'Paste', exact: true }).click()
@@ -124,11 +124,11 @@ testWith(browser)(
     const lastLine = async (name: string) =>
       (await console(name).locator('.xterm-rows').innerText()).trimEnd().split('\n').at(-1)
     await lab.node('PC1').dblclick()
-    await expect.poll(() => lastLine('PC1')).toMatch('VPCS>')
+    await expect.poll(() => lastLine('PC1')).toMatch('PC1>')
     await page.keyboard.type('help\nset pcname FIRST\n')
     await expect.poll(() => lastLine('PC1')).toMatch('FIRST>')
     await lab.node('PC2').dblclick()
-    await expect.poll(() => lastLine('PC2')).toMatch('VPCS>')
+    await expect.poll(() => lastLine('PC2')).toMatch('PC2>')
     await page.getByRole('button', { name: 'Side by side' }).click()
     await expect.poll(() => lastLine('PC1')).toMatch('FIRST>')
     const [upper, lower] = await Promise.all([console('PC1').boundingBox(), console('PC2').boundingBox()])
@@ -146,9 +146,9 @@ testWith(browser)(
     const lab = await LabPage.open(service.url, '/#/labs/Consoles')
     const { page } = lab
     await lab.openConsole('PC1')
-    await lab.shows('VPCS>')
+    await lab.shows('PC1>')
     await lab.openConsole('PC2')
-    await lab.shows('VPCS>')
+    await lab.shows('PC2>')
     await page.evaluate(() => {
       const behind = [...document.querySelectorAll('.console.is-behind')][0] as Element
       let drawn = 0

@@ -35,7 +35,7 @@ testWith(browser)(
     const place = () => lab.node('PC1').getAttribute('transform')
     await lab.node('PC1', ', pc, started').waitFor()
     const input = await lab.openConsole('PC1')
-    await lab.shows('VPCS>')
+    await lab.shows('PC1>')
     await input.pressSequentially(`ping 10.0.0.2 -c ${pings} -i 25\r`)
     await lab.shows('icmp_seq=2 ')
 

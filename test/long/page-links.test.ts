@@ -57,7 +57,7 @@ testWith(browser)(
     expect(await filter.inputValue()).toBe('arp')
 
     const one = await lab.openConsole('PC1')
-    await lab.shows('VPCS>')
+    await lab.shows('PC1>')
     await one.pressSequentially('ip 10.0.0.1/24\r')
     await lab.shows('10.0.0.1 255.255.255.0')
     await one.pressSequentially('ping 10.0.0.2 -c 1\r')

@@ -19,11 +19,11 @@ export async function firstLab(lab: LabPage): Promise<void> {
   await page.getByText('3, 2 of 2 running').waitFor()
 
   const two = await lab.openConsole('PC2')
-  await lab.shows('VPCS>')
+  await lab.shows('PC2>')
   await two.pressSequentially('ip 10.0.0.2/24\r')
   await lab.shows('10.0.0.2 255.255.255.0')
   const one = await lab.openConsole('PC1')
-  await lab.shows('VPCS>')
+  await lab.shows('PC1>')
   await one.pressSequentially('ip 10.0.0.1/24\r')
   await lab.shows('10.0.0.1 255.255.255.0')
   await one.pressSequentially('ping 10.0.0.2 -c 1\r')

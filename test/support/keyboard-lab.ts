@@ -45,7 +45,7 @@ export async function keyboardLab(lab: LabPage, other: LabPage): Promise<void> {
   await keyboard.press('s')
   await other.node('PC1', ', pc, started').waitFor()
   await keyboard.press('Enter')
-  await lab.shows('VPCS>')
+  await lab.shows('PC1>')
   await lab.page.keyboard.type('show ip\r')
   await lab.shows('GATEWAY')
   // The field of xterm is below its last line: the page does not scroll to it.

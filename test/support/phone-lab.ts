@@ -86,7 +86,7 @@ export async function phoneLab(lab: LabPage): Promise<void> {
   for (const [index, name] of ['PC1', 'PC2'].entries()) {
     await lab.node(name).tap()
     await page.getByRole('button', { name: 'Console', exact: true }).tap()
-    await lab.shows('VPCS>')
+    await lab.shows(`${name}>`)
     await page.keyboard.type(`ip 10.0.0.${index + 1}/24\n`)
     await lab.shows(`10.0.0.${index + 1} 255.255.255.0`)
   }

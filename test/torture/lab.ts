@@ -211,7 +211,7 @@ function prompt(port: number): Promise<boolean> {
     socket.on('error', () => done(false))
     socket.on('data', (bytes) => {
       shown = (shown + bytes.toString('latin1')).slice(-400)
-      if (/VPCS> $/.test(shown)) done(true)
+      if (/\r[^\r\n]+> $/.test(shown)) done(true)
     })
   })
 }

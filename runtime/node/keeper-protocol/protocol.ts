@@ -113,6 +113,8 @@ const ProcessSpec = Type.Object({
 export type EmbeddedPcSpec = Static<typeof EmbeddedPcSpec>
 const EmbeddedPcSpec = Type.Object({
   type: Type.Literal('pc'),
+  /** The name in its prompt. */
+  name: Type.Optional(Type.String({ maxLength: 255 })),
   mac: Type.String({ pattern: '^[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){5}$', expects: 'a MAC address' }),
   /** Directory of the files that `save` and `load` name. */
   directory: Path,

@@ -96,6 +96,7 @@ async function start(id: number, specText: string): Promise<void> {
   const files = filesInTurns(id, directoryFiles(spec.directory))
   await turns.take(id)
   const pc = new EmbeddedPc({
+    name: spec.name,
     mac: spec.mac,
     lport: spec.guest_port,
     rhost: '127.0.0.1',

@@ -1,6 +1,7 @@
 import type { StartTimer } from '../../../src/async/pause.ts'
 import type { CommandHost } from './commands/command.ts'
 import { consoleCommands, findCommand } from './commands/index.ts'
+import { pcName } from './commands/pc-name.ts'
 import { banner } from './commands/show.ts'
 import { LineEditor, utf8BytesOf } from './line-editor.ts'
 import { parseMac } from './stack/address.ts'
@@ -17,6 +18,8 @@ const turnMs = 1
 const deepest = 8
 
 export interface EmbeddedPcOptions {
+  /** The name of the node, until `set pcname`; default: VPCS. */
+  readonly name?: string | undefined
   /** Six bytes as text, 00:50:79:66:68:XX. */
   readonly mac: string
   /** Sends one Ethernet frame; the callee owns the buffer. */
@@ -76,7 +79,7 @@ export class EmbeddedPc {
       net: this.#net,
       files: options.files,
       history: this.#editor.history,
-      name: 'VPCS',
+      name: pcName(options.name ?? '') || 'VPCS',
       isEchoing: false,
       lport: options.lport ?? 20_000,
       rhost: options.rhost ?? '127.0.0.1',

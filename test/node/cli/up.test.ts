@@ -234,7 +234,7 @@ test('the reasons why nodes are not ready are reported in lines', async () => {
     'lab: never\nnodes: { A: { kind: pc, ready: { console: never, within: 1s } } }\n',
   )
   const { code, out } = await patchbay.run(['up'])
-  expect([code, out]).toEqual([1, expect.stringMatching(/^A: The node was not ready .*:\n(.*\n)+VPCS>\n/)])
+  expect([code, out]).toEqual([1, expect.stringMatching(/^A: The node was not ready .*:\n(.*\n)+A>\n/)])
   await patchbay.run(['down', '--delete', '--yes'])
   const { steps } = await patchbay.json<{ steps: object[] }>(['up'])
   expect(steps).toMatchObject([

@@ -28,7 +28,7 @@ test('at a gateway requests to the compute local follow the placements, and no l
   const { node_id } = await gateway.call<{ node_id: string }>('POST', nodes, { name: 'PC1' })
   await gateway.call('POST', `${nodes}/${node_id}/start`)
   const console = await openSocketConsole(gateway, `${nodes}/${node_id}`)
-  await console.expect('VPCS> ')
+  await console.expect('PC1> ')
   const upload = await gateway.fetch(`${local}/machine-emulator/images/x.img`, { method: 'POST', body: 'content' })
   expect(upload.status).toBe(204)
   const held = lab.computes.map((it) => it.call<object[]>('GET', '/v2/compute/machine-emulator/images'))

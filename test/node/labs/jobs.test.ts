@@ -62,8 +62,8 @@ describe('a job', () => {
   it('starts a node when the nodes in its `after` are ready', async () => {
     const service = await campus({
       PC1: { after: ['pc2'] },
-      PC2: { after: ['PC3'], ready: { console: 'VPCS> ' } },
-      PC3: { ready: { console: 'VPCS> ' } },
+      PC2: { after: ['PC3'], ready: { console: 'PC2> ' } },
+      PC3: { ready: { console: 'PC3> ' } },
     })
     const feed = await service.fetch(`${lab}/notifications`)
     const { job_id } = await begin(service, { action: 'start' })
@@ -149,7 +149,7 @@ describe('a job', () => {
 
 describe('a node of a lab', () => {
   it('shows the text of its console, and lets a client wait until it is ready', async () => {
-    const service = await campus({ PC1: { ready: { console: 'VPCS> ' } } })
+    const service = await campus({ PC1: { ready: { console: 'PC1> ' } } })
     await service.call('POST', `${lab}/nodes/PC1/start`)
     await service.call('POST', `${lab}/nodes/PC1/ready`, {})
     const typed = { send: 'echo hello\r', expect: '^hello$' }

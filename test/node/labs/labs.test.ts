@@ -183,7 +183,7 @@ describe('the streams of a lab', () => {
     socket.onmessage = ({ data }) => {
       text += new TextDecoder().decode(data)
     }
-    await expect.poll(() => text, { timeout: hangMs }).toContain('VPCS>')
+    await expect.poll(() => text, { timeout: hangMs }).toContain('PC1>')
   })
 
   it('captures a link into a file of the project, which is read while it grows and afterwards', async () => {

@@ -191,7 +191,7 @@ lab: campus
 nodes:
   A: { kind: pc, after: [B] }
   B: { kind: pc, ready: { console: no pc shows this, within: 1s } }
-  C: { kind: pc, ready: { console: "VPCS>", press: "\\r" } }
+  C: { kind: pc, ready: { console: "C>", press: "\\r" } }
 starting: { at_once: 1 }
 `
     const job = await ended(service, (await put(service, file, { start: true })).job_id)

@@ -9,7 +9,7 @@ const install = 'sudo apt-get install vpcs'
 export async function vpcsCheck({ engine, vpcs_path }: PcSettings): Promise<Check> {
   const found = await findVpcs(vpcs_path)
   if (found !== undefined && engine === 'auto' && !found.isPreferred) {
-    const why = `${found.version}, ${found.path}: names have at most 5 characters before 0.6.1`
+    const why = `${found.version}, ${found.path}: commands are missing before 0.6.1`
     return warning(
       'VPCS',
       `${why}, so pcs run in the embedded simulator`,

@@ -1,5 +1,7 @@
 import { existsSync } from 'node:fs'
+import { rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
+import { ignore } from '../../../../src/async/ignore.ts'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import {
   idOfMac,
@@ -12,12 +14,13 @@ import {
   pcIds,
 } from '../../../../src/kinds/pc.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
+import { withDiskErrors } from '../../storage/disk.ts'
 import { FileFacts } from '../../storage/file-facts.ts'
 import { findProgram } from '../../system/find-program.ts'
 import type { KindHost } from '../host-kind.ts'
 import type { Launch, NodeKind, PortWire, PortWiring } from '../kind.ts'
 import { type PcKindNode, PcProperties } from './properties.ts'
-import { readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
+import { bootScript, bootScriptName, readScript, renameInScript, scriptName, writeScript } from './startup-script.ts'
 import { findVpcs, type Vpcs } from './vpcs.ts'
 
 type Engine = PcNode['engine']
@@ -141,7 +144,11 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
     }
     const isExternal = vpcs !== undefined && node.record.properties.pc_id <= lastVpcsId
     node.record.properties = { ...node.record.properties, engine: isExternal ? 'vpcs' : 'embedded' }
-    return isExternal ? external(node, wire, vpcs) : embedded(node, wire)
+    if (!isExternal) return embedded(node, wire)
+    const script = join(this.#host.runDirectory, bootScriptName(node.record.node_id))
+    const text = bootScript(node.record.name, vpcs.nameBytes, existsSync(join(node.directory, scriptName)))
+    await withDiskErrors('Starting the pc', () => writeFile(script, text))
+    return external(node, wire, vpcs, script)
   }
 
   view(node: PcKindNode): PcNode {
@@ -170,23 +177,35 @@ export class PcKind implements NodeKind<PcProperties, typeof pc> {
     this.#scripts.forget(key)
   }
 
-  readonly cleanup = { dispose: ({ key }: PcKindNode) => this.#scripts.forget(key) }
+  readonly cleanup = {
+    dispose: async ({ key, record }: PcKindNode) => {
+      this.#scripts.forget(key)
+      await rm(join(this.#host.runDirectory, bootScriptName(record.node_id)), { force: true }).catch(
+        ignore('a start of the pc writes it again'),
+      )
+    },
+  }
 }
 
 const macOf = ({ record }: PcKindNode): string => macOfPc(record.properties.pc_id)
 
 function embedded(node: PcKindNode, { guest_port, switch_port }: PortWire): Launch {
-  const [mac, { directory }] = [macOf(node), node]
-  const run = { type: 'pc', mac, directory, script: scriptName, guest_port, switch_port } as const
+  const [mac, { directory, record }] = [macOf(node), node]
+  const run = { type: 'pc', name: record.name, mac, directory, script: scriptName, guest_port, switch_port } as const
   return { run, command_line: `embedded pc, MAC ${mac}` }
 }
 
-function external(node: PcKindNode, { guest_port, switch_port }: PortWire, { path, hasRelaySwitch }: Vpcs): Launch {
+function external(
+  node: PcKindNode,
+  { guest_port, switch_port }: PortWire,
+  { path, hasRelaySwitch }: Vpcs,
+  script: string,
+): Launch {
   const args = [
     ...['-i', '1', '-m', String(node.record.properties.pc_id)],
     ...['-s', String(guest_port), '-c', String(switch_port), '-t', '127.0.0.1'],
     ...(hasRelaySwitch ? ['-R'] : []),
-    ...(existsSync(join(node.directory, scriptName)) ? [scriptName] : []),
+    script,
   ]
   return {
     command_line: [path, ...args].join(' '),

@@ -1,6 +1,7 @@
 import { runProgram } from '../../programs/start.ts'
 import { FileProbes } from '../../storage/file-probes.ts'
 import { findProgram } from '../../system/find-program.ts'
+import { vpcsNameBytes } from './startup-script.ts'
 
 export interface Vpcs {
   readonly path: string
@@ -8,8 +9,10 @@ export interface Vpcs {
   readonly version: string
   /** Whether the program knows -R, which switches its relay off. */
   readonly hasRelaySwitch: boolean
-  /** Whether `pc.engine = "auto"` takes it. Versions before 0.6.1 refuse names of more than 5 characters, and lack commands. */
+  /** Whether `pc.engine = "auto"` takes it. Versions before 0.6.1 lack commands. */
   readonly isPreferred: boolean
+  /** The longest name that `set pcname` takes, bytes (MAX_NAMES_LEN). */
+  readonly nameBytes: number
 }
 
 const probes = new FileProbes<Vpcs | undefined>()
@@ -27,7 +30,9 @@ async function probe(path: string): Promise<Vpcs | undefined> {
   // Versions before 0.5b1 have other options. The relay came with 0.8b.
   if (version === undefined || compareVersions(version, '0.5b1') < 0) return undefined
   const isFrom = (other: string) => compareVersions(version, other) >= 0
-  return { path, version, hasRelaySwitch: isFrom('0.8b'), isPreferred: isFrom('0.6.1') }
+  const [short, long] = vpcsNameBytes
+  const nameBytes = isFrom('0.6.2') && !version.startsWith('0.8b') ? long : short
+  return { path, version, hasRelaySwitch: isFrom('0.8b'), isPreferred: isFrom('0.6.1'), nameBytes }
 }
 
 /** Compares versions such as 0.5b2 and 0.6. A number sorts after a letter, and both after nothing: 0.8, 0.8b, 0.8.3. */

@@ -76,14 +76,11 @@ async function setIp4(
   ip4.config = settings
   ip4.announce()
   const gateway = settings.gateway === 0 ? '' : ` gateway ${formatIp4(settings.gateway)}`
-  machine.print(`${nameOf(machine)} : ${formatIp4(address)} ${formatIp4(maskOf(settings.prefix))}${gateway}\r\n`)
+  machine.print(`${machine.name} : ${formatIp4(address)} ${formatIp4(maskOf(settings.prefix))}${gateway}\r\n`)
 }
 
 const inUse = (machine: CommandHost, address: string, mac: Mac) =>
   machine.print(`${address} is being used by MAC ${formatMac(mac)}\r\nAddress not changed\r\n`)
-
-/** The name in the answer to `ip`: that of VPCS before `set pcname`. */
-const nameOf = ({ name }: CommandHost) => (name === 'VPCS' ? 'PC1' : name)
 
 /** Mask and gateway in either order; the mask as a netmask, a number or `/number`. */
 function readSettings(address: number, ownPrefix: string | undefined, rest: readonly string[]): Address4 | undefined {
@@ -124,7 +121,7 @@ async function setIp6(
   if (signal.aborted) return
   if (other !== undefined) return inUse(machine, formatIp6(address), other)
   ip6.global = { address, prefix }
-  machine.print(`${nameOf(machine)} : ${formatIp6(address)}/${prefix}\r\n`)
+  machine.print(`${machine.name} : ${formatIp6(address)}/${prefix}\r\n`)
 }
 
 async function auto(machine: CommandHost, signal: AbortSignal): Promise<void> {

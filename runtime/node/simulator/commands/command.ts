@@ -6,7 +6,7 @@ export interface CommandHost {
   readonly net: Net
   readonly files: PcFiles
   readonly history: readonly string[]
-  /** `set pcname`; VPCS until then. */
+  /** The name in the prompt. */
   name: string
   /** `set echo`: whether the lines of scripts are shown before they run. */
   isEchoing: boolean

@@ -1,6 +1,7 @@
 import { pause } from '../../../../src/async/pause.ts'
 import { formatIp4, formatIp6 } from '../stack/address.ts'
 import type { CommandHost, ConsoleCommand } from './command.ts'
+import { pcName } from './pc-name.ts'
 
 const startup = 'startup.vpc'
 
@@ -15,15 +16,15 @@ export const set: ConsoleCommand = {
     'set mtu VALUE       Set the maximum transmission unit (568 to 1500)',
     'set lport|rport|rhost|dump VALUE   Accepted, for scripts that set them',
   ],
-  run(machine, [first, value]) {
+  run(machine, [first, ...values]) {
+    const [value] = values
     const invalid = () => machine.print(`\r\n${(set.details ?? []).join('\r\n')}\r\n`)
     if (first === undefined || value === undefined) return invalid()
     const option = ['pcname', 'echo', 'mtu', 'lport', 'rport', 'rhost', 'dump'].find((it) => it.startsWith(first))
     const number = Number(value)
     switch (option) {
       case 'pcname':
-        if (!/^[\x21-\x7e]{1,32}$/.test(value)) return machine.print('Invalid name: 1 to 32 visible characters\r\n')
-        machine.name = value
+        machine.name = pcName(values.join(' ')) || machine.name
         return
       case 'echo':
         if (!/^(on|off|color)$/.test(value)) return invalid()
