@@ -1,9 +1,11 @@
 import { join } from 'node:path'
+import { getHeapStatistics } from 'node:v8'
 import type { AppOptions } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
 import type { HostProjects } from '../../src/controller/archives.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
+import { type LabLimits, mebibyte } from '../../src/controller/lab-limits.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
@@ -66,7 +68,10 @@ export interface GatewayLabHost extends LabHost {
 
 /** The host agent of this machine, with the computes beside it. */
 export async function openCompute({ config, log, records, tokens, port, inside }: LabHostOptions): Promise<LabHost> {
-  const opening = [createNodeAgent({ config, log, records, diagnose }), LabFiles.open(records)] as const
+  const opening = [
+    createNodeAgent({ config, log, records, diagnose }),
+    LabFiles.open(records, { maxBytes: maxBytesOf(config) }),
+  ] as const
   const [{ agent, drivers, takenOver, close: closeAgent }, store] = await Promise.all(opening)
   const local = { port, host: agent.host, fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
@@ -127,7 +132,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
     host: { version, metrics },
     quota,
   })
-  const store = await LabFiles.open(records)
+  const store = await LabFiles.open(records, { maxBytes: maxBytesOf(config) })
   const keeps = config.current.fleet.keep_archives
   const { labs, close: closeLabs } = await openLabs(fleet, {
     ...{ config, log, records, store, quota, keeps },
@@ -152,6 +157,18 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
     },
   }
 }
+
+/** Open labs take at most this part of the heap of V8, which has fewer bytes on a small host. */
+const heapPart = 1 / 6
+
+/** The limits of the settings. */
+const limitsOf = (config: LoadedConfig) => (): LabLimits => {
+  const { limits } = config.current
+  const most = Math.floor((getHeapStatistics().heap_size_limit * heapPart) / mebibyte)
+  return { ...limits, open_labs_mb: Math.min(limits.open_labs_mb, most) }
+}
+
+const maxBytesOf = (config: LoadedConfig) => () => limitsOf(config)().open_labs_mb * mebibyte
 
 interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
   readonly store: LabFiles
@@ -189,6 +206,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     store,
     events,
     computes: fleetComputes(fleet, bring),
+    limits: limitsOf(config),
     ...(quota !== undefined && { quota }),
     archives: new ZipArchives(archiving),
     ...(hostProjects !== undefined && { hostProjects }),

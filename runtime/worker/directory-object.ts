@@ -3,6 +3,7 @@ import { ignore } from '../../src/async/ignore.ts'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import type { EndedSession } from '../../src/auth/ended-sessions.ts'
 import type { ListReason, TokenList } from '../../src/auth/listed-tokens.ts'
+import type { ProjectScope } from '../../src/auth/project-scope.ts'
 import { sameText } from '../../src/auth/secret.ts'
 import { keyOfToken, tokenOfKey } from '../../src/auth/tokens.ts'
 import { conflict } from '../../src/errors/api-error.ts'
@@ -296,12 +297,12 @@ export class DirectoryObject extends DurableObject<Env> {
   }
 
   /** Saves the head of a lab (JSON), for lists. 409 when another lab has its name. */
-  putLab(id: string, head: string): Promise<ObjectReply> {
+  putLab(id: string, head: string, scope?: ProjectScope): Promise<ObjectReply> {
     return replyOf(async () => {
       const { named } = this.#objects
       // The object of a lab of a deleted organization may still send its head.
       if (named !== undefined && this.#organizations.find(named) === undefined) throw noSuchOrganization(named)
-      await this.#open.labs.register(id, JSON.parse(head))
+      await this.#open.labs.register(id, JSON.parse(head), scope)
     })
   }
 

@@ -32,6 +32,7 @@ import { ImageDigestTable, workerHasher } from './image-digest-table.ts'
 import { JobTable } from './job-table.ts'
 import type { JointWrites } from './joint-writes.ts'
 import { LabTable } from './lab-table.ts'
+import { objectLimits } from './object-limits.ts'
 import { resultOf } from './object-reply.ts'
 import type { Objects } from './objects.ts'
 import { PlacementTable } from './placement-table.ts'
@@ -152,6 +153,7 @@ export async function openGateway(env: Env, parts: GatewayParts): Promise<Gatewa
   const quota = new ProjectQuota({ max: () => limits()?.max_projects ?? 0, projects })
   const labs: Labs = await Labs.start({
     ...{ store: labStore, computes: fleetComputes(fleet), isDirectory: true, jobs, quota, warn, report: reportDefect },
+    limits: () => objectLimits,
     async move(id, from, { signal, show }) {
       const lab = objects.project(id)
       const cancel = () => void lab.cancelMove(from).catch(ignore('the move ended with the program of its lab'))

@@ -1,4 +1,13 @@
-import { isApart, type LabEntries, type LabStore, storedValue } from '../../src/controller/store.ts'
+import { inMebibytes, mebibyte, sizeOf } from '../../src/controller/lab-limits.ts'
+import {
+  isApart,
+  type LabEntries,
+  type LabStore,
+  type StoredHead,
+  storedValue,
+  UnreadableLab,
+} from '../../src/controller/store.ts'
+import { objectLimits } from './object-limits.ts'
 
 /** Characters of a row, of three bytes at most: a row has no more than 2 MB. Documents of snapshots may be longer. */
 const rowCharacters = 600_000
@@ -17,15 +26,26 @@ export class LabTable implements LabStore {
     this.#isMade = found.length > 0
   }
 
-  async heads(): Promise<LabEntries> {
-    return new Map(this.#rows("WHERE key = 'project'").map(({ lab, value }) => [lab, storedValue(value)]))
+  async heads(): Promise<ReadonlyMap<string, StoredHead>> {
+    return new Map(this.#rows("WHERE key = 'project'").map(({ lab, value }) => [lab, headIn(value)]))
   }
 
   async load(id: string): Promise<LabEntries | undefined> {
+    this.#requireSmall(id)
     const rows = this.#rows('WHERE lab = ?', id)
-    if (isApart(id) && rows.length > 0)
-      return new Map([['document', storedValue(rows.map(({ value }) => value).join(''))]])
-    return rows.length === 0 ? undefined : new Map(rows.map(({ key, value }) => [key, storedValue(value)]))
+    if (rows.length === 0) return undefined
+    if (isApart(id)) return new Map([['document', readable('document', rows.map(({ value }) => value).join(''))]])
+    const entries = new Map(rows.map(({ key, value }) => [key, readable(key, value)]))
+    requireBytes([...entries.values()].reduce<number>((sum, value) => sum + sizeOf(value).memory, 0))
+    return entries
+  }
+
+  /** Before rows are read: an object has little memory. */
+  #requireSmall(id: string): void {
+    if (!this.#isMade) return
+    const sum = 'SELECT COALESCE(SUM(LENGTH(value)), 0) AS bytes FROM lab_entries WHERE lab = ?'
+    const [found] = this.#storage.sql.exec<{ bytes: number }>(sum, id).toArray()
+    requireBytes(found?.bytes ?? 0)
   }
 
   async save(id: string, changes: LabEntries): Promise<void> {
@@ -70,6 +90,29 @@ export class LabTable implements LabStore {
       .exec<Row>(`SELECT lab, key, value FROM lab_entries ${where} ORDER BY position`, ...values)
       .toArray()
   }
+}
+
+const headIn = (text: string): StoredHead => {
+  try {
+    return { head: readable('project', text) }
+  } catch (error) {
+    return { head: undefined, fault: (error as Error).message }
+  }
+}
+
+/** Rejects with UnreadableLab. */
+function readable(key: string, text: string): unknown {
+  try {
+    return storedValue(text)
+  } catch {
+    throw new UnreadableLab(`its document is damaged: its entry ${key} is not JSON`)
+  }
+}
+
+function requireBytes(bytes: number): void {
+  const max = objectLimits.open_labs_mb
+  if (bytes > max * mebibyte)
+    throw new UnreadableLab(`its document takes ${inMebibytes(bytes)} of memory, and may take ${max} MiB here`)
 }
 
 /** `position` keeps the order of creation, which lists show. */

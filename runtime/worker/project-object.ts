@@ -17,6 +17,7 @@ import { aliasesOf, type Env } from './env.ts'
 import { commonOptions, dialectOf, gatewayHost, reportDefect } from './host.ts'
 import { LabTable } from './lab-table.ts'
 import { objectComputes } from './object-computes.ts'
+import { objectLimits } from './object-limits.ts'
 import { type ObjectReply, replyOf, resultOf } from './object-reply.ts'
 import { Objects } from './objects.ts'
 import { upgrade } from './sockets.ts'
@@ -221,8 +222,10 @@ export class ProjectObject extends DurableObject<Env> {
         memory_usage_percent: 0,
       })),
       only: id,
+      limits: () => objectLimits,
       directory: {
-        put: (project, head) => resultOf(objects.directory().putLab(project, JSON.stringify(head))),
+        put: (project, head, scope) =>
+          resultOf(objects.directory().putLab(project, JSON.stringify(head), scope && [...scope])),
         remove: (project) => resultOf(objects.directory().removeLab(project)),
         job: async (job, project) => objects.directory().noteJob(job, project),
         freeName: (name) => resultOf(objects.directory().freeLabName(name)),

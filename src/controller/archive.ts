@@ -1,6 +1,7 @@
 import { Check } from '@sinclair/typebox/value'
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
+import type { ProjectScope } from '../auth/project-scope.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
 import type { StoredFile } from '../host-agent.ts'
 import { isStateless } from '../kinds/node.ts'
@@ -269,6 +270,8 @@ interface ImportInput {
   readonly check: (name: string) => void
   /** Whether a project of this id on any compute of the fleet is another one. */
   readonly asksAll: boolean
+  /** The projects of the client. */
+  readonly scope?: ProjectScope | undefined
 }
 
 /** Makes a closed project from an archive. 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
@@ -299,7 +302,7 @@ export async function loadLab(labs: Labs, path: string, ask: AskCompute): Promis
 
 async function importOpened(
   labs: Labs,
-  { project_id, name, storesImages, check, asksAll }: ImportInput,
+  { project_id, name, storesImages, check, asksAll, scope }: ImportInput,
   archive: OpenArchive,
   ask: AskCompute,
 ): Promise<LabProject> {
@@ -309,7 +312,9 @@ async function importOpened(
   check(input.name)
   const undo: (() => Promise<void>)[] = []
   try {
-    return await labs.build(input, { ask, asksAll }, (lab) => fillFrom(labs, lab, whole, { storesImages, undo, ask }))
+    return await labs.build(input, { ask, asksAll, scope }, (lab) =>
+      fillFrom(labs, lab, whole, { storesImages, undo, ask }),
+    )
   } catch (error) {
     for (const step of undo) await step().catch(ignore('the client gets the first error'))
     throw error

@@ -5,6 +5,7 @@ import type { LabNode } from '../model/lab/node.ts'
 import type { LabProject, LabSizes } from '../model/lab/project.ts'
 import type { LabSnapshot } from '../model/lab/snapshot.ts'
 import type { ProjectSnapshot } from '../model/project-snapshot.ts'
+import { type Size, sizeOf } from './lab-limits.ts'
 import type { LabEntries } from './store.ts'
 
 /** What the lab file says of a project that was made from it. */
@@ -200,6 +201,8 @@ export class LabDocument {
   /** Ids of links by the ids of their nodes. */
   readonly #linksAt = new Map<string, Set<string>>()
   #sizes = noSizes
+  /** Absent until it is needed: most documents are only read. */
+  #size: Size | undefined
 
   constructor(entries: LabEntries) {
     this.project = entries.get('project') as ProjectRecord
@@ -208,6 +211,42 @@ export class LabDocument {
 
   get sizes(): LabSizes {
     return this.#sizes
+  }
+
+  /** The size of all records. */
+  get size(): Size {
+    if (this.#size === undefined) {
+      const size = { ...sizeOf(this.project) }
+      for (const table of Object.values(this.#tables))
+        for (const record of table.values()) {
+          const { json, memory } = sizeOf(record)
+          size.json += json
+          size.memory += memory
+        }
+      this.#size = size
+    }
+    return this.#size
+  }
+
+  /** Number of nodes, links, drawings and snapshots. */
+  get objects(): number {
+    return Object.values(this.#tables).reduce((sum, { size }) => sum + size, 0)
+  }
+
+  /** How much these changes make it grow; negative when it shrinks. */
+  growth(changes: LabEntries): Size & { readonly objects: number } {
+    const growth = { json: 0, memory: 0, objects: 0 }
+    for (const [key, value] of changes) {
+      const [table = ''] = key.split('/')
+      const isObject = table in this.#tables
+      if (!isObject && key !== 'project') continue
+      const before = this.#get(key)
+      const [then, now] = [sizeOf(before), sizeOf(value)]
+      growth.json += now.json - then.json
+      growth.memory += now.memory - then.memory
+      if (isObject) growth.objects += Number(value !== undefined) - Number(before !== undefined)
+    }
+    return growth
   }
 
   /** The sizes that the document has after these changes. */
@@ -230,6 +269,10 @@ export class LabDocument {
 
   apply(changes: LabEntries): void {
     this.#sizes = this.sizesAfter(changes)
+    if (this.#size !== undefined) {
+      const { json, memory } = this.growth(changes)
+      this.#size = { json: this.#size.json + json, memory: this.#size.memory + memory }
+    }
     const tables = this.#tables
     for (const [key, value] of changes) {
       if (key === 'project') {

@@ -1,5 +1,6 @@
 import { mapLimit } from '../async/map-limit.ts'
 import type { Caller } from '../auth/caller.ts'
+import type { ProjectScope } from '../auth/project-scope.ts'
 import { conflict } from '../errors/api-error.ts'
 import { isStateless } from '../kinds/node.ts'
 import { isKnownKind } from '../model/lab/node.ts'
@@ -21,6 +22,8 @@ export interface LabCopyInput {
   readonly name: string
   readonly path?: string | null | undefined
   readonly reset_mac_addresses?: boolean | undefined
+  /** The projects of the client. */
+  readonly scope?: ProjectScope | undefined
 }
 
 /** Copies a lab in another process, on behalf of a caller. */
@@ -48,7 +51,7 @@ export function copyLab(labs: Labs, lab: Lab, input: LabCopyInput, ask: AskCompu
   const { project_id: _, path: __, computes, ...settings } = document.project
   return labs.build(
     { ...settings, name: input.name, path: input.path ?? null },
-    { ask, like: computes },
+    { ask, like: computes, scope: input.scope },
     async (copy) => {
       const ids = new Map([...document.nodes.keys()].map((id) => [id, crypto.randomUUID() as string]))
       const nodes = await mapLimit(

@@ -1,10 +1,11 @@
 import { labSettings } from '../model/lab/project.ts'
 import type { LabDocument, LinkRecord, NodeRecord, ProjectRecord } from './document.ts'
+import { sizeOf } from './lab-limits.ts'
 import type { LabEntries } from './store.ts'
 
 const maxEdits = 100
-/** Characters of JSON of all edits together. */
-const maxSize = 16 << 20
+/** Memory of all edits together, bytes. */
+const maxBytes = 16 << 20
 
 /** Groups the edits that one undo reverts together. Steps are compared by identity. */
 export interface EditStep {
@@ -19,7 +20,8 @@ export interface PastEdit {
   readonly before: Map<string, unknown>
   readonly after: Map<string, unknown>
   readonly step: EditStep
-  size: number
+  /** Memory of the entries. */
+  bytes: number
 }
 
 /** The last edits of an open lab, for undo and redo. */
@@ -34,18 +36,30 @@ export class LabHistory {
     if (keys.length === 0 || step.by === 'rollback') return
     const list = step.by === 'undo' ? this.#redo : this.#undo
     const last = list.at(-1)
-    const edit: PastEdit = last?.step === step ? last : { before: new Map(), after: new Map(), step, size: 0 }
+    const edit: PastEdit = last?.step === step ? last : { before: new Map(), after: new Map(), step, bytes: 0 }
     for (const key of keys) {
       if (!edit.before.has(key)) edit.before.set(key, before.get(key))
       edit.after.set(key, after.get(key))
-      edit.size += (JSON.stringify([before.get(key), after.get(key)]) ?? '').length
+      edit.bytes += sizeOf(before.get(key)).memory + sizeOf(after.get(key)).memory
     }
     if (edit !== last) list.push(edit)
     if (step.by === 'edit') this.#redo.length = 0
+    for (const it of [this.#undo, this.#redo]) while (it.length > maxEdits) it.shift()
+    this.shrink(this.bytes - maxBytes)
+  }
+
+  /** Memory of all edits, bytes. */
+  get bytes(): number {
+    return [...this.#undo, ...this.#redo].reduce((sum, { bytes }) => sum + bytes, 0)
+  }
+
+  /** Forgets the oldest edits, of so many bytes if there are as many; the bytes that it forgot. */
+  shrink(bytes: number): number {
+    let forgotten = 0
     // The last one stays, whatever its size: it may have to be rolled back.
-    for (const it of [this.#undo, this.#redo])
-      while (it.length > maxEdits || (it.length > 1 && it.reduce((sum, { size }) => sum + size, 0) > maxSize))
-        it.shift()
+    for (const it of [this.#redo, this.#undo])
+      while (forgotten < bytes && it.length > 1) forgotten += it.shift()?.bytes ?? 0
+    return forgotten
   }
 
   /** The edits of one step, the last first: several when others edited in between. */
@@ -73,7 +87,7 @@ export const isSame = (key: string, a: unknown, b: unknown): boolean =>
   JSON.stringify(setBy(key, a)) === JSON.stringify(setBy(key, b))
 
 /** The fields of an entry that a user sets: not captures, consoles and wirings, which the service changes itself. */
-function setBy(key: string, value: unknown): unknown {
+export function setBy(key: string, value: unknown): unknown {
   if (value === undefined || key.startsWith('snapshot/')) return undefined
   if (key === 'project') return settingsOf(value as ProjectRecord)
   if (key.startsWith('link/')) {

@@ -21,7 +21,8 @@ import {
   type ProjectRecord,
 } from './document.ts'
 import { given } from './fields.ts'
-import { type EditStep, LabHistory } from './history.ts'
+import { type EditStep, LabHistory, setBy } from './history.ts'
+import { defaultLabLimits, inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
 import { nameKey } from './names.ts'
 import { placeholderPorts, placeholderReason } from './placeholders.ts'
 import type { LabEntries, LabStore } from './store.ts'
@@ -39,7 +40,17 @@ interface Edit {
   readonly step: EditStep | undefined
   /** Whether the edit changes nothing that users made, as a closing: the time of the last change stays. */
   readonly isUpkeep?: boolean | undefined
+  /** Whether its size was checked before, and it must not be refused any more. */
+  readonly isChecked?: boolean | undefined
 }
+
+/** How much a lab may grow. */
+export interface LabRoom {
+  limits(): LabLimits
+  /** Bytes by which all open labs would exceed their limit when one of them grows by so many; older edits to undo are forgotten first. */
+  excess(growth: number): number
+}
+const defaultRoom: LabRoom = { limits: () => defaultLabLimits, excess: () => 0 }
 
 /** Age at which the last read states of links no longer count as the present ones, ms. */
 const oldMs = 10_000
@@ -94,17 +105,55 @@ export class Lab {
   acted: (shown: ComputeNode) => void = () => {}
   readonly #store: LabStore
   readonly #events: EventLog
+  readonly #room: LabRoom
   readonly #edits = new SerialQueue()
   #added: Edit[] = []
   #adding: Promise<void> | undefined
 
-  constructor(id: string, entries: LabEntries, store: LabStore, events: EventLog) {
+  constructor(id: string, entries: LabEntries, store: LabStore, events: EventLog, room = defaultRoom) {
     this.id = id
     this.document = new LabDocument(entries)
     this.ran = new Set(entries.get('ran') as string[] | undefined)
     this.#boots = new Map(entries.get('boots') as [string, string][] | undefined)
     this.#store = store
     this.#events = events
+    this.#room = room
+  }
+
+  /** About what it takes in memory while it is open, bytes. */
+  get bytes(): number {
+    return this.document.size.memory + this.history.bytes
+  }
+
+  /** 413 when the lab may not have so many more nodes, links, drawings and snapshots. For checks before a compute makes something. */
+  requireRoom(objects: number): void {
+    const max = this.#room.limits().lab_objects
+    const after = this.document.objects + objects
+    if (objects > 0 && after > max)
+      throw limitReached(
+        `The project may have at most ${max} nodes, links, drawings and snapshots together, and would have ${after}: delete some first`,
+        'lab_objects',
+      )
+  }
+
+  /** 413 when changes would make the lab larger than its limits, or all open labs together. What is too large already may shrink. */
+  requireRoomFor(changes: LabEntries): void {
+    const { document } = this
+    const growth = document.growth(changes)
+    this.requireRoom(growth.objects)
+    if (growth.json <= 0 || !growsBy(document, changes)) return
+    const { lab_mb, open_labs_mb } = this.#room.limits()
+    const after = document.size.json + growth.json
+    if (after > lab_mb * mebibyte)
+      throw limitReached(
+        `The project may have at most ${lab_mb} MiB of settings, nodes, links and drawings, and would have ${inMebibytes(after)}: delete some first`,
+        'lab_mb',
+      )
+    if (this.isOpen && this.#room.excess(growth.memory) > 0)
+      throw limitReached(
+        `All open projects together may take at most ${open_labs_mb} MiB of memory: close one first`,
+        'open_labs_mb',
+      )
   }
 
   /**
@@ -143,6 +192,7 @@ export class Lab {
   edit<T>(change: (document: LabDocument) => Omit<Edit, 'step'> & { readonly result: T }, step?: EditStep): Promise<T> {
     return this.#edits.run(async () => {
       const { result, ...edit } = change(this.document)
+      this.#requireRoomOf({ ...edit, step })
       await this.#write([{ ...edit, step }])
       return result
     })
@@ -150,6 +200,7 @@ export class Lab {
 
   /** An edit that does not depend on the document. Such edits that come during a write are written together after it. */
   async add(changes: Changes, news: () => readonly LabNews[], step?: EditStep): Promise<void> {
+    this.#requireRoomOf({ changes, step })
     this.#added.push({ changes, news, step })
     this.#adding ??= this.#edits.run(async () => {
       const all = this.#added
@@ -158,6 +209,11 @@ export class Lab {
       await this.#write(all)
     })
     await this.#adding
+  }
+
+  /** What the service itself notes, and what puts back what was there, is not refused. */
+  #requireRoomOf({ changes, step, isUpkeep, isChecked }: Omit<Edit, 'news'>): void {
+    if (!isUpkeep && !isChecked && step?.by !== 'rollback') this.requireRoomFor(changes.entries)
   }
 
   /** Writes edits at once, as one revision. */
@@ -177,6 +233,7 @@ export class Lab {
     await this.#save(all.entries)
     this.document.apply(all.entries)
     for (const { changes, step } of edits) this.history.note(before, changes.entries, step)
+    if (this.isOpen) this.#room.excess(0)
     for (const { news } of edits) for (const it of news()) this.emit(it)
   }
 
@@ -345,6 +402,15 @@ export class Lab {
     const { path } = this.document.project
     return path === null ? null : `${path}/project-files/captures/${file}`
   }
+}
+
+/** Whether changes make larger what users set: not captures, consoles and the progress of an operation, which the service notes. */
+const growsBy = (document: LabDocument, changes: LabEntries): boolean => {
+  const before = document.read(changes.keys())
+  return [...changes].some(([key, value]) => {
+    if (key.startsWith('snapshot/')) return value !== undefined && before.get(key) === undefined
+    return !key.startsWith('order/') && jsonBytes(setBy(key, value)) > jsonBytes(setBy(key, before.get(key)))
+  })
 }
 
 /** Whether there is an archive of a project as it is. */

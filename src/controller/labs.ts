@@ -7,6 +7,7 @@ import { pause, startTimer } from '../async/pause.ts'
 import { relay } from '../async/relay.ts'
 import { Slots } from '../async/slots.ts'
 import { withTimeout } from '../async/timeout.ts'
+import type { ProjectScope } from '../auth/project-scope.ts'
 import { ApiError, badRequest, conflict, notFound, retryLater, unlessGone } from '../errors/api-error.ts'
 import type { EventLog } from '../events/event-log.ts'
 import { retryAfter, silentMs } from '../gateway/fan-out.ts'
@@ -14,6 +15,7 @@ import type { FeedRequest } from '../host-agent.ts'
 import type { EventPayload, FeedItem } from '../model/event.ts'
 import type { LabJobCreate } from '../model/lab/job.ts'
 import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSettings } from '../model/lab/project.ts'
+import type { LabTemplate } from '../model/lab/template.ts'
 import type { Project } from '../model/project.ts'
 import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { isUuid } from '../schema/fields.ts'
@@ -29,15 +31,27 @@ import { requireSmallHead } from './head-size.ts'
 import type { EditStep } from './history.ts'
 import { type JobList, Jobs, type StartedJob } from './jobs.ts'
 import type { KeptArchives } from './kept-archives.ts'
-import { archivedOf, archiveFailureOf, fileName, Lab, type LabNews, nextTryOf, placementOf } from './lab.ts'
+import {
+  archivedOf,
+  archiveFailureOf,
+  fileName,
+  Lab,
+  type LabNews,
+  type LabRoom,
+  nextTryOf,
+  placementOf,
+} from './lab.ts'
+import { defaultLabLimits, inMebibytes, type LabLimits, limitReached, mebibyte } from './lab-limits.ts'
 import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { forgetOn, type MoveOptions, moveLab, settleMove } from './move.ts'
 import { freeName, nameKey } from './names.ts'
+import { requireProjectRoom } from './project-limits.ts'
 import { saved } from './saved.ts'
+import { SharedDocument } from './shared-document.ts'
 import { runRestored, settleSnapshots } from './snapshots.ts'
-import { apart, type LabDirectory, type LabStore } from './store.ts'
+import { apart, type LabDirectory, type LabEntries, type LabStore, type StoredHead, UnreadableLab } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
 import { ComputeWatch } from './watch.ts'
@@ -72,6 +86,15 @@ const maxArchiving = 4
 /** Longest reason of a failed archive that is saved with its project, characters. */
 const maxFailure = 500
 
+interface BuildOptions {
+  readonly ask: AskCompute
+  /** Computes on which it is made. */
+  readonly like?: readonly string[]
+  readonly asksAll?: boolean
+  /** The projects of the client. */
+  readonly scope?: ProjectScope | undefined
+}
+
 interface LabsOptions {
   readonly store: LabStore
   readonly computes: LabComputes
@@ -98,6 +121,8 @@ interface LabsOptions {
   readonly jobs?: JobList
   /** Takes note of the next time at which `runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
   readonly wakeAt?: (time: number) => void
+  /** How much clients can store; absent: the defaults. Read for each change. */
+  readonly limits?: () => LabLimits
   /** Limits how many labs are made; absent: there is no limit, or the directory knows it. */
   readonly quota?: ProjectQuota | undefined
   /** Logs a message for the administrator. */
@@ -133,6 +158,14 @@ export class Labs {
   /** Feeds that have the states of links, by lab. */
   readonly #linkReaders = new Map<string, number>()
   readonly #quota: ProjectQuota | undefined
+  readonly #limits: () => LabLimits
+  readonly #room: LabRoom
+  /** Why documents cannot be read: they are damaged, too large or of a newer version. Their labs are closed, with heads that may be made up. */
+  readonly #unreadable = new Map<string, string>()
+  /** Labs that are being opened. */
+  readonly #entering = new Set<Lab>()
+  /** Why labs that were open at the end of the last run are closed. */
+  readonly #unopened = new Map<string, string>()
   readonly #warn: (message: string) => void
   /** The records of all projects, open and closed. */
   readonly #heads = new Map<string, ProjectRecord>()
@@ -166,7 +199,7 @@ export class Labs {
   /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
   #restored: Promise<void> = Promise.resolve()
 
-  private constructor(options: LabsOptions, templates: Templates, symbols: Symbols) {
+  private constructor(options: LabsOptions, own: SharedDocument<LabTemplate>, symbols: SharedDocument<string>) {
     const {
       store,
       computes,
@@ -184,14 +217,17 @@ export class Labs {
       only,
       directory,
       isDirectory = false,
+      limits = () => defaultLabLimits,
       wakeAt = () => {},
     } = options
     this.#only = only
     this.#directory = directory
     this.#isDirectory = isDirectory
     this.#moveElsewhere = move
-    this.templates = templates
-    this.symbols = symbols
+    this.#limits = limits
+    this.#room = { limits, excess: (growth) => this.#excess(growth) }
+    this.templates = new Templates({ own, limits, emit: (action, event) => this.#emit({ action, event }) })
+    this.symbols = new Symbols(symbols)
     this.#store = store
     this.computes = computes
     this.events = events
@@ -248,13 +284,63 @@ export class Labs {
 
   /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
   static async start(options: LabsOptions): Promise<Labs> {
-    const { store } = options
-    const emit = (action: string, event: unknown) => labs.#emit({ action, event })
-    const kept = [Templates.open(store, emit), Symbols.open(store), store.heads()] as const
-    const [templates, symbols, heads] = await Promise.all(kept)
-    const labs: Labs = new Labs(options, templates, symbols)
-    for (const [id, head] of heads) labs.#heads.set(id, head as ProjectRecord)
+    const { store, warn, only, limits = () => defaultLabLimits } = options
+    const shared = { store, limits, warn, isElsewhere: only !== undefined }
+    const [templates, symbols, heads] = await Promise.all([
+      SharedDocument.open<LabTemplate>({ ...shared, scope: 'templates' }),
+      SharedDocument.open<string>({ ...shared, scope: 'symbols' }),
+      store.heads(),
+    ])
+    const labs = new Labs(options, templates, symbols)
+    for (const [id, stored] of heads) labs.#takeStored(id, stored)
     return labs
+  }
+
+  #takeStored(id: string, { head, fault }: StoredHead): void {
+    this.#heads.set(id, (head as ProjectRecord | undefined) ?? madeUpHead(id))
+    if (fault !== undefined) this.#staysClosed(this.#unreadable, id, fault)
+  }
+
+  /** Keeps the reason why a lab is closed, and reports it once. */
+  #staysClosed(reasons: Map<string, string>, id: string, reason: string): void {
+    if (reasons.get(id) === reason) return
+    reasons.set(id, reason)
+    this.#warn(`The project ${this.#heads.get(id)?.name ?? id} (${id}) stays closed: ${reason}`)
+  }
+
+  /** Loads the document of a lab. Rejects with UnreadableLab. */
+  async #entriesOf(id: string): Promise<LabEntries | undefined> {
+    try {
+      const entries = await this.#store.load(id)
+      this.#unreadable.delete(id)
+      return entries
+    } catch (error) {
+      if (error instanceof UnreadableLab) this.#staysClosed(this.#unreadable, id, error.message)
+      throw error
+    }
+  }
+
+  /** See `LabRoom`. */
+  #excess(growth: number): number {
+    const open = [...new Set([...this.#open.values(), ...this.#entering])]
+    let excess = open.reduce((sum, { bytes }) => sum + bytes, growth) - this.#limits().open_labs_mb * mebibyte
+    if (excess <= 0) return excess
+    for (const { history } of open.sort((a, b) => b.history.bytes - a.history.bytes)) {
+      excess -= history.shrink(excess)
+      if (excess <= 0) break
+    }
+    return excess
+  }
+
+  /** 413 when a lab that is opened does not fit into memory beside the open ones. */
+  #requireMemory({ bytes, document }: Lab): void {
+    if (this.#excess(bytes) <= 0) return
+    const max = this.#limits().open_labs_mb
+    const what = `The project ${document.project.name} takes ${inMebibytes(bytes)} of memory`
+    throw limitReached(
+      `${what}, and all open projects together may take ${max} MiB: close others first`,
+      'open_labs_mb',
+    )
   }
 
   /**
@@ -275,9 +361,13 @@ export class Labs {
         await known.then(() => this.#drop(id, computes, ask)).catch(ignore('the next start of the service tries again'))
         return
       }
-      await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch(({ message }: Error) =>
-        this.#warn(`The project ${id} could not be opened: ${message}`),
-      )
+      await this.#openNow(id, id, ownAsk(this.computes), !is_open).catch((error: Error) => {
+        // An unreadable document is reported already. A lab that does not fit shows why until it is opened.
+        if (error instanceof UnreadableLab) return
+        if (error instanceof ApiError && error.word === 'limit-reached')
+          this.#staysClosed(this.#unopened, id, error.message)
+        else this.#warn(`The project ${id} could not be opened: ${error.message}`)
+      })
     }
     const opened = ready.then(() => mapLimit(wanted, open)).then(() => this.#settleMoves())
     this.#restored = withTimeout(opened, maxRestoreMs, () => undefined).then(() => {})
@@ -320,8 +410,7 @@ export class Labs {
     const reasonOf = await this.#reasons(shown.flatMap(([, { computes }]) => computes))
     const known = shown.map(([id, head]) => {
       const lab = this.#open.get(id)
-      if (lab === undefined)
-        return { ...this.#headView(head), ...given({ status_reason: reasonOf(head) ?? archiveFailureOf(head) }) }
+      if (lab === undefined) return this.#closedView(id, head, reasonOf(head))
       lab.statusReason = reasonOf(lab.document.project)
       return lab.project()
     })
@@ -392,22 +481,26 @@ export class Labs {
       const created = this.#open.get(id)
       if (created !== undefined) return created
     }
-    const entries = await this.#store.load(id)
+    const entries = await this.#entriesOf(id)
     if (entries === undefined || this.#heads.get(id)?.unfinished) {
       // A creation or a deletion that broke off may have left its name in the directory.
       if (!this.#heads.has(id)) await this.#directory?.remove(id)
       throw noSuchProject(word)
     }
-    const lab = new Lab(id, entries, this.#store, this.events)
+    const lab = this.#labOf(id, entries)
     await this.#noteReason(lab)
     return lab
+  }
+
+  #labOf(id: string, entries: LabEntries): Lab {
+    return new Lab(id, entries, this.#store, this.events, this.#room)
   }
 
   /** Updates what is wrong with a lab; true when that has changed. */
   async #noteReason(lab: Lab): Promise<boolean> {
     const { project } = lab.document
     const before = lab.statusReason
-    lab.statusReason = (await this.#reasons(project.computes))(project)
+    lab.statusReason = this.#unopened.get(lab.id) ?? (await this.#reasons(project.computes))(project)
     return lab.statusReason !== before
   }
 
@@ -419,8 +512,12 @@ export class Labs {
     return (lab) => absenceReason(lab.computes.flatMap((id) => absent.get(id) ?? []))
   }
 
-  /** `more`: members of the record that no client gives. */
-  async create(input: LabProjectCreate, ask: AskCompute, more: Pick<ProjectRecord, 'file'> = {}): Promise<LabProject> {
+  /** `more`: members of the record that no client gives. `scope`: the projects of the client. */
+  async create(
+    input: LabProjectCreate,
+    ask: AskCompute,
+    { scope, ...more }: Pick<ProjectRecord, 'file'> & { readonly scope?: ProjectScope | undefined } = {},
+  ): Promise<LabProject> {
     const { name, path = null, compute_id, project_id, ...settings } = input
     requireName(name)
     requireSmallHead(settings)
@@ -440,10 +537,10 @@ export class Labs {
       }
       // Before the next `await`, so that no other request takes the name.
       this.#quota?.require(id)
-      this.#takeName(id, record)
+      this.#takeName(id, record, scope)
       try {
         const lab = await this.#creations.run(id, async () => {
-          await this.#directory?.put(id, record)
+          await this.#directory?.put(id, record, scope)
           const compute = ask(record.computes[0] as string)
           // A project that only the compute knows has nodes that the new one would not show, and would delete.
           const known = project_id == null ? undefined : await compute.project(id).catch(unlessGone)
@@ -457,7 +554,7 @@ export class Labs {
             throw error
           }
           await this.#keepHead(id, head)
-          return this.#opened(id, new Lab(id, new Map([['project', head]]), this.#store, this.events))
+          return this.#opened(id, this.#labOf(id, new Map([['project', head]])))
         })
         this.#tellAll(lab, 'project.created')
         await this.#startAfterReboot(lab, record.computes, ask)
@@ -476,7 +573,7 @@ export class Labs {
    */
   async build(
     { name, path = null, ...settings }: LabProjectCreate,
-    { ask, like = [], asksAll = false }: { ask: AskCompute; like?: readonly string[]; asksAll?: boolean },
+    { ask, like = [], asksAll = false, scope }: BuildOptions,
     fill: (lab: Lab) => Promise<void>,
   ): Promise<LabProject> {
     const id = this.#only ?? settings.project_id?.toLowerCase() ?? crypto.randomUUID()
@@ -496,11 +593,11 @@ export class Labs {
         ...{ computes: [first, ...like.slice(1)], is_open: false, unfinished: true },
       }
       this.#quota?.require(id)
-      this.#takeName(id, record)
+      this.#takeName(id, record, scope)
       let isNew = false
       try {
-        const lab = new Lab(id, new Map([['project', record]]), this.#store, this.events)
-        await this.#directory?.put(id, record)
+        const lab = this.#labOf(id, new Map([['project', record]]))
+        await this.#directory?.put(id, record, scope)
         const input = { project_id: id, name }
         // Before the record is saved: after a crash the next start removes an unfinished project from all its computes.
         for (const computeId of record.computes)
@@ -698,7 +795,8 @@ export class Labs {
   /** Removes an unfinished project. */
   async #drop(id: string, computes: readonly string[], ask: AskCompute): Promise<void> {
     for (const computeId of computes) await ask(computeId).removeProject(id).catch(unlessGone)
-    for (const key of (await this.#store.load(id))?.keys() ?? [])
+    const unreadable = ignore('snapshots of a document that cannot be read are not known')
+    for (const key of (await this.#entriesOf(id).catch(unreadable))?.keys() ?? [])
       if (key.startsWith('snapshot/')) await this.#store.remove(apart(key.slice('snapshot/'.length)))
     await this.#store.remove(id)
     this.#heads.delete(id)
@@ -791,6 +889,12 @@ export class Labs {
   async set(lab: Lab, input: Partial<ProjectRecord>, ask: AskCompute, step?: EditStep): Promise<LabProject> {
     const { name, ...settings } = input
     requireSmallHead({ ...lab.document.project, ...settings }, lab.document.project)
+    if (step?.by !== 'rollback') {
+      const head = { ...lab.document.project, ...settings }
+      this.#requireProjectRoom(lab.id, head)
+      // Before it is saved: the directory refuses what is too much together with other labs.
+      if (['variables', 'supplier', 'kept'].some((key) => key in settings)) await this.#directory?.put(lab.id, head)
+    }
     const save = async (more: { readonly name?: string }) => {
       // Before the setting: a start of the service would start what ran when `ran` was saved last.
       if (settings.auto_start ?? lab.document.project.auto_start) await lab.saveRan()
@@ -850,7 +954,12 @@ export class Labs {
     return this.#mutex.run(id, async () => {
       const open = this.#open.get(id)
       if (open !== undefined) return open.project()
+      this.#unopened.delete(id)
       const lab = await this.#load(id, word, ask)
+      this.#requireMemory(lab)
+      // From now on it counts, while its computes are asked.
+      this.#entering.add(lab)
+      using _ = { [Symbol.dispose]: () => this.#entering.delete(lab) }
       if (lab.document.project.archived !== undefined) {
         await this.#noteReason(lab)
         if (this.isGone(lab)) throw goneFor(lab, lab.statusReason)
@@ -1065,12 +1174,21 @@ export class Labs {
     this.requireStaying(id)
     this.jobs.endOf(id, 'The project was deleted', { only: 'apply' })
     return this.#mutex.run(id, async () => {
-      const lab = await this.find(id).catch(unlessGone)
+      const lab = await this.find(id)
+        .catch((error) => this.#withoutDocument(id, error))
+        .catch(unlessGone)
       if (lab === undefined) return this.#removeUnmanaged(id, word, ask)
       await this.#requirePresent(lab, 'delete')
       this.jobs.endOf(id, 'The project was deleted', { forget: true })
       await this.discard(lab, ask)
     })
+  }
+
+  /** For `catch` of `find`: a lab whose document cannot be read, with its settings alone. */
+  #withoutDocument(id: string, error: unknown): Lab {
+    const head = this.#heads.get(id)
+    if (!(error instanceof UnreadableLab) || head === undefined) throw error
+    return this.#labOf(id, new Map([['project', head]]))
   }
 
   /** Deletes a project that only computes have, as lists show it. 404. */
@@ -1082,10 +1200,15 @@ export class Labs {
 
   /** A lab, or a project that only computes have, as lists show it. `before`: called with a lab. 404. */
   async read(word: string, ask: AskCompute, before: (lab: Lab) => Promise<void> = async () => {}): Promise<LabProject> {
-    const lab = await this.find(word).catch(unlessGone)
-    if (lab === undefined) return this.#unmanaged(this.idOf(word), word, ask)
-    await before(lab)
-    return lab.project()
+    const id = this.idOf(word)
+    const lab = await this.find(id).catch(unlessGone).catch(unlessUnreadable)
+    const head = this.#heads.get(id)
+    if (lab !== undefined) {
+      await before(lab)
+      return lab.project()
+    }
+    if (head === undefined || !this.#unreadable.has(id)) return this.#unmanaged(id, word, ask)
+    return this.#closedView(id, head, undefined)
   }
 
   /** A project that only computes have. 404. */
@@ -1136,6 +1259,7 @@ export class Labs {
     await this.#store.remove(id)
     await this.keptArchives?.remove(id)
     this.#heads.delete(id)
+    for (const reasons of [this.#unreadable, this.#unopened]) reasons.delete(id)
     for (const times of [this.#stopTimes, this.#archiveTimes]) times.note(id, undefined)
     await this.#directory?.remove(id)
     if (lab.isOpen) this.#closed(lab, 'project.deleted')
@@ -1174,10 +1298,11 @@ export class Labs {
    * Saves the head of a lab that has a process of its own, for lists. 409 when another lab has its name. A head without a path reserves the
    * name of a lab that is being created, and emits no event.
    */
-  register(id: string, head: ProjectRecord): Promise<void> {
+  register(id: string, head: ProjectRecord, scope?: ProjectScope): Promise<void> {
     const before = this.#heads.get(id)
     if (before === undefined) this.#quota?.require(id)
     this.#requireFreeName(id, head.name)
+    this.#requireProjectRoom(id, head, scope)
     this.#heads.set(id, head)
     const action =
       before === undefined || before.path === null
@@ -1200,6 +1325,12 @@ export class Labs {
     if (head === undefined) return
     if (head.path !== null) this.#emit({ action: 'project.deleted', event: this.#headView(head) })
     await this.#store.remove(id)
+  }
+
+  /** A closed lab from its head. `reason`: what else is wrong with it. */
+  #closedView(id: string, head: ProjectRecord, reason: string | undefined): LabProject {
+    const status_reason = this.#unreadable.get(id) ?? this.#unopened.get(id) ?? reason ?? archiveFailureOf(head)
+    return { ...this.#headView(head), ...given({ status_reason }) }
   }
 
   #headView(head: ProjectRecord): LabProject {
@@ -1225,8 +1356,8 @@ export class Labs {
 
   /** The document of a closed lab, or a new one for a project that a compute has. */
   async #load(id: string, word: string, ask: AskCompute): Promise<Lab> {
-    const entries = await this.#store.load(id)
-    if (entries !== undefined) return new Lab(id, entries, this.#store, this.events)
+    const entries = await this.#entriesOf(id)
+    if (entries !== undefined) return this.#labOf(id, entries)
     for (const computeId of await this.computes.all()) {
       const found = (await ask(computeId).projects()).find(({ project_id }) => project_id === id)
       if (found === undefined) continue
@@ -1242,7 +1373,7 @@ export class Labs {
       this.#takeName(id, record)
       await this.#directory?.put(id, record)
       await this.#store.save(id, new Changes().project(record).entries)
-      return new Lab(id, new Map([['project', record]]), this.#store, this.events)
+      return this.#labOf(id, new Map([['project', record]]))
     }
     throw noSuchProject(word)
   }
@@ -1491,9 +1622,14 @@ export class Labs {
     }
   }
 
-  #takeName(id: string, record: ProjectRecord): void {
+  #takeName(id: string, record: ProjectRecord, scope?: ProjectScope): void {
     this.#requireFreeName(id, record.name)
+    this.#requireProjectRoom(id, record, scope)
     this.#heads.set(id, record)
+  }
+
+  #requireProjectRoom(id: string, head: ProjectRecord, scope?: ProjectScope): void {
+    requireProjectRoom(this.#heads, { id, head, scope, limits: this.#limits() })
   }
 
   #requireFreeName(id: string, name: string): void {
@@ -1537,6 +1673,19 @@ const ownAsk =
   (computes: LabComputes): AskCompute =>
   (computeId) =>
     computes.client(computeId)
+
+/** For `catch`: undefined for a document that cannot be read. */
+function unlessUnreadable(error: unknown): undefined {
+  if (!(error instanceof UnreadableLab)) throw error
+}
+
+/** The head of a lab of which not even that can be read. */
+const madeUpHead = (project_id: string): ProjectRecord => ({
+  project_id,
+  name: project_id.slice(0, 8),
+  ...withDefaults(labSettings, {}),
+  ...{ path: null, revision: 0, computes: [], is_open: false },
+})
 
 /** Ignores a compute that is not connected: `#refreshAll` renames the project there later. */
 function unlessAway(error: unknown): void {

@@ -103,6 +103,7 @@ export async function createLinks(
 function begin(lab: Lab, input: LabLinkCreate, { more = {} }: LinkOptions): NewLink {
   const ends = input.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
   requireFitting(ends)
+  lab.requireRoom(1)
   const link_id = input.link_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.links.has(link_id)) throw conflict(`link_id: there is a link ${link_id} already`)
   const { name = null } = input

@@ -67,6 +67,7 @@ export async function createNode(
   const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
   const { properties, kept } = sorted(node_type, 'create', input)
+  lab.requireRoom(1)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   const idClaim = `node-id/${node_id}`
   if (lab.document.nodes.has(node_id) || lab.claimed.has(idClaim)) throw nodeExists(node_id)

@@ -123,7 +123,8 @@ export function restoreSnapshot(labs: Labs, { id }: Lab, snapshotId: string, ask
   return labs.exclusively(id, async (lab) => {
     const record = find(lab, snapshotId)
     const { snapshot_id } = record
-    await keptOf(labs, record)
+    // Refused before anything is changed: an archive may bring snapshots of any size.
+    lab.requireRoomFor(replacing(lab.document, await keptOf(labs, record)).entries)
     const all = (step: RestoreStep) => stepOnAll(lab, snapshot_id, { step, computes: record.computes, ask })
     await lab.alone(async () => {
       try {
@@ -193,16 +194,9 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCo
   const kept = await keptOf(labs, record)
   await labs.closeOnComputes(lab, ask)
   await stepOnAll(lab, snapshot_id, { step: 'commit', computes, ask })
-  await lab.edit(({ project, nodes, links, drawings }) => {
-    const changes = new Changes()
-    for (const node of nodes.keys()) changes.remove('node', node)
-    for (const link of links.keys()) changes.remove('link', link)
-    for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
-    const content = documentOf(kept)
-    for (const [key, record] of content.entries()) changes.entries.set(key, record)
-    changes.order('node', [...content.nodes.keys()])
-    changes.order('link', [...content.links.keys()])
-    changes.order('drawing', [...content.drawings.keys()])
+  await lab.edit((document) => {
+    const { project } = document
+    const changes = replacing(document, kept)
     // These fields keep their present values.
     const { name, is_open, revision, path, archiving, stop_at, ttl_deletes, moving, left: copies, unjoined } = project
     const {
@@ -219,9 +213,23 @@ async function exchange(labs: Labs, lab: Lab, record: SnapshotRecord, ask: AskCo
     const more = given({ archiving, stop_at, ttl_deletes, moving, left: copies, unjoined })
     const now = { name, is_open, revision, path, ...more }
     changes.project({ ...then, ...now, restoring: { snapshot_id, way: 'on', left } })
-    return { changes, news: () => [], result: undefined }
+    return { changes, news: () => [], result: undefined, isChecked: true }
   })
   labs.replaced(lab)
+}
+
+/** The changes that give a lab the nodes, links and drawings of a snapshot. */
+function replacing({ nodes, links, drawings }: LabDocument, kept: Kept): Changes {
+  const changes = new Changes()
+  for (const node of nodes.keys()) changes.remove('node', node)
+  for (const link of links.keys()) changes.remove('link', link)
+  for (const drawing of drawings.keys()) changes.remove('drawing', drawing)
+  const content = documentOf(kept)
+  for (const [key, record] of content.entries()) changes.entries.set(key, record)
+  changes.order('node', [...content.nodes.keys()])
+  changes.order('link', [...content.links.keys()])
+  changes.order('drawing', [...content.drawings.keys()])
+  return changes
 }
 
 /** Settles what was interrupted: removes a partial snapshot; finishes a restore, or undoes it when a compute refuses its part. */

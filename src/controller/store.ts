@@ -1,3 +1,5 @@
+import type { ProjectScope } from '../auth/project-scope.ts'
+import { ApiError } from '../errors/api-error.ts'
 import { wellFormed } from '../errors/shown.ts'
 
 /** A document on disk: JSON values by key: `project` (settings), `node/{id}`, `link/{id}`, `drawing/{id}`, `snapshot/{id}`, `order/{table}`. */
@@ -18,8 +20,11 @@ export const storedValue = (text: string): unknown =>
 
 /** The names of all labs, where each lab has a process of its own (a Worker). */
 export interface LabDirectory {
-  /** Saves the head of a lab: its settings, as lists show them. 409 when another lab has its name. */
-  put(id: string, head: unknown): Promise<void>
+  /**
+   * Saves the head of a lab: its settings, as lists show them. `scope`: the projects of the client that makes it. 409 when another lab has
+   * its name, 413 when there are too many labs.
+   */
+  put(id: string, head: unknown, scope?: ProjectScope): Promise<void>
   remove(id: string): Promise<void>
   /** The name, or if it is taken the next free one with a number. */
   freeName(name: string): Promise<string>
@@ -27,11 +32,25 @@ export interface LabDirectory {
   job?(jobId: string, projectId: string | undefined): Promise<void>
 }
 
+/** The head of a lab (entry `project`), or why its document cannot be read; the document stays as it is. */
+export interface StoredHead {
+  /** Undefined when it cannot be read either. */
+  readonly head: unknown
+  readonly fault?: string
+}
+
+/** 409: a document is damaged, too large, or of a newer version. It is not changed, and can be removed. */
+export class UnreadableLab extends ApiError {
+  constructor(reason: string) {
+    super(409, reason)
+  }
+}
+
 /** Stores labs: as files on Node, in Durable Objects in a Worker. */
 export interface LabStore {
-  /** The head (entry `project`) of every lab, by id. */
-  heads(): Promise<LabEntries>
-  /** Undefined: there is no such lab. */
+  /** The head of every lab, by id. Documents are not read: their size does not count. */
+  heads(): Promise<ReadonlyMap<string, StoredHead>>
+  /** Undefined: there is no such lab. Rejects with UnreadableLab. */
   load(id: string): Promise<LabEntries | undefined>
   /**
    * Writes entries, all or none; undefined removes an entry. They are durable when the promise resolves; calls take effect in order.

@@ -1,6 +1,6 @@
 import { conflict } from '../errors/api-error.ts'
 import { symbolShapes } from '../model/lab/symbol-shapes.ts'
-import type { LabStore } from './store.ts'
+import type { SharedDocument } from './shared-document.ts'
 
 /** Colours of our symbols, for light and for dark maps. */
 const stroke = '#1f5f8b'
@@ -53,36 +53,27 @@ export function sizeOfSvg(text: string): { width: number; height: number } | und
   return { width: Math.round(width), height: Math.round(height) }
 }
 
-const scope = 'symbols'
 const maxSymbols = 500
 
 /** The symbols that users uploaded, as SVG. */
 export class Symbols {
-  readonly #store: LabStore
-  readonly #own = new Map<string, string>()
+  readonly #own: SharedDocument<string>
 
-  private constructor(store: LabStore) {
-    this.#store = store
-  }
-
-  static async open(store: LabStore): Promise<Symbols> {
-    const symbols = new Symbols(store)
-    for (const [id, text] of (await store.load(scope)) ?? []) symbols.#own.set(id, text as string)
-    return symbols
+  constructor(own: SharedDocument<string>) {
+    this.#own = own
   }
 
   names(): string[] {
-    return [...this.#own.keys()].sort()
+    return [...this.#own.values.keys()].sort()
   }
 
   get(id: string): string | undefined {
-    return this.#own.get(id)
+    return this.#own.values.get(id)
   }
 
   async save(id: string, text: string): Promise<void> {
-    if (!this.#own.has(id) && this.#own.size >= maxSymbols)
-      throw conflict(`There are ${maxSymbols} symbols already; replace one of them`)
-    await this.#store.save(scope, new Map([[id, text]]))
-    this.#own.set(id, text)
+    await this.#own.save(id, text, (count) => {
+      if (count >= maxSymbols) throw conflict(`There are ${maxSymbols} symbols already; replace one of them`)
+    })
   }
 }

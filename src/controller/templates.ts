@@ -12,14 +12,14 @@ import {
 } from '../model/lab/template.ts'
 import { given } from './fields.ts'
 import type { Lab } from './lab.ts'
+import { type LabLimits, limitReached } from './lab-limits.ts'
 import type { AskCompute, Labs } from './labs.ts'
 import { nameKey } from './names.ts'
 import { createNode, noSuchKind } from './nodes.ts'
-import type { LabStore } from './store.ts'
+import type { SharedDocument } from './shared-document.ts'
 
 /** Namespace of the ids of built-in templates (RFC 9562, 5.5). */
 const namespace = 'a8a7a5b0-6d0c-4f5a-9a3a-3f1c5b2b7f10'
-const scope = 'templates'
 const list: readonly KindDescriptor[] = kinds
 
 /** The id of the template that is built in for a kind. */
@@ -44,39 +44,47 @@ const builtIn = (): readonly LabTemplate[] =>
         },
   ))
 
+interface TemplatesOptions {
+  readonly own: SharedDocument<LabTemplate>
+  readonly limits: () => LabLimits
+  readonly emit: (action: string, template: LabTemplate) => void
+}
+
 /** The templates of a service: the built-in ones of the kinds, and those of its users. */
 export class Templates {
-  readonly #store: LabStore
-  readonly #emit: (action: string, template: LabTemplate) => void
-  readonly #own = new Map<string, LabTemplate>()
+  readonly #own: SharedDocument<LabTemplate>
+  readonly #limits: () => LabLimits
+  readonly #emit: TemplatesOptions['emit']
 
-  private constructor(store: LabStore, emit: (action: string, template: LabTemplate) => void) {
-    this.#store = store
+  constructor({ own, limits, emit }: TemplatesOptions) {
+    this.#own = own
+    this.#limits = limits
     this.#emit = emit
   }
 
-  static async open(store: LabStore, emit: (action: string, template: LabTemplate) => void): Promise<Templates> {
-    const templates = new Templates(store, emit)
-    for (const [id, it] of (await store.load(scope)) ?? []) templates.#own.set(id, it as LabTemplate)
-    return templates
+  /** Reads the templates from the store again, where another process writes them. */
+  reload(): Promise<void> {
+    return this.#own.reload()
   }
 
-  /** Reads the templates from the store again, where another process writes them. */
-  async reload(): Promise<void> {
-    const kept = await this.#store.load(scope)
-    this.#own.clear()
-    for (const [id, it] of kept ?? []) this.#own.set(id, it as LabTemplate)
+  #requireRoom = (count: number): void => {
+    const max = this.#limits().templates
+    if (count >= max)
+      throw limitReached(
+        `Users may have made at most ${max} templates, and have made ${count}: delete one first`,
+        'templates',
+      )
   }
 
   list(): LabTemplate[] {
-    return [...builtIn(), ...this.#own.values()]
+    return [...builtIn(), ...this.#own.values.values()]
   }
 
   /** Finds a template by its id, or by its name in any case. 404. */
   get(word: string): LabTemplate {
     const key = nameKey(word)
     const found =
-      this.#own.get(key) ??
+      this.#own.values.get(key) ??
       builtIn().find(({ template_id }) => template_id === key) ??
       this.list().find(({ name }) => nameKey(name) === key)
     if (found !== undefined) return found
@@ -99,7 +107,7 @@ export class Templates {
       usage: usage ?? '',
       builtin: false,
     }
-    await this.#save(template)
+    await this.#own.save(template_id, template, this.#requireRoom)
     this.#emit('template.created', template)
     return template
   }
@@ -115,15 +123,14 @@ export class Templates {
       template_id: before.template_id,
       builtin: false,
     }
-    await this.#save(template)
+    await this.#own.save(template.template_id, template, this.#requireRoom)
     this.#emit('template.updated', template)
     return template
   }
 
   async remove(word: string): Promise<void> {
     const template = this.#ownOf(word)
-    await this.#store.save(scope, new Map([[template.template_id, undefined]]))
-    this.#own.delete(template.template_id)
+    await this.#own.save(template.template_id, undefined, this.#requireRoom)
     this.#emit('template.deleted', template)
   }
 
@@ -137,11 +144,6 @@ export class Templates {
     const template = this.get(word)
     if (!template.builtin) return template
     throw forbidden(`template_id: ${template.name} is built in and cannot be changed; duplicate it and change the copy`)
-  }
-
-  async #save(template: LabTemplate): Promise<void> {
-    await this.#store.save(scope, new Map([[template.template_id, template]]))
-    this.#own.set(template.template_id, template)
   }
 }
 

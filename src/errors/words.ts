@@ -41,8 +41,8 @@ export const errorWords = {
   'ambiguous-compute': [[409], 'Several computes have this name: give an id'],
   'label-missing': [[409], 'No compute has the labels that the project or the node asks for'],
   'limit-reached': [
-    [409],
-    'The organization has reached its limit of projects or computes, or the deployment its limit of organizations',
+    [409, 413],
+    'The organization has reached its limit of projects or computes, the deployment its limit of organizations (409), or what clients store its limit (413)',
   ],
   'compute-refuses': [[409], 'A compute has an incompatible version, or refuses the credentials'],
   'changed-meanwhile': [[412], 'If-Match names another version than the present one: read it again'],

@@ -1,6 +1,6 @@
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
 import { Labs } from '../../src/controller/labs.ts'
-import type { LabEntries, LabStore } from '../../src/controller/store.ts'
+import type { LabEntries, LabStore, StoredHead } from '../../src/controller/store.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
 
@@ -8,7 +8,7 @@ import type { Fleet } from '../../src/fleet/fleet.ts'
 export class MemoryLabs implements LabStore {
   readonly #labs = new Map<string, Map<string, unknown>>()
 
-  async heads(): Promise<LabEntries> {
+  async heads(): Promise<ReadonlyMap<string, StoredHead>> {
     return new Map()
   }
 

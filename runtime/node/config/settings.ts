@@ -1,4 +1,5 @@
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { defaultLabLimits } from '../../../src/controller/lab-limits.ts'
 import { Role } from '../../../src/model/access-token.ts'
 import { maxToldAddresses } from '../../../src/model/link-check.ts'
 import { OrganizationId } from '../../../src/model/organization.ts'
@@ -177,6 +178,34 @@ export const Settings = Type.Object(
       image_gb: whole(1, 100, 'Largest upload of an image, GB', { maximum: 1_000_000, reload: true }),
       feeds: whole(1, 64, 'Open notification feeds of a project', { reload: true }),
       history: whole(1, 1024, 'Events of a project that are kept for reconnecting feeds'),
+      lab_mb: whole(
+        1,
+        defaultLabLimits.lab_mb,
+        'Largest project, MiB: its settings, nodes, links, drawings and records of snapshots, as JSON. A larger one can only shrink',
+        { maximum: 1024, reload: true },
+      ),
+      lab_objects: whole(
+        1,
+        defaultLabLimits.lab_objects,
+        'Most nodes, links, drawings and snapshots of a project together',
+        { maximum: 1_000_000, reload: true },
+      ),
+      open_labs_mb: whole(
+        1,
+        defaultLabLimits.open_labs_mb,
+        'Most memory of all open projects, MiB, with the edits that they can undo; never more than a sixth of the heap. A larger project stays closed',
+        { maximum: 65_536, reload: true },
+      ),
+      templates: whole(0, defaultLabLimits.templates, 'Most templates that users have made', {
+        ...{ maximum: 100_000, reload: true },
+      }),
+      templates_mb: whole(0, defaultLabLimits.templates_mb, 'Most templates, and most symbols, of users, MiB as JSON', {
+        ...{ maximum: 1024, reload: true },
+      }),
+      projects: whole(1, defaultLabLimits.projects, 'Most projects', { maximum: 1_000_000, reload: true }),
+      token_projects: whole(1, defaultLabLimits.token_projects, 'Most projects of a token for some projects', {
+        ...{ maximum: 1_000_000, reload: true },
+      }),
       wrong_logins: whole(
         0,
         10,

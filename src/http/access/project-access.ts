@@ -1,5 +1,5 @@
 import type { Identity } from '../../auth/identity.ts'
-import { isInScope } from '../../auth/project-scope.ts'
+import { isInScope, type ProjectScope } from '../../auth/project-scope.ts'
 import type { Labs } from '../../controller/labs.ts'
 import { forbidden, notFound, unlessGone } from '../../errors/api-error.ts'
 import { isUuid } from '../../schema/fields.ts'
@@ -19,6 +19,11 @@ export class ProjectAccess {
   /** Whether all projects are its own. */
   get isWhole(): boolean {
     return this.#identity.projects === undefined
+  }
+
+  /** The only projects of the client; undefined: all. */
+  get scope(): ProjectScope | undefined {
+    return this.#identity.projects
   }
 
   /** Whether the client sees a project. `name`: of a lab that is gone. */

@@ -72,7 +72,8 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       const storesImages = context.projects.isWhole
       // The name of the lab would show a client the project of another one that has the id.
       const asksAll = !context.projects.namesId(project_id)
-      const input = { project_id, name: query.name, storesImages, check, asksAll }
+      const { scope } = context.projects
+      const input = { project_id, name: query.name, storesImages, check, asksAll, scope }
       return created(await importLab(labs, input, request.body, ask))
     },
   }),

@@ -32,13 +32,14 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Created and open', schema: LabProject } },
     errors: {
       409: 'There is a project of this name or id',
+      413: 'There are too many projects, or the token has too many',
       503: 'No compute is connected',
       507: 'The disk is nearly full',
     },
     async handle({ body }, context) {
       const { labs, ask } = labsOf(context)
       context.projects.requireNew(body)
-      return created(await labs.create(body, ask))
+      return created(await labs.create(body, ask, { scope: context.projects.scope }))
     },
   }),
   endpoint({

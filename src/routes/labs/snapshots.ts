@@ -38,7 +38,8 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
       const { labs, ask } = labsOf(context)
       const { caller } = context
       context.projects.requireNew(body)
-      return created(await duplicateLab(labs, await labs.find(params.project_id), body, { ask, caller }))
+      const input = { ...body, scope: context.projects.scope }
+      return created(await duplicateLab(labs, await labs.find(params.project_id), input, { ask, caller }))
     },
   }),
   ...(['undo', 'redo'] as const).map((way) =>

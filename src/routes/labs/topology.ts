@@ -227,7 +227,7 @@ async function newLab(project_id: string, { lab: name, nodes }: Desired, context
   const { labs, ask } = labsOf(context)
   const compute_id = nodes.find((node) => node.compute_id !== undefined)?.compute_id
   const input = { name, project_id, ...(compute_id !== undefined && { compute_id }) }
-  const created = labs.create(input, ask, { file: { by: context.identity.name } })
+  const created = labs.create(input, ask, { file: { by: context.identity.name }, scope: context.projects.scope })
   const isNew = await created.then(
     () => true,
     (error: unknown) => {

@@ -29,7 +29,7 @@ test('an incomplete lab is deleted, also when its compute was removed from the f
   const { project } = (await before.lab(project_id)).document
   const head = { ...project, unfinished: true, computes: ['removed'], is_open: false }
   await store.save(project_id, new Changes().project(head as never).entries)
-  store.heads = async () => new Map([[project_id, head]])
+  store.heads = async () => new Map([[project_id, { head }]])
 
   const after = await labsInMemory(new MemoryCompute(), store)
   await after.restore()
