@@ -3,14 +3,16 @@ import {
   type Entry,
   type FileEntry,
   Reader,
+  registerCodec,
   ZipReader,
   ZipWriter,
 } from '@zip.js/zip.js/lib/zip-core-custom.js'
 import { ignore } from '../../src/async/ignore.ts'
 import { withTimeout } from '../../src/async/timeout.ts'
-import { checkedMembers, noZip } from '../../src/controller/archive-check.ts'
+import { checkedMembers, noZip, zstdMethod } from '../../src/controller/archive-check.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from '../../src/controller/archives.ts'
 import { ApiError, badRequest, tooMany } from '../../src/errors/api-error.ts'
+import { ZstdDecompressionStream } from '../../src/zip/zstd.ts'
 
 /** Bytes of a row, and most rows of an archive: 2 GiB, and as much again for a snapshot in it. The database of an object has at most 10 GB. */
 const pieceBytes = 512 * 1024
@@ -22,6 +24,8 @@ const bodyTimeoutMs = 60_000
 // No workers are used, but zip.js counts each open member as one. A snapshot is a member that is an archive, which writes members of its
 // own meanwhile: with the default limit, one for each processor, both could wait for each other for ever.
 configure({ useWebWorkers: false, useCompressionStream: true, chunkSize: pieceBytes, maxWorkers: 1000 })
+
+registerCodec({ compressionMethod: zstdMethod, format: 'zstd', DecompressionStream: ZstdDecompressionStream })
 
 /**
  * Zip archives by zip.js and the deflate of the platform. An upload is stored in a table of the object first: its directory is at its end,

@@ -54,15 +54,16 @@ export async function checkedMembers<T>(
 const typeMask = 0o170000
 const types = new Set([0, 0o100000, 0o040000])
 export const storedMethod = 0
-const deflated = 8
+export const zstdMethod = 93
+const methods = [storedMethod, 8, zstdMethod]
 
 function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts): void {
   const why = (text: string) => badRequest(`The file ${shown(name)} of the archive ${text}`)
   if (new TextEncoder().encode(name).byteLength > maxNameBytes)
     throw why(`has a name of more than ${maxNameBytes} bytes`)
   if (isEncrypted) throw why('is encrypted: make the archive without a password')
-  if (method !== storedMethod && method !== deflated)
-    throw why(`is compressed by method ${method}: make the archive with compression zip or none`)
+  if (!methods.includes(method))
+    throw why(`is compressed by method ${method}: make the archive with compression zstd, zip or none`)
   if (!types.has((attributes >>> 16) & typeMask)) throw why('is a link or a device, expected a file')
 }
 

@@ -14,6 +14,7 @@ import { Filters } from '../schema/filters.ts'
 import type { DrawingRecord, LabDocument, LinkRecord, NodeRecord } from './document.ts'
 import { given } from './fields.ts'
 import { freeName, nameKey } from './names.ts'
+import { newestRevision, newProject } from './old-projects.ts'
 
 /** The document of an archive, in the form of GNS3 2.2, and the document with the settings that this form lacks. */
 export const documentName = 'project.gns3'
@@ -198,15 +199,12 @@ export function archivedLab(
   ids = new Map<string, string>(),
 ): ArchivedLab {
   const { revision: theirs } = (document ?? {}) as { revision?: unknown }
-  if (typeof theirs === 'number' && theirs > revision)
+  if (typeof theirs === 'number' && theirs > newestRevision)
     throw conflict(
-      `The archive has revision ${theirs}, this service reads at most ${revision}: export it with GNS3 2.2`,
+      `The archive has revision ${theirs}, this service reads at most ${newestRevision}: export it with GNS3 3.0`,
     )
-  if (typeof theirs === 'number' && theirs < revision - 1)
-    throw conflict(
-      `The archive has revision ${theirs}, this service reads ${revision}: open and export it with GNS3 2.2`,
-    )
-  const { name, topology, ...settings } = validate(Document, document, documentName)
+  const known = newProject(document, () => crypto.randomUUID())
+  const { name, topology, ...settings } = validate(Document, known, documentName)
   const extra: More = Check(More, more) ? more : { nodes: {}, links: {}, images: {} }
   const names = new Set<string>()
   const keepsIds = String((document as { project_id?: unknown }).project_id).toLowerCase() === projectId.toLowerCase()

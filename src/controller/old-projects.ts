@@ -195,7 +195,8 @@ export function newProject(document: unknown, newId: () => string): unknown {
   const project = record(document)
   const revision = integer(project.revision)
   const topology = record(project.topology)
-  if (!isOldForm(revision)) {
+  // A document of GNS3 1.x without a revision has its type.
+  if (!isOldForm(revision) || (revision === undefined && project.type !== 'topology')) {
     const nodes = Array.isArray(topology.nodes)
       ? topology.nodes.map((node) => newerNode(node, revision))
       : topology.nodes

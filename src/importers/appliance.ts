@@ -6,6 +6,7 @@ import { kindOf } from '../kinds/node.ts'
 import type { Fields } from '../labfile/text.ts'
 import { isKnownKind, mapFields } from '../model/lab/node.ts'
 import type { LabTemplateCreate } from '../model/lab/template.ts'
+import { consoleOptions } from './console-options.ts'
 import { type LeftOut, type Part, quoted, type Source } from './source.ts'
 
 /** An image that nodes of an appliance start from. */
@@ -128,7 +129,7 @@ function settingsOf(root: Part, version: Part | undefined): { type: string; part
 /** Other names of properties. */
 const renamed: Readonly<Record<string, string>> = { arch: 'platform' }
 
-/** The settings that nodes of the kind take. 400 for a value that they do not take. */
+/** The settings that nodes of the kind have. */
 function propertiesOf(settings: readonly Part[], kind: KindDescriptor): Fields {
   const fields: Fields = {}
   for (const part of settings)
@@ -137,8 +138,9 @@ function propertiesOf(settings: readonly Part[], kind: KindDescriptor): Fields {
       const schema = kind.create.properties[key]
       if (it.isAbsent || key in fields || it.value === '') continue
       if (schema === undefined) it.leaveOut(`is not taken over: a ${kind.noun} has no such setting`)
+      else if (key === 'options') Object.assign(fields, consoleOptions(it))
       else if (Check(schema, it.value)) fields[key] = it.value
-      else throw it.fault(`a ${kind.noun} does not take ${quoted(it.value)}`)
+      else it.leaveOut(`is not taken over: a ${kind.noun} cannot have ${quoted(it.value)}`)
     }
   return fields
 }
@@ -151,7 +153,7 @@ function mapFieldsOf(root: Part): Fields {
     if (part.isAbsent) continue
     const schema = (mapFields as Readonly<Record<string, Parameters<typeof Check>[0]>>)[key]
     if (schema === undefined || Check(schema, part.value)) fields[key] = part.value
-    else throw part.fault(`${quoted(part.value)} is not taken`)
+    else part.leaveOut(`is not taken over: ${quoted(part.value)} is not possible here`)
   }
   return fields
 }
@@ -162,12 +164,15 @@ function categoryOf(part: Part): string {
   return word === 'multilayer_switch' ? 'switch' : categories.includes(word) ? word : 'guest'
 }
 
+/** The name of an image, which may be below one directory: `router.ova/disk1.vmdk` is a disk of an archive of a VM. */
+const isImageName = (name: string): boolean => /^(?:[^./\\][^/\\]{0,254}\/)?[^./\\][^/\\]{0,254}$/.test(name)
+
 /** The images of a version, with what the list of images of the appliance says of each. */
 function imagesOf(root: Part, kind: string, version: Part | undefined): ApplianceImage[] {
   const list = root.get('images').items()
   return (version?.get('images').entries() ?? []).map(([word, part]) => {
     const filename = part.text()
-    if (!/^[^/\\]{1,255}$/.test(filename)) throw part.fault(`expected the name of a file, got ${quoted(filename)}`)
+    if (!isImageName(filename)) throw part.fault(`expected the name of a file, got ${quoted(filename)}`)
     const found = list.find((it) => it.get('filename').optionalText() === filename)
     const sum = found?.get('md5sum').optionalText() ?? found?.get('checksum').optionalText()
     const from = found?.get('direct_download_url').optionalText() ?? found?.get('download_url').optionalText()

@@ -22,11 +22,11 @@ const lineWidth = 120
 
 /** A lab file as text: a line for each node, segment and link that fits into one. `comments` are lines before it. */
 export function labFileText(file: LabFileData, comments: readonly string[] = []): string {
-  const document = new Document(file, { version: '1.2', aliasDuplicateObjects: false })
+  const document = new Document(file, { version: '1.2', compat: 'yaml-1.1', aliasDuplicateObjects: false })
   visit(document, {
     Scalar: (key, node) => {
       if (typeof node.value !== 'string') return
-      if (!fitsBlock(node.value)) node.type = 'QUOTE_DOUBLE'
+      if (!fitsBlock(node.value) || notPlainElsewhere.test(node.value)) node.type = 'QUOTE_DOUBLE'
       else if (key !== 'key' && node.value.includes('\n')) node.type = 'BLOCK_LITERAL'
     },
     Collection(_, node, path) {
@@ -43,6 +43,8 @@ export function labFileText(file: LabFileData, comments: readonly string[] = [])
   return head + document.toString({ lineWidth: 0 })
 }
 
+/** Texts that other readers of YAML refuse without quotes within `{ }`, such as `:/symbols/nat.svg`. */
+const notPlainElsewhere = /^(?:[:?-].*|.*\?.*|=)$/
 const controls = /\p{Cc}|[\u2028\u2029]/gu
 /** Texts that only double quotes keep as they are: a block would lose carriage returns, or break at other line ends. */
 const unsafe = /[^\P{Cc}\n]|[\u2028\u2029\ufeff\ufffe\uffff]|\p{Cs}/u

@@ -1,9 +1,10 @@
-import { existsSync, openAsBlob, readFileSync } from 'node:fs'
+import { existsSync, openAsBlob, readFileSync, realpathSync, statSync } from 'node:fs'
 import { access, open, readFile, stat } from 'node:fs/promises'
-import { basename, dirname, join, normalize } from 'node:path'
-import { text as textOf } from 'node:stream/consumers'
+import { basename, dirname, join, resolve, sep } from 'node:path'
+import { buffer as bytesOf } from 'node:stream/consumers'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { counted } from '../../../src/errors/counted.ts'
+import { decodedText } from '../../../src/importers/encoding.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
 import type { LeftOut } from '../../../src/importers/source.ts'
 import { LabFileError } from '../../../src/labfile/read.ts'
@@ -14,7 +15,7 @@ import { clientOf } from './client.ts'
 import type { Asking, CommandInput } from './command.ts'
 import type { importing } from './command-flags.ts'
 import { CommandError, exits } from './exits.ts'
-import { faultsIn, type WrongLabFile } from './lab-file.ts'
+import { checkedLab, faultsIn, type WrongLabFile } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
 
@@ -24,28 +25,40 @@ type Input = CommandInput<typeof importing>
 export async function importCommand(input: Input): Promise<Outcome> {
   const [file = '-'] = input.args
   if (/\.gns3project$/i.test(file) || (await isArchive(file))) return importArchive(file, input)
-  const text = await contentOf(file)
-  return /\.gns3a$/i.test(file) ? importAppliance(file, text, input) : importLab(file, text, input)
+  const { text, note } = decodedText(await contentOf(file))
+  const notes = note === undefined ? [] : [{ line: 1, column: 1, path: '', message: note }]
+  return /\.gns3a$/i.test(file)
+    ? importAppliance(file, { text, notes }, input)
+    : importLab(file, { text, notes }, input)
 }
 
-async function importLab(file: string, text: string, { flags }: Input): Promise<Outcome> {
+/** A file as text, and what must be said of it. */
+interface Content {
+  readonly text: string
+  readonly notes: readonly LeftOut[]
+}
+
+async function importLab(file: string, { text, notes }: Content, { flags }: Input): Promise<Outcome> {
   const directory = file === '-' ? '.' : dirname(file)
+  const to = flags.to ?? (file === '-' ? '-' : join(directory, `${stemOf(file)}.lab.yaml`))
+  const isPrinted = to === '-'
+  const base = resolve(isPrinted ? directory : dirname(to))
   const annotations = `${file}.annotations.json`
   const {
     format,
     file: data,
     images,
-    leftOut,
+    leftOut: parts,
   } = withFile(file, () =>
     importLabFile({
       text,
-      hasFile: (path) => existsSync(join(directory, normalize(`/${path}`))),
+      hasFile: (path) => isTextBelow(base, path),
       ...(existsSync(annotations) && { annotations: readAnnotations(annotations) }),
     }),
   )
+  const leftOut = [...notes, ...parts]
   const lab = labFileText(data)
-  const to = flags.to ?? (file === '-' ? '-' : join(directory, `${stemOf(file)}.lab.yaml`))
-  const isPrinted = to === '-'
+  await checkedLab(lab, { name: isPrinted ? 'stdout' : to, base, allowOutside: false, options: {} })
   if (!isPrinted && existsSync(to) && !flags.force)
     throw new CommandError(exits.wrong, [
       { message: `${to} is there already`, hint: '--force replaces it, --to FILE writes another one' },
@@ -98,7 +111,7 @@ async function importArchive(file: string, { flags, signal }: Input): Promise<Ou
 }
 
 /** An appliance becomes a template of the service. */
-async function importAppliance(file: string, text: string, { flags, signal }: Input): Promise<Outcome> {
+async function importAppliance(file: string, { text, notes }: Content, { flags, signal }: Input): Promise<Outcome> {
   const client = await clientOf(flags as Asking)
   const { name, version } = flags
   const body = { text, ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
@@ -107,7 +120,10 @@ async function importAppliance(file: string, text: string, { flags, signal }: In
     .catch(refusedOf(file))
   const missing = images.filter((it) => it.is_missing)
   return {
-    json: { template: template.name, template_id: template.template_id, versions, images, left_out },
+    json: {
+      ...{ template: template.name, template_id: template.template_id, versions, images },
+      left_out: [...notes, ...left_out],
+    },
     text: () =>
       [
         `Made the template ${shown(template.name)}`,
@@ -121,7 +137,7 @@ async function importAppliance(file: string, text: string, { flags, signal }: In
                 missing.map(({ image, md5, from }) => [image, md5 ?? '', from ?? '']),
               ),
             ]),
-        ...leftOutLines(file, left_out, 'Not as it was'),
+        ...leftOutLines(file, [...notes, ...left_out], 'Not as it was'),
       ].join('\n'),
   }
 }
@@ -149,20 +165,44 @@ function withFile<T>(file: string, read: () => T): T {
 const leftOutLines = (file: string, leftOut: readonly LeftOut[], title: string): string[] =>
   leftOut.length === 0
     ? []
-    : ['', title, ...leftOut.map((it) => `  ${file}:${it.line}:${it.column}: ${shown(`${it.path}: ${it.message}`)}`)]
+    : [
+        '',
+        title,
+        ...leftOut.map(
+          (it) => `  ${file}:${it.line}:${it.column}: ${shown(`${it.path === '' ? '' : `${it.path}: `}${it.message}`)}`,
+        ),
+      ]
 
-async function contentOf(file: string): Promise<string> {
-  if (file === '-') return textOf(process.stdin)
-  return readFile(file, 'utf8').catch((cause) => {
+async function contentOf(file: string): Promise<Uint8Array> {
+  if (file === '-') return bytesOf(process.stdin)
+  return readFile(file).catch((cause) => {
     throw unreadable(file, cause)
   })
 }
 
 function readAnnotations(file: string): string {
   try {
-    return readFileSync(file, 'utf8')
+    return decodedText(readFileSync(file)).text
   } catch (cause) {
     throw unreadable(file, cause)
+  }
+}
+
+/** Largest file that a lab file may name, bytes. */
+const maxBytes = 1 << 20
+
+/** Whether a path leads to a file with text below a directory; links may not lead out of it. */
+function isTextBelow(directory: string, path: string): boolean {
+  try {
+    const root = realpathSync(directory)
+    const file = realpathSync(resolve(root, path))
+    const stats = statSync(file)
+    if (!file.startsWith(root.endsWith(sep) ? root : root + sep) || !stats.isFile()) return false
+    if (stats.size === 0 || stats.size > maxBytes) return false
+    new TextDecoder('utf-8', { fatal: true }).decode(readFileSync(file))
+    return true
+  } catch {
+    return false
   }
 }
 

@@ -5,7 +5,7 @@ import { Check } from '@sinclair/typebox/value'
 import type { Desired } from '../../../src/labfile/desired.ts'
 import { inOrder, moreFaults } from '../../../src/labfile/faults.ts'
 import type { LabFileFault } from '../../../src/labfile/position.ts'
-import { LabFileError, namedFiles, readLabFile, valuesOf } from '../../../src/labfile/read.ts'
+import { LabFileError, type LabFileOptions, namedFiles, readLabFile, valuesOf } from '../../../src/labfile/read.ts'
 import { LabName } from '../../../src/labfile/schema.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import type { FlagValues } from './command.ts'
@@ -34,16 +34,26 @@ export async function readLab(word: string | undefined, flags: FlagValues<typeof
   const name = path === '-' ? 'stdin' : path
   if (flags.name !== undefined && !Check(LabName, flags.name))
     throw wrongArguments(`--name: expected ${LabName.expects}, got ${JSON.stringify(flags.name)}`)
-  const options = { vars, ...(flags.name !== undefined && { name: flags.name }) }
+  const base = path === '-' ? process.cwd() : dirname(resolve(path))
+  const given = flags.name === undefined ? {} : { name: flags.name }
+  return {
+    vars,
+    ...(await checkedLab(document, { name, base, allowOutside: flags['allow-outside'], options: { vars, ...given } })),
+  }
+}
+
+/** Checks the text of a lab file and the files that it names, which are relative to `base`. CommandError 3 with all that is wrong. */
+export async function checkedLab(
+  document: string,
+  { name, base, allowOutside, options }: { name: string; base: string; allowOutside: boolean; options: LabFileOptions },
+): Promise<Omit<LabSource, 'vars'>> {
   try {
     const values = valuesOf(document)
-    const allowOutside = flags['allow-outside']
     const named = namedFiles(values, { ...options, allowOutside })
-    const base = path === '-' ? process.cwd() : dirname(resolve(path))
     const { files, faults } = await readNamed(named.files, { base, allowOutside })
     const all = inOrder([...named.faults, ...faults])
     if (all.length > 0) throw new LabFileError(all)
-    return { name, document, files, vars, desired: await readLabFile(values, { ...options, files }) }
+    return { name, document, files, desired: await readLabFile(values, { ...options, files }) }
   } catch (error) {
     if (error instanceof LabFileError) throw new CommandError(exits.wrong, faultsIn(name, error.faults, error.more))
     throw error

@@ -1,9 +1,9 @@
 import { randomUUID } from 'node:crypto'
 import { type FileHandle, open, rm } from 'node:fs/promises'
-import { Readable } from 'node:stream'
+import { type Duplex, Readable } from 'node:stream'
 import { finished, pipeline } from 'node:stream/promises'
 import { promisify } from 'node:util'
-import { crc32, createInflateRaw } from 'node:zlib'
+import zlib, { crc32, createInflateRaw } from 'node:zlib'
 import yauzl, { type Entry, type ZipFile as ZipReader } from 'yauzl'
 import { ZipFile } from 'yazl'
 import { ignore } from '../../../src/async/ignore.ts'
@@ -13,8 +13,10 @@ import {
   type MemberFacts,
   noZip,
   storedMethod,
+  zstdMethod,
 } from '../../../src/controller/archive-check.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from '../../../src/controller/archives.ts'
+import { maxWindowBytes, unpackedZstd } from '../../../src/zip/zstd.ts'
 import { bufferBytes } from '../storage/buffers.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { freeRange } from '../storage/free-range.ts'
@@ -117,8 +119,8 @@ class ZipArchive implements OpenArchive {
     const packed = this.#piecesOf(start, start + entry.compressedSize)
     if (entry.compressionMethod === storedMethod)
       return webStream(Readable.from(checked(packed, entry), { highWaterMark: 1 }))
-    const bytes = createInflateRaw({ chunkSize: inflatedBytes })
-    pipeline(packed, bytes).catch(ignore('the reader of `bytes` gets the error'))
+    const bytes =
+      entry.compressionMethod === zstdMethod ? unpackedZstdOf(packed) : piped(packed, createInflateRaw(pieces))
     return webStream(Readable.from(checked(bytes, entry), { highWaterMark: 1 }))
   }
 
@@ -139,6 +141,23 @@ class ZipArchive implements OpenArchive {
   async [Symbol.asyncDispose](): Promise<void> {
     await this.#handle.close()
   }
+}
+
+const pieces = { chunkSize: inflatedBytes }
+
+function piped(packed: AsyncIterable<Uint8Array>, bytes: Duplex): AsyncIterable<Uint8Array> {
+  pipeline(packed, bytes).catch(ignore('the reader of `bytes` gets the error'))
+  return bytes
+}
+
+/** By Node, which has zstd since 22.15, or by a library. */
+function unpackedZstdOf(packed: AsyncIterable<Uint8Array>): AsyncIterable<Uint8Array> {
+  // A static import would fail in a Node that does not have it.
+  const { createZstdDecompress: native, constants } = zlib as Partial<Pick<typeof zlib, 'createZstdDecompress'>> &
+    Pick<typeof zlib, 'constants'>
+  if (native === undefined) return unpackedZstd(packed)
+  const params = { [constants.ZSTD_d_windowLogMax]: Math.log2(maxWindowBytes) }
+  return piped(packed, native({ ...pieces, params }))
 }
 
 const fromFd = promisify<number, yauzl.Options, ZipReader>(yauzl.fromFd)

@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises'
+import { readFile, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
@@ -90,4 +90,34 @@ test('an appliance becomes a template, and an archive a lab of the service', asy
   expect(await run(['w.gns3a'])).toMatchObject({ code: 3, err: expect.stringMatching(/^w\.gns3a:1:1: expected /) })
   const alone = await commandsWith(files)
   expect(await alone.run(['r.gns3a'])).toMatchObject({ code: 5 })
+})
+
+test('a topology in another encoding is imported, and the list says so', async () => {
+  const patchbay = await CommandLine.of({ server: 'http://127.0.0.1:1' })
+  const text = topology.replace('a: {', 'hö: {')
+  await writeFile(join(patchbay.home, 'utf16.clab.yml'), Buffer.from(`\ufeff${text}`, 'utf16le'))
+  await writeFile(join(patchbay.home, 'latin1.clab.yml'), Buffer.from(text, 'latin1'))
+  for (const [name, note] of [
+    ['utf16', 'it is in UTF-16'],
+    ['latin1', 'it is not in UTF-8'],
+  ]) {
+    const { code, out } = await patchbay.run(['import', `${name}.clab.yml`])
+    expect([code, out]).toEqual([0, expect.stringContaining(`${name}.clab.yml:1:1: ${note}`)])
+    expect(await readFile(join(patchbay.home, `${name}.lab.yaml`), 'utf8')).toContain('hö:')
+  }
+})
+
+test('a configuration that no lab file can name is left out, so that the lab file is valid', async () => {
+  const node = (file: string) => `{ kind: cisco_iol, startup-config: ${file} }`
+  const { run } = await commandsWith({
+    'x.clab.yml': `name: x\ntopology:\n  nodes:\n    a: ${node('a.cfg')}\n    b: ${node('none.cfg')}\n    c: ${node('../c.cfg')}\n`,
+    'a.cfg': 'hostname a\n',
+  })
+  const { code, out } = await run(['x.clab.yml', '--json'])
+  expect(code).toBe(0)
+  const messages = (JSON.parse(out) as { left_out: { path: string; message: string }[] }).left_out
+  expect(messages.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+    'topology.nodes.b.startup-config: is not taken over: there is no text file "none.cfg" in the directory of the topology',
+    'topology.nodes.c.startup-config: is not taken over: "../c.cfg" is not in the directory of the topology; copy it there',
+  ])
 })

@@ -1,4 +1,5 @@
 import { readdir, readlink, stat } from 'node:fs/promises'
+import { crc32, zstdCompressSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { ZipArchives } from '../../../runtime/node/labs/zip-archives.ts'
 import type { ArchiveMember } from '../../../src/controller/archives.ts'
@@ -52,3 +53,37 @@ async function blocksOfArchive(): Promise<number> {
   }
   throw new Error('no archive is open')
 }
+
+/** A zip archive with one file that is compressed by zstd, method 93 of APPNOTE.TXT 4.4.5. */
+function zstdArchive(name: string, content: Buffer, { size = content.length } = {}): ReadableStream<Uint8Array> {
+  const packed = zstdCompressSync(content)
+  const facts = Buffer.alloc(26)
+  for (const [at, value] of [20, 0, 93, 0, 0].entries()) facts.writeUInt16LE(value, at * 2)
+  facts.writeUInt32LE(crc32(content), 10)
+  facts.writeUInt32LE(packed.length, 14)
+  facts.writeUInt32LE(size, 18)
+  facts.writeUInt16LE(name.length, 22)
+  const local = Buffer.concat([Buffer.from('PK\x03\x04'), facts, Buffer.from(name), packed])
+  const directory = Buffer.concat([Buffer.from('PK\x01\x02\x14\x00'), facts, Buffer.alloc(14), Buffer.from(name)])
+  const end = Buffer.alloc(22)
+  end.write('PK\x05\x06')
+  for (const at of [8, 10]) end.writeUInt16LE(1, at)
+  end.writeUInt32LE(directory.length, 12)
+  end.writeUInt32LE(local.length, 16)
+  return new Blob([local, directory, end]).stream()
+}
+
+describe('an archive of GNS3 3.0, whose files are compressed by zstd', () => {
+  it('is read', async () => {
+    const zip = await archives()
+    const content = Buffer.from('{"revision": 10}'.repeat(100_000))
+    await using archive = await zip.open(zstdArchive('project.gns3', content))
+    expect((await new Response(await archive.read('project.gns3')).text()) === content.toString()).toBe(true)
+  })
+
+  it('is refused when a file has more bytes than the archive says', async () => {
+    const zip = await archives()
+    await using archive = await zip.open(zstdArchive('bomb', Buffer.alloc(1 << 20), { size: 10 }))
+    await expect(new Response(await archive.read('bomb')).text()).rejects.toThrow('too many bytes, expected 10')
+  })
+})

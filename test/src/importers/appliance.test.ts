@@ -110,7 +110,6 @@ test.each([
   [router, '5', /versions: there is no version "5", expected one of 7, 6/],
   [{ name: 'x', docker: { image: 'x' } }, undefined, /docker: there is no kind "docker"/],
   [{ name: 'x' }, undefined, /expected settings of an emulator, such as "qemu"/],
-  [{ ...router, qemu: { ram: 'much' } }, undefined, /qemu.ram: a machine does not take "much"/],
   [
     { ...router, versions: [{ name: '1', images: { hda_disk_image: '../x' } }] },
     undefined,
@@ -120,4 +119,28 @@ test.each([
   expect(() => imported(value, version)).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringMatching(message) }),
   )
+})
+
+test('options of an appliance for the terminal of somebody are the console of the node', () => {
+  const qemu = { ...router.qemu, ram: 'much', options: '-serial mon:stdio -smbios type=1,product=VM -monitor none' }
+  const { kvm: _, ...own } = qemu
+  const { template, leftOut } = imported({ ...router, qemu: own })
+  expect(template).toMatchObject({ options: '-smbios type=1,product=VM' })
+  expect(template).not.toHaveProperty('ram')
+  expect(leftOut.map(({ path, message }) => `${path}: ${message}`)).toEqual([
+    'qemu.ram: is not taken over: a machine cannot have "much"',
+    'qemu.options: "-serial mon:stdio", "-monitor none" is not taken over: the console of the node is in its place',
+  ])
+})
+
+test('a disk of an archive of a VM is an image below its directory', () => {
+  const versions = [{ name: '1', images: { hda_disk_image: 'x.ova/disk1.vmdk' } }]
+  expect(imported({ ...router, versions }).images).toMatchObject([{ filename: 'x.ova/disk1.vmdk' }])
+})
+
+test('of a key that an appliance has twice the last one is read', () => {
+  const text = JSON.stringify(router).replace('"name":"Router OS"', '"name":"Old","name":"New"')
+  const { template, leftOut } = importAppliance(new Source(text))
+  expect(template.name).toBe('New 7')
+  expect(leftOut[0]).toMatchObject({ path: 'name', message: 'the key is there twice: this last one is read' })
 })
