@@ -19,6 +19,7 @@ import { readPcap } from '../support/pcap.ts'
 import { requireProgram } from '../support/require.ts'
 import { bundledProgram, TestService } from '../support/service.ts'
 import { Terminal } from '../support/terminal.ts'
+import { udpSocketsOf } from '../support/udp-sockets.ts'
 
 const has = {
   vpcs: !requireProgram('vpcs').skip,
@@ -110,7 +111,7 @@ describe('an upgrade from 0.1.0', () => {
         const directory = join(service.data, 'images/machine-emulator')
         await mkdir(directory, { recursive: true })
         await writeFile(join(directory, 'counting.img'), Buffer.concat([counting, Buffer.alloc(16 << 20)]))
-        const machine = await create('machine-emulator', { name: 'M1', ...booting('counting.img') })
+        const machine = await create('machine-emulator', { name: 'M1', ...booting('counting.img'), adapters: 1 })
         await start(service, machine)
         machines.push(machine)
         running.push(machine)
@@ -207,6 +208,17 @@ describe('an upgrade from 0.1.0', () => {
         it.type('ping 10.0.0.2 -c 1\r')
         await it.expect('icmp_seq=1 ttl=64')
       })
+      // A machine keeps the sockets that its emulator opened, with which its link works, until it is stopped.
+      for (const machine of has.machine ? machines.slice(0, 1) : []) {
+        await linkTo(machine, fresh)
+        expect((await service.call<Shown>('GET', machine)).command_line).toContain(',local.type=inet,')
+        await service.call('POST', `${machine}/stop`)
+        await start(service, machine)
+        expect((await service.call<Shown>('GET', machine)).command_line).toContain(',local.type=fd,')
+        expect(udpSocketsOf(service.data).filter(({ program }) => program.startsWith('qemu'))).toMatchObject([
+          { remotePort: expect.toSatisfy((port: number) => port > 0) },
+        ])
+      }
       for (const node of running) {
         if (node === two) continue
         await service.call('POST', `${node}/stop`)

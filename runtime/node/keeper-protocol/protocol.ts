@@ -70,6 +70,9 @@ const Port = Type.Integer({ minimum: 1, maximum: 65535 })
 const longestWaitMs = 3_600_000
 const Milliseconds = Type.Number({ minimum: 0, maximum: longestWaitMs })
 
+/** The descriptor of the first socket that a program is handed over, after the one of a wrapper (`is_wrapped`). */
+export const firstSocket = 4
+
 export type ProcessSpec = Static<typeof ProcessSpec>
 const ProcessSpec = Type.Object({
   type: Type.Literal('process'),
@@ -101,6 +104,11 @@ const ProcessSpec = Type.Object({
   interrupts: Type.Optional(Type.Boolean()),
   /** Timeout of the wait for `ready`, ms. */
   ready_ms: Type.Optional(Milliseconds),
+  /**
+   * The private socket pairs of its ports, if the program takes open sockets: the keeper binds each to `guest_port`, connects it to
+   * `switch_port`, and hands it over as descriptor `firstSocket` plus its place in the list.
+   */
+  sockets: Type.Optional(list(Type.Object({ guest_port: Port, switch_port: Port }), { maxItems: 1024 })),
   /**
    * Where the program serves its console by telnet, at a loopback address. The keeper connects whenever it listens there; stdout is
    * discarded, and `stdio` has no effect. Since protocol 7.

@@ -15,6 +15,7 @@ import { openPty } from '../system/pty.ts'
 import { signalGroup } from '../system/signal-group.ts'
 import { openChildLog } from './child-log.ts'
 import { CpuLimit } from './cpu-limit.ts'
+import { openGuestSockets } from './guest-sockets.ts'
 import { type InputTaken, InputWindow } from './input-window.ts'
 import { LineEnds } from './line-ends.ts'
 import type { Runner, UnitEnd } from './runner.ts'
@@ -83,6 +84,8 @@ export class ChildProcessRunner implements Runner {
         terminal = new ReadStream(pty.master)
       }
       const isWrapped = spec.is_wrapped === true
+      const sockets = openGuestSockets(spec.sockets ?? [])
+      descriptors.push(...sockets)
       // A wrapper asks for the death signal itself.
       const [command, args] = isWrapped ? [spec.command, spec.args] : withDeathSignal(spec.command, spec.args)
       const child = startProgram(command, args, {
@@ -97,7 +100,8 @@ export class ChildProcessRunner implements Runner {
               : spec.stdio === 'pipe'
                 ? ['pipe' as const, 'pipe' as const, log]
                 : ['ignore' as const, log, log]),
-          ...(isWrapped ? ['pipe' as const] : []),
+          ...(isWrapped ? ['pipe' as const] : sockets.length > 0 ? ['ignore' as const] : []),
+          ...sockets,
         ],
       })
       const streams = terminal === undefined ? [child.stdout, child.stdin] : [terminal]

@@ -118,7 +118,9 @@ async function start(id: number, specText: string): Promise<void> {
   const it: Hosted = {
     ...{ pc, socket, typed: [], shown: [], shownBytes: 0, isOver: false, isHeld: false, isWaiting: false },
   }
-  socket.on('message', (frame) => {
+  socket.on('message', (frame, from) => {
+    // Anybody may have sent before `connect`.
+    if (from.port !== spec.switch_port) return
     watchdog.began(id)
     // A Uint8Array: `slice` of a Buffer makes no copy.
     pc.receive(new Uint8Array(frame.buffer, frame.byteOffset, frame.length))

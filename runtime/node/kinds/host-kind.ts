@@ -20,7 +20,7 @@ export interface KindHost<P extends Properties = Properties, S = Readonly<Record
   readonly ports: PortAllocator
   /** The network devices that nodes may use. */
   readonly interfaces: () => InterfaceRules
-  readonly keeper: Pick<KeeperLink, 'call' | 'tidyNetio'>
+  readonly keeper: Pick<KeeperLink, 'call' | 'packetPath' | 'tidyNetio'>
   /** The drivers of hypervisors. */
   readonly drivers: Drivers
   /** A directory for runtime files, outside backups. */

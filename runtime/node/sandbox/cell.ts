@@ -20,6 +20,8 @@ export interface Cell {
   readonly network: 'none' | 'host'
   /** With the network of the host: the TCP ports it may listen on, where the kernel can restrict that (Landlock). */
   readonly listens?: readonly number[]
+  /** Open sockets that it is handed over, from descriptor `firstSocket` on. Default: none. */
+  readonly sockets?: number
   /** Whether it may also connect to TCP ports. Default: no. */
   readonly connects?: boolean
 }

@@ -133,6 +133,7 @@ function confinementBy(protection: Protection, runDirectory: string): Confinemen
     const becomes = user === undefined ? undefined : { uid: user.uid, gid: user.gid, groups }
     const step = {
       cwd: cell.cwd,
+      sockets: cell.sockets ?? 0,
       ...(becomes !== undefined && { user: becomes }),
       ...(hasNetwork && landlock >= landlockWithTcp && { listens: cell.listens ?? [], connects: cell.connects }),
     }

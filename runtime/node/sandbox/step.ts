@@ -29,6 +29,8 @@ export interface Step {
     readonly isUser: boolean
   }
   readonly cwd: string
+  /** Descriptors that stay open, after the one that reports the start. */
+  readonly sockets: number
   /** The new user; absent: the user does not change. */
   readonly user?: { readonly uid: number; readonly gid: number; readonly groups: readonly number[] }
   /** TCP ports it may listen on, while it connects to none (unless `connects`); absent: no restriction. */
@@ -38,10 +40,16 @@ export interface Step {
 
 /** The arguments of Perl for a program. */
 export function stepArguments(step: Step, command: string, args: readonly string[]): string[] {
-  const { namespaces, cwd, user, listens, connects } = step
+  const { namespaces, cwd, sockets, user, listens, connects } = step
   const operations = namespaces?.operations ?? []
   return [
-    ...['-e', head + (namespaces === undefined ? '' : makeNamespaces) + tail, callNumbers() ?? '', cwd],
+    ...[
+      '-e',
+      head + (namespaces === undefined ? '' : makeNamespaces) + tail,
+      callNumbers() ?? '',
+      cwd,
+      String(sockets),
+    ],
     user === undefined ? '' : [user.uid, user.gid, ...user.groups].join(','),
     listens === undefined ? '-' : (connects === true ? '+' : '') + listens.join(','),
     ...(namespaces === undefined ? [] : [String(flags(namespaces)), namespaces.root, String(operations.length)]),
@@ -57,14 +65,15 @@ const flags = ({ isUser, hasNetwork }: NonNullable<Step['namespaces']>): number 
 /** Exit code after a failure of the confinement. */
 export const failureCode = 125
 
-/** For every program: it closes the descriptors above the one that reports the start (close_range(2), Linux 5.9). */
+/** For every program: it closes the descriptors above the one that reports the start, and above its sockets (close_range(2), Linux 5.9). */
 const head = String.raw`
-my ($numbers, $cwd, $user, $listens, @rest) = @ARGV;
+my ($numbers, $cwd, $sockets, $user, $listens, @rest) = @ARGV;
+my $above = 4 + $sockets;
 my ($MOUNT, $PIVOT, $UMOUNT, $UNSHARE, $PRCTL, $CAPSET, $SETRESUID, $SETRESGID, $STATFS) = map { $_ + 0 } split /,/, $numbers;
 sub fail { print STDERR "the confinement cannot be made: $_[0]: $!\n"; exit ${failureCode} }
 sub attempt { my ($number, @values) = @_; syscall($number, @values) }
 sub call { my ($what, @values) = @_; my $r = attempt(@values); $r >= 0 or fail($what); $r }
-syscall(436, 4, 0xffffffff, 0) >= 0 or eval 'use POSIX (); POSIX::close($_) for 4 .. 4095';
+syscall(436, $above, 0xffffffff, 0) >= 0 or eval 'use POSIX (); POSIX::close($_) for $above .. 4095';
 `
 
 /** Creates the namespaces and their mounts. Perl takes a millisecond to read it. */

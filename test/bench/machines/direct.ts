@@ -20,7 +20,9 @@ export interface DirectMachine {
 
 /** Runs the command line of a node, and lets its guest go, with the least that this takes. */
 export async function startDirect(commandLine: string, cwd: string): Promise<DirectMachine> {
-  const [command = '', ...args] = shellWords(commandLine, 'command_line')
+  // The keeper hands over sockets, which are not there: these take their place.
+  const unwired = commandLine.replaceAll(/(-netdev )dgram,(id=[\w-]+),local\.type=fd\S*/g, '$1hubport,$2,hubid=0')
+  const [command = '', ...args] = shellWords(unwired, 'command_line')
   const monitor = args.map((arg) => /^socket,id=pb-qmp,path=([^,]+)/.exec(arg)?.[1]).find((it) => it !== undefined)
   if (monitor === undefined) throw new Error(`no monitor in ${commandLine}`)
   const began = performance.now()

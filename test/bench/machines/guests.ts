@@ -7,6 +7,7 @@ import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { GuestShell } from '../../support/guest/console.ts'
 import { type GuestFiles, guestFiles } from '../../support/guest/files.ts'
 import { linkUp, ping, transfer } from '../../support/guest/network.ts'
+import { leasePorts } from '../../support/port-leases.ts'
 import { at, median, medianDifference, ratio } from '../medians.ts'
 import type { Row } from '../table.ts'
 import { startDirect } from './direct.ts'
@@ -134,12 +135,12 @@ async function directPair(lab: MachineLab, settings: readonly object[]): Promise
       return lab.get(node)
     }),
   )
-  const ports = machines.map(({ command_line }) => /,local\.port=(\d+)/.exec(command_line)?.[1])
+  const { first } = leasePorts(2)
   const running = await Promise.all(
     machines.map(async ({ command_line, node_directory }, index) => {
       const console = join(lab.service.data, 'run', `console-${index}`)
       const line = command_line
-        .replace(/,remote\.port=\d+/, `,remote.port=${ports[1 - index]}`)
+        .replace(/(-netdev dgram,id=[\w-]+),\S*/, `$1,${wiredTo(first + index, first + 1 - index)}`)
         .replace('-chardev stdio,id=pb-serial,signal=off', `-chardev socket,id=pb-serial,path=${console},server=on`)
       return { console, started: startDirect(line, node_directory) }
     }),
@@ -151,6 +152,9 @@ async function directPair(lab: MachineLab, settings: readonly object[]): Promise
     await Promise.all(direct.map((it) => it.stop()))
   })
 }
+
+const wiredTo = (local: number, remote: number): string =>
+  `local.type=inet,local.host=127.0.0.1,local.port=${local},remote.type=inet,remote.host=127.0.0.1,remote.port=${remote}`
 
 async function consoleOf(path: string): Promise<GuestShell> {
   for (let tries = 0; ; tries++) {

@@ -33,6 +33,8 @@ export interface MachineSpec {
   readonly kernel?: string
   readonly initrd?: string
   readonly adapters: readonly Adapter[]
+  /** The descriptor of the first adapter's socket, if the keeper hands over connected ones (`firstSocket`); else QEMU opens them. */
+  readonly firstSocket?: number
   /** By `{adapter}/0`; each adapter has one. */
   readonly wires: ReadonlyMap<string, PortWire>
   /** The address of a VNC or SPICE server; unused for telnet consoles, which are on stdin and stdout. */
@@ -130,7 +132,7 @@ function networkArguments(machine: MachineSpec, otherPciDevices: number): string
 }
 
 function adapterArguments(
-  { facts, wires }: MachineSpec,
+  { facts, wires, firstSocket }: MachineSpec,
   { model, mac }: Adapter,
   number: number,
   address: string,
@@ -138,12 +140,18 @@ function adapterArguments(
   const wire = wires.get(`${number}/0`)
   if (wire === undefined) throw conflict(`The port of adapter ${number} is not there`)
   const id = netdevId(number)
-  return [
-    ...['-netdev', facts.netdevs.has('dgram') ? datagrams(id, wire) : olderDatagrams(id, wire)],
-    ...['-device', `${model},id=pb-nic${number},mac=${mac},netdev=${id}${address}`],
-  ]
+  const netdev = !takesSockets(facts)
+    ? olderDatagrams(id, wire)
+    : firstSocket === undefined
+      ? datagrams(id, wire)
+      : `dgram,id=${id},local.type=fd,local.str=${firstSocket + number}`
+  return [...['-netdev', netdev], ...['-device', `${model},id=pb-nic${number},mac=${mac},netdev=${id}${address}`]]
 }
 
+/** Whether it sends and receives by sockets that it is handed over: QEMU from 7.2 on. */
+export const takesSockets = ({ netdevs }: Pick<BinaryFacts, 'netdevs'>): boolean => netdevs.has('dgram')
+
+/** Sockets that QEMU opens itself take datagrams of any sender. */
 const datagrams = (id: string, { guest_port, switch_port }: PortWire): string =>
   `dgram,id=${id},local.type=inet,local.host=127.0.0.1,local.port=${guest_port}` +
   `,remote.type=inet,remote.host=127.0.0.1,remote.port=${switch_port}`

@@ -3,6 +3,7 @@ import { isIP } from 'node:net'
 import { join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { EventPayload } from '../../../../src/model/event.ts'
+import { firstSocket } from '../../keeper-protocol/protocol.ts'
 import { forDesktop, selected } from '../../programs/environment.ts'
 import { give, insideBox, letRead, makeBox } from '../../sandbox/box.ts'
 import type { Cell } from '../../sandbox/cell.ts'
@@ -11,9 +12,9 @@ import { quoted } from '../../sandbox/shell.ts'
 import { replaceOwn } from '../../storage/own-files.ts'
 import { checkMemory } from '../../system/memory.ts'
 import type { Launch, PortWire } from '../kind.ts'
-import { adaptersOf, generatedMac } from './adapters.ts'
+import { type Adapter, adaptersOf, generatedMac } from './adapters.ts'
 import { type Accelerator, acceleratorsOf, resolveEmulator } from './binaries.ts'
-import { commandLine } from './command-line.ts'
+import { commandLine, takesSockets } from './command-line.ts'
 import { ConfinedTool, type ImageTool } from './confined-tool.ts'
 import { firmwareOf, systemUefis } from './firmware.ts'
 import { kvmState } from './kvm-guest.ts'
@@ -32,6 +33,8 @@ export interface LaunchOptions {
   readonly runDirectory: string
   readonly consoleHost: string
   readonly acceleration: 'auto' | 'kvm' | 'tcg'
+  /** Whether the keeper can hand over connected sockets. */
+  readonly handsOver: () => Promise<boolean>
   readonly images: MachineImages
   /** Ends the preparation of the disks. */
   readonly signal: AbortSignal
@@ -79,6 +82,8 @@ export async function launchOf(
   )
   const { console, console_type } = record
   const hasMemory = memoryIn(directory) !== undefined
+  const adapters = adaptersOf({ ...properties, mac_address: macOf(projectId, record.node_id, properties) })
+  const sockets = takesSockets(facts) && (await options.handsOver()) ? wiresOf(adapters, wires) : []
   const args = commandLine({
     settings: { ...properties, name: record.name, node_id: record.node_id, console_type },
     facts,
@@ -90,8 +95,9 @@ export async function launchOf(
     cdrom: cdrom ?? null,
     ...(kernel !== undefined && { kernel }),
     ...(initrd !== undefined && { initrd }),
-    adapters: adaptersOf({ ...properties, mac_address: macOf(projectId, record.node_id, properties) }),
+    adapters,
     wires,
+    ...(sockets.length > 0 && { firstSocket }),
     console: console === null || console_type === 'telnet' ? null : { host: options.consoleHost, port: console },
     monitor:
       confinement === undefined
@@ -109,7 +115,7 @@ export async function launchOf(
   if (confinement !== undefined) {
     const files = [cdrom, bios, kernel, initrd].filter((file) => file !== undefined)
     const readings = { files, tool: tool instanceof ConfinedTool ? tool : undefined, hasKvm: accelerator === 'kvm' }
-    const cell = await cellOf(node, confinement.user, options, readings)
+    const cell = { ...(await cellOf(node, confinement.user, options, readings)), sockets: sockets.length }
     run = { ...confinement.wrap(cell, facts.path, args), is_wrapped: true }
   }
   return {
@@ -122,11 +128,16 @@ export async function launchOf(
       cwd: directory,
       log,
       stdio: console_type === 'telnet' ? 'pipe' : 'none',
+      ...(sockets.length > 0 && { sockets }),
       // In local mode its options may open a window.
       ...(isLocal && { env: selected(forDesktop) }),
     },
   }
 }
+
+/** The wires in the order of the adapters; the command line misses one that is not there. */
+const wiresOf = (adapters: readonly Adapter[], wires: ReadonlyMap<string, PortWire>): PortWire[] =>
+  adapters.flatMap((_, number) => wires.get(`${number}/0`) ?? [])
 
 /** The name of the monitor in the box. */
 const insideName = 'qmp'

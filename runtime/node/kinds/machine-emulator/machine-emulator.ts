@@ -95,7 +95,10 @@ export class MachineEmulatorKind implements NodeKind<MachineProperties, typeof m
 
   launch(node: MachineKindNode, wires: ReadonlyMap<string, PortWire>, signal: AbortSignal): Promise<Launch> {
     this.#sums.check(node)
-    return launchOf(node, wires, { ...this.#host, ...this.#host.settings(), images: this.#images, signal })
+    const { keeper } = this.#host
+    // The keeper opens the sockets by the same native library as the fast path.
+    const handsOver = async () => (await keeper.packetPath()) === 'fast'
+    return launchOf(node, wires, { ...this.#host, ...this.#host.settings(), images: this.#images, handsOver, signal })
   }
 
   images(node: MachineKindNode): readonly string[] {

@@ -10,6 +10,8 @@ const bufferBytes = 4 << 20
 /** Length of struct virtio_net_hdr before every frame of a packet socket. */
 export const vnetHeaderBytes = 10
 const ifNameBytes = 16
+/** More datagrams than the largest buffer holds. */
+const earlierAtMost = 16_384
 
 /** An open descriptor of the path. */
 export interface OpenedSocket {
@@ -34,12 +36,16 @@ export class Sockets {
     this.#isSegmenting = isSegmenting
   }
 
-  udp({ local, remote }: Pick<UdpEnd, 'local' | 'remote'> & Partial<UdpEnd>): OpenedSocket {
+  /** `buffers`: large ones, or those that the kernel gives every socket. */
+  udp(
+    { local, remote }: Pick<UdpEnd, 'local' | 'remote'> & Partial<UdpEnd>,
+    buffers: 'large' | 'default' = 'large',
+  ): OpenedSocket {
     const libc = this.#libc
     const family = isIPv6(local.address) ? linux.AF_INET6 : linux.AF_INET
     const fd = this.#socket(family, linux.SOCK_DGRAM, 0)
     try {
-      this.#growBuffers(fd)
+      if (buffers === 'large') this.#growBuffers(fd)
       if (family === linux.AF_INET6) this.#option(fd, linux.IPPROTO_IPV6, linux.IPV6_V6ONLY, 1)
       // Fragments long datagrams, and ignores path MTU reports (ip(7)).
       else this.#option(fd, linux.IPPROTO_IP, linux.IP_MTU_DISCOVER, linux.IP_PMTUDISC_DONT)
@@ -47,6 +53,7 @@ export class Sockets {
         throw this.#error('port_taken', `UDP port ${local.port} of ${local.address} cannot be bound`)
       if (libc.connect(fd, this.#scratch.address, this.#address(remote)) < 0)
         throw this.#error('bad_request', `${remote.address} cannot be reached`)
+      this.#discardEarlier(fd)
       const gro = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_GRO, 1)
       // Setting 0 changes nothing, and tests whether the option is known.
       const gso = this.#isSegmenting && this.#option(fd, linux.SOL_UDP, linux.UDP_SEGMENT, 0)
@@ -55,6 +62,11 @@ export class Sockets {
       libc.close(fd)
       throw error
     }
+  }
+
+  /** Discards what anybody has sent between bind(2) and connect(2): from then on the kernel takes datagrams of the peer only. */
+  #discardEarlier(fd: number): void {
+    for (let count = 0; count < earlierAtMost; count++) if (this.#libc.read(fd, this.#scratch.address, 1) < 0) return
   }
 
   /** Opens a raw socket on a device of the host. It receives every incoming frame, and no frame that the host sends. */

@@ -50,7 +50,10 @@ export class UdpSocket {
     // ICMP port unreachable of a missing peer arrives as an error; the frame is only lost.
     socket.on('error', refused)
     grow(socket)
-    socket.on('message', receive)
+    // A datagram of anybody else came before `connect`.
+    socket.on('message', (frame, from) => {
+      if (from.port === remote.port) receive(frame)
+    })
     return new UdpSocket(socket, refused)
   }
 

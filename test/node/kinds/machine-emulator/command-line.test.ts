@@ -122,6 +122,15 @@ test('consoles of every type', () => {
   expect(() => of('spice', { facts: { ...pcFacts, hasSpice: false } })).toThrow('this emulator has no SPICE')
 })
 
+test('adapters use the sockets that the keeper hands over, one after the other', () => {
+  const all = line({ adapters: 2, firstSocket: 4 })
+  for (const [adapter, descriptor] of [
+    [0, 4],
+    [1, 5],
+  ])
+    expect(all).toContain(`-netdev dgram,id=pb-net${adapter},local.type=fd,local.str=${descriptor} `)
+})
+
 test('an emulator before 7.2 gets its network options in the older form', () => {
   expect(line({ adapters: 1, facts: { ...pcFacts, netdevs: new Set(['socket']) } })).toContain(
     '-netdev socket,id=pb-net0,udp=127.0.0.1:10001,localaddr=127.0.0.1:10000 ',
