@@ -20,7 +20,7 @@ import type { Member } from './gateway/members.ts'
 import { peersOnOneHost } from './gateway/peer-address.ts'
 import type { HostAgent } from './host-agent.ts'
 import { type Access, Admission, corsOrigin, isPreflight } from './http/access/access.ts'
-import { type Peer, peerByUrl } from './http/access/peer.ts'
+import { insidePeer, type Peer, peerByUrl } from './http/access/peer.ts'
 import { ProjectAccess } from './http/access/project-access.ts'
 import { roleNeeded } from './http/access/role-needed.ts'
 import { isFromOtherSite, requireDeliberate } from './http/access/source.ts'
@@ -238,9 +238,6 @@ const ourOwn: Caller = { isDirect: false, mayExecute: false }
 
 /** Who asks where the service asks itself. */
 const ourselves: Identity = { name: 'the service', role: 'operate', key: '' }
-
-/** Where requests come from that come by no connection of their own: wrong log-ins among them count together. */
-const ofOurs: Peer = { address: 'inside', isSecure: true }
 
 /** Who opens the websocket that only a join token opens; that is looked at there. */
 const joining: Identity = { name: 'a compute that joins', role: 'read', key: '' }
@@ -582,7 +579,7 @@ export function createApp(options: AppOptions): App {
     },
 
     async inside(request) {
-      const { answer, headers } = await letIn(request, nextId(), { found: () => ourselves, peer: ofOurs })
+      const { answer, headers } = await letIn(request, nextId(), { found: () => ourselves, peer: insidePeer })
       return finish(answer, headers, options)
     },
 
@@ -596,7 +593,7 @@ export function createApp(options: AppOptions): App {
         return ourselves
       }
       const caller = callerThroughTunnel(request, id)
-      const { answer, headers } = await letIn(request, id, { found, caller, peer: ofOurs, upgrade })
+      const { answer, headers } = await letIn(request, id, { found, caller, peer: insidePeer, upgrade })
       const { method, url } = request
       const { status } = answer
       const error = status < 400 ? undefined : headers[errorHeader]

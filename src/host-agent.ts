@@ -48,6 +48,12 @@ export interface SharedAgent extends Pick<HostAgent, 'host' | 'images' | 'events
   readonly nodes: Pick<NodeAgent, 'get' | 'nioState' | 'attachNio' | 'detachNio'>
 }
 
+/**
+ * Who has chosen the host that a NIO leads to: the client, or the service or gateway itself (a link between computes). Default: the
+ * client.
+ */
+export type NioOrigin = 'client' | 'service'
+
 /** Facts about the machine and the service on it. */
 export interface HostFacts {
   version(): Promise<Version>
@@ -247,10 +253,10 @@ export interface NodeAgent {
    */
   duplicate<K extends NodeKindName>(ref: NodeRef<K>, destinationId: string, project?: string): Promise<Node<K>>
   /**
-   * Replaces what was attached. 400 for a type the kind does not take or a filter that is wrong, 404 for a missing port or
-   * device, 409 when `lport` or the device is taken, or a privilege is missing.
+   * Replaces what was attached. 400 for a type the kind does not take or a filter that is wrong, 403 for a host or device that is not
+   * allowed, 404 for a missing port or device, 409 when `lport` or the device is taken, or a privilege is missing.
    */
-  attachNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
+  attachNio(ref: NodeRef, port: PortRef, nio: Nio, origin?: NioOrigin): Promise<Nio>
   /** Changes the attached NIO in place. 404 when nothing is attached. */
   updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio>
   /** 404 when nothing is attached. Ends the captures of the port. */

@@ -103,12 +103,13 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const table = new NodeTable(log)
   const emit = (node: LabNode, payload: EventPayload) => events.emit(node.projectId, payload)
   const interfaceRules = () => ({ patterns: config.current.allowed_interfaces, isLocal: isLocal() })
+  const udpPeers = () => config.current.udp_peers
   const direct = new DirectLinks({
     ...{ keeper, ports, table },
     project: (id) => projects.find(id),
     emit: (project, payload) => events.emit(project.id, payload),
   })
-  const links = new Links({ keeper, ports, direct, interfaces: interfaceRules, emit })
+  const links = new Links({ keeper, ports, direct, interfaces: interfaceRules, udpPeers, emit })
   const captures = new Captures(keeper, links, minFreeMb)
   const listening = new Listening({
     keeper,
@@ -165,6 +166,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
   const kinds = await openKinds({
     ...{ isLocal, sandbox, images, ports, keeper, drivers, runDirectory, minFreeMb, listener, log },
     interfaces: interfaceRules,
+    udpPeers,
     consoleHost: console_host,
     settingsOf: (kind) => groupOf(config.current, kind),
     timeouts: options.timeouts,

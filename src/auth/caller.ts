@@ -6,6 +6,12 @@ import type { Identity } from './identity.ts'
  */
 export const viaHeader = 'x-patchbay-via'
 
+/**
+ * Set by a gateway on the NIOs of links that it makes itself, whose hosts no client has chosen. A compute heeds it from an administrator
+ * or through its tunnel. A gateway never passes it on from a client.
+ */
+export const ownLinkHeader = 'x-patchbay-own-link'
+
 export type Via = 'admin' | 'user'
 
 /** Names a request in the logs of the gateway and of the compute; see `requestIdOf`. */

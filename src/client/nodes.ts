@@ -1,10 +1,14 @@
 import { Check } from '@sinclair/typebox/value'
+import { ownLinkHeader } from '../auth/caller.ts'
 import type { PortRef, SharedAgent } from '../host-agent.ts'
 import { kindOf, type Node, type NodeKindName, type NodeRef, nodeKinds } from '../kinds/node.ts'
 import { Nio, NioState } from '../schema/nio.ts'
 import type { Connection } from './connection.ts'
 import { path } from './paths.ts'
 import { tolerant } from './tolerant.ts'
+
+/** Marks the NIO of a link that this service makes itself. */
+export const ofOwnLink = { headers: { [ownLinkHeader]: 'yes' } } as const
 
 /** A node of a kind, as its schema was checked. */
 const ofKind = <K extends NodeKindName>(kind: K, node: object): Node<K> => ({ kind, ...node }) as Node<K>
@@ -27,7 +31,8 @@ export const remoteNodes = (connection: Connection): SharedAgent['nodes'] => ({
     const call = { method: 'GET', path: nioPath(ref, port), pace: 'work' } as const
     return (await connection.json(NioState, call)) as NioState
   },
-  attachNio: (ref, port, input) => connection.json(Nio, { method: 'POST', path: nioPath(ref, port), input }),
+  attachNio: (ref, port, input, origin) =>
+    connection.json(Nio, { method: 'POST', path: nioPath(ref, port), input, ...(origin === 'service' && ofOwnLink) }),
   async detachNio(ref, port) {
     await connection.done({ method: 'DELETE', path: nioPath(ref, port) })
   },

@@ -4,6 +4,7 @@ import { Upload } from '../client/bodies.ts'
 import type { Call, Connection } from '../client/connection.ts'
 import { remoteEvents } from '../client/events.ts'
 import { remoteImages } from '../client/images.ts'
+import { ofOwnLink } from '../client/nodes.ts'
 import { path } from '../client/paths.ts'
 import type { ComputeAnswer } from '../client/transport.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
@@ -272,8 +273,9 @@ export class ComputeClient {
     await this.done({ method: 'POST', path: `${portPath(port)}/check_filters`, input })
   }
 
+  /** Attaches one end of a link of the lab. */
   attach(port: PortPath, input: Nio): Promise<Nio> {
-    return this.json(Nio, { method: 'POST', path: `${portPath(port)}/nio`, input })
+    return this.json(Nio, { method: 'POST', path: `${portPath(port)}/nio`, input, ...ofOwnLink })
   }
 
   changeNio(port: PortPath, input: object): Promise<Nio> {

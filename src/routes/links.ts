@@ -1,6 +1,9 @@
 import { type TObject, Type } from '@sinclair/typebox'
+import { ownLinkHeader } from '../auth/caller.ts'
+import type { Identity } from '../auth/identity.ts'
 import { badRequest, conflict } from '../errors/api-error.ts'
 import type { NodeAgent, PortRef } from '../host-agent.ts'
+import { insidePeer, type Peer } from '../http/access/peer.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { portParams, portRefOf } from '../http/params.ts'
@@ -33,7 +36,12 @@ const NioChange = Type.Union(
 )
 const noSuchPort = 'There is no such node, adapter, port or device'
 const nothingAttached = `${noSuchPort}, or nothing is attached`
+const notAllowed = 'The device or the host may not be used outside local mode'
 const taken = 'The local port or the device is taken, or a privilege is missing'
+
+/** Whether the NIO is that of a link which this service or its gateway makes, see `ownLinkHeader`. */
+const isOwnLink = ({ headers }: Request, { role }: Identity, peer: Peer): boolean =>
+  headers.has(ownLinkHeader) && (role === 'admin' || peer === insidePeer)
 
 /** {node}/adapters/{adapter_number}/ports/{port_number}/nio: the same in both API versions and for every kind. */
 export function linkEndpoints({ version, path: node, kind, tag, params, ref: nodeOf }: NodeForm): readonly Endpoint[] {
@@ -56,9 +64,11 @@ export function linkEndpoints({ version, path: node, kind, tag, params, ref: nod
       body: anyNio,
       bodyShown: NioInput,
       replies: { 201: { description: 'Attached', schema: Nio } },
-      errors: { 404: noSuchPort, 409: taken },
-      handle: async ({ params, body }, { agent }) =>
-        created(await agent.nodes.attachNio(nodeOf(params), portRefOf(params), await nioOf(body, kind))),
+      errors: { 403: notAllowed, 404: noSuchPort, 409: taken },
+      handle: async ({ params, body, request }, { agent, identity, peer }) => {
+        const origin = isOwnLink(request, identity, peer) ? 'service' : 'client'
+        return created(await agent.nodes.attachNio(nodeOf(params), portRefOf(params), await nioOf(body, kind), origin))
+      },
     }),
     endpoint({
       ...port,
@@ -67,7 +77,7 @@ export function linkEndpoints({ version, path: node, kind, tag, params, ref: nod
       body: anyNio,
       bodyShown: NioChange,
       replies: { 201: { description: 'Changed', schema: Type.Union([Nio, LinkNio]) } },
-      errors: { 404: nothingAttached, 409: taken },
+      errors: { 403: notAllowed, 404: nothingAttached, 409: taken },
       async handle({ params, body }, { agent }) {
         const node = nodeOf(params)
         const port = portRefOf(params)

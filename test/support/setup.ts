@@ -87,8 +87,8 @@ async function hostAgent(undo: Undo[], part = 1): Promise<NodeAgentService> {
     `--udp-port-range=${range(500)}`,
     `--vnc-port-range=${range(100)}`,
   ]
-  // What comes by a gateway is outside local mode, where no device may be used that is not named.
-  ranges.push('--allowed-interfaces=*')
+  // What comes by a gateway is outside local mode, where no device may be used and no UDP link made that is not named.
+  ranges.push('--allowed-interfaces=*', '--udp-peers=127.0.0.1,::1')
   const dynamips = await niceDynamips(data)
   const more = dynamips === undefined ? [] : [`--dynamips-path=${dynamips}`]
   const { world, path } = await virtualBoxWorld(data)

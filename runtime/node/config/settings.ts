@@ -3,6 +3,7 @@ import { defaultLabLimits } from '../../../src/controller/lab-limits.ts'
 import { Role } from '../../../src/model/access-token.ts'
 import { maxToldAddresses } from '../../../src/model/link-check.ts'
 import { OrganizationId } from '../../../src/model/organization.ts'
+import { NetworkText } from '../host/networks.ts'
 import type { HostKind } from '../kinds/host-kind.ts'
 import { hostKinds } from '../kinds/index.ts'
 
@@ -87,6 +88,12 @@ export const Settings = Type.Object(
       default: [],
       description:
         'Network devices of the host that NIOs may use, * for any text; without any: all in local mode, else none',
+      reload: true,
+    }),
+    udp_peers: Type.Array(NetworkText, {
+      default: [],
+      description:
+        'Networks of other hosts that nio_udp and UDP ports of clouds may lead to outside local mode; links between computes need none',
       reload: true,
     }),
     sandbox: oneOf(['auto', 'bubblewrap', 'namespaces', 'off'], {

@@ -20,6 +20,8 @@ export interface KindHost<P extends Properties = Properties, S = Readonly<Record
   readonly ports: PortAllocator
   /** The network devices that nodes may use. */
   readonly interfaces: () => InterfaceRules
+  /** The setting udp_peers. */
+  readonly udpPeers: () => readonly string[]
   readonly keeper: Pick<KeeperLink, 'call' | 'packetPath' | 'tidyNetio'>
   /** The drivers of hypervisors. */
   readonly drivers: Drivers

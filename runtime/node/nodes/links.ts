@@ -1,7 +1,8 @@
+import { isIP } from 'node:net'
 import { isDeepStrictEqual } from 'node:util'
 import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
-import type { PortRef } from '../../../src/host-agent.ts'
+import type { NioOrigin, PortRef } from '../../../src/host-agent.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { Filters } from '../../../src/schema/filters.ts'
 import type { Nio, NioState, ShownNio, UdpNio } from '../../../src/schema/nio.ts'
@@ -17,7 +18,7 @@ import type { LabNode } from './lab-node.ts'
 import { lineOfPort } from './line.ts'
 import { nothingPassed, stateOf } from './nio-state.ts'
 import { hasCarrier } from './record.ts'
-import { refuseLinkLocal, resolveHost } from './resolve-host.ts'
+import { resolveHost } from './resolve-host.ts'
 import {
   lportOf,
   ownerOf,
@@ -29,6 +30,7 @@ import {
   type Slot,
   slotOf,
 } from './slots.ts'
+import { type PeerRules, requirePeer } from './udp-peers.ts'
 import { bridgePortOf, Wiring } from './wiring.ts'
 
 export interface LinksOptions {
@@ -36,6 +38,8 @@ export interface LinksOptions {
   readonly ports: PortAllocator
   readonly direct: DirectLinks
   readonly interfaces: () => InterfaceRules
+  /** The setting udp_peers. */
+  readonly udpPeers: () => readonly string[]
   readonly emit: (node: LabNode, payload: EventPayload) => void
 }
 
@@ -46,24 +50,26 @@ export class Links {
   readonly #direct: DirectLinks
   readonly #wiring: Wiring
   readonly #interfaces: () => InterfaceRules
+  readonly #udpPeers: () => readonly string[]
   readonly #emit: (node: LabNode, payload: EventPayload) => void
 
-  constructor({ keeper, ports, direct, interfaces, emit }: LinksOptions) {
+  constructor({ keeper, ports, direct, interfaces, udpPeers, emit }: LinksOptions) {
     this.#keeper = keeper
     this.#ports = ports
     this.#direct = direct
     this.#wiring = new Wiring({ keeper, ports, emit })
     this.#interfaces = interfaces
+    this.#udpPeers = udpPeers
     this.#emit = emit
   }
 
   /**
    * Attaches or replaces a NIO; emits a warning about a replaced one. 404 for a missing port or device, 400 for an unknown host or a
-   * wrong filter, 403 for a device that is not allowed, 409 when the local port or the device is taken.
+   * wrong filter, 403 for a device or a host that is not allowed, 409 when the local port or the device is taken.
    */
-  async attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
+  async attach(node: LabNode, port: PortRef, nio: Nio, origin: NioOrigin = 'client'): Promise<Nio> {
     const before = node.record.ports[portName(port)]?.nio ?? null
-    const attached = await this.#attach(node, port, nio)
+    const attached = await this.#attach(node, port, nio, origin)
     if (before === null || isDeepStrictEqual(before, attached)) return attached
     const where = `${node.record.name}: the NIO of adapter ${port.adapter}, port ${port.port}`
     const message = `${where} (${described(before)}) is replaced by ${described(attached)}`
@@ -71,13 +77,15 @@ export class Links {
     return attached
   }
 
-  async #attach(node: LabNode, port: PortRef, nio: Nio): Promise<Nio> {
+  async #attach(node: LabNode, port: PortRef, nio: Nio, origin: NioOrigin): Promise<Nio> {
     const name = requirePort(node, port)
     if (!node.kind.descriptor.nioTypes.includes(nio.type))
       throw badRequest(`type: nodes of kind ${node.record.kind} do not take ${nio.type}`)
     await node.kind.wiring?.requireFree?.(node, port)
-    const wanted = await this.#resolve(node, name, nio)
     const slot = slotOf(node, name)
+    const keepsPeer = slot.nio?.type === 'nio_udp' && nio.type === 'nio_udp' && hasSamePeer(slot.nio, nio)
+    const isOwnLink = origin === 'service' || (keepsPeer && slot.is_own_link === true)
+    const wanted = await this.#resolve(node, name, nio, { isOwnLink, isKnown: keepsPeer })
     const before = lportOf(slot.nio)
     const lport = lportOf(nio)
     const owner = ownerOf(node, name)
@@ -93,6 +101,8 @@ export class Links {
     }
     if (slot.nio?.type === 'nio_link') await this.#direct.detach(node, slot.nio, takenOver(node, name))
     slot.nio = nio
+    if (isOwnLink) slot.is_own_link = true
+    else delete slot.is_own_link
     if (before !== undefined && before !== lport) await this.#giveUp(node, name, before)
     if (node.kind.wiring?.lineOf !== undefined) slot.line = lineOfPort(node, port)
     await node.save()
@@ -119,7 +129,7 @@ export class Links {
     const { suspend, filters = undefined } = { filters: undefined, ...requireNio(node, requirePort(node, port)) }
     // Members that are not in the request keep their values.
     const kept = { ...(suspend !== undefined && { suspend }), ...(filters !== undefined && { filters }) }
-    return this.#attach(node, port, { ...kept, ...nio })
+    return this.#attach(node, port, { ...kept, ...nio }, 'client')
   }
 
   /** 404 when nothing is attached. */
@@ -135,7 +145,9 @@ export class Links {
     }
     const lport = lportOf(nio)
     await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(ignoreCode('unknown_key'))
-    slotOf(node, name).nio = null
+    const slot = slotOf(node, name)
+    slot.nio = null
+    delete slot.is_own_link
     if (lport !== undefined) await this.#giveUp(node, name, lport)
     await node.save()
     await this.#showCarrier(node, port)
@@ -192,7 +204,7 @@ export class Links {
     const lport = lportOf(nio)
     if (lport !== undefined) this.#ports.claimUdp(lport, ownerOf(node, name))
     await this.#wiring.open(node, name, slot)
-    await this.#connect(node, name, await this.#resolve(node, name, nio))
+    await this.#connect(node, name, await this.#resolveStored(node, name, nio))
   }
 
   /** Wires every port for a start, and attaches its NIO. */
@@ -211,7 +223,7 @@ export class Links {
         this.#wiring.release(node, name, slot)
       const wire = await this.#wiring.open(node, name, slot)
       if (slot.nio?.type === 'nio_link') await this.#direct.joinPorts(node.project, slot.nio.link_id)
-      else if (slot.nio !== null) await this.#connect(node, name, await this.#resolve(node, name, slot.nio))
+      else if (slot.nio !== null) await this.#connect(node, name, await this.#resolveStored(node, name, slot.nio))
       wires.set(name, wire)
     }
     return wires
@@ -287,6 +299,7 @@ export class Links {
       } else {
         await this.#keeper.call('nio.detach', { key: portKey(node, name) }).catch(reconciledLater)
         slot.nio = null
+        delete slot.is_own_link
         delete slot.line
         await this.#showCarrier(node, parsePortName(name))
       }
@@ -315,19 +328,37 @@ export class Links {
     await Promise.all([...names].map(close))
   }
 
-  /** The NIO in the form of the keeper protocol. */
-  async #resolve(node: LabNode, name: string, nio: Nio): Promise<SwitchNio> {
+  /** A NIO of the record, which was judged when it was attached. */
+  #resolveStored(node: LabNode, name: string, nio: Nio): Promise<SwitchNio> {
+    return this.#resolve(node, name, nio, { isOwnLink: slotOf(node, name).is_own_link === true, isKnown: true })
+  }
+
+  /**
+   * The NIO in the form of the keeper protocol. The address of a UDP link is judged unless it is known (`isKnown`); that of a name is
+   * judged each time, because a name may lead elsewhere the next time.
+   */
+  async #resolve(
+    node: LabNode,
+    name: string,
+    nio: Nio,
+    { isOwnLink, isKnown }: { readonly isOwnLink: boolean; readonly isKnown: boolean },
+  ): Promise<SwitchNio> {
     const filters = compileFilters(nio.filters, lineOfPort(node, parsePortName(name)))
     const stages = { suspend: nio.suspend ?? false, filters }
     if (nio.type === 'nio_udp') {
       const { lport, rport, rhost } = nio
       const address = await resolveHost(rhost)
-      if (!this.#interfaces().isLocal) refuseLinkLocal(address)
+      if (!isKnown || isIP(rhost) === 0)
+        requirePeer({ address, port: rport }, { projectId: node.projectId, isOwnLink }, this.#peerRules())
       return { type: 'udp', lport, rport, rhost: address, ...stages }
     }
     const { field, device } = deviceOf(nio)
     requireAllowed(field, device, this.#interfaces())
     return { type: nio.type === 'nio_tap' ? 'tap' : 'ethernet', device, ...stages }
+  }
+
+  #peerRules(): PeerRules {
+    return { isLocal: this.#interfaces().isLocal, networks: this.#udpPeers(), ports: this.#ports }
   }
 
   async #connect(node: LabNode, name: string, nio: SwitchNio): Promise<void> {
@@ -391,6 +422,8 @@ const described = (nio: ShownNio): string =>
     : nio.type === 'nio_udp'
       ? `UDP port ${nio.lport} to ${nio.rhost}:${nio.rport}`
       : `${nio.type} ${deviceOf(nio).device}`
+
+const hasSamePeer = (a: UdpNio, b: UdpNio): boolean => a.rhost === b.rhost && a.rport === b.rport
 
 const deviceOf = (nio: Exclude<Nio, UdpNio>): { field: string; device: string } =>
   nio.type === 'nio_tap'

@@ -1,7 +1,14 @@
 import { v4 as uuid } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
-import type { CaptureSource, ConsoleReplay, ConsoleStream, NodeAgent, PortRef } from '../../../src/host-agent.ts'
+import type {
+  CaptureSource,
+  ConsoleReplay,
+  ConsoleStream,
+  NioOrigin,
+  NodeAgent,
+  PortRef,
+} from '../../../src/host-agent.ts'
 import { namedAction } from '../../../src/kinds/kind.ts'
 import type { Node, NodeCreate, NodeKindName, NodeRef, NodeUpdate } from '../../../src/kinds/node.ts'
 import type { CaptureStart, CaptureStarted, CaptureStream } from '../../../src/model/capture.ts'
@@ -176,8 +183,8 @@ export class Nodes implements NodeAgent {
     })
   }
 
-  attachNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio> {
-    return this.with(ref, (node) => this.#options.links.attach(node, port, nio))
+  attachNio(ref: NodeRef, port: PortRef, nio: Nio, origin?: NioOrigin): Promise<Nio> {
+    return this.with(ref, (node) => this.#options.links.attach(node, port, nio, origin))
   }
 
   updateNio(ref: NodeRef, port: PortRef, nio: Nio): Promise<Nio> {

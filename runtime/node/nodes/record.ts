@@ -38,6 +38,8 @@ export const NodeRecord = Type.Object({
       nio: Type.Union([Nio, LinkNio, Type.Null()]),
       /** The line type at the time of the attach, for ports that can change it. */
       line: Type.Optional(Type.Union([Type.Literal('ethernet'), Type.Literal('serial')])),
+      /** The NIO belongs to a link that this service or its gateway has made. */
+      is_own_link: Type.Optional(Type.Literal(true)),
     }),
   ),
 })

@@ -6,5 +6,8 @@ export interface Peer {
   readonly isSecure: boolean
 }
 
+/** The peer of requests that come by no connection of their own: from within the service, and through the tunnel of a gateway. Wrong log-ins among them count together. */
+export const insidePeer: Peer = { address: 'inside', isSecure: true }
+
 /** The peer for a runtime that has only the URL of the request. */
 export const peerByUrl = ({ url }: Request): Peer => ({ address: '', isSecure: url.startsWith('https:') })

@@ -58,7 +58,7 @@ async function link([a, b]: [LinkEnd, LinkEnd], filters: LinkCreate['filters'], 
   const attach = async (end: LinkEnd, nio: Nio): Promise<Nio> => {
     const detach = () => agent.nodes.detachNio(refOf(end), portOf(end))
     try {
-      const attached = await agent.nodes.attachNio(refOf(end), portOf(end), nio)
+      const attached = await agent.nodes.attachNio(refOf(end), portOf(end), nio, 'service')
       undo.push(detach)
       return attached
     } catch (error) {

@@ -7,8 +7,9 @@ import type { EventPayload } from '../../../../src/model/event.ts'
 import { allowedInterfaces, requireAllowed } from '../../host/allowed-interfaces.ts'
 import type { BridgeSpec, SwitchNio } from '../../keeper-protocol/protocol.ts'
 import { keeperErrorCode } from '../../nodes/keeper-link.ts'
-import { refuseLinkLocal, resolveHost } from '../../nodes/resolve-host.ts'
+import { resolveHost } from '../../nodes/resolve-host.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
+import { requirePeer } from '../../nodes/udp-peers.ts'
 import { MappedPortsKind, mappingOf } from '../bridges/mapped-ports.ts'
 import type { KindNode, Launch, NodeKind, PortWiring } from '../kind.ts'
 
@@ -133,7 +134,8 @@ export class CloudKind
     let nio: SwitchNio = { type: type === 'tap' ? 'tap' : 'ethernet', device, ...stages }
     if (type === 'udp') {
       const address = await resolveHost(rhost)
-      if (!this.host.isLocal()) refuseLinkLocal(address)
+      const rules = { isLocal: this.host.isLocal(), networks: this.host.udpPeers(), ports: this.host.ports }
+      requirePeer({ address, port: rport }, { projectId: node.projectId, isOwnLink: false }, rules)
       this.host.ports.claimUdp(lport, ownerOf(node, port))
       nio = { type: 'udp', lport, rport, rhost: address, ...stages }
     }

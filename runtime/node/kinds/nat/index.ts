@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { nat } from '../../../../src/kinds/nat.ts'
+import { NetworkText } from '../../host/networks.ts'
 import { ok, warning } from '../../programs/checks.ts'
 import { reasonOf } from '../../system/error-reason.ts'
 import type { HostKind } from '../host-kind.ts'
@@ -7,18 +8,12 @@ import { libslirpInstall } from './libslirp.ts'
 import type { NatProperties } from './properties.ts'
 
 const settings = {
-  reach: Type.Array(
-    Type.String({
-      pattern: '^(\\d{1,3}(\\.\\d{1,3}){3}(/\\d{1,2})?|[0-9a-fA-F]*:[0-9a-fA-F:.]*(/\\d{1,3})?)$',
-      expects: 'an address or a network, such as 10.0.0.5 or fd00::/8',
-    }),
-    {
-      default: [],
-      description:
-        'Addresses and networks that guests of nats reach although they are of the host, or private outside local mode',
-      reload: true,
-    },
-  ),
+  reach: Type.Array(NetworkText, {
+    default: [],
+    description:
+      'Addresses and networks that guests of nats reach although they are of the host, or private outside local mode',
+    reload: true,
+  }),
 }
 
 /** How this host runs nats. */

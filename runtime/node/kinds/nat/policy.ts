@@ -1,4 +1,5 @@
-import { BlockList, isIPv6 } from 'node:net'
+import type { BlockList } from 'node:net'
+import { networkList } from '../../host/networks.ts'
 import { bytesOf4, textOf } from './addresses.ts'
 
 export interface PolicyOptions {
@@ -33,7 +34,7 @@ export class Policy {
   constructor({ reach, isLocal, isElsewhere }: PolicyOptions) {
     this.#isLocal = isLocal
     this.#isElsewhere = isElsewhere
-    this.#reach = listOf(reach)
+    this.#reach = networkList(reach)
   }
 
   /** Clears the cache, as addresses or routes of the host have changed. */
@@ -94,18 +95,7 @@ const teredo = [0x20, 0x01, 0, 0]
 const startsWith = (address: Uint8Array, start: readonly number[]): boolean =>
   start.every((byte, index) => address[index] === byte)
 
-function listOf(entries: readonly string[]): BlockList {
-  const list = new BlockList()
-  for (const entry of entries) {
-    const [address = '', bits] = entry.split('/')
-    const family = isIPv6(address) ? 'ipv6' : 'ipv4'
-    if (bits === undefined) list.addAddress(address, family)
-    else list.addSubnet(address, Number(bits), family)
-  }
-  return list
-}
-
 const isIn = (list: BlockList, address: Uint8Array): boolean =>
   list.check(textOf(address), address.length === 4 ? 'ipv4' : 'ipv6')
-const neverList = listOf(never)
-const unlistedList = listOf(unlisted)
+const neverList = networkList(never)
+const unlistedList = networkList(unlisted)
