@@ -1,6 +1,9 @@
+import stringWidth from 'fast-string-truncated-width'
+
 const longestLine = 1024
 const maxHistory = 50
 const encoder = new TextEncoder()
+const segmenter = new Intl.Segmenter()
 
 /** Codes of control characters. */
 const key = {
@@ -33,12 +36,15 @@ export interface LineEditorOptions {
   readonly prompt: () => string
 }
 
-/** Line editing for a raw terminal: cursor keys, history, completion. Echoes the input. */
+/** Line editing for a raw terminal that speaks UTF-8: cursor keys, history, completion. Echoes the input. */
 export class LineEditor {
   readonly history: string[] = []
   readonly #options: LineEditorOptions
-  #line = ''
+  /** Characters, each with what combines with it: the cursor and backspace go by them. */
+  #line: readonly string[] = []
+  /** Position in the line, in characters. */
   #cursor = 0
+  readonly #decoder = new TextDecoder()
   /** Index into the history, from its end; 0: the line that is being typed. */
   #recalled = 0
   #typed = ''
@@ -55,7 +61,8 @@ export class LineEditor {
       // Plain text is inserted in one piece: byte by byte, pasted text would make one output message a byte.
       if (end > at) {
         this.#lastWasCr = false
-        this.#insert(String.fromCharCode(...bytes.subarray(at, end)))
+        // A character may continue in the next piece of input.
+        this.#insert(this.#decoder.decode(bytes.subarray(at, end), { stream: true }))
         at = end
       } else {
         this.#take(bytes[at] ?? 0)
@@ -66,7 +73,7 @@ export class LineEditor {
 
   /** Shows the prompt and the text typed ahead. */
   showPrompt(): void {
-    this.#options.print(`\r${this.#options.prompt()}${this.#line}${'\b'.repeat(this.#line.length - this.#cursor)}`)
+    this.#options.print(`\r${this.#options.prompt()}${this.#line.join('')}${back(this.#line.slice(this.#cursor))}`)
   }
 
   #take(byte: number): void {
@@ -79,7 +86,7 @@ export class LineEditor {
       case key.lf:
         return this.#enter()
       case key.interrupt:
-        this.#line = ''
+        this.#line = []
         this.#cursor = 0
         return this.#options.interrupted()
       case key.escape:
@@ -101,7 +108,7 @@ export class LineEditor {
       case key.kill:
         return this.#remove(this.#cursor, this.#line.length)
       case key.killWord:
-        return this.#remove(this.#line.slice(0, this.#cursor).replace(/\S+\s*$/, '').length, this.#cursor)
+        return this.#remove(charactersOf(this.#before().replace(/\S+\s*$/, '')).length, this.#cursor)
       case key.previous:
         return this.#recall(1)
       case key.next:
@@ -111,8 +118,6 @@ export class LineEditor {
         return this.showPrompt()
       case key.tab:
         return this.#complete()
-      default:
-        if (byte >= 32) this.#insert(String.fromCharCode(byte))
     }
   }
 
@@ -143,8 +148,8 @@ export class LineEditor {
   }
 
   #enter(): void {
-    const line = this.#line
-    this.#line = ''
+    const line = this.#line.join('')
+    this.#line = []
     this.#cursor = 0
     this.#recalled = 0
     this.#echo('\r\n')
@@ -156,29 +161,35 @@ export class LineEditor {
   }
 
   #insert(text: string): void {
+    if (text === '') return
+    const [before, rest] = [this.#before(), this.#line.slice(this.#cursor)]
     const room = longestLine - this.#line.length
-    if (text.length > room) {
-      if (room > 0) this.#insert(text.slice(0, room))
-      return this.#echo('\x07')
-    }
-    const rest = this.#line.slice(this.#cursor)
-    this.#line = this.#line.slice(0, this.#cursor) + text + rest
-    this.#cursor += text.length
-    this.#echo(text + rest + '\b'.repeat(rest.length))
+    // What combines with the character before the cursor becomes a part of it.
+    const start = charactersOf(before + text).slice(0, this.#cursor + room)
+    const shown = start.join('').slice(before.length)
+    this.#line = [...start, ...rest]
+    this.#cursor = start.length
+    this.#echo(shown + rest.join('') + back(rest))
+    if (shown.length < text.length) this.#echo('\x07')
+  }
+
+  #before(): string {
+    return this.#line.slice(0, this.#cursor).join('')
   }
 
   #remove(from: number, to: number): void {
     const [start, end] = [Math.max(0, from), Math.min(this.#line.length, to)]
     if (start >= end) return
     this.#move(start)
-    const rest = this.#line.slice(end)
-    this.#line = this.#line.slice(0, start) + rest
-    this.#echo(rest + ' '.repeat(end - start) + '\b'.repeat(rest.length + end - start))
+    const [removed, rest] = [widthOf(this.#line.slice(start, end)), this.#line.slice(end)]
+    this.#line = [...this.#line.slice(0, start), ...rest]
+    this.#echo(rest.join('') + ' '.repeat(removed) + '\b'.repeat(widthOf(rest) + removed))
   }
 
   #move(to: number): void {
     const cursor = Math.min(Math.max(0, to), this.#line.length)
-    this.#echo(cursor < this.#cursor ? '\b'.repeat(this.#cursor - cursor) : this.#line.slice(this.#cursor, cursor))
+    const passed = this.#line.slice(Math.min(cursor, this.#cursor), Math.max(cursor, this.#cursor))
+    this.#echo(cursor < this.#cursor ? back(passed) : passed.join(''))
     this.#cursor = cursor
   }
 
@@ -190,13 +201,13 @@ export class LineEditor {
   #recall(step: number): void {
     const wanted = this.#recalled + step
     if (wanted < 0 || wanted > this.history.length) return
-    if (this.#recalled === 0) this.#typed = this.#line
+    if (this.#recalled === 0) this.#typed = this.#line.join('')
     this.#recalled = wanted
     this.#replace(wanted === 0 ? this.#typed : (this.history.at(-wanted) ?? ''))
   }
 
   #complete(): void {
-    const start = this.#line.slice(0, this.#cursor)
+    const start = this.#before()
     const words = start.includes(' ') ? [] : this.#options.complete(start)
     const [only] = words
     if (only !== undefined && words.length === 1) this.#insert(`${only.slice(start.length)} `)
@@ -210,6 +221,17 @@ export class LineEditor {
     if (text !== '') this.#options.print(text)
   }
 }
+
+/** Splits a text into what a person sees as characters (UAX #29); plain ASCII is split without the segmenter, which is slow. */
+function charactersOf(text: string): string[] {
+  // biome-ignore lint/suspicious/noControlCharactersInRegex: the range of ASCII.
+  return /^[\x00-\x7f]*$/.test(text) ? text.split('') : Array.from(segmenter.segment(text), ({ segment }) => segment)
+}
+
+/** Columns of the terminal. */
+const widthOf = (characters: readonly string[]): number => stringWidth(characters.join('')).width
+/** Moves the cursor of the terminal back over characters. */
+const back = (characters: readonly string[]): string => '\b'.repeat(widthOf(characters))
 
 /** The end of the plain text from an offset on, at most a line further. */
 function endOfText(bytes: Uint8Array, from: number): number {
