@@ -10,11 +10,16 @@ import { Scrollback } from './scrollback.ts'
 const scrollbackBytes = 64 * 1024
 /** Limit of unsent output for a client, above which the client is disconnected. Other clients never wait. */
 const maxQueuedBytes = 256 * 1024
+/** Unsent output for the client that types, above which the guest waits for it, as far as it can. */
+const behindBytes = 64 * 1024
 const maxClients = 64
 /** Timeout for a client to read the rest when its connection ends, ms. */
 const farewellMs = 2000
 
-/** Longest pause of reading from a client while the guest reads nothing, ms: during a pause the end of the client is not noticed. */
+/**
+ * Longest pause of reading from a client while the guest reads nothing, and longest wait of a guest for a client, ms: during a pause the
+ * end of the client is not noticed.
+ */
 const stalledMs = 10_000
 const refusal = Buffer.from('\r\n[The guest does not read its input: it is discarded]\r\n')
 
@@ -29,6 +34,11 @@ export class ConsoleHub {
   readonly #scrollback = new Scrollback(scrollbackBytes)
   readonly #clients = new Map<Socket, 'telnet' | 'raw'>()
   readonly #input: GuestInput
+  readonly #wait: (isWaiting: boolean) => void
+  /** The client that typed last: a paste is what makes a guest write much, and only for that one it waits. */
+  #typist: Socket | undefined
+  /** Ends the wait of the guest for a client. */
+  #goOn: (() => void) | undefined
   /** Clients that got the message `refusal`. */
   readonly #refused = new WeakSet<Socket>()
   #server: Server | undefined
@@ -36,8 +46,10 @@ export class ConsoleHub {
   readonly #serial = new KeyedMutex()
   #isClosed = false
 
-  constructor(input: GuestInput) {
+  /** `wait`: has the guest wait with its output, or go on. */
+  constructor(input: GuestInput, wait: (isWaiting: boolean) => void = () => {}) {
     this.#input = input
+    this.#wait = wait
   }
 
   get listen(): Listen | null {
@@ -130,24 +142,19 @@ export class ConsoleHub {
 
   /** Passes input to the guest. Pauses reading from a client that types faster than the guest reads, or does not read its output. */
   #typed(client: Socket, bytes: Uint8Array): void {
+    this.#typist = client
     const { isTaken, room } = this.#input(bytes)
     if (isTaken) this.#refused.delete(client)
     else if (!this.#refused.has(client)) {
       this.#refused.add(client)
       this.#send(client, refusal)
     }
-    const isBehind = client.writableNeedDrain
-    if (room === undefined && !isBehind) return
+    if (room === undefined && !client.writableNeedDrain) return
     client.pause()
-    const resume = () => {
-      clearTimeout(timer)
-      client.off('drain', resume).off('close', resume)
-      client.resume()
-    }
-    const timer = setTimeout(resume, stalledMs)
-    client.once('close', resume)
-    if (room === undefined) client.once('drain', resume)
-    else void room.then(resume)
+    const resume = () => client.resume()
+    const afterRoom = () => (client.writableNeedDrain ? onceDrained(client, resume) : resume())
+    if (room === undefined) afterRoom()
+    else onceEnded(client, room, afterRoom)
   }
 
   #join(client: Socket, form: 'telnet' | 'raw', first: Uint8Array): void {
@@ -161,7 +168,23 @@ export class ConsoleHub {
     if (client.writableLength + bytes.length > maxQueuedBytes) {
       this.#clients.delete(client)
       client.destroy()
-    } else if (client.writable) client.write(bytes)
+      return
+    }
+    if (!client.writable) return
+    client.write(bytes)
+    if (client === this.#typist && this.#goOn === undefined && client.writableLength > behindBytes) this.#hold(client)
+  }
+
+  /** Has the guest wait until the client has read its output, for a bounded time. */
+  #hold(client: Socket): void {
+    const goOn = () => {
+      this.#goOn = undefined
+      if (this.#typist === client && client.writableNeedDrain) this.#typist = undefined
+      this.#wait(false)
+    }
+    this.#goOn = goOn
+    this.#wait(true)
+    onceDrained(client, goOn)
   }
 
   #closeServer(): void {
@@ -173,6 +196,32 @@ export class ConsoleHub {
     }
     this.#server = undefined
   }
+}
+
+/** Calls back once: when the client has read its output, has gone, or `stalledMs` have passed. */
+function onceDrained(client: Socket, work: () => void): void {
+  const finish = () => {
+    clearTimeout(timer)
+    client.off('drain', finish).off('close', finish)
+    work()
+  }
+  const timer = setTimeout(finish, stalledMs)
+  client.once('drain', finish).once('close', finish)
+}
+
+/** Calls back once: when the promise resolves, the client has gone, or `stalledMs` have passed. */
+function onceEnded(client: Socket, over: Promise<void>, work: () => void): void {
+  let isOver = false
+  const finish = () => {
+    if (isOver) return
+    isOver = true
+    clearTimeout(timer)
+    client.off('close', finish)
+    work()
+  }
+  const timer = setTimeout(finish, stalledMs)
+  client.once('close', finish)
+  void over.then(finish)
 }
 
 /** Ends the connection after the queued output; destroys it after `farewellMs`. */

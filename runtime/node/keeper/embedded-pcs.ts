@@ -84,6 +84,9 @@ export class EmbeddedPcs {
         if (offer.isTaken) host.send(encodeFrame(frameType.input, id, bytes))
         return offer
       },
+      wait(isWaiting) {
+        host.send(encodeFrame(isWaiting ? frameType.wait : frameType.goOn, id))
+      },
       hold(isHeld) {
         host.send(encodeFrame(isHeld ? frameType.hold : frameType.release, id))
       },

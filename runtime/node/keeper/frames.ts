@@ -7,7 +7,8 @@ export const exitOfReplaced = 4
  */
 export type FrameType = (typeof frameType)[keyof typeof frameType]
 export const frameType = {
-  ...({ start: 1, input: 2, stop: 3, hold: 4, release: 5, areYouThere: 6 } as const),
+  /** `wait`, `goOn`: who reads the console is behind, or has caught up. */
+  ...({ start: 1, input: 2, stop: 3, hold: 4, release: 5, areYouThere: 6, wait: 7, goOn: 8 } as const),
   /** `taken`: the number of input bytes that the pc has read (4 bytes, little-endian). */
   ...({ started: 10, failed: 11, output: 12, ended: 13, taken: 14, there: 15 } as const),
 } as const

@@ -21,6 +21,8 @@ interface Hosted {
   shownBytes: number
   isOver: boolean
   isHeld: boolean
+  /** The reader of its console is behind. */
+  isAhead: boolean
   /** Whether a turn for the input is scheduled. */
   isWaiting: boolean
 }
@@ -67,6 +69,10 @@ function take({ type, pc, payload }: PcHostFrame): void {
     case frameType.hold:
     case frameType.release:
       turns.add(pc, () => hold(pc, type === frameType.hold))
+      break
+    case frameType.wait:
+    case frameType.goOn:
+      turns.add(pc, () => wait(pc, type === frameType.wait))
       break
     case frameType.areYouThere:
       say(frameType.there, pc)
@@ -116,7 +122,8 @@ async function start(id: number, specText: string): Promise<void> {
     },
   })
   const it: Hosted = {
-    ...{ pc, socket, typed: [], shown: [], shownBytes: 0, isOver: false, isHeld: false, isWaiting: false },
+    ...{ pc, socket, typed: [], shown: [], shownBytes: 0, isOver: false, isHeld: false },
+    ...{ isAhead: false, isWaiting: false },
   }
   socket.on('message', (frame, from) => {
     // Anybody may have sent before `connect`.
@@ -158,9 +165,17 @@ function hold(id: number, isHeld: boolean): void {
   readLater(id, it)
 }
 
+function wait(id: number, isAhead: boolean): void {
+  const it = hosted.get(id)
+  if (it === undefined) return
+  it.isAhead = isAhead
+  it.pc.wait(isAhead)
+  readLater(id, it)
+}
+
 /** Schedules the input of a pc, one piece for each turn. */
 function readLater(id: number, it: Hosted): void {
-  if (it.isWaiting || it.isHeld || it.typed.length === 0) return
+  if (it.isWaiting || it.isHeld || it.isAhead || it.typed.length === 0) return
   it.isWaiting = true
   turns.add(id, () => read(id, it))
 }
@@ -168,7 +183,7 @@ function readLater(id: number, it: Hosted): void {
 function read(id: number, it: Hosted): void {
   it.isWaiting = false
   const [first] = it.typed
-  if (first === undefined || it.isHeld || hosted.get(id) !== it) return
+  if (first === undefined || it.isHeld || it.isAhead || hosted.get(id) !== it) return
   const piece = first.subarray(0, turnBytes)
   if (piece.length < first.length) it.typed[0] = first.subarray(piece.length)
   else it.typed.shift()

@@ -11,6 +11,8 @@ export interface Runner {
   readonly ended: Promise<UnitEnd>
   /** Bytes typed on the console. */
   input(bytes: Uint8Array): InputTaken
+  /** Has it wait with its output for the reader of its console, or go on; absent where it cannot. */
+  wait?(isWaiting: boolean): void
   /** Pauses or resumes it. `unsupported`. */
   hold(isHeld: boolean): void
   /** Limits its processor time, in percent of one processor; 0: no limit. `bad_request`, `unsupported`. */

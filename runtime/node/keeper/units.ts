@@ -154,7 +154,10 @@ export class Units {
     let runner: Runner | undefined
     let shown: () => void = () => {}
     let looked: () => void = () => {}
-    const hub = new ConsoleHub((bytes) => runner?.input(bytes) ?? { isTaken: true })
+    const hub = new ConsoleHub(
+      (bytes) => runner?.input(bytes) ?? { isTaken: true },
+      (isWaiting) => runner?.wait?.(isWaiting),
+    )
     const output = (bytes: Uint8Array) => {
       hub.output(bytes)
       shown()

@@ -6,6 +6,7 @@ import { banner } from './commands/show.ts'
 import { LineEditor, utf8BytesOf } from './line-editor.ts'
 import { parseMac } from './stack/address.ts'
 import type { PcFiles } from './stack/directory-files.ts'
+import { Gate } from './stack/gate.ts'
 import { Net } from './stack/net.ts'
 
 /** Maximum memory of lines typed ahead while a command runs, bytes; enough for a long configuration that is pasted. */
@@ -42,6 +43,8 @@ export interface EmbeddedPcOptions {
 /** A simulated PC with the command language of VPCS: one Ethernet interface and one console. */
 export class EmbeddedPc {
   readonly #net: Net
+  /** Closed while the reader of the console is behind. */
+  readonly #reader = new Gate()
   readonly #editor: LineEditor
   readonly #machine: CommandHost
   readonly #print: (bytes: Uint8Array) => void
@@ -114,6 +117,12 @@ export class EmbeddedPc {
     else this.#net.gate.open()
   }
 
+  /** Has the pc run no further line, or go on: the reader of its console is behind. Frames are answered. */
+  wait(isWaiting: boolean): void {
+    if (isWaiting) this.#reader.close()
+    else this.#reader.open()
+  }
+
   /** Shows the banner, runs the startup script line by line, then shows the prompt. */
   async boot(script: string | undefined): Promise<void> {
     this.#machine.print(banner)
@@ -130,6 +139,7 @@ export class EmbeddedPc {
   close(): void {
     this.#isClosed = true
     this.#running?.abort()
+    this.#reader.open()
     this.#net.close()
   }
 
@@ -175,6 +185,7 @@ export class EmbeddedPc {
   async #takeTurn(): Promise<void> {
     const { gate } = this.#net
     if (gate.isClosed) await gate.pass()
+    if (this.#reader.isClosed) await this.#reader.pass()
     if (this.#turn === undefined || performance.now() - this.#turnBegan < turnMs) return
     await this.#turn()
     this.#turnBegan = performance.now()

@@ -214,6 +214,39 @@ test('a client that types faster than the guest reads waits for it, and nothing 
   expect(most).toBeLessThanOrEqual(128 * 1024)
 })
 
+test('a guest waits for the client that has typed and is behind with reading, and for no other one', async () => {
+  const waits: boolean[] = []
+  const hub = new ConsoleHub(
+    () => ({ isTaken: true }),
+    (isWaiting) => waits.push(isWaiting),
+  )
+  onTestFinished(() => hub.close())
+  await hub.setListen({ host, port: base + 22 })
+  const [typist, other] = [connect(base + 22, host), connect(base + 22, host)]
+  for (const client of [typist, other]) {
+    client.on('error', () => {})
+    await once(client, 'connect')
+    client.pause()
+  }
+  const chunk = Buffer.alloc(16_384, 'output of a guest ')
+  const write = (until: () => boolean) => {
+    for (let count = 0; count < 2000 && !until(); count++) hub.output(chunk)
+  }
+  await expect.poll(() => hub.telnetClients).toBe(2)
+  typist.write('x')
+  // What the kernel takes is not behind.
+  for (let turn = 0; turn < 2000 && waits.length === 0; turn++) {
+    hub.output(chunk)
+    await new Promise(setImmediate)
+  }
+  expect(waits).toEqual([true])
+  typist.resume()
+  await expect.poll(() => waits).toEqual([true, false])
+  // Who only reads is cut off, as ever.
+  write(() => hub.telnetClients < 2)
+  expect(hub.telnetClients).toBeLessThan(2)
+})
+
 test('input for a guest that reads nothing is refused with a message, once', async () => {
   const hub = new ConsoleHub(() => ({ isTaken: false }))
   onTestFinished(() => hub.close())
