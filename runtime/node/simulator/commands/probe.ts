@@ -29,9 +29,9 @@ export const pingCommand: ConsoleCommand = {
   ],
   async run(machine, words, signal) {
     const [host, ...rest] = words
-    const options = host === undefined || host === '?' ? undefined : readOptions(rest)
-    if (host === undefined || options === undefined)
-      return machine.print(`\r\n${(pingCommand.details ?? []).join('\r\n')}\r\n`)
+    if (host === undefined || host === '?') return machine.print(`\r\n${(pingCommand.details ?? []).join('\r\n')}\r\n`)
+    const options = readOptions(rest)
+    if (typeof options === 'string') return machine.print(`${options}\r\n`)
     const target = await findTarget(machine, host, signal)
     machine.print('\r\n')
     if (target !== undefined)
@@ -95,17 +95,22 @@ const switches: Readonly<Record<string, Change>> = {
   '-t': { count: Number.POSITIVE_INFINITY },
 }
 
-function readOptions(words: readonly string[]): PingOptions | undefined {
+/** The options, or what is wrong with one of them. */
+function readOptions(words: readonly string[]): PingOptions | string {
   let options: PingOptions = pingDefaults
   for (let at = 0; at < words.length; at++) {
     const word = words[at] ?? ''
     let change = switches[word]
     const number = numbers[word]
     if (number !== undefined) {
-      const value = Number(words[++at])
-      change = inRange(value, number.least, number.most) ? number.set(value) : undefined
+      const text = words[++at]
+      const value = Number(text)
+      if (text === undefined || !inRange(value, number.least, number.most))
+        return `Invalid option: ${word} needs a number from ${number.least} to ${number.most}${text === undefined ? '' : `, not ${text.slice(0, 40)}`}`
+      change = number.set(value)
+      if (change === undefined) return `Invalid option: ${word} needs 1 (ICMP), 6 (TCP) or 17 (UDP), not ${value}`
     }
-    if (change === undefined) return undefined
+    if (change === undefined) return `Invalid option: ${word.slice(0, 40)}. Use "ping ?" for help`
     options = { ...options, ...change }
   }
   return options
