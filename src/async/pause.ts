@@ -31,8 +31,13 @@ export function pause(
 /** The delay of a timer has 31 bits: a longer timer would end at once. */
 const longestTimerMs = 0x7fffffff
 
-/** Resolves at a time, in ms since 1970, or earlier when the signal aborts. */
-export async function pauseUntil(time: number, signal: AbortSignal, timer: StartTimer = startTimer): Promise<void> {
-  for (let left = time - Date.now(); left > 0 && !signal.aborted; left = time - Date.now())
+/** Resolves at a time of the clock `now` (ms since 1970 by default), or earlier when the signal aborts. */
+export async function pauseUntil(
+  time: number,
+  signal: AbortSignal,
+  timer: StartTimer = startTimer,
+  now: () => number = Date.now,
+): Promise<void> {
+  for (let left = time - now(); left > 0 && !signal.aborted; left = time - now())
     await pause(Math.min(left, longestTimerMs), signal, undefined, timer)
 }

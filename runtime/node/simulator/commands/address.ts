@@ -2,18 +2,19 @@ import {
   formatIp4,
   formatIp6,
   formatMac,
-  isMulticast6,
+  isHost6,
   type Mac,
   maskOf,
   parseIp4,
   parseIp6,
   prefixOf,
 } from '../stack/address.ts'
-import { obtain, release } from '../stack/dhcp.ts'
-import type { Address4 } from '../stack/stack4.ts'
+import { type Lease, obtain, release, renew } from '../stack/dhcp.ts'
+import { type Address4, isHost4 } from '../stack/stack4.ts'
 import type { CommandHost, ConsoleCommand } from './command.ts'
 
 const routerWaitMs = 2000
+const renewalMs = 1000
 
 /** `ip`: addresses, by hand, by DHCP and by router advertisement. */
 export const ip: ConsoleCommand = {
@@ -63,10 +64,9 @@ async function setIp4(
   signal: AbortSignal,
 ): Promise<void> {
   const address = parseIp4(text)
-  const settings = address === undefined ? undefined : readSettings(address, ownPrefix, rest)
-  if (address === undefined || settings === undefined || address === 0 || address >= 0xe0000000) {
-    return machine.print('Invalid address\r\n')
-  }
+  if (address === undefined || !isHost4(address)) return machine.print('Invalid address\r\n')
+  const settings = readSettings(address, ownPrefix, rest)
+  if (typeof settings === 'string') return machine.print(`${settings}\r\n`)
   const { ip4 } = machine.net
   machine.print('Checking for duplicate address...\r\n')
   const other = await ip4.duplicate(address, signal)
@@ -83,18 +83,36 @@ const inUse = (machine: CommandHost, address: string, mac: Mac) =>
   machine.print(`${address} is being used by MAC ${formatMac(mac)}\r\nAddress not changed\r\n`)
 
 /** Mask and gateway in either order; the mask as a netmask, a number or `/number`. */
-function readSettings(address: number, ownPrefix: string | undefined, rest: readonly string[]): Address4 | undefined {
+function readSettings(address: number, ownPrefix: string | undefined, rest: readonly string[]): Address4 | string {
   let prefix = ownPrefix === undefined ? undefined : readPrefix(ownPrefix)
-  if (ownPrefix !== undefined && prefix === undefined) return undefined
+  if (ownPrefix !== undefined && prefix === undefined) return 'Invalid address'
   let gateway = 0
   for (const word of rest) {
     const asPrefix = readPrefix(word.replace(/^\//, ''))
     const asAddress = parseIp4(word)
     if (prefix === undefined && asPrefix !== undefined) prefix = asPrefix
+    else if (asAddress !== undefined && asAddress >>> 24 === 255) return 'Invalid mask'
     else if (asAddress !== undefined && gateway === 0) gateway = asAddress
-    else return undefined
+    else return 'Invalid address'
   }
-  return { address, prefix: prefix ?? 24, gateway }
+  return checked({ address, prefix: prefix ?? 24, gateway })
+}
+
+/** The settings, or why a host cannot have them, in the words of VPCS. */
+function checked(settings: Address4): Address4 | string {
+  const { address, prefix, gateway } = settings
+  if (isEndOfSubnet(address, prefix)) return 'Invalid host address'
+  if (gateway === 0) return settings
+  if (gateway === address) return 'Invalid address'
+  if (!isHost4(gateway) || isEndOfSubnet(gateway, prefix)) return 'Invalid gateway address'
+  if (((gateway ^ address) & maskOf(prefix)) !== 0) return 'not same subnet'
+  return settings
+}
+
+/** Whether an address is that of its subnet, or of its broadcasts; a subnet of one or two addresses has neither (RFC 3021). */
+function isEndOfSubnet(address: number, prefix: number): boolean {
+  const rest = ~maskOf(prefix)
+  return prefix < 31 && ((address & rest) === 0 || (address | maskOf(prefix)) >>> 0 === 0xffffffff)
 }
 
 function readPrefix(text: string): number | undefined {
@@ -113,7 +131,7 @@ async function setIp6(
 ): Promise<void> {
   const address = parseIp6(text)
   const prefix = Number(prefixText ?? 64)
-  if (address === undefined || isMulticast6(address) || !Number.isInteger(prefix) || prefix < 1 || prefix > 128) {
+  if (address === undefined || !isHost6(address) || !Number.isInteger(prefix) || prefix < 1 || prefix > 128) {
     return machine.print('Invalid address\r\n')
   }
   const { ip6 } = machine.net
@@ -140,6 +158,18 @@ function dns(machine: CommandHost, words: readonly string[]): void {
   machine.net.dns = servers.filter((server) => server !== undefined)
 }
 
+/** Renews the lease with its server; undefined where there is none, or its server refuses or is silent. */
+async function again(machine: CommandHost, signal: AbortSignal): Promise<Lease | undefined> {
+  const { net, name } = machine
+  const { current } = net.lease
+  if (current === undefined) return undefined
+  machine.print('R')
+  const lease = await renew(net, current, name, false, renewalMs, signal)
+  if (lease === undefined || lease === 'refused') return undefined
+  machine.print('A')
+  return lease
+}
+
 async function dhcp(machine: CommandHost, words: readonly string[], signal: AbortSignal): Promise<void> {
   const { net } = machine
   if (words.includes('-x')) {
@@ -148,11 +178,13 @@ async function dhcp(machine: CommandHost, words: readonly string[], signal: Abor
     net.ip4.config = undefined
     return
   }
-  const lease = await obtain(net, (letter) => machine.print(letter), signal)
+  const show = (letter: string) => machine.print(letter)
+  const lease =
+    (words.includes('-r') && (await again(machine, signal))) || (await obtain(net, machine.name, show, signal))
   if (lease === undefined || signal.aborted) {
     return machine.print(signal.aborted ? '\r\n' : "\r\nCan't find dhcp server\r\n")
   }
-  net.lease.take(lease)
+  net.lease.take(lease, () => machine.name)
   if (lease.dns.length > 0) net.dns = [...lease.dns]
   if (lease.domain !== '') net.domain = lease.domain
   net.ip4.announce()

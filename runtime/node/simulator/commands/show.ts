@@ -77,7 +77,8 @@ function ip4(machine: CommandHost): void {
   const { net } = machine
   const { config } = net.ip4
   const lease = net.lease.current
-  const remaining = lease === undefined ? 0 : Math.max(0, Math.round(lease.seconds - (Date.now() - lease.began) / 1000))
+  const remaining =
+    lease === undefined ? 0 : Math.max(0, Math.round(lease.seconds - (performance.now() - lease.began) / 1000))
   list(machine, [
     `NAME        : ${title(machine)}`,
     `IP/MASK     : ${config === undefined ? '0.0.0.0/0' : `${formatIp4(config.address)}/${config.prefix}`}`,

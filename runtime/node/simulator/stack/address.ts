@@ -68,6 +68,9 @@ export function withInterfaceId(prefix: Uint8Array, mac: Mac): Ip6 {
 export const linkLocalPrefix = Uint8Array.of(0xfe, 0x80, 0, 0, 0, 0, 0, 0)
 export const isLinkLocal = (address: Ip6): boolean => address[0] === 0xfe && ((address[1] ?? 0) & 0xc0) === 0x80
 export const isMulticast6 = (address: Ip6): boolean => address[0] === 0xff
+/** Whether an address is that of one host on a network: neither unspecified, nor loopback, nor multicast (RFC 4291, 2.5). */
+export const isHost6 = (address: Ip6): boolean =>
+  !isMulticast6(address) && !(address.subarray(0, 15).every((byte) => byte === 0) && (address[15] ?? 0) < 2)
 export const allNodes: Ip6 = Uint8Array.of(0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1)
 export const allRouters: Ip6 = Uint8Array.of(0xff, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2)
 

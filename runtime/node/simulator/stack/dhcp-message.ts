@@ -14,6 +14,7 @@ export const dhcpOption = {
   mask: 1,
   router: 3,
   dns: 6,
+  hostName: 12,
   domain: 15,
   address: 50,
   seconds: 51,

@@ -22,15 +22,15 @@ export class LeaseKeeper {
     return this.#lease
   }
 
-  /** Uses the address of the lease. */
-  take(lease: Lease): void {
+  /** Uses the address of the lease. `name`: the pc's, which servers may put into the DNS. */
+  take(lease: Lease, name: () => string): void {
     this.drop()
     const ended = new AbortController()
     this.#ended = ended
     this.#lease = lease
     const { address, prefix, gateway } = lease
     this.#net.ip4.config = { address, prefix, gateway }
-    if (lease.seconds !== endless) void this.#keep(lease, ended.signal)
+    if (lease.seconds !== endless) void this.#keep(lease, name, ended.signal)
   }
 
   /** Drops the lease; the address stays configured. */
@@ -40,25 +40,25 @@ export class LeaseKeeper {
     this.#lease = undefined
   }
 
-  async #keep(lease: Lease, signal: AbortSignal): Promise<void> {
+  async #keep(lease: Lease, name: () => string, signal: AbortSignal): Promise<void> {
     const after = (seconds: number) => lease.began + seconds * 1000
     const [rebinding, end] = [after(lease.rebinding), after(lease.seconds)]
-    await pauseUntil(Math.max(after(lease.renewal), lease.began + shortestMs), signal, this.#net.startTimer)
-    while (!signal.aborted && Date.now() < end) {
-      const isForAll = Date.now() >= rebinding
-      const answer = await renew(this.#net, lease, isForAll, end - Date.now(), signal)
+    await this.#until(Math.max(after(lease.renewal), lease.began + shortestMs), signal)
+    while (!signal.aborted && performance.now() < end) {
+      const isForAll = performance.now() >= rebinding
+      const answer = await renew(this.#net, lease, name(), isForAll, end - performance.now(), signal)
       if (signal.aborted) return
       if (answer === 'refused') break
-      if (answer !== undefined) return this.take(answer)
-      const remaining = (isForAll ? end : rebinding) - Date.now()
-      await pauseUntil(
-        Date.now() + Math.min(remaining, Math.max(remaining / 2, minWaitMs)),
-        signal,
-        this.#net.startTimer,
-      )
+      if (answer !== undefined) return this.take(answer, name)
+      const remaining = (isForAll ? end : rebinding) - performance.now()
+      await this.#until(performance.now() + Math.min(remaining, Math.max(remaining / 2, minWaitMs)), signal)
     }
     if (signal.aborted) return
     this.drop()
     this.#net.ip4.config = undefined
+  }
+
+  #until(time: number, signal: AbortSignal): Promise<void> {
+    return pauseUntil(time, signal, this.#net.startTimer, () => performance.now())
   }
 }

@@ -35,5 +35,7 @@ export interface SendOptions {
   readonly dontFragment?: boolean
 }
 
+/** The port of DHCP clients (RFC 2131). */
+export const dhcpClientPort = 68
 /** The echo port (RFC 862). */
 export const echoPort = 7

@@ -1,9 +1,9 @@
 import { broadcastMac, equalBytes, formatIp4, type Mac, maskOf } from './address.ts'
 import { read16, read32, write16, write32 } from './bytes.ts'
 import { ethernetHead, etherType, newFrame } from './ethernet.ts'
-import { HostStack } from './host-stack.ts'
+import { HostStack, type Packet } from './host-stack.ts'
 import { Ip4, protocol, pseudoHeader4 } from './ip4.ts'
-import type { SendOptions, SendResult } from './net-event.ts'
+import { dhcpClientPort, type SendOptions, type SendResult } from './net-event.ts'
 
 export interface Address4 {
   readonly address: number
@@ -23,7 +23,7 @@ export class Stack4 extends HostStack<number> {
   config: Address4 | undefined
   protected readonly icmp = {
     ...{ protocol: protocol.icmp, echo: 8, echoReply: 0, unreachable: 3, portUnreachable: 3, exceeded: 11 },
-    ...{ head: 20, protocolAt: 9, quoteBytes: 28 },
+    ...{ head: 20, quoteBytes: 28 },
   }
   protected readonly probes = [3, 100] as const
   readonly #ip = new Ip4(this.mac, this.sendFrame)
@@ -39,6 +39,8 @@ export class Stack4 extends HostStack<number> {
     if (equalBytes(sender, this.mac)) return
     if (this.contested?.address === source) this.contested.by(sender.slice())
     const own = this.config?.address
+    // A known neighbour may announce another MAC address, as routers do at a failover (RFC 826, RFC 5944, 4.6).
+    if (source !== own) this.neighbours.update(String(source), sender)
     if (own === undefined || target !== own) return
     if (source !== 0) this.neighbours.learn(String(source), sender)
     if (operation === 1) this.#arp(2, source, sender, own)
@@ -50,7 +52,10 @@ export class Stack4 extends HostStack<number> {
     const { config } = this
     const { destination } = packet
     const isBroadcast = destination === broadcast || (config !== undefined && destination === subnetBroadcast(config))
-    if (!isBroadcast && destination !== config?.address) return
+    if (!isBroadcast && destination !== config?.address) {
+      if (this.#isDhcpReply(packet)) this.receivePacket(packet, true)
+      return
+    }
     if (known.includes(packet.protocol)) this.receivePacket(packet, isBroadcast)
     else if (!isBroadcast) this.unreachable(packet, protocolUnreachable)
   }
@@ -58,6 +63,7 @@ export class Stack4 extends HostStack<number> {
   async send(destination: number, number: number, payload: Uint8Array, options: SendOptions = {}): Promise<SendResult> {
     const { config } = this
     if (config === undefined) return 'no address'
+    if (!isHost4(destination)) return 'not reachable'
     const isLocal = ((destination ^ config.address) & maskOf(config.prefix)) === 0
     const hop = isLocal ? destination : config.gateway
     if (hop === 0) return 'no gateway'
@@ -72,7 +78,7 @@ export class Stack4 extends HostStack<number> {
 
   /** Sends a broadcast, with any source address. */
   broadcast(source: number, number: number, payload: Uint8Array): void {
-    this.reply(broadcastMac, source, broadcast, number, payload)
+    this.#ip.send(broadcastMac, this.mtu, { protocol: number, source, destination: broadcast, payload })
   }
 
   pseudo(source: number, destination: number) {
@@ -97,8 +103,8 @@ export class Stack4 extends HostStack<number> {
     return formatIp4(address)
   }
 
-  protected reply(to: Mac, source: number, destination: number, number: number, payload: Uint8Array): void {
-    this.#ip.send(to, this.mtu, { protocol: number, source, destination, payload })
+  protected isHost(address: number): boolean {
+    return isHost4(address) && (this.config === undefined || address !== subnetBroadcast(this.config))
   }
 
   protected askNeighbour(text: string): void {
@@ -113,8 +119,13 @@ export class Stack4 extends HostStack<number> {
     return 0
   }
 
-  protected headOf(packet: Uint8Array): number {
-    return ((packet[0] ?? 0) & 15) * 4
+  protected upperLayerOf(packet: Uint8Array) {
+    return { protocol: packet[9] ?? 0, at: ((packet[0] ?? 0) & 15) * 4 }
+  }
+
+  /** Without an address yet, a client takes replies to the offered one (RFC 2131, 4.1). */
+  #isDhcpReply({ protocol: number, payload }: Packet<number>): boolean {
+    return number === protocol.udp && read16(payload, 2) === dhcpClientPort && this.isListening(dhcpClientPort)
   }
 
   #arp(operation: 1 | 2, target: number, to: Mac, source: number): void {
@@ -129,6 +140,12 @@ export class Stack4 extends HostStack<number> {
     write32(frame, at + 24, target)
     this.sendFrame(frame)
   }
+}
+
+/** Whether an address is that of one host on a network (RFC 6890): not 0/8, 127/8, multicast or reserved. */
+export function isHost4(address: number): boolean {
+  const first = address >>> 24
+  return first !== 0 && first !== 127 && first < 224
 }
 
 const subnetBroadcast = ({ address, prefix }: Address4): number =>
