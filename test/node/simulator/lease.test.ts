@@ -146,6 +146,22 @@ test.for(['dhcp -x', 'clear ip', 'ip 10.0.0.60/24'])('"%s" ends the renewal of t
   expect(await lease.address()).toBe(address)
 })
 
+test('a step of the wall clock neither ends nor prolongs a lease', async () => {
+  const lease = await Lease.take()
+  vi.setSystemTime(Date.now() + 100 * seconds * 1000)
+  await lease.pass(1)
+  expect([lease.requests, await lease.address()]).toEqual([[], '10.0.0.50/24'])
+  vi.setSystemTime(0)
+  await lease.pass(t1)
+  expect(lease.requests).toHaveLength(1)
+})
+
+test('"dhcp -r" renews the lease with its server', async () => {
+  const lease = await Lease.take()
+  expect(await lease.run('dhcp -r')).toBe('RA IP 10.0.0.50/24\r\n')
+  expect(lease.requests).toMatchObject([{ to: '10.0.0.1', own: '10.0.0.50' }])
+})
+
 test('nothing of a lease is left when the pc is closed', async () => {
   const lease = await Lease.take()
   await lease.pass(1)

@@ -98,6 +98,104 @@ test.for([
   expect(shown).toContain(`GATEWAY     : ${gateway}`)
 })
 
+test('IPv6 packets above the MTU go in fragments, which are put together, unless that is forbidden', async () => {
+  const [one, two, wire] = await pair()
+  const to = 'fe80::250:79ff:fe66:6802'
+  expect(await one.run(`ping ${to} -c 1 -l 4000`)).toContain(`${to} icmp6_seq=1 ttl=64`)
+  expect(Math.max(...wire.frames.map(({ length }) => length))).toBeLessThanOrEqual(1514)
+  expect(await one.run(`ping ${to} -c 1 -l 4000 -2`)).toContain('4028 bytes from')
+  expect(await one.run(`ping ${to} -c 1 -l 4000 -D`)).toContain('too big')
+  expect(await two.run('ping fe80::250:79ff:fe66:6801 -c 1')).toContain('icmp6_seq=1')
+})
+
+test.for([
+  ['ip 10.0.0.1/24 10.9.0.1', 'not same subnet'],
+  ['ip 10.0.0.1/24 10.0.0.1', 'Invalid address'],
+  ['ip 10.0.0.1/24 10.0.0.255', 'Invalid gateway address'],
+  ['ip 10.0.0.1/24 127.0.0.1', 'Invalid gateway address'],
+  ['ip 10.1.1.255/24', 'Invalid host address'],
+  ['ip 10.1.1.0/24', 'Invalid host address'],
+  ['ip 10.0.0.1 255.255.0.255', 'Invalid mask'],
+  ['ip 127.0.0.1/8', 'Invalid address'],
+  ['ip ::1/64', 'Invalid address'],
+  ['ip ::/64', 'Invalid address'],
+  ['ip ff02::1/64', 'Invalid address'],
+] as const)('%s is refused in the words of VPCS: %s', async ([command, words]) => {
+  const pc = await TestPc.boot(new Wire(), 1)
+  expect(await pc.run(command)).toBe(`${words}\r\n`)
+  expect(await pc.run('show ip')).toContain('IP/MASK     : 0.0.0.0/0')
+})
+
+test('a subnet of two addresses has neither a broadcast address nor one of its own', async () => {
+  const pc = await TestPc.boot(new Wire(), 1)
+  expect(await pc.run('ip 10.0.0.0/31 10.0.0.1')).toContain('PC1 : 10.0.0.0 255.255.255.254 gateway 10.0.0.1')
+})
+
+test.for(['127.0.0.1', '0.0.0.1', '224.0.0.5', '255.255.255.255'])('%s is not sent to', async (address) => {
+  const [pc, , wire] = await pair()
+  const { length } = wire.frames
+  expect(await pc.run(`ping ${address} -c 1`)).toBe(`\r\nhost (${address}) not reachable\r\n`)
+  expect(wire.frames).toHaveLength(length)
+})
+
+test('a wrong option of ping is named, with what would be right', async () => {
+  const pc = await TestPc.boot(new Wire(), 1)
+  expect(await pc.run('ping 10.0.0.2 -l 65001')).toBe(
+    'Invalid option: -l needs a number from 1 to 65000, not 65001\r\n',
+  )
+  expect(await pc.run('ping 10.0.0.2 -c')).toBe('Invalid option: -c needs a number from 1 to 1000000\r\n')
+  expect(await pc.run('ping 10.0.0.2 -P 2')).toContain('-P needs 1 (ICMP), 6 (TCP) or 17 (UDP), not 2')
+  expect(await pc.run('ping 10.0.0.2 -z')).toContain('Invalid option: -z. Use "ping ?" for help')
+})
+
+test('a pc answers by its own routes: a wrong mask or a missing gateway stays no secret', async () => {
+  const wire = new Wire()
+  await TestPc.boot(wire, 1, 'ip 10.0.0.1/24')
+  const asker = await TestPc.boot(wire, 2, 'ip 10.10.0.1/8')
+  for (const options of ['', '-2', '-3'])
+    expect(await asker.run(`ping 10.0.0.1 -c 1 -w 50 ${options}`)).toContain('timeout')
+  await asker.run('ip 10.0.0.9/24')
+  expect(await asker.run('ping 10.0.0.1 -c 1')).toContain('84 bytes from 10.0.0.1')
+})
+
+test('a neighbour that announces another MAC address is found there at once', async () => {
+  const wire = new Wire()
+  const pc = await TestPc.boot(wire, 1, 'ip 10.0.0.1/24 10.0.0.254')
+  const first = await TestPc.boot(wire, 2, 'ip 10.0.0.254/24')
+  expect(await pc.run('ping 10.0.0.254 -c 1')).toContain('84 bytes from 10.0.0.254')
+  first.pc.close()
+  await TestPc.boot(wire, 3, 'ip 10.0.0.254/24')
+  expect(await pc.run('ping 10.0.0.254 -c 1')).toContain('84 bytes from 10.0.0.254')
+  expect(await pc.run('arp')).toContain('00:50:79:66:68:03  10.0.0.254')
+  // What nobody asked for is not learned.
+  await TestPc.boot(wire, 4, 'ip 10.0.0.77/24')
+  expect(await pc.run('arp')).not.toContain('10.0.0.77')
+})
+
+test('input is UTF-8: letters beyond ASCII are echoed, and backspace and cursor keys go by characters', async () => {
+  const pc = await TestPc.boot(new Wire(), 1)
+  expect(await pc.run('echo Zürich 北京')).toBe('Zürich 北京\r\n')
+  expect(await pc.run('echo aü\x7f!')).toContain('\r\na!\r\n')
+  pc.shown = ''
+  pc.type('echo 北')
+  pc.type('\x7f')
+  // Two columns are erased.
+  expect(pc.shown).toBe('echo 北\b\b  \b\b')
+  pc.type('\x03')
+  // One character in two pieces of input.
+  const bytes = new TextEncoder().encode('echo é\r')
+  pc.shown = ''
+  pc.pc.type(bytes.subarray(0, 6))
+  pc.pc.type(bytes.subarray(6))
+  await pc.until(/\r\né\r\n\r\n\rPC1> $/)
+  // A combining mark is one character with its letter.
+  pc.shown = ''
+  pc.type('echo xe')
+  pc.type('\u0301')
+  pc.type('\x7f\r')
+  await pc.until(/\r\nx\r\n\r\n\rPC1> $/)
+})
+
 test.for([
   'ip 300.1.1.1',
   'ip 10.0.0.1/33',

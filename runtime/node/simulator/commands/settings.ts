@@ -70,7 +70,7 @@ export const clearCommand: ConsoleCommand = {
       },
       ipv6: () => {
         net.ip6.global = undefined
-        net.ip6.router = undefined
+        net.ip6.forgetRouter()
       },
       hist: () => machine.clearHistory(),
     }

@@ -6,7 +6,7 @@ import { Neighbours } from './neighbours.ts'
 import { echoPort, type Listener, type SendOptions, type SendResult } from './net-event.ts'
 import { answerTcp, buildTcp, buildUdp, type PseudoHeader, parseTcp, parseUdp, type Segment } from './transport.ts'
 
-/** A received packet. A reply goes to the MAC address of the sender, without address resolution. */
+/** A received packet. An answer goes by the routes of the pc, not back to the MAC address of the sender (RFC 1122, 3.3.1). */
 export interface Packet<Address> {
   readonly from: Mac
   readonly source: Address
@@ -27,9 +27,8 @@ interface Icmp {
   readonly unreachable: number
   readonly portUnreachable: number
   readonly exceeded: number
-  /** Minimum length of an IP header, and the place of the protocol number in it. */
+  /** Minimum length of an IP header. */
   readonly head: number
-  readonly protocolAt: number
   /** Bytes of our packet that an error quotes. */
   readonly quoteBytes: number
 }
@@ -66,19 +65,26 @@ export abstract class HostStack<Address> {
     this.neighbours = new Neighbours((text) => this.askNeighbour(text), timer)
   }
 
-  /** Sends by the routing table. */
-  abstract send(to: Address, number: number, payload: Uint8Array, options?: SendOptions): Promise<SendResult>
+  /** Sends by the routing table; `source`: one of the own addresses, where it must be that one. */
+  abstract send(
+    to: Address,
+    number: number,
+    payload: Uint8Array,
+    options?: SendOptions,
+    source?: Address,
+  ): Promise<SendResult>
   abstract pseudo(source: Address, destination: Address): PseudoHeader
   protected abstract sourceFor(destination: Address): Address
   protected abstract format(address: Address): string
-  protected abstract reply(to: Mac, source: Address, destination: Address, number: number, payload: Uint8Array): void
   protected abstract askNeighbour(text: string): void
   /** Asks who uses an address, without a source address. */
   protected abstract probe(address: Address): void
   /** Initial sum of an ICMP checksum. */
   protected abstract icmpSum(source: Address, destination: Address, length: number): number
-  /** Length of the IP header of a packet. */
-  protected abstract headOf(packet: Uint8Array): number
+  /** The protocol of a packet, and where its header begins. */
+  protected abstract upperLayerOf(packet: Uint8Array): { readonly protocol: number; readonly at: number }
+  /** Whether an address is that of one host: others get no answer (RFC 1122, 3.2.1.3). */
+  protected abstract isHost(address: Address): boolean
   /** Handles an ICMP message of another type. */
   protected receiveOther(_type: number, _packet: Packet<Address>): void {}
 
@@ -144,16 +150,21 @@ export abstract class HostStack<Address> {
     return message
   }
 
-  protected unreachable({ whole, source, destination, from }: Packet<Address>, code: number): void {
+  protected unreachable(packet: Packet<Address>, code: number): void {
+    const { whole, source, destination } = packet
     const quote = whole.subarray(0, this.icmp.quoteBytes)
     const message = new Uint8Array(8 + quote.length)
     message.set([this.icmp.unreachable, code])
     message.set(quote, 8)
-    this.reply(from, destination, source, this.icmp.protocol, this.sealed(message, destination, source))
+    this.#answer(packet, this.icmp.protocol, this.sealed(message, destination, source))
+  }
+
+  #answer({ source, destination }: Packet<Address>, number: number, payload: Uint8Array): void {
+    if (this.isHost(source)) void this.send(source, number, payload, {}, destination)
   }
 
   #receiveIcmp(packet: Packet<Address>, isGroup: boolean): void {
-    const { payload, source, destination, ttl, from } = packet
+    const { payload, source, destination, ttl } = packet
     const { icmp } = this
     const { length } = payload
     if (length < 8 || checksum(payload, 0, length, this.icmpSum(source, destination, length)) !== 0) return
@@ -161,23 +172,23 @@ export abstract class HostStack<Address> {
     if (type === icmp.echo && !isGroup) {
       const answer = payload.slice()
       answer[0] = icmp.echoReply
-      this.reply(from, destination, source, icmp.protocol, this.sealed(answer, destination, source))
+      this.#answer(packet, icmp.protocol, this.sealed(answer, destination, source))
     } else if (type === icmp.echoReply) {
       const [id, sequence] = [read16(payload, 4), read16(payload, 6)]
       this.#emit({ type: 'echo', from: this.format(source), id, sequence, ttl, bytes: length + icmp.head })
     } else if (type === icmp.unreachable || type === icmp.exceeded) {
       const quote = payload.subarray(8)
-      const head = this.headOf(quote)
-      if (head < icmp.head || quote.length < head + 8) return
+      const upper = this.upperLayerOf(quote)
+      if (upper.at < icmp.head || quote.length < upper.at + 8) return
       // The ports, or identifier and sequence number of an echo request.
-      const at = quote[icmp.protocolAt] === icmp.protocol ? head + 4 : head
+      const at = upper.protocol === icmp.protocol ? upper.at + 4 : upper.at
       const [id, sequence] = [read16(quote, at), read16(quote, at + 2)]
       this.#emit({ type: 'error', from: this.format(source), icmpType: type, code, ttl, id, sequence })
     } else this.receiveOther(type, packet)
   }
 
   #receiveUdp(packet: Packet<Address>, isGroup: boolean): void {
-    const { source, destination, payload, ttl, from } = packet
+    const { source, destination, payload, ttl } = packet
     const datagram = parseUdp(payload, this.pseudo(source, destination))
     if (datagram === undefined) return
     const { sourcePort, destinationPort, data } = datagram
@@ -187,15 +198,15 @@ export abstract class HostStack<Address> {
     // Two echo ports would answer each other forever.
     if (sourcePort === echoPort) return
     const answer = { sourcePort: destinationPort, destinationPort: sourcePort, data }
-    this.reply(from, destination, source, protocol.udp, buildUdp(answer, this.pseudo(destination, source)))
+    this.#answer(packet, protocol.udp, buildUdp(answer, this.pseudo(destination, source)))
   }
 
-  #receiveTcp({ source, destination, payload, ttl, from }: Packet<Address>): void {
+  #receiveTcp(packet: Packet<Address>): void {
+    const { source, destination, payload, ttl } = packet
     const segment = parseTcp(payload, this.pseudo(source, destination))
     if (segment === undefined) return
     this.#emit({ type: 'tcp', from: this.format(source), ttl, segment })
     const answer = this.isListening(segment.destinationPort) ? undefined : answerTcp(segment, echoPort)
-    if (answer !== undefined)
-      this.reply(from, destination, source, protocol.tcp, buildTcp(answer, this.pseudo(destination, source)))
+    if (answer !== undefined) this.#answer(packet, protocol.tcp, buildTcp(answer, this.pseudo(destination, source)))
   }
 }

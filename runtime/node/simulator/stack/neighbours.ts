@@ -16,6 +16,7 @@ interface Waiting {
 
 /** A bounded cache of the MAC addresses of next hops, with the pending requests. For ARP and for neighbour discovery. */
 export class Neighbours {
+  /** `expires` by performance.now(): a step of the wall clock must not keep entries. */
   readonly #known = new Map<string, { readonly mac: Mac; readonly expires: number }>()
   readonly #waiting = new Map<string, Waiting>()
   readonly #ask: (address: string) => void
@@ -29,12 +30,17 @@ export class Neighbours {
 
   get(address: string): Mac | undefined {
     const entry = this.#known.get(address)
-    return entry !== undefined && entry.expires > Date.now() ? entry.mac : undefined
+    return entry !== undefined && entry.expires > performance.now() ? entry.mac : undefined
   }
 
   learn(address: string, mac: Mac): void {
-    setNewest(this.#known, address, { mac: mac.slice(), expires: Date.now() + lifeMs }, maxEntries)
+    setNewest(this.#known, address, { mac: mac.slice(), expires: performance.now() + lifeMs }, maxEntries)
     this.#settle(address, mac)
+  }
+
+  /** Learns an address only where it is known or asked for, so that unasked messages cannot fill the cache. */
+  update(address: string, mac: Mac): void {
+    if (this.get(address) !== undefined || this.#waiting.has(address)) this.learn(address, mac)
   }
 
   /** Sends up to three requests, a second apart; undefined without an answer. */
@@ -59,7 +65,7 @@ export class Neighbours {
 
   /** The entries, with their remaining seconds. */
   list(): { address: string; mac: Mac; seconds: number }[] {
-    const now = Date.now()
+    const now = performance.now()
     return [...this.#known]
       .filter(([, { expires }]) => expires > now)
       .map(([address, { mac, expires }]) => ({ address, mac, seconds: Math.round((expires - now) / 1000) }))

@@ -49,7 +49,7 @@ export class Reassembly {
   }
 
   #packet(key: string): Partial {
-    const now = Date.now()
+    const now = performance.now()
     const known = this.#packets.get(key)
     if (known !== undefined && now - known.began < lifeMs) return known
     const fresh: Partial = { parts: new Map(), began: now, total: undefined, size: 0 }

@@ -5,78 +5,104 @@ import {
   equalBytes,
   formatIp6,
   type Ip6,
+  isHost6,
   isLinkLocal,
   isMulticast6,
   linkLocalPrefix,
   type Mac,
   multicastMac,
-  samePrefix,
   solicitedNode,
   withInterfaceId,
 } from './address.ts'
-import { read16, read32, sum16, write16, write32 } from './bytes.ts'
-import { ethernetHead, etherType, newFrame } from './ethernet.ts'
+import { read16, sum16, write32 } from './bytes.ts'
+import { ethernetHead } from './ethernet.ts'
 import { HostStack, type Packet } from './host-stack.ts'
 import { protocol } from './ip4.ts'
+import { head6, Ip6Packets, type Packet6, quoted6 } from './ip6.ts'
 import type { SendOptions, SendResult } from './net-event.ts'
+import { type Address6, optionsOf, RouterAdvertisements } from './router-advertisements.ts'
 
-const head = 40
 /** Messages of neighbour discovery (RFC 4861, 4). */
-const discovery = { routerSolicitation: 133, routerAdvertisement: 134, solicitation: 135, advertisement: 136 } as const
+const discovery = {
+  routerSolicitation: 133,
+  routerAdvertisement: 134,
+  solicitation: 135,
+  advertisement: 136,
+  redirect: 137,
+} as const
 /** The hop limit of these messages. With a lower one a message has crossed a router and is invalid (RFC 4861, 7.1). */
 const discoveryLimit = 255
 /** Codes of their options with a link-layer address (RFC 4861, 4.6.1). */
 const linkLayer = { source: 1, target: 2 } as const
+/** Flags of a neighbour advertisement (RFC 4861, 4.4): its sender is a router, and it replaces what is cached. */
+const [routerFlag, overrideFlag] = [0x80, 0x20] as const
 const unspecified: Ip6 = new Uint8Array(16)
-
-export interface Address6 {
-  readonly address: Ip6
-  readonly prefix: number
-}
+const destinationAt = ethernetHead + 24
 
 /** IPv6 of a pc, with neighbour discovery (RFC 4861) and stateless addresses (RFC 4862). */
 export class Stack6 extends HostStack<Ip6> {
   readonly linkLocal = withInterfaceId(linkLocalPrefix, this.mac)
-  global: Address6 | undefined
-  router: Ip6 | undefined
   protected readonly icmp = {
     ...{ protocol: protocol.icmp6, echo: 128, echoReply: 129, unreachable: 1, portUnreachable: 4, exceeded: 3 },
     // An error fits in the minimum MTU (RFC 4443, 2.4 c).
-    ...{ head, protocolAt: 6, quoteBytes: 1280 - head - 8 },
+    ...{ head: head6, quoteBytes: 1280 - head6 - 8 },
   }
   protected readonly probes = [1, 300] as const
   /** Addresses of pending neighbour solicitations, by their text. */
   readonly #asked = new Map<string, Ip6>()
   #advertised: ((address: Address6) => void) | undefined
+  readonly #ip = new Ip6Packets(this.mac, this.sendFrame)
+  readonly #advertisements = new RouterAdvertisements(this.mac)
+
+  /** The global address. */
+  get global(): Address6 | undefined {
+    return this.#advertisements.global
+  }
+
+  set global(address: Address6 | undefined) {
+    this.#advertisements.global = address
+  }
+
+  /** The default router. */
+  get router(): Ip6 | undefined {
+    return this.#advertisements.router
+  }
+
+  forgetRouter(): void {
+    this.#advertisements.forgetRouter()
+  }
 
   receive(frame: Uint8Array): void {
-    const at = ethernetHead
-    const length = read16(frame, at + 4)
-    if ((frame[at] ?? 0) >> 4 !== 6 || frame.length < at + head + length) return
-    const destination = frame.subarray(at + 24, at + 40)
-    if (!this.#isOurs(destination)) return
-    const number = frame[at + 6] ?? 0
-    const payload = frame.subarray(at + head, at + head + length)
-    const isGroup = isMulticast6(destination)
-    if (isGroup && number !== protocol.icmp6) return
+    if (!this.#isOurs(frame.subarray(destinationAt, destinationAt + 16))) return
+    const packet = this.#ip.parse(frame)
+    if (packet === undefined) return
+    const isGroup = isMulticast6(packet.destination)
+    if (isGroup && packet.protocol !== protocol.icmp6) return
     // UDP over IPv6 requires a checksum (RFC 8200, 8.1).
-    if (number === protocol.udp && read16(payload, 6) === 0) return
-    const [from, source, whole] = [frame.subarray(6, 12), frame.subarray(at + 8, at + 24), frame.subarray(at)]
-    const packet = { from, source, destination, protocol: number, ttl: frame[at + 7] ?? 0, payload, whole }
+    if (packet.protocol === protocol.udp && read16(packet.payload, 6) === 0) return
+    if (packet.isFragmented && isDiscovery(packet)) return
     this.receivePacket(packet, isGroup)
   }
 
-  async send(destination: Ip6, number: number, payload: Uint8Array, options: SendOptions = {}): Promise<SendResult> {
-    if (payload.length + head > this.mtu) return 'too big'
-    const isOnLink =
-      isLinkLocal(destination) ||
-      (this.global !== undefined && samePrefix(destination, this.global.address, this.global.prefix))
-    const hop = isOnLink ? destination : this.router
+  override close(): void {
+    super.close()
+    this.#ip.close()
+  }
+
+  async send(
+    destination: Ip6,
+    number: number,
+    payload: Uint8Array,
+    options: SendOptions = {},
+    source: Ip6 = this.sourceFor(destination),
+  ): Promise<SendResult> {
+    if (!this.isHost(destination)) return 'not reachable'
+    const hop = this.#advertisements.isOnLink(destination) ? destination : this.router
     if (hop === undefined) return this.global === undefined ? 'no address' : 'no gateway'
     const mac = this.#isOwn(destination) ? this.mac : await this.#resolve(hop)
     if (mac === undefined) return 'not reachable'
-    this.reply(mac, this.sourceFor(destination), destination, number, payload, options.ttl)
-    return 'sent'
+    const packet = { protocol: number, source: source.slice(), destination: destination.slice(), payload, ...options }
+    return this.#ip.send(mac, this.mtu, packet) ? 'sent' : 'too big'
   }
 
   pseudo(source: Ip6, destination: Ip6) {
@@ -122,21 +148,12 @@ export class Stack6 extends HostStack<Ip6> {
     return this.pseudo(source, destination)(protocol.icmp6, length)
   }
 
-  protected headOf(): number {
-    return head
+  protected upperLayerOf(packet: Uint8Array) {
+    return quoted6(packet)
   }
 
-  protected reply(to: Mac, source: Ip6, destination: Ip6, number: number, payload: Uint8Array, limit = 64): void {
-    const frame = newFrame(to, this.mac, etherType.ip6, head + payload.length)
-    const at = ethernetHead
-    frame[at] = 0x60
-    write16(frame, at + 4, payload.length)
-    frame[at + 6] = number
-    frame[at + 7] = limit
-    frame.set(source, at + 8)
-    frame.set(destination, at + 24)
-    frame.set(payload, at + head)
-    this.sendFrame(frame)
+  protected isHost(address: Ip6): boolean {
+    return isHost6(address)
   }
 
   #isOwn(address: Ip6): boolean {
@@ -185,7 +202,8 @@ export class Stack6 extends HostStack<Ip6> {
   }
 
   #sendDiscovery(mac: Mac, source: Ip6, to: Ip6, message: Uint8Array): void {
-    this.reply(mac, source, to, protocol.icmp6, this.sealed(message, source, to), discoveryLimit)
+    const payload = this.sealed(message, source, to)
+    this.#ip.send(mac, this.mtu, { protocol: protocol.icmp6, source, destination: to, payload, ttl: discoveryLimit })
   }
 
   protected override receiveOther(type: number, { payload, source, from, ttl }: Packet<Ip6>): void {
@@ -194,41 +212,42 @@ export class Stack6 extends HostStack<Ip6> {
     if (payload.length < 24) return
     const target = payload.slice(8, 24)
     if (type === discovery.advertisement) {
-      const mac = option(payload, 24, linkLayer.target)?.subarray(2, 8) ?? from
+      const given = linkLayerOf(payload, 24, linkLayer.target)
+      const mac = given ?? from
       if (this.contested !== undefined && equalBytes(target, this.contested.address)) this.contested.by(mac.slice())
-      // Only requested addresses are learned, so that no host can fill the cache or take over an address unasked.
+      // Only addresses that were asked for are learned, so that no host can fill the cache; a known neighbour may have another MAC
+      // address from now on, as routers do at a failover (RFC 4861, 7.2.5).
       const text = formatIp6(target)
+      const flags = payload[4] ?? 0
       if (this.#asked.has(text)) this.neighbours.learn(text, mac)
+      else if ((flags & overrideFlag) !== 0 && given !== undefined) this.neighbours.update(text, given)
+      const { router } = this
+      if ((flags & routerFlag) === 0 && router !== undefined && equalBytes(target, router)) this.forgetRouter()
     } else if (type === discovery.solicitation && this.#isOwn(target)) {
       const isProbe = equalBytes(source, unspecified)
       if (isProbe) return this.#advertise(target, allNodes, multicastMac(allNodes), false)
-      this.neighbours.learn(formatIp6(source), option(payload, 24, linkLayer.source)?.subarray(2, 8) ?? from)
+      this.neighbours.learn(formatIp6(source), linkLayerOf(payload, 24, linkLayer.source) ?? from)
       this.#advertise(target, source, from, true)
     }
   }
 
   #receiveRouter(message: Uint8Array, source: Ip6, from: Mac): void {
     if (message.length < 16 || !isLinkLocal(source)) return
-    const mtu = option(message, 16, 5)
-    if (mtu !== undefined) this.mtu = Math.min(Math.max(read32(mtu, 4), 1280), 1500)
-    if (read16(message, 6) > 0) {
-      this.router = source.slice()
-      this.neighbours.learn(formatIp6(source), option(message, 16, linkLayer.source)?.subarray(2, 8) ?? from)
-    }
-    const prefix = option(message, 16, 3)
-    // Flag A permits autoconfiguration (RFC 4861, 4.6.2), which needs 64 bits for the interface identifier.
-    const isUsable = prefix !== undefined && prefix.length === 32 && prefix[2] === 64 && ((prefix[3] ?? 0) & 0x40) !== 0
-    if (isUsable) this.#advertised?.({ address: withInterfaceId(prefix.subarray(16, 24), this.mac), prefix: 64 })
+    const { address, mtu } = this.#advertisements.receive(message, source)
+    if (mtu !== undefined) this.mtu = mtu
+    const { router } = this
+    if (router !== undefined && equalBytes(router, source))
+      this.neighbours.learn(formatIp6(source), linkLayerOf(message, 16, linkLayer.source) ?? from)
+    if (address !== undefined) this.#advertised?.(address)
   }
 }
 
-/** The first option of a type, with its type and length (in units of eight bytes). */
-function option(message: Uint8Array, from: number, type: number): Uint8Array | undefined {
-  for (let at = from; at + 8 <= message.length; ) {
-    const length = (message[at + 1] ?? 0) * 8
-    if (length === 0 || at + length > message.length) return undefined
-    if (message[at] === type) return message.subarray(at, at + length)
-    at += length
-  }
-  return undefined
+/** The MAC address in an option of a message. */
+const linkLayerOf = (message: Uint8Array, from: number, type: number): Mac | undefined =>
+  optionsOf(message, from, type)[0]?.subarray(2, 8)
+
+/** Whether a packet is a message of neighbour discovery, which is never fragmented (RFC 6980). */
+function isDiscovery({ protocol: number, payload }: Packet6): boolean {
+  const type = payload[0] ?? 0
+  return number === protocol.icmp6 && type >= discovery.routerSolicitation && type <= discovery.redirect
 }
