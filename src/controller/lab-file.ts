@@ -5,10 +5,11 @@ import { documentOf } from '../labfile/document.ts'
 import { desiredOfProject } from '../labfile/from-project.ts'
 import { labFileText } from '../labfile/text.ts'
 import { isKnownKind } from '../model/lab/node.ts'
+import { day0MediumIn } from './day0.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute } from './labs.ts'
-import { captureName, madeCd } from './plan.ts'
+import { captureName } from './plan.ts'
 import { configTexts } from './topology.ts'
 
 /** Nodes whose configurations are read concurrently. */
@@ -45,8 +46,8 @@ export async function labFileOf(lab: Lab, ask: AskCompute, schemaUrl: string): P
     ),
   })
   for (const { name, file, properties } of records)
-    if (file?.day0 !== undefined && properties.cdrom_image === madeCd)
-      unread.push(`The files of the CD of the node ${name} (day0): a new lab of this file has no such CD.`)
+    if (file?.day0 !== undefined && day0MediumIn(properties) !== undefined)
+      unread.push(`The files of the CD or disk of the node ${name} (day0): a new lab of this file has none.`)
   const missing = [...leftOut, ...unread]
   const comments = missing.length === 0 ? [] : ['Not in this file:', ...missing.map((line) => `* ${line}`)]
   return labFileText(documentOf(desired), [`yaml-language-server: $schema=${schemaUrl}`, ...comments])

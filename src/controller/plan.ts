@@ -9,6 +9,7 @@ import { isKnownKind, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { LabPlanStep, LabWithheldStep } from '../model/lab/topology.ts'
 import type { Filters } from '../schema/filters.ts'
+import { day0Media, day0MediumIn, isDay0Property } from './day0.ts'
 import type { LinkRecord, NodeMark, NodeRecord, ProjectRecord } from './document.ts'
 import { nameKey } from './names.ts'
 
@@ -465,8 +466,9 @@ class Planner {
       // Settings of another kind are no settings of this node.
       if (have.node_type !== want.kind || have.unmade !== undefined) return
     }
-    const cd = want.day0 === undefined ? {} : { cdrom_image: madeCd }
-    const complete = { ...all, properties: { ...all.properties, ...cd } }
+    const medium = want.day0 && day0Media[want.day0.medium]
+    const made = medium === undefined ? {} : { [medium.property]: medium.file }
+    const complete = { ...all, properties: { ...all.properties, ...made } }
     const { live, restarting } = this.#differences(pair, complete, anew?.keys ?? [])
     const isRunning = this.#actual.running.has(node_id)
     const configs = this.#configs(pair, isRunning ? restarting : live)
@@ -515,7 +517,7 @@ class Planner {
       ...(words.length > 0 ? [`${words.join(', ')} ${words.length > 1 ? 'are' : 'is'} read at creation only`] : []),
     ]
     if (reasons.length === 0) return undefined
-    return { because: reasons.join('; '), keys: [...keys, ...(hasOtherCd ? ['cdrom_image'] : [])] }
+    return { because: reasons.join('; '), keys: [...keys, ...(hasOtherCd ? day0Keys(want, have) : [])] }
   }
 
   /** The ports of a segment, as members of its properties. Those of links that others made stay as they are. */
@@ -853,11 +855,14 @@ const merged = (a: NodeChange, b: NodeChange): NodeChange => ({
   configs: [...a.configs, ...b.configs],
 })
 
-/** The name of a CD that is made for a machine: a file in its directory. */
-export const madeCd = './day0.iso'
-/** The digest of the CD that the file describes. A file that only names the CD, as an exported file does, leaves it as it is. */
+/** The properties that hold the medium of a node, and the one that it shall have. */
+const day0Keys = ({ day0 }: DesiredNode, { properties }: NodeRecord): string[] => {
+  const both = [day0MediumIn(properties), day0 && day0Media[day0.medium]]
+  return [...new Set(both.flatMap((medium) => medium?.property ?? []))]
+}
+/** The digest of the CD or disk that the file describes. A file that only names the CD, as an exported file does, leaves it as it is. */
 const day0In = ({ day0, properties }: DesiredNode, { file }: NodeRecord): string | undefined =>
-  day0?.digest ?? (properties.cdrom_image === madeCd ? file?.day0 : undefined)
+  day0?.digest ?? (day0MediumIn(properties) !== undefined ? file?.day0 : undefined)
 /** The default number of ports of a switch or hub. */
 const defaultPorts = 8
 /** SHA-256 of an empty text. */
@@ -993,7 +998,7 @@ export function markOf(
           : []),
       ]
     : (record.file?.own ?? [])
-  const day0 = held.includes('cdrom_image') ? record.file?.day0 : day0In(want, record)
+  const day0 = held.some(isDay0Property) ? record.file?.day0 : day0In(want, record)
   return {
     made,
     keys,

@@ -3,7 +3,6 @@ import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { sha256, toHex } from '../auth/secret.ts'
 import { ApiError, conflict, unlessGone } from '../errors/api-error.ts'
-import { isoImage } from '../iso/iso9660.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredDay0, DesiredNode } from '../labfile/desired.ts'
@@ -13,6 +12,7 @@ import { isSegmentKind } from '../labfile/segment-kinds.ts'
 import { isKnownKind, type LabNodeCreate } from '../model/lab/node.ts'
 import type { LabJobStep, LabPlan, LabTopology } from '../model/lab/topology.ts'
 import { startCapture, stopCapture } from './captures.ts'
+import { day0Image, day0Media, day0MediumIn } from './day0.ts'
 import {
   Changes,
   type LinkRecord,
@@ -34,7 +34,6 @@ import { joinAgain, requireMade } from './placeholders.ts'
 import {
   type Actual,
   completeSettings,
-  madeCd,
   markOf,
   type NodeChange,
   type Plan,
@@ -588,7 +587,7 @@ class Run {
       return create()
     })
     await this.#giveConsole(made.node_id, settings)
-    if (want.day0 !== undefined) await this.#insertCd(made.node_id, want.day0)
+    if (want.day0 !== undefined) await this.#insertMedium(made.node_id, want.day0)
   }
 
   /** Sets the console port of a new node. 409 when it is in use: a creation would choose another port without an error. */
@@ -656,7 +655,8 @@ class Run {
       properties: { ...properties, ...inputs },
     }
     await updateNode(lab, id, input, ask, { step: this.#edit, more })
-    if (want.day0 !== undefined && properties.cdrom_image === madeCd) await this.#insertCd(id, want.day0)
+    if (want.day0 !== undefined && day0MediumIn(properties) === day0Media[want.day0.medium])
+      await this.#insertMedium(id, want.day0)
   }
 
   /** Recreates a node under its id: its directory is lost. After a crash in between it is a placeholder, which the next apply makes. */
@@ -692,20 +692,19 @@ class Run {
     const file = await this.#markOf(want, made, true, configs)
     await this.#write([{ node: id, set: { file } }], this.#edit)
     await this.#giveConsole(id, settings)
-    if (want.day0 !== undefined) await this.#insertCd(id, want.day0)
+    if (want.day0 !== undefined) await this.#insertMedium(id, want.day0)
   }
 
-  /** Makes the CD of a machine in its directory, and inserts it. */
-  async #insertCd(id: string, { label, files }: DesiredDay0): Promise<void> {
+  /** Makes the CD or disk of a machine in its directory, and inserts it. */
+  async #insertMedium(id: string, day0: DesiredDay0): Promise<void> {
     const [lab, ask] = [this.#lab, this.#ask]
     const record = lab.node(id)
-    const encoder = new TextEncoder()
-    const contents = Object.entries(files).map(([path, { text }]) => [path, encoder.encode(text)] as const)
-    const image = isoImage(label, new Map(contents))
-    const path = `project-files/${record.node_type}/${id}/${madeCd.slice(2)}`
+    const image = day0Image(day0)
+    const { property, file } = day0Media[day0.medium]
+    const path = `project-files/${record.node_type}/${id}/${file.slice(2)}`
     const body = new Blob([image]).stream() as ReadableStream<Uint8Array>
     await ask(record.compute_id).writeFile(lab.id, path, { content: body, size: image.byteLength })
-    await updateNode(lab, id, { properties: { cdrom_image: madeCd } }, ask, { step: this.#edit })
+    await updateNode(lab, id, { properties: { [property]: file } }, ask, { step: this.#edit })
   }
 
   /** Makes links together. The result: for each the reason why it failed, or undefined. */

@@ -3,8 +3,17 @@ import { maxAdapters } from '../kinds/machine-emulator.ts'
 import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
 import { quantityText } from '../labfile/units.ts'
-import { cdOf, Draft, type DraftEnd, type ImportedLab, mapPosition, namesOfAdapters, portNames } from './draft.ts'
-import { type MachineModelName, machineModel } from './machines.ts'
+import {
+  cdOf,
+  Draft,
+  type DraftEnd,
+  day0Fields,
+  type ImportedLab,
+  mapPosition,
+  namesOfAdapters,
+  portNames,
+} from './draft.ts'
+import { type MachineModel, type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
 
 /** Node definitions of CML that are machines. Their slots are their adapters, from 0 on. */
@@ -157,25 +166,26 @@ function machineOf(part: Part, definition: string): Fields {
     image: imageName(part, definition, 'qcow2'),
     ...(ram !== undefined && ram >= 1 && { ram: Math.round(ram) }),
     ...(cpus !== undefined && cpus >= 1 && { cpus: Math.round(cpus) }),
-    ...cdFor(part, day0?.file),
+    ...day0For(part, day0, fields),
     ...(ready !== undefined && { ready: { console: ready } }),
   }
 }
 
-/** The configuration of a machine as a CD, where its system reads one. */
-function cdFor(part: Part, file: string | undefined): Fields {
+/** The configuration of a machine as a CD or disk, where its system reads one. */
+function day0For(part: Part, day0: MachineModel['day0'], fields: Fields): Fields {
   const configs = configFiles(part)
   const [first] = configs
   if (first === undefined) return {}
-  if (file === undefined) {
+  if (day0 === undefined) {
     part
       .get('configuration')
       .leaveOut('is not taken over: this machine reads no configuration from a CD, type it at its console')
     return {}
   }
   const isCloudInit = configs.some(({ name, text }) => name === 'user-data' || /^#cloud-config/.test(text))
-  const named = configs.map(({ name, text }) => ({ name: name ?? (isCloudInit ? 'user-data' : file), text }))
+  const named = configs.map(({ name, text }) => ({ name: name ?? (isCloudInit ? 'user-data' : day0.file), text }))
   const files = Object.assign({}, ...named.map(({ name, text }) => cdOf(name, { text })))
+  if (day0.medium !== undefined) return day0Fields(day0, files, fields)
   return { day0: { label: isCloudInit || named.some(({ name }) => name === 'user-data') ? 'cidata' : 'config', files } }
 }
 

@@ -4,7 +4,17 @@ import { isOutside } from '../labfile/files.ts'
 import { labName } from '../labfile/names.ts'
 import type { Fields } from '../labfile/text.ts'
 import { becomes, knownKinds } from './containerlab-kinds.ts'
-import { cdOf, Draft, type DraftEnd, type ImportedLab, isDevice, lastNumber, mapPosition, namedPorts } from './draft.ts'
+import {
+  cdOf,
+  Draft,
+  type DraftEnd,
+  day0Fields,
+  type ImportedLab,
+  isDevice,
+  lastNumber,
+  mapPosition,
+  namedPorts,
+} from './draft.ts'
 import { guestCommandLine, type LinuxSetup, linuxSetup, pcScript } from './linux-commands.ts'
 import { type MachineModelName, machineModel } from './machines.ts'
 import { type Part, quoted, type Source } from './source.ts'
@@ -322,8 +332,7 @@ class TopologyReader {
       ...processorsOf(node),
       adapters: Math.max(adapters, 1),
       ...(names !== undefined && { ports: names }),
-      ...(config !== undefined &&
-        day0 !== undefined && { day0: { label: day0.label, files: cdOf(day0.file, config) } }),
+      ...(config !== undefined && day0 !== undefined && day0Fields(day0, cdOf(day0.file, config), fields)),
       ...(ready !== undefined && { ready: { console: ready } }),
     })
   }

@@ -3,6 +3,7 @@ import type { Fields, LabFileData } from '../labfile/text.ts'
 import { withoutVariables } from '../labfile/variables.ts'
 import { isUuid } from '../schema/fields.ts'
 import { type DraftFile, type DraftLink, type DraftNode, type DraftSegment, removeFaults } from './checked.ts'
+import type { MachineModel } from './machines.ts'
 import type { LeftOut, Part, Source } from './source.ts'
 
 /** An image that nodes of the lab need; it is not in the file that was imported. */
@@ -294,6 +295,16 @@ export function portNames(names: readonly string[]): string | string[] | undefin
   if (!isRow || first > 1) return names.length === 0 ? undefined : [...names]
   return stem === 'eth' && first === 0 ? undefined : `${stem}${first === 0 ? '{0}' : '{1-}'}`
 }
+
+/** A CD or disk with the configuration of a machine. */
+export const day0Fields = (
+  { label, medium }: NonNullable<MachineModel['day0']>,
+  files: Fields,
+  { hda_disk_interface }: Fields,
+): Fields => ({
+  day0: { ...(medium !== undefined && { medium }), label, files },
+  ...(medium === 'disk' && { hdb_disk_interface: hda_disk_interface }),
+})
 
 /** The files of a CD. cloud-init needs `meta-data` beside `user-data`. */
 export const cdOf = (file: string, config: unknown): Fields => ({

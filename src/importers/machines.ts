@@ -5,8 +5,8 @@ export interface MachineModel {
   readonly fields: Fields
   /** The number in the name of its first data port; the adapter before it is for management. Default: 1. */
   readonly firstPort?: number
-  /** The CD from which it reads its configuration at the first boot. */
-  readonly day0?: { readonly label: string; readonly file: string }
+  /** The CD, or disk, from which it reads its configuration at the first boot. */
+  readonly day0?: { readonly label: string; readonly file: string; readonly medium?: 'disk' }
   /** What its console shows when it is ready. */
   readonly ready?: string
   /** Why the image of the other program cannot be used, or only in part. */
@@ -22,6 +22,8 @@ const machine = (ram: number, cpus: number, adapter_type: string, more: Fields =
 const virtio = 'virtio-net-pci'
 const login = 'login:'
 const cidata = { label: 'cidata', file: 'user-data' }
+/** IOSv reads a disk with a FAT file system beside its own, with the same driver. */
+const iosDisk = { label: 'disk0', file: 'ios_config.txt', medium: 'disk' } as const
 const junosCd = { label: 'config', file: 'juniper.conf' }
 const twoMachines = 'it is two machines (control and forwarding plane) there, and one here: build it as two nodes'
 const containerOnly =
@@ -50,7 +52,7 @@ export const machineModels = {
     day0: { label: 'config', file: 'nxos_config.txt' },
     ready: login,
   },
-  ios: { fields: machine(512, 1, 'e1000'), firstPort: 0, ready: 'Press RETURN' },
+  ios: { fields: machine(512, 1, 'e1000'), firstPort: 0, day0: iosDisk, ready: 'Press RETURN' },
   asa: { fields: machine(2048, 1, 'e1000'), firstPort: 0, day0: { label: 'config', file: 'day0-config' } },
   ftd: { fields: machine(8192, 4, virtio), firstPort: 0, ready: login },
   veos: { fields: machine(2048, 1, 'e1000', { hda_disk_interface: 'ide' }), ready: login },

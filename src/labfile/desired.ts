@@ -96,13 +96,14 @@ export interface DesiredConfig {
   readonly at: Position
 }
 
-/** The content of a CD for the first boot of a machine. */
+/** The content of a CD or disk for the first boot of a machine. */
 export interface DesiredDay0 {
+  readonly medium: 'cd' | 'disk'
   /** Name of the volume, such as `cidata` (cloud-init, NoCloud) or `config-2` (OpenStack). */
   readonly label: string
   /** Content by name; a name may have directories, such as `openstack/latest/user_data`. */
   readonly files: Readonly<Record<string, DesiredConfig>>
-  /** SHA-256 of label, names and contents: equal for an equal CD. */
+  /** SHA-256 of medium, label, names and contents: equal for an equal one. */
   readonly digest: string
   readonly at: Position
 }

@@ -92,6 +92,7 @@ function nodeFields(node: DesiredNode): Fields {
     ...configFields(configs),
     ...(day0 !== undefined && {
       day0: {
+        ...(day0.medium !== 'cd' && { medium: day0.medium }),
         label: day0.label,
         files: Object.fromEntries(Object.entries(day0.files).map(([name, it]) => [name, contentOf(it)])),
       },

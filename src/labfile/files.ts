@@ -40,8 +40,8 @@ export class Contents {
     return config
   }
 
-  disc(label: string, files: DesiredDay0['files'], at: Position): DesiredDay0 {
-    const disc = { label, files, digest: '', at }
+  disc({ medium, label, files }: Pick<DesiredDay0, 'medium' | 'label' | 'files'>, at: Position): DesiredDay0 {
+    const disc = { medium, label, files, digest: '', at }
     this.#discs.push(disc)
     return disc
   }
@@ -60,7 +60,8 @@ export class Contents {
     await Promise.all(
       this.#discs.map(async (disc) => {
         const files = Object.entries(disc.files).map(([name, { digest }]) => [name, digest])
-        disc.digest = await digestOf(JSON.stringify([disc.label, files.sort()]))
+        const content = [disc.label, files.sort(), ...(disc.medium === 'cd' ? [] : [disc.medium])]
+        disc.digest = await digestOf(JSON.stringify(content))
       }),
     )
   }

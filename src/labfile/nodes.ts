@@ -49,7 +49,7 @@ export interface Common {
 interface NodeKeys extends Common {
   image?: string
   config?: string | { text?: string; file?: string; private?: string | { text: string } }
-  day0?: { label?: string; files: Record<string, string | { text: string }> }
+  day0?: { medium?: 'cd' | 'disk'; label?: string; files: Record<string, string | { text: string }> }
   ports?: string | string[]
   start?: boolean
   after?: string[]
@@ -403,14 +403,16 @@ function readDay0(
   const { contents, faults } = reading
   const where = keys.of('day0')
   if (day0.label === undefined) faults.add(where, '"label" is missing', 'write label: cidata for cloud-init')
-  if (fields.cdrom_image !== undefined && fields.cdrom_image !== '')
-    faults.add(keys.of('cdrom_image'), 'day0 and cdrom_image need the same drive', 'write one of them')
+  const { medium = 'cd', label = '' } = day0
+  const drive = medium === 'cd' ? 'cdrom_image' : 'hdb_disk_image'
+  if (fields[drive] !== undefined && fields[drive] !== '')
+    faults.add(keys.of(drive), `day0 and ${drive} need the same drive`, 'write one of them')
   const files = at(at(map, 'day0'), 'files')
   const texts = Object.entries(day0.files).map(([name, given]) => [
     name,
     contents.of(given, at(files, name)?.at ?? where),
   ])
-  return contents.disc(day0.label ?? '', Object.fromEntries(texts), where)
+  return contents.disc({ medium, label, files: Object.fromEntries(texts) }, where)
 }
 
 interface ReadyInputs {

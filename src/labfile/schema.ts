@@ -63,7 +63,10 @@ const config = Type.Union([
 ])
 /** A word between the slashes of a path, but `.` and `..`. */
 const fileWord = '(?!\\.{1,2}(?:/|$))[^/\\\\\\u0000-\\u001f\\u007f]{1,64}'
-const day0 = closedSchema('LabFileDay0', 'A CD for the first boot of the machine', {
+const day0 = closedSchema('LabFileDay0', 'A CD or a disk for the first boot of the machine', {
+  medium: Type.Optional(
+    oneOf(['cd', 'disk'], { description: 'A CD, or a disk (FAT) as the second disk hdb. Default: cd' }),
+  ),
   label: Type.Optional(
     Type.String({
       ...{ pattern: '^[A-Za-z0-9_-]{1,32}$', expects: 'a name of 1 to 32 letters, digits, _ and -' },

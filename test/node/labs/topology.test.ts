@@ -301,23 +301,33 @@ links:
     expect([await portOf('PC2'), await portOf('Web')]).toEqual([2, 0])
   })
 
-  testWith(requireProgram('qemu-system-x86_64'))('gives a machine a CD with the files of `day0`', async () => {
+  testWith(requireProgram('qemu-system-x86_64')).each([
+    { medium: 'cd', property: 'cdrom_image', name: 'day0.iso', at: 0x8001, magic: 'CD001' },
+    { medium: 'disk', property: 'hdb_disk_image', name: 'day0.img', at: 54, magic: 'FAT16' },
+  ])('gives a machine a $medium with the files of `day0`, with which it starts', async (made) => {
     const service = await start()
     const file = (text: string) => `
 lab: campus
 nodes:
-  R1: { kind: machine, platform: x86_64, day0: { label: cidata, files: { user-data: { text: "${text}" }, meta-data: { text: "" } } } }
+  R1:
+    kind: machine
+    platform: x86_64
+    day0: { medium: ${made.medium}, label: cidata, files: { user-data: { text: "${text}" }, meta-data: { text: "" } } }
 `
     expect(await ended(service, (await put(service, file('one'))).job_id)).toMatchObject({ status: 'done' })
     const [node] = await nodesOf(service)
-    expect(node?.properties.cdrom_image).toBe('./day0.iso')
-    const cd = join(node?.node_directory ?? '', 'day0.iso')
-    const image = await readFile(cd)
-    expect([image.toString('latin1', 0x8001, 0x8006), image.includes('one')]).toEqual(['CD001', true])
+    expect(node?.properties[made.property]).toBe(`./${made.name}`)
+    const path = join(node?.node_directory ?? '', made.name)
+    const image = await readFile(path)
+    expect(image.toString('latin1', made.at, made.at + 5)).toBe(made.magic)
+    expect(image.includes('one')).toBe(true)
     expect(await put(service, file('one'))).toMatchObject({ steps: [], withheld: [] })
+    const own = `/v2/projects/${node?.project_id}/nodes/${node?.node_id}`
+    expect(await service.call('POST', `${own}/start`)).toMatchObject({ status: 'started' })
+    await service.call('POST', `${own}/stop`)
     expect((await put(service, file('two'))).withheld).toMatchObject([{ how: 'recreate', flag: 'recreate' }])
     await ended(service, (await put(service, file('two'), { recreate: true })).job_id)
-    expect((await readFile(cd)).includes('two')).toBe(true)
+    expect((await readFile(path)).includes('two')).toBe(true)
     expect(await put(service, file('two'))).toMatchObject({ steps: [], withheld: [] })
   })
 })

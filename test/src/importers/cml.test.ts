@@ -8,7 +8,7 @@ test.each([
     nodes: 'R1 machine, R2 machine',
     links: 'R1:GigabitEthernet0/0 -- R2:GigabitEthernet0/0',
     images: 'iosv.qcow2',
-    leftOut: 'nodes[0].configuration',
+    leftOut: '',
   },
   {
     file: '02-switch.yaml',
@@ -180,12 +180,30 @@ test.each([
     lab('[{ id: a, label: a, node_definition: server, configuration: [{ name: ../x, content: y }] }]'),
     'nodes[0].configuration[0].name: is not taken over: expected the name of a file, got "../x"',
   ],
-  [
-    `lab: { title: x, notes: "${'n'.repeat(5000)}" }\nnodes: [${node('a')}]\n`,
-    'lab.notes: only the first 4096 characters are taken over: "about" of a lab file has no more',
-  ],
 ])('of %j all but one thing is taken over, which is listed: %s', (text, line) => {
   const { file, leftOut } = importLabFile({ text })
   expect(Object.keys(file.nodes)[0]).toBe('a')
   expect(leftOut.map(({ path, message }) => `${path}: ${message}`)).toContain(line)
+})
+
+test('the configuration of IOSv is ios_config.txt on a disk, which the machine reads at its first boot', () => {
+  const text = lab('[{ id: a, label: a, node_definition: iosvl2, configuration: "hostname a\\nend\\n" }]')
+  const { file, leftOut } = importLabFile({ text })
+  expect(file.nodes.a).toMatchObject({
+    day0: { medium: 'disk', label: 'disk0', files: { 'ios_config.txt': { text: 'hostname a\nend\n' } } },
+    hdb_disk_interface: 'virtio',
+  })
+  expect(leftOut).toEqual([])
+})
+
+test('of long notes the beginning is taken over, and the list says so', () => {
+  const text = `lab: { title: x, notes: "${'n'.repeat(5000)}" }\nnodes: [${node('a')}]\n`
+  const { file, leftOut } = importLabFile({ text })
+  expect(file.about).toBe('n'.repeat(4096))
+  expect(leftOut).toMatchObject([
+    {
+      path: 'lab.notes',
+      message: 'only the first 4096 characters are taken over: "about" of a lab file has no more',
+    },
+  ])
 })

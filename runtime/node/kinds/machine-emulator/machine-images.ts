@@ -1,6 +1,7 @@
 import { existsSync } from 'node:fs'
 import { lstat, readdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { day0Media } from '../../../../src/controller/day0.ts'
 import { ApiError, conflict, missingImage } from '../../../../src/errors/api-error.ts'
 import { type DiskSlot, diskSlots } from '../../../../src/kinds/machine-emulator.ts'
 import type { ImageLibrary } from '../../images/library.ts'
@@ -46,10 +47,11 @@ export interface PreparedDisks {
   readonly hasState: boolean
 }
 
-/** The path of a CD in the directory of its machine (`./name`), which may come later: that of a copy does. */
+/** The path of a CD or of the disk of its configuration in the directory of its machine (`./name`), which may come later: that of a copy does. */
 function ownFile({ directory }: MachineKindNode, field: string, name: string): string | undefined {
   const [, own] = /^\.\/([A-Za-z0-9_-][A-Za-z0-9._-]*)$/.exec(name) ?? []
-  return own === undefined || field !== 'cdrom_image' ? undefined : join(directory, own)
+  const isOwn = field === 'cdrom_image' || (field === day0Media.disk.property && name === day0Media.disk.file)
+  return own !== undefined && isOwn ? join(directory, own) : undefined
 }
 
 /** The images of machines, and the disks that are made of them. */
