@@ -11,7 +11,7 @@ import type {
   LinkSettings,
 } from './model/direct-link.ts'
 import type { FeedItem } from './model/event.ts'
-import type { Capabilities, Diagnosis, Load, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
+import type { Capabilities, Diagnosis, HostLoad, NetworkInterface, Ports, Reloaded, Version } from './model/host.ts'
 import type { DiskCreate, DiskExtend, Image, ImageKindName, ImageUse } from './model/image.ts'
 import type { LinkCandidates, LinkCheck, LinkCheckResult } from './model/link-check.ts'
 import type { MetricFamily } from './model/metrics.ts'
@@ -61,7 +61,7 @@ export interface HostFacts {
   /** Sorted by name. */
   interfaces(): Promise<NetworkInterface[]>
   ports(): Promise<Ports>
-  load(): Promise<Load>
+  load(): Promise<HostLoad>
   /** Figures of the labs, and of the process that runs them. What is asked over HTTP is counted by the app. */
   metrics(): Promise<MetricFamily[]>
   doctor(signal?: AbortSignal): Promise<Diagnosis>

@@ -11,6 +11,7 @@ import type { Config, Resolved } from './config/config.ts'
 import { groupOf } from './config/settings.ts'
 import { protectionText } from './doctor/confinement.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
+import { hostLoad } from './host/host-load.ts'
 import { LoadMeter } from './host/load.ts'
 import { hostMetrics } from './host/metrics.ts'
 import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
@@ -261,7 +262,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
         udp_port_range,
         udp_ports: ports.used('udp'),
       }),
-      load: async () => meter.read(),
+      load: () => hostLoad(meter.read(), projectsDirectory),
       metrics: () => hostMetrics({ version, projects, nodes: table, events, ports, keeper }),
       doctor: (signal) => diagnose(config.current, signal),
       async reloadConfig() {

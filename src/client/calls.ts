@@ -52,7 +52,7 @@ export interface Calls {
   }
   /** Load of the host */
   'GET /v2/compute/load': {
-    reply: Load
+    reply: HostLoad
   }
   /** Checks of what labs need on this machine: the findings, and how each fault is fixed */
   'GET /v2/compute/doctor': {
@@ -913,10 +913,22 @@ export type Ports = {
   udp_ports: number[]
 }
 
-/** Load of the host */
-export type Load = {
+/** Load of the host, with the figures that the host knows */
+export type HostLoad = {
   cpu_usage_percent: number
   memory_usage_percent: number
+  /** Load of the last 1, 5 and 15 minutes, in percent of all processors */
+  load_average_percent?: number[]
+  /** Memory, bytes */
+  memory_total?: number
+  /** Memory that programs can still allocate, bytes */
+  memory_free?: number
+  /** Swap space, bytes */
+  swap_total?: number
+  /** Free swap space, bytes */
+  swap_free?: number
+  /** Of the disk with the projects */
+  disk_usage_percent?: number
 }
 
 /** The checks of this machine for labs */

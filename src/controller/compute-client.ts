@@ -13,7 +13,7 @@ import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
 import { type ConsoleExpect, ConsoleMatch, type NodeReady } from '../model/console.ts'
 import { DirectLink, DirectLinkChanges, DirectLinkJoined } from '../model/direct-link.ts'
-import { capabilitiesPath, Load } from '../model/host.ts'
+import { capabilitiesPath, HostLoad } from '../model/host.ts'
 import { Project, ProjectFile } from '../model/project.ts'
 import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
 import { ConsoleClients, UdpPort } from '../routes/projects.ts'
@@ -156,8 +156,8 @@ export class ComputeClient {
     await this.done({ method: 'POST', path: `${nodePath(node)}/ready`, input, signal })
   }
 
-  load(): Promise<Load> {
-    return this.json(Load, { method: 'GET', path: '/v2/compute/load' })
+  load(): Promise<HostLoad> {
+    return this.json(HostLoad, { method: 'GET', path: '/v2/compute/load' })
   }
 
   async telnetClients(projectId: string): Promise<number> {

@@ -8,6 +8,7 @@ import { pathTail } from '../http/params.ts'
 import { runsAlwaysInGns3 } from '../kinds/node.ts'
 import { LabNode } from '../model/lab/node.ts'
 import { labsOf, nodeParams } from '../routes/labs/lab-request.ts'
+import { allStatistics, theirStatistics } from './statistics.ts'
 import { runsOnPath } from './words.ts'
 
 const own = { owner: 'self', tag: 'clients' } as const
@@ -26,22 +27,13 @@ const small: readonly Endpoint[] = [
     ...at('/v2/statistics'),
     summary: 'Load of each compute',
     replies: anything,
-    async handle(_, { fleet, agent }) {
-      if (fleet === undefined)
-        return ok([{ compute_id: 'local', compute_name: 'local', statistics: await agent.host.load() }])
-      const computes = (await fleet.list()).filter(({ connected }) => connected)
-      return ok(
-        computes.map(({ compute_id, name, cpu_usage_percent, memory_usage_percent }) => ({
-          ...{ compute_id, compute_name: name, statistics: { cpu_usage_percent, memory_usage_percent } },
-        })),
-      )
-    },
+    handle: async (_, context) => ok(await allStatistics(context)),
   }),
   endpoint({
     ...at('/v2/compute/statistics'),
     summary: 'Load of the host',
     replies: anything,
-    handle: async (_, { agent }) => ok(await agent.host.load()),
+    handle: async (_, { agent }) => ok(theirStatistics(await agent.host.load())),
   }),
   endpoint({
     ...at('/v2/iou_license'),

@@ -61,6 +61,21 @@ export const Load = objectSchema('Load', 'Load of the host', {
   memory_usage_percent: Type.Number({ minimum: 0, maximum: 100 }),
 })
 
+const bytes = (description: string) => Type.Optional(Type.Integer({ minimum: 0, description: `${description}, bytes` }))
+
+export type HostLoad = Static<typeof HostLoad>
+export const HostLoad = objectSchema('HostLoad', 'Load of the host, with the figures that the host knows', {
+  ...Load.properties,
+  load_average_percent: Type.Optional(
+    Type.Array(Type.Number(), { description: 'Load of the last 1, 5 and 15 minutes, in percent of all processors' }),
+  ),
+  memory_total: bytes('Memory'),
+  memory_free: bytes('Memory that programs can still allocate'),
+  swap_total: bytes('Swap space'),
+  swap_free: bytes('Free swap space'),
+  disk_usage_percent: Type.Optional(Type.Number({ description: 'Of the disk with the projects' })),
+})
+
 export type Check = Static<typeof Check>
 export const Check = objectSchema('Check', 'One finding of the doctor', {
   name: Type.String({ description: 'Name of the check' }),

@@ -8,7 +8,7 @@ import {
   Capabilities,
   capabilitiesPath,
   Diagnosis,
-  Load,
+  HostLoad,
   NetworkInterface,
   Ports,
   Reloaded,
@@ -143,7 +143,7 @@ export const serverEndpoints: readonly Endpoint[] = [
   read('/v2/compute/network/ports', 'Port ranges and the ports in use', ['The ports', Ports], (agent) =>
     agent.host.ports(),
   ),
-  read('/v2/compute/load', 'Load of the host', ['The load', Load], (agent) => agent.host.load()),
+  read('/v2/compute/load', 'Load of the host', ['The load', HostLoad], (agent) => agent.host.load()),
   read(
     '/v2/compute/doctor',
     'Checks of what labs need on this machine: the findings, and how each fault is fixed',

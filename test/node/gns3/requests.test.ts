@@ -65,3 +65,23 @@ describe('an import', () => {
     expect(await service.call('GET', `/v2/projects/${id}/nodes`)).toMatchObject([{ name: 'N1', node_type: 'vpcs' }])
   })
 })
+
+describe('the statistics of computes', () => {
+  it('have all figures that the page of the client draws', async () => {
+    const [shown] = await service.call<Members[]>('GET', '/v2/statistics')
+    const names = [
+      ...['cpu_usage_percent', 'disk_usage_percent', 'load_average_percent', 'memory_free', 'memory_total'],
+      ...['memory_usage_percent', 'memory_used', 'swap_free', 'swap_total', 'swap_usage_percent', 'swap_used'],
+    ]
+    for (const statistics of [
+      shown?.statistics as Members,
+      await service.call<Members>('GET', '/v2/compute/statistics'),
+    ]) {
+      expect(Object.keys(statistics).sort()).toEqual(names)
+      expect(statistics.load_average_percent).toHaveLength(3)
+      expect(statistics.memory_total).toBeGreaterThan(Number(statistics.memory_used))
+      expect(Number.isInteger(statistics.disk_usage_percent)).toBe(true)
+    }
+    expect(shown).toMatchObject({ compute_id: 'local', compute_name: expect.any(String) })
+  })
+})
