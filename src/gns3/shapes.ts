@@ -1,9 +1,13 @@
 import type { TObject, TSchema } from '@sinclair/typebox'
 import type { Endpoint } from '../http/endpoint.ts'
 import type { Gns3Kind, KindDescriptor } from '../kinds/kind.ts'
+import type { LabNode } from '../model/lab/node.ts'
+import { portsOf } from '../model/lab/ports.ts'
 import { activeFilters, givenFilters, theirFilters } from './filters.ts'
 import { isMembers, type Members, pick } from './members.ts'
-import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate } from './words.ts'
+import { defaultsIn, templateSchema } from './template-schemas.ts'
+import { categories, completedTemplate } from './templates.ts'
+import { ourKind, ourTemplate, sharedKinds, theirFile, theirKind, theirTemplate, theirUrl } from './words.ts'
 
 /** Converts a resource; undefined for one that GNS3 2.2 lacks. */
 type Shape = (value: Members, version: string) => Members | undefined
@@ -25,9 +29,13 @@ const theirSymbol = (symbol: unknown, kind?: KindDescriptor): string => {
 
 const byName = new Map(sharedKinds.map((it) => [it[0].name, it]))
 
+const directoryOf = ({ node_directory }: Members): Members =>
+  typeof node_directory === 'string' ? { node_directory: theirFile(node_directory) } : {}
+
 /** A node on a compute. */
 const computeNode = ([, { members, added }]: readonly [KindDescriptor, Gns3Kind], node: Members): Members => ({
   ...pick(node, ['node_id', 'project_id', 'name', 'status', ...members]),
+  ...directoryOf(node),
   ...added?.(node),
 })
 /** Finds the kind of a node from its members: the first kind whose schema has all of them. */
@@ -50,6 +58,12 @@ const labNodeMembers = [
   ...['port_segment_size', 'project_id', 'status', 'width', 'x', 'y', 'z'],
 ]
 
+/** There a port with a name of its own takes a number as the others do. */
+const theirPorts = (node: Members): unknown =>
+  Array.isArray(node.custom_adapters) && node.custom_adapters.length > 0 && byName.has(String(node.node_type))
+    ? portsOf(node as LabNode, true)
+    : node.ports
+
 const labNode: Shape = (node) => {
   const { properties: keptProperties, ...kept } = (node.kept ?? {}) as Members
   const node_type = String(node.node_type)
@@ -57,6 +71,7 @@ const labNode: Shape = (node) => {
   return {
     ...kept,
     ...pick(node, labNodeMembers),
+    ...directoryOf(node),
     node_type: theirKind(node_type),
     template_id: typeof template_id === 'string' ? theirTemplate(template_id) : null,
     symbol: theirSymbol(node.symbol, byName.get(node_type)?.[0]),
@@ -71,6 +86,7 @@ const labNode: Shape = (node) => {
       rotation: 0,
       ...(label as Members),
     },
+    ports: theirPorts(node),
     properties: { ...(keptProperties as Members), ...properties(node_type, (node.properties ?? {}) as Members) },
   }
 }
@@ -95,31 +111,30 @@ const projectMembers = [
   ...['show_interface_labels', 'supplier', 'variables'],
 ]
 
-const labTemplate: Shape = (template) => {
+/** A built-in template, and one of a kind that GNS3 2.2 has no templates of. */
+function plainTemplate(template: Members): Members {
   const { template_type, builtin, template_id, symbol, usage, ...rest } = template
-  const found = byName.get(String(template_type))
-  const [kind, gns3] = found ?? []
-  const known = new Set([...(gns3?.members ?? []), ...(gns3?.settings ?? []), 'custom_adapters', 'name'])
-  // GNS3 lacks these settings; its client would send them back and be refused.
-  const own = Object.keys(rest).filter(
-    (name) => kind !== undefined && name in kind.create.properties && !known.has(name),
-  )
-  const { properties: shown = {} } = (kind?.node ?? {}) as Partial<TObject>
-  const defaults = Object.entries(builtin === true ? {} : shown)
-    .filter(([name, schema]) => known.has(name) && !besideProperties.has(name) && schema.default !== undefined)
-    .map(([name, schema]) => [name, schema.default])
+  const [kind, gns3] = byName.get(String(template_type)) ?? []
   return {
-    ...Object.fromEntries(defaults),
-    ...(builtin === true ? {} : gns3?.added?.(template)),
-    ...pick(
-      rest,
-      Object.keys(rest).filter((name) => !own.includes(name)),
-    ),
+    ...rest,
     ...(usage !== '' && { usage }),
     ...{ template_type: theirKind(String(template_type)), builtin, template_id: theirTemplate(String(template_id)) },
     symbol: theirSymbol(symbol, kind),
     ...(builtin === true && gns3?.template),
   }
+}
+
+/** With all members of its type, and no others: GNS3 clients send templates back as they were shown. */
+const labTemplate: Shape = (template) => {
+  const type = theirKind(String(template.template_type))
+  const schema = template.builtin === true ? undefined : templateSchema(type, template.platform)
+  if (schema === undefined) return plainTemplate(template)
+  const [kind, gns3] = byName.get(String(template.template_type)) ?? []
+  const all = {
+    ...{ ...defaultsIn(schema), ...gns3?.added?.(template), ...template },
+    ...{ template_type: type, symbol: theirSymbol(template.symbol, kind) },
+  }
+  return pick(all, Object.keys(schema.properties))
 }
 
 const capabilities: Shape = ({ platform, node_types }, version) => ({
@@ -129,7 +144,8 @@ const capabilities: Shape = ({ platform, node_types }, version) => ({
 
 /** How GNS3 2.2 shows each resource, by the `$id` of its schema. */
 const shapes: Readonly<Record<string, Shape>> = {
-  Version: ({ local }, version) => ({ version, local }),
+  Version: ({ local }, version) => ({ version, ...(!version.startsWith('3.') && { local }) }),
+  ComputeEndpoint: ({ endpoint }) => ({ endpoint: theirUrl(String(endpoint)) }),
   Capabilities: capabilities,
   Ports: only('console_port_range', 'console_ports', 'udp_port_range', 'udp_ports'),
   ApplianceVm: (vm) => ({
@@ -138,7 +154,9 @@ const shapes: Readonly<Record<string, Shape>> = {
   }),
   Image: only('filename', 'path', 'md5sum', 'filesize'),
   ProjectFile: ({ path, md5sum }) => ({ path: theirFile(String(path)), md5sum }),
-  ComputeProject: only('name', 'project_id', 'variables'),
+  ComputeProject: (project) =>
+    project.status === 'closed' ? undefined : pick(project, ['name', 'project_id', 'variables']),
+  LabStats: only('nodes', 'links', 'drawings', 'snapshots'),
   CaptureStarted: only('pcap_file_path'),
   Compute: (compute, version) => ({
     ...pick(compute, ['compute_id', 'name', 'host', 'port', 'user', 'connected', 'cpu_usage_percent']),
@@ -178,8 +196,19 @@ export function shown(schema: TSchema | undefined, value: unknown, version: stri
 export const isReshaped = (schema: TSchema | undefined): boolean =>
   schema !== undefined && (String(schema.$id) in shapes || isReshaped(schema.items as TSchema | undefined))
 
-/** Categories of templates as numbers, which earlier clients send. */
-const categories = ['router', 'switch', 'guest', 'firewall']
+/** Whether a schema is that of a node on a compute, or of a new one. */
+const isNew = (schema: TSchema | undefined): boolean => sharedKinds.some(([{ create }]) => create === schema)
+const isComputeNode = (schema: TSchema | undefined): boolean =>
+  isNew(schema) || sharedKinds.some(([{ update }]) => update === schema)
+
+/** What only nodes get, see `Gns3Kind.ofNode`; new ones `atCreation`, too. For an unknown kind: of all kinds. */
+const ofNode = (given: Members, kind: string | undefined, isNew: boolean): Members =>
+  Object.assign(
+    {},
+    ...sharedKinds
+      .filter(([{ name }]) => (kind ?? name) === name)
+      .flatMap(([, it]) => [it.ofNode?.(given), isNew ? it.atCreation?.(given) : {}]),
+  )
 
 /** Our members in place of those that only GNS3 has. For an unknown kind: of all kinds, without overwriting given members. */
 function fromGns3(given: Members, kind: string | undefined): Members {
@@ -195,8 +224,9 @@ function fromGns3(given: Members, kind: string | undefined): Members {
  * Converts the body of a GNS3 client to that of an endpoint. Read-only members are dropped. Unknown members go to `kept`, where the
  * resource has it.
  */
-export function given({ body: schema, shownAs }: Endpoint, body: Members): Members {
+export function given({ body: schema, shownAs }: Endpoint, sent: Members): Members {
   const id = String(schema?.$id)
+  const body = id === 'LabTemplateCreate' ? completedTemplate(sent) : sent
   const { node_type, template_id, template_type, category, properties } = body
   const type = node_type ?? template_type
   const kind =
@@ -210,9 +240,16 @@ export function given({ body: schema, shownAs }: Endpoint, body: Members): Membe
     ...(typeof template_id === 'string' && { template_id: ourTemplate(template_id) }),
     ...(typeof category === 'number' && { category: categories[category] ?? 'guest' }),
     ...(isMembers(properties) &&
-      !id.startsWith('LabTemplate') && { properties: { ...properties, ...fromGns3(properties, kind) } }),
+      !id.startsWith('LabTemplate') && {
+        properties: {
+          ...properties,
+          ...fromGns3(properties, kind),
+          ...ofNode(properties, kind, id === 'LabNodeCreate'),
+        },
+      }),
     ...('filters' in body && { filters: givenFilters(body.filters) }),
     ...fromGns3(body, kind),
+    ...(isComputeNode(schema) && ofNode(body, kind, isNew(schema))),
   }
   // GNS3 shows an empty name when there is none.
   if (id === 'ApplianceVmUpdate' && body.vmname === '') Object.assign(ours, { vmname: null })

@@ -29,10 +29,14 @@ const theirTemplates = new Map(templates.map(([id, own]) => [own, id]))
 export const ourTemplate = (id: string): string => ourTemplates.get(id.toLowerCase()) ?? id
 export const theirTemplate = (id: string): string => theirTemplates.get(id) ?? id
 
-/** Replaces the word of the kind in the path of a file of a project. */
-const inDirectory = (path: string, word: (kind: string) => string): string =>
-  path.replace(/^project-files\/([^/]+)/, (_, kind: string) => `project-files/${word(kind)}`)
-export const theirFile = (path: string): string => inDirectory(path, theirKind)
+/** Replaces the words of kinds in the paths of files of projects. */
+const inDirectory = (text: string, word: (kind: string) => string): string =>
+  text.replace(/(?<![^/\s"'])project-files\/([^/]+)/g, (_, kind: string) => `project-files/${word(kind)}`)
+/** A text with paths of files in the words of GNS3. */
+export const theirFile = (text: string): string => inDirectory(text, theirKind)
+
+/** The URL of an action of a compute in the words of GNS3. */
+export const theirUrl = (url: string): string => url.replace(/(?<=\/v2\/(?:compute|computes\/[^/]+)\/)[^/]+/, theirKind)
 
 const pathWords = { ...Object.fromEntries(ours), gns3vm: 'appliancevm' }
 /** Paths with words of kinds: of the compute interface, and of computes. In other paths a segment may be a name of a user. */

@@ -45,6 +45,9 @@ export const cloud = kind({
   gns3: gns3Kind({
     nodeType: 'cloud',
     members: ['node_directory', 'ports_mapping', 'interfaces'],
+    // Without ports it has one for every device of the host.
+    atCreation: ({ ports_mapping }) =>
+      Array.isArray(ports_mapping) && ports_mapping.length === 0 ? { ports_mapping: undefined } : {},
     template: { name: 'Cloud', symbol: ':/symbols/cloud.svg' },
   }),
   isAlwaysOn: true,

@@ -140,6 +140,7 @@ export const dynamips = kind({
   aliases: ['ios'],
   gns3: gns3Kind({
     nodeType: 'dynamips',
+    hostName: 'ios',
     members: [
       ...['node_directory', 'usage', 'platform', 'image', 'ram', 'idlepc', 'console', 'console_type', 'chassis', 'npe'],
       ...['nvram', 'iomem', 'disk0', 'disk1', 'mac_addr', ...slotFields, ...wicFields],

@@ -136,6 +136,7 @@ export const iou = kind({
   noun: 'router',
   gns3: gns3Kind({
     nodeType: 'iou',
+    hostName: 'ios',
     members: [
       ...['node_directory', 'console', 'console_type', 'command_line', 'usage', 'path', 'md5sum', 'application_id'],
       ...['serial_adapters', 'ethernet_adapters', 'ram', 'nvram', 'l1_keepalives', 'use_default_iou_values'],

@@ -57,10 +57,21 @@ export interface Gns3Kind {
   readonly added?: (node: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
   /** Members for Patchbay, from those that a client of GNS3 sent. */
   readonly fromGns3?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** The same, only of nodes. */
+  readonly ofNode?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** The same, only of new nodes: such as a script in place of the name of its file. */
+  readonly atCreation?: (given: Readonly<Record<string, unknown>>) => Readonly<Record<string, unknown>>
+  /** The names that its nodes can have in GNS3 3. Absent: any. */
+  readonly hostName?: 'rfc1123' | 'ios'
   /** Whether its nodes run from their creation on in GNS3, whose clients do not offer to start them. */
   readonly runsAlways?: boolean
   /** The name and the symbol of the template that every server of GNS3 has. */
-  readonly template?: { readonly name: string; readonly symbol: string }
+  readonly template?: {
+    readonly name: string
+    readonly symbol: string
+    readonly properties?: Readonly<Record<string, unknown>>
+    readonly console_type?: string
+  }
 }
 
 /** A port of a node. */

@@ -215,6 +215,7 @@ export const machineEmulator = kind({
   aliases: ['qemu'],
   gns3: gns3Kind({
     nodeType: 'qemu',
+    hostName: 'rfc1123',
     members: [
       ...['node_directory', 'console', 'console_type', 'command_line', 'usage', 'qemu_path', 'platform', 'mac_address'],
       ...diskSlots.flatMap((slot) => ['', '_md5sum'].map((suffix) => `${slot}_disk_image${suffix}`)),
@@ -227,6 +228,14 @@ export const machineEmulator = kind({
     added: ({ firmware }) => ({
       ...{ uefi: firmware === 'uefi', replicate_network_connection_state: true, tpm: false, create_config_disk: false },
     }),
+    // There a disk with an image but no interface is attached by IDE.
+    ofNode: (given) =>
+      Object.fromEntries(
+        diskSlots.flatMap((slot) => {
+          const { [`${slot}_disk_image`]: image, [`${slot}_disk_interface`]: by } = given
+          return by === 'none' && image !== undefined && image !== '' ? [[`${slot}_disk_interface`, 'ide']] : []
+        }),
+      ),
     fromGns3: ({ uefi }) => (typeof uefi === 'boolean' ? { firmware: uefi ? 'uefi' : 'bios' } : {}),
   }),
   ...schemas,

@@ -50,6 +50,9 @@ export type PcUpdate = Static<typeof PcUpdate>
 
 const schemas = { node: PcNode, create: PcCreate, update: PcUpdate }
 
+/** The name of the script that every new pc of GNS3 gets. */
+const baseScript = 'vpcs_base_config.txt'
+
 export const pc = kind({
   name: 'pc',
   noun: 'pc',
@@ -57,7 +60,16 @@ export const pc = kind({
   gns3: gns3Kind({
     nodeType: 'vpcs',
     members: ['node_directory', 'console', 'console_type', 'command_line'],
-    template: { name: 'VPCS', symbol: ':/symbols/vpcs_guest.svg' },
+    template: {
+      name: 'VPCS',
+      symbol: ':/symbols/vpcs_guest.svg',
+      properties: { base_script_file: baseScript },
+    },
+    atCreation({ base_script_file }) {
+      if (typeof base_script_file !== 'string') return {}
+      const isBase = base_script_file.split(/[/\\]/).at(-1) === baseScript
+      return { base_script_file: undefined, ...(isBase && { startup_script: 'set pcname %h\n' }) }
+    },
   }),
   ...schemas,
   v1: v1Of('pc', schemas, {

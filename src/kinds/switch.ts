@@ -70,7 +70,7 @@ export const ethernetSwitch = kind({
       Array.isArray(ports_mapping) ? { ports_mapping: ports_mapping.map(withoutEmptyEthertype) } : {},
     // A switch of GNS3 has a console that shows its MAC table; ours has the action `mac-table`.
     fromGns3: ({ console_type }) => (console_type === undefined ? {} : { console_type: 'none' }),
-    template: { name: 'Ethernet switch', symbol: ':/symbols/ethernet_switch.svg' },
+    template: { name: 'Ethernet switch', symbol: ':/symbols/ethernet_switch.svg', console_type: 'none' },
   }),
   isAlwaysOn: true,
   ...schemas,

@@ -19,14 +19,19 @@ type Named = Pick<
   'node_type' | 'properties' | 'port_name_format' | 'port_segment_size' | 'first_port_name' | 'custom_adapters'
 >
 
-/** The ports of a node, with their names. None for an unknown kind: see `placeholderPorts`. */
-export function portsOf(node: Named): LabPort[] {
+/**
+ * The ports of a node, with their names. None for an unknown kind: see `placeholderPorts`. `countsAll`: a port with a name of its own takes a
+ * number of the format, too.
+ */
+export function portsOf(node: Named, countsAll = false): LabPort[] {
   if (!isKnownKind(node.node_type)) return []
   const shapes = kindOf(node.node_type).ports?.(node.properties) ?? []
   const counts = { ethernet: 0, serial: 0 }
   return shapes.map(({ adapter, port, line = 'ethernet', name, mac_address, adapter_type }) => {
     const custom = node.custom_adapters.find(({ adapter_number }) => adapter_number === adapter)
-    const given = custom?.port_name ?? name ?? namedByFormat(node, counts[line]++)
+    const isCounted = name === undefined && (countsAll || custom?.port_name === undefined)
+    const byFormat = isCounted ? namedByFormat(node, counts[line]++) : ''
+    const given = custom?.port_name ?? name ?? byFormat
     return {
       name: given,
       short_name: shortName(given),

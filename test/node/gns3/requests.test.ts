@@ -85,3 +85,61 @@ describe('the statistics of computes', () => {
     expect(shown).toMatchObject({ compute_id: 'local', compute_name: expect.any(String) })
   })
 })
+
+describe('templates', () => {
+  it.each([
+    ['a setting of another form', { template_type: 'qemu', ram: 'x' }, 'ram'],
+    ['an unknown member', { template_type: 'vpcs', colour: 'red' }, 'colour'],
+    ['an unknown platform', { template_type: 'dynamips', platform: 'c9999', image: 'x.bin' }, 'platform'],
+    ['an unknown type', { template_type: 'nonsense' }, 'template_type'],
+    ['a missing image', { template_type: 'iou' }, 'path'],
+  ])('with %s are refused', async (_, given, field) => {
+    const [status, body] = await answerOf(service, 'POST', '/v2/templates', {
+      name: 'k',
+      compute_id: 'local',
+      ...given,
+    })
+    expect([status, body.message]).toEqual([400, expect.stringContaining(field)])
+  })
+
+  it.each([
+    [
+      'vpcs',
+      {},
+      11,
+      { default_name_format: 'PC{0}', base_script_file: 'vpcs_base_config.txt', symbol: ':/symbols/vpcs_guest.svg' },
+    ],
+    ['qemu', {}, 46, { hda_disk_interface: 'none', ram: 256, default_name_format: '{name}-{0}', linked_clone: true }],
+    ['ethernet_switch', {}, 10, { default_name_format: 'Switch{0}', category: 'switch', console_type: 'none' }],
+    ['ethernet_hub', {}, 9, { default_name_format: 'Hub{0}' }],
+    ['cloud', {}, 13, { default_name_format: 'Cloud{0}', remote_console_port: 23, ports_mapping: [] }],
+    [
+      'iou',
+      { path: 'x.bin' },
+      20,
+      { ram: 1024, default_name_format: 'IOU{0}', symbol: ':/symbols/multilayer_switch.svg' },
+    ],
+    [
+      'dynamips',
+      { platform: 'c7200', image: 'x.bin' },
+      30,
+      { default_name_format: 'R{0}', npe: 'npe-400', midplane: 'vxr' },
+    ],
+    ['dynamips', { platform: 'c1700', image: 'x.bin' }, 30, { ram: 160, chassis: '1760', iomem: 15, sparsemem: false }],
+    ['virtualbox', { vmname: 'x' }, 23, { adapter_type: 'Intel PRO/1000 MT Desktop (82540EM)' }],
+    ['docker', { image: 'alpine' }, 22, { console_resolution: '1024x768', adapters: 1 }],
+  ])('of the type %s are completed with its members', async (template_type, given, count, members) => {
+    const name = `t ${randomUUID()}`
+    const made = await service.call<Members>('POST', '/v2/templates', {
+      name,
+      template_type,
+      compute_id: 'local',
+      ...given,
+    })
+    expect(made).toMatchObject(members)
+    expect(Object.keys(made)).toHaveLength(count)
+    // The client sends it back as it was shown.
+    expect(await service.call('PUT', `/v2/templates/${made.template_id}`, made)).toEqual(made)
+    expect((await answerOf(service, 'POST', '/v2/templates', { ...made, template_id: randomUUID() }))[0]).toBe(201)
+  })
+})

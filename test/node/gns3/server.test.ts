@@ -38,6 +38,7 @@ describe('a server for clients of release 2.2', () => {
     expect(templates.find(({ template_id }) => template_id === vpcs)).toEqual({
       ...{ template_id: vpcs, template_type: 'vpcs', name: 'VPCS', category: 'guest', builtin: true },
       ...{ default_name_format: 'PC{0}', symbol: ':/symbols/vpcs_guest.svg', compute_id: null },
+      properties: { base_script_file: 'vpcs_base_config.txt' },
     })
     expect(await service.call('GET', `/v2/templates/${vpcs}`)).toMatchObject({ name: 'VPCS' })
     expect(templates.map(({ template_type, template_id }) => [template_type, template_id])).toEqual(
@@ -124,7 +125,7 @@ describe('a server for clients of release 2.2', () => {
         uefi: false,
       },
     })
-    expect(template).toMatchObject({ uefi: false, hda_disk_interface: 'ide' })
+    expect(template).toMatchObject({ uefi: false, hda_disk_interface: 'none' })
     expect(template).not.toHaveProperty('firmware')
     const node = await service.call('POST', `${project}/templates/${template.template_id}`, { x: 0, y: 0 })
     expect(node).toMatchObject({ custom_adapters, properties: { custom_adapters, uefi: false, tpm: false } })
