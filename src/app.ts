@@ -260,7 +260,18 @@ export function createApp(options: AppOptions): App {
   const words = new Map(Object.entries(aliases).map(([theirs, ours]) => [ours, theirs]))
   const rest: Omit<
     Context,
-    'agent' | 'feeds' | 'identity' | 'projects' | 'caller' | 'answered' | 'at' | 'itself' | 'peer' | 'hears' | 'upgrade'
+    | 'agent'
+    | 'feeds'
+    | 'identity'
+    | 'projects'
+    | 'caller'
+    | 'answered'
+    | 'at'
+    | 'itself'
+    | 'peer'
+    | 'hears'
+    | 'conventions'
+    | 'upgrade'
   > = {
     host: isGateway ? undefined : agent,
     fleet: options.fleet,
@@ -402,7 +413,8 @@ export function createApp(options: AppOptions): App {
     // Of a gateway only what it has is asked: endpoints of one project were handed on, or get by with a feed.
     const own = { agent: ourAgent as HostAgent, feeds }
     const hears = (action: string) => dialect?.hears(action) ?? true
-    const asked = { identity, projects, caller: asker.caller, answered, peer, hears }
+    const conventions = dialect?.conventions
+    const asked = { identity, projects, caller: asker.caller, answered, peer, hears, conventions }
     const context = { ...rest, ...asked, at, itself, upgrade, ...own }
     const work = async () => inTheirWords(await answer(match, ours, request, context, options.jsonBytes))
     return who === undefined || options.within === undefined ? work() : options.within(who, work)
@@ -547,7 +559,9 @@ export function createApp(options: AppOptions): App {
       if (endpoint?.websocket === true && isToken(response)) status = 101
     } catch (error) {
       const fault = failed(error, request, id, headers)
-      response = finish((await dialectOf(request)?.answered(fault, undefined, request)) ?? fault, headers, options)
+      const dialect = dialectOf(request)
+      const theirs = await dialect?.answered(fault, undefined, request, headers[errorHeader])
+      response = finish(theirs ?? fault, headers, options)
     }
     if (request.method === 'HEAD') response = withoutBody(response)
     return told(asked, { response, endpoint, asks, calls, status })

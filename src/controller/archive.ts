@@ -24,6 +24,7 @@ import {
   SnapshotList,
 } from './archive-document.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from './archives.ts'
+import type { Conventions } from './conventions.ts'
 import { Changes, type LabDocument, type NodeRecord, type SnapshotRecord } from './document.ts'
 import type { Lab } from './lab.ts'
 import type { AskCompute, Labs } from './labs.ts'
@@ -272,6 +273,7 @@ interface ImportInput {
   readonly asksAll: boolean
   /** The projects of the client. */
   readonly scope?: ProjectScope | undefined
+  readonly conventions?: Conventions | undefined
 }
 
 /** Makes a closed project from an archive. 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
@@ -302,13 +304,13 @@ export async function loadLab(labs: Labs, path: string, ask: AskCompute): Promis
 
 async function importOpened(
   labs: Labs,
-  { project_id, name, storesImages, check, asksAll, scope }: ImportInput,
+  { project_id, name, storesImages, check, asksAll, scope, conventions }: ImportInput,
   archive: OpenArchive,
   ask: AskCompute,
 ): Promise<LabProject> {
   const whole = await readWhole(archive, project_id)
   const { settings, name: own } = whole.main.read
-  const input = { ...settings, project_id, name: await labs.freeName(name ?? own) }
+  const input = { ...settings, project_id, name: await labs.freeName(name ?? own, conventions?.labName) }
   check(input.name)
   const undo: (() => Promise<void>)[] = []
   try {

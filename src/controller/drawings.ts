@@ -1,12 +1,19 @@
 import { conflict } from '../errors/api-error.ts'
 import { drawingFields, type LabDrawing, type LabDrawingCreate, type LabDrawingUpdate } from '../model/lab/drawing.ts'
+import type { Conventions } from './conventions.ts'
 import { Changes, type DrawingRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
 import type { Lab } from './lab.ts'
 import { requireUnlocked } from './locked.ts'
 
-export async function createDrawing(lab: Lab, { drawing_id, ...input }: LabDrawingCreate): Promise<LabDrawing> {
+export async function createDrawing(
+  lab: Lab,
+  { drawing_id, ...input }: LabDrawingCreate,
+  conventions?: Conventions,
+): Promise<LabDrawing> {
   const id = drawing_id?.toLowerCase() ?? crypto.randomUUID()
+  const existing = lab.document.drawings.get(id)
+  if (existing !== undefined && conventions?.showsExisting === true) return lab.drawingView(existing)
   return put(lab, 'drawing.created', () => {
     if (lab.document.drawings.has(id)) throw conflict(`drawing_id: there is a drawing ${id} already`)
     return { drawing_id: id, ...withDefaults(drawingFields, input), ...given({ kept: input.kept }) }

@@ -6,6 +6,7 @@ import type { LabJob, LabJobCreate, LabJobNode } from '../model/lab/job.ts'
 import { isKnownKind } from '../model/lab/node.ts'
 import type { NodeAction } from './compute-client.ts'
 import type { LabComputes } from './computes.ts'
+import type { Conventions } from './conventions.ts'
 import type { NodeRecord } from './document.ts'
 import type { Lab, LabNews } from './lab.ts'
 import type { AskCompute } from './labs.ts'
@@ -151,12 +152,14 @@ export class Jobs implements JobList {
   }
 
   /** Starts a job on nodes. 400 when the `after` of nodes form a cycle, 404 for an unknown node, 429. */
-  start(lab: Lab, input: LabJobCreate, ask: AskCompute): StartedJob {
+  start(lab: Lab, input: LabJobCreate, ask: AskCompute, conventions?: Conventions): StartedJob {
     const { action, nodes } = input
     this.requireRoom()
     // A placeholder cannot start. A job for all nodes leaves it out, so as not to fail by it.
     const all = [...lab.document.nodes.values()].filter(
-      ({ node_type, unmade }) => isKnownKind(node_type) && (unmade === undefined || action === 'start'),
+      ({ node_type, unmade }) =>
+        isKnownKind(node_type) &&
+        (action === 'start' || (unmade === undefined && conventions?.runsAlways(node_type) !== true)),
     )
     const records = nodes === undefined ? all : [...new Set(nodes.map((word) => lab.node(word)))]
     const parts = records.map(stepOf)

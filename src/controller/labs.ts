@@ -24,6 +24,7 @@ import type { HostProjects, LabArchives } from './archives.ts'
 import { noteEndedCaptures } from './captures.ts'
 import type { ComputeClient } from './compute-client.ts'
 import type { AbsentCompute, LabComputes } from './computes.ts'
+import type { Conventions } from './conventions.ts'
 import { Changes, noSizes, type ProjectRecord } from './document.ts'
 import type { CopyLab } from './duplicate.ts'
 import { given, withDefaults } from './fields.ts'
@@ -46,7 +47,7 @@ import { LabTimes } from './lab-times.ts'
 import { LabUses } from './lab-uses.ts'
 import { watchLinks } from './link-states.ts'
 import { forgetOn, type MoveOptions, moveLab, settleMove } from './move.ts'
-import { freeName, nameKey } from './names.ts'
+import { type FreeName, freeName, nameKey } from './names.ts'
 import { requireProjectRoom } from './project-limits.ts'
 import { saved } from './saved.ts'
 import { SharedDocument } from './shared-document.ts'
@@ -786,10 +787,10 @@ export class Labs {
   }
 
   /** The name, or if it is taken the next free one with a number. */
-  async freeName(name: string): Promise<string> {
+  async freeName(name: string, free: FreeName = freeName): Promise<string> {
     if (this.#directory !== undefined) return this.#directory.freeName(name)
     const taken = new Set([...this.#heads.values()].map((head) => nameKey(head.name)))
-    return freeName(name, (key) => taken.has(key))
+    return free(name, (key) => taken.has(key))
   }
 
   /** Removes an unfinished project. */
@@ -840,8 +841,8 @@ export class Labs {
   }
 
   /** Starts a job on nodes. One that stops all nodes ends the jobs that start nodes, and removes `stop_at`. 400, 404, 429. */
-  act(lab: Lab, input: LabJobCreate, ask: AskCompute): StartedJob {
-    const job = this.jobs.start(lab, input, ask)
+  act(lab: Lab, input: LabJobCreate, ask: AskCompute, conventions?: Conventions): StartedJob {
+    const job = this.jobs.start(lab, input, ask, conventions)
     if (input.action !== 'stop' || input.nodes !== undefined) return job
     this.jobs.endOf(lab.id, 'All nodes were stopped', { only: 'start' })
     const { stop_at } = lab.document.project

@@ -346,11 +346,14 @@ function noSuchPort(node: NodeRecord, word: string): ApiError {
   return notFound(`nodes: the node ${node.name} has no port ${word}; ${has}`, { word: 'no-such-port' })
 }
 
+const unfit = { word: 'ports-do-not-fit' } as const
+
 function requireFitting([a, b]: Ends): void {
-  if (keyOf(a.end) === keyOf(b.end)) throw badRequest('nodes: a port cannot be linked with itself')
+  if (keyOf(a.end) === keyOf(b.end)) throw badRequest('nodes: a port cannot be linked with itself', unfit)
   if (a.port.link_type !== b.port.link_type) {
     throw badRequest(
       `nodes: ${a.node.name} ${a.port.name} is ${a.port.link_type}, ${b.node.name} ${b.port.name} is ${b.port.link_type}; both must be the same`,
+      unfit,
     )
   }
 }

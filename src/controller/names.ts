@@ -3,6 +3,9 @@ import { conflict } from '../errors/api-error.ts'
 /** The form in which names are compared: case does not count. */
 export const nameKey = (name: string): string => name.toLowerCase()
 
+/** A name that is not taken, made from the wanted one. `isTaken` gets names in the form of `nameKey`. 409 without any. */
+export type FreeName = (wanted: string, isTaken: (key: string) => boolean) => string
+
 /** The name, or if it is taken the next free one: `PC1` becomes `PC2`, `Router` becomes `Router2`. 409 without any. */
 export function freeName(wanted: string, isTaken: (key: string) => boolean): string {
   if (!isTaken(nameKey(wanted))) return wanted

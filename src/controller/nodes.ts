@@ -5,11 +5,19 @@ import { oursFor } from '../http/foreign-words.ts'
 import { nearest } from '../http/nearest-word.ts'
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf, type NodeKindName, nodeKinds } from '../kinds/node.ts'
-import { isKnownKind, type LabNode, type LabNodeCreate, type LabNodeUpdate, mapFields } from '../model/lab/node.ts'
+import {
+  isKnownKind,
+  type LabLabel,
+  type LabNode,
+  type LabNodeCreate,
+  type LabNodeUpdate,
+  mapFields,
+} from '../model/lab/node.ts'
 import { isUuid } from '../schema/fields.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import type { ComputeNode, NodeAction, NodePath } from './compute-client.ts'
 import type { NodeWish } from './computes.ts'
+import type { Conventions } from './conventions.ts'
 import { Changes, type NodeRecord } from './document.ts'
 import { given, withDefaults } from './fields.ts'
 import type { EditStep } from './history.ts'
@@ -19,7 +27,7 @@ import type { AskCompute, Labs } from './labs.ts'
 import { nodeLeftover, orNothing, removeLeftover } from './leftovers.ts'
 import { unlinkNode } from './links.ts'
 import { requireUnlocked } from './locked.ts'
-import { freeName, nameKey } from './names.ts'
+import { type FreeName, freeName, nameKey } from './names.ts'
 import { makeNode, placeholderReason, requireMade } from './placeholders.ts'
 import { saved } from './saved.ts'
 
@@ -50,6 +58,9 @@ interface CreateOptions {
   readonly step?: EditStep
   /** Gives members of the record that no client gives. */
   readonly more?: (record: NodeRecord) => Promise<Pick<NodeRecord, 'file'>>
+  readonly conventions?: Conventions | undefined
+  /** Its label, by its name; default: that of the input, or the name. */
+  readonly label?: (name: string) => LabLabel
   /** Fills the new node on its compute. The project has the node after that; a failure leaves nothing. */
   readonly fill?: (nodeId: string) => Promise<void>
 }
@@ -62,7 +73,7 @@ export async function createNode(
   labs: Labs,
   lab: Lab,
   input: LabNodeCreate,
-  { ask, unique, step, more, fill }: CreateOptions,
+  { ask, unique, step, more, conventions, label, fill }: CreateOptions,
 ): Promise<LabNode> {
   const { node_type, console, console_type, template_id = null } = input
   if (!isKnownKind(node_type)) throw noSuchKind('node_type', node_type)
@@ -70,8 +81,10 @@ export async function createNode(
   lab.requireRoom(1)
   const node_id = input.node_id?.toLowerCase() ?? crypto.randomUUID()
   const idClaim = `node-id/${node_id}`
-  if (lab.document.nodes.has(node_id) || lab.claimed.has(idClaim)) throw nodeExists(node_id)
-  const name = takeName(lab, input.name, unique)
+  const existing = lab.document.nodes.get(node_id)
+  if (existing !== undefined && conventions?.showsExisting === true) return lab.nodeView(existing)
+  if (existing !== undefined || lab.claimed.has(idClaim)) throw nodeExists(node_id)
+  const name = takeName(lab, input.name, { unique, free: conventions?.nodeName })
   lab.claimed.add(idClaim)
   const refused = refusedOf(properties)
   const adapters = adaptersFor(node_type, 'create', input)
@@ -97,7 +110,7 @@ export async function createNode(
         ...withDefaults(mapFields, {
           port_name_format: descriptor.portNameFormat,
           ...input,
-          label: input.label ?? { text: name },
+          label: label?.(name) ?? input.label ?? { text: name },
         }),
         console: shown.console ?? null,
         console_type: shown.console_type ?? 'none',
@@ -165,13 +178,21 @@ export async function updateNode(
   {
     step = { by: 'edit', consoles: new Set() },
     more,
-  }: { step?: EditStep; more?: (record: NodeRecord) => Promise<Partial<NodeRecord>> } = {},
+    conventions,
+  }: {
+    step?: EditStep
+    more?: (record: NodeRecord) => Promise<Partial<NodeRecord>>
+    conventions?: Conventions | undefined
+  } = {},
 ): Promise<LabNode> {
   const record = lab.node(word)
-  const { name, properties: _, kept: __, console, console_type, ...map } = input
+  const { name: wanted, properties: _, kept: __, console, console_type, ...map } = input
   const { properties, kept } = sorted(record.node_type, 'update', input)
-  const isRenamed = name !== undefined && name !== null && name !== record.name
-  if (isRenamed) takeName(lab, name, 'refuse', record.node_id)
+  const isWanted = wanted !== undefined && wanted !== null && wanted !== record.name
+  const unique = conventions === undefined ? 'refuse' : undefined
+  const naming = { unique, free: conventions?.nodeName, self: record.node_id } as const
+  const name = isWanted ? takeName(lab, wanted, naming) : record.name
+  const isRenamed = name !== record.name
   const changed: Record<string, unknown> = { ...adaptersFor(record.node_type, 'update', map), ...given(properties) }
   for (const [key, value] of Object.entries(changed)) {
     if (JSON.stringify(value) === JSON.stringify(record.properties[key])) delete changed[key]
@@ -206,7 +227,7 @@ export async function updateNode(
           ...given(map),
           ...(shown !== undefined && shownIn(shown)),
           ...keptWith(now.kept, kept),
-          ...(isPlaceholder && { ...given({ name, console_type }), properties: { ...now.properties, ...changed } }),
+          ...(isPlaceholder && { name, ...given({ console_type }), properties: { ...now.properties, ...changed } }),
           ...added,
         }
         const changes = new Changes().put('node', record.node_id, next)
@@ -231,7 +252,7 @@ export async function updateNode(
   try {
     return await (isAsked ? ask(record.compute_id).withImages(() => lab.change(change)) : change())
   } finally {
-    if (isRenamed) lab.claimed.delete(nameClaim(name))
+    if (isWanted) lab.claimed.delete(nameClaim(name))
   }
 }
 
@@ -359,10 +380,11 @@ export async function duplicateNode(
   lab: Lab,
   word: string,
   { x, y, z }: { x: number; y: number; z: number },
-  ask: AskCompute,
+  { ask, conventions }: { ask: AskCompute; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
   const source = nodeOnCompute(lab, word)
   const { node_id: _, name, console: __, properties, label, ...rest } = source
+  const labelOf = (copy: string) => ({ ...label, text: label?.text === name || label == null ? copy : label.text })
   // The copy gets what its kind accepts at a creation; read-only properties and the MAC address are its own.
   const known = kindOf(source.node_type as never).create.properties
   const settings = Object.fromEntries(
@@ -370,7 +392,12 @@ export async function duplicateNode(
   )
   // A snapshot has the copy with its files, or not at all.
   const fill = (nodeId: string) => ask(source.compute_id).duplicate(nodePathOf(lab, source), nodeId)
-  return createNode(labs, lab, { ...rest, name, properties: settings, x, y, z }, { ask, fill })
+  return createNode(
+    labs,
+    lab,
+    { ...rest, name, properties: settings, x, y, z },
+    { ask, conventions, label: labelOf, fill },
+  )
 }
 
 /**
@@ -489,14 +516,21 @@ export function claimNames(lab: Lab, names: readonly string[]): () => void {
   }
 }
 
+interface Naming {
+  readonly unique?: 'refuse' | undefined
+  readonly free?: FreeName | undefined
+  /** The node that gets the name. */
+  readonly self?: string
+}
+
 /** Claims a free name for a node; the caller deletes the claim. 400 for a UUID, 409 for a taken name with `unique`. */
-function takeName(lab: Lab, wanted: string, unique: 'refuse' | undefined, self?: string): string {
+function takeName(lab: Lab, wanted: string, { unique, free = freeName, self }: Naming): string {
   if (isUuid(wanted)) throw badRequest('name: a name must not have the form of an id; choose another name')
   const others = [...lab.document.nodes.values()].filter(({ node_id }) => node_id !== self)
   const taken = new Map(others.map(({ name }) => [nameKey(name), name]))
   const isTaken = (key: string) => taken.has(key) || lab.claimed.has(`name/${key}`)
   if (unique === 'refuse' && isTaken(nameKey(wanted))) throw nameTaken(taken.get(nameKey(wanted)) ?? wanted)
-  const name = freeName(wanted, isTaken)
+  const name = free(wanted, isTaken)
   lab.claimed.add(nameClaim(name))
   return name
 }

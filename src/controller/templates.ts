@@ -10,6 +10,7 @@ import {
   type LabTemplateUpdate,
   type LabTemplateUse,
 } from '../model/lab/template.ts'
+import type { Conventions } from './conventions.ts'
 import { given } from './fields.ts'
 import type { Lab } from './lab.ts'
 import { type LabLimits, limitReached } from './lab-limits.ts'
@@ -152,7 +153,7 @@ export function useTemplate(
   labs: Labs,
   lab: Lab,
   template: LabTemplate,
-  { use, ask }: { use: LabTemplateUse; ask: AskCompute },
+  { use, ask, conventions }: { use: LabTemplateUse; ask: AskCompute; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
   const { template_id, name, template_type, compute_id, default_name_format, symbol } = template
   if (!isKnownKind(template_type)) throw noSuchKind('template_type', template_type)
@@ -163,7 +164,9 @@ export function useTemplate(
   const ofKind = settings.filter(([key]) => known.has(key) && key !== 'console_type' && !(key in mapFields))
   const input: LabNodeCreate = {
     ...Object.fromEntries(ofMap),
-    name: use.name ?? nameOf(default_name_format, name, lab),
+    name:
+      use.name ??
+      (conventions === undefined ? nameOf(default_name_format, name, lab) : formatOf(default_name_format, name)),
     node_type: template_type,
     template_id,
     compute_id: use.compute_id ?? compute_id,
@@ -171,14 +174,17 @@ export function useTemplate(
     x: use.x,
     y: use.y,
     ...(typeof console_type === 'string' && { console_type }),
-    properties: Object.fromEntries(ofKind),
+    properties: conventions?.templateSettings(template, Object.fromEntries(ofKind)) ?? Object.fromEntries(ofKind),
   }
-  return createNode(labs, lab, input, { ask })
+  return createNode(labs, lab, input, { ask, conventions })
 }
+
+const formatOf = (format: string, template: string): string =>
+  (format === '' ? '{name}-{0}' : format).replaceAll('{name}', template)
 
 /** The name of a node by the format of its template: `PC{0}` becomes `PC1`, or has the next free number. */
 function nameOf(format: string, template: string, lab: Lab): string {
-  const named = (format === '' ? '{name}-{0}' : format).replaceAll('{name}', template)
+  const named = formatOf(format, template)
   const taken = new Set([...lab.document.nodes.values()].map(({ name }) => nameKey(name)))
   if (!/\{(0|id)\}/.test(named)) return named.slice(0, 255)
   for (let number = 1; ; number++) {

@@ -19,6 +19,7 @@ export const errorWords = {
   'no-such-link': [[404], 'The project has no such link'],
   'no-such-template': [[404], 'There is no such template'],
   'no-such-port': [[404], 'The node has no such adapter or port'],
+  'ports-do-not-fit': [[400], 'The two ports of a link are the same one, or their lines differ'],
   'nothing-attached': [[404, 409], 'Nothing is attached to the port'],
   'no-such-compute': [[404], 'No compute has this id or name'],
   'no-such-organization': [[404], 'There is no such organization'],

@@ -1,16 +1,20 @@
 import { viaHeader } from '../auth/caller.ts'
+import { errorHeader } from '../errors/words.ts'
 import { readAnswer } from '../fleet/forward.ts'
 import { maxAnswerBytes } from '../http/answer-budget.ts'
 import { readAnyJson } from '../http/body.ts'
 import type { Dialect, Unfinished } from '../http/dialect.ts'
-import type { Endpoint } from '../http/endpoint.ts'
+import type { Answer, Endpoint } from '../http/endpoint.ts'
+import { pathOf } from '../http/path.ts'
 import { type RelayedAnswer, responseOf } from '../http/relayed-answer.ts'
 import type { Socket } from '../http/socket.ts'
+import { gns3Conventions } from './conventions.ts'
 import { gns3Endpoints } from './endpoints.ts'
-import { theirFault, theirStatus } from './faults.ts'
+import { theirFault } from './faults.ts'
+import { requireHostName } from './host-names.ts'
 import { isMembers } from './members.ts'
 import { type FeedName, given, isFeedEvent, isReshaped, line, shown } from './shapes.ts'
-import { ourPath } from './words.ts'
+import { ourPath, theirFile } from './words.ts'
 
 interface Options {
   /** The version for clients that do not send theirs. */
@@ -33,34 +37,40 @@ export function gns3Dialect({ version, own, hasWebUi }: Options): Dialect {
   return {
     endpoints: gns3Endpoints(hasWebUi),
     speaks: ({ headers }) => !headers.has(viaHeader) && headers.get(wordsHeader) !== 'neutral',
+    conventions: gns3Conventions,
     path: ourPath,
     isStream: (path) => streams.test(path),
     async asked(request, endpoint, limit) {
       if (endpoint.body === undefined || request.method === 'GET' || request.method === 'HEAD') return request
       const body = await readAnyJson(request, limit)
+      if (versionFor(request).startsWith('3.') && isMembers(body)) requireHostName(endpoint, body)
       const checked = endpoint.body.$id === 'VersionCheck' && isMembers(body) && body.version === versionFor(request)
       const text = JSON.stringify(checked ? { ...body, version: own } : isMembers(body) ? given(endpoint, body) : body)
       const headers = new Headers(request.headers)
       for (const name of ['content-length', 'transfer-encoding']) headers.delete(name)
       return new Request(request.url, { method: request.method, headers, body: text, signal: request.signal })
     },
-    async answered(answer, endpoint, request) {
+    async answered(answer, endpoint, request, word) {
       const isAnswer = !(answer instanceof Response) && !('content' in answer)
       const { status } = answer
       // There it does nothing for a node that does not run, and a controller asks for it of all nodes of a project.
       if (status === 409 && /\/console\/reset(\?|$)/.test(request.url)) return { status: 204 }
       const schema = endpoint?.replies[status]?.schema ?? endpoint?.replies[200]?.schema
-      const turned = (body: unknown) =>
-        status >= 400 ? theirFault(status, body) : shown(schema, body, versionFor(request))
-      const theirSuccess = statuses[`${endpoint?.method} ${endpoint?.path}`]
-      if (isAnswer) {
-        const body = answer.body === undefined ? {} : { body: turned(answer.body) }
-        return { status: status < 400 ? (theirSuccess ?? status) : theirStatus(status), ...body }
+      const at = `${request.method} ${ourPath(pathOf(request.url))}`
+      const turned = (body: unknown, errorWord = word) => {
+        if (status >= 400) return theirFault(status, body, { word: errorWord, at, translate: theirFile })
+        const theirs = shown(schema, body, versionFor(request))
+        return theirs === undefined ? gone : { status: statusOf(status, endpoint, at), body: theirs }
       }
+      if (isAnswer && answer.body === undefined) return withoutBody(status, statusOf(status, endpoint, at))
+      if (isAnswer) return turned(answer.body)
       const feed = feedOf(endpoint)
       if (feed !== undefined && status === 200 && answer instanceof Response && answer.body !== null)
         return new Response(answer.body.pipeThrough(linesTurned(feed, versionFor(request))), answer)
-      if (status === 101 || (status < 400 && !isReshaped(schema))) return answer
+      if (status === 101) return answer
+      const theirs = statusOf(status, endpoint, at)
+      if (status === 204 && theirs !== 204) return withoutBody(status, theirs)
+      if (status < 400 && !isReshaped(schema)) return withStatus(answer, theirs)
       return reread(answer, turned)
     },
     hears: (action) => isFeedEvent('project', action),
@@ -81,6 +91,30 @@ const streams = /^\/v2\/compute\/projects\/[^/]+\/[^/]+\/nodes\/[^/]+\/(console\
 const statuses: Readonly<Record<string, number>> = {
   'PUT /v2/projects/{project_id}/links/{link_id}': 201,
   'PUT /v2/projects/{project_id}/drawings/{drawing_id}': 201,
+  'POST /v2/projects/{project_id}/files/{path}': 201,
+  'POST /v2/projects/{project_id}/nodes/{node_id}/files/{path}': 201,
+}
+/** What a controller hands on to a compute is 200, whatever the compute says. */
+const handedOn = /^(POST|PUT) \/v2\/computes\/[^/]+\/[^/]+\/./
+
+function statusOf(status: number, endpoint: Endpoint | undefined, at: string): number {
+  if (status < 200 || status >= 300) return status
+  return statuses[`${endpoint?.method} ${endpoint?.path}`] ?? (handedOn.test(at) ? 200 : status)
+}
+
+/** The answer for a resource that GNS3 2.2 lacks. */
+const gone = { status: 404, body: { message: '404: Not Found', status: 404 } }
+
+/** An answer without a body; where GNS3 2.2 has one, it is null. */
+const withoutBody = (status: number, theirs: number): Answer =>
+  status === 204 && theirs !== 204 ? { status: theirs, body: null } : { status: theirs }
+
+/** The same answer with another status. */
+function withStatus(answer: Response | RelayedAnswer, status: number): Response | RelayedAnswer {
+  if (answer.status === status) return answer
+  return answer instanceof Response
+    ? new Response(answer.body, { status, headers: answer.headers })
+    : { ...answer, status }
 }
 
 function feedOf(endpoint: Endpoint | undefined): FeedName | undefined {
@@ -91,15 +125,19 @@ function feedOf(endpoint: Endpoint | undefined): FeedName | undefined {
 }
 
 /** Converts the body of a JSON answer; other media types stay as they are. */
-async function reread(answer: Response | RelayedAnswer, turned: (body: unknown) => unknown): Promise<Unfinished> {
+async function reread(
+  answer: Response | RelayedAnswer,
+  turned: (body: unknown, word?: string) => { readonly status: number; readonly body: unknown },
+): Promise<Unfinished> {
   const response = answer instanceof Response ? answer : responseOf(answer)
   if (!(response.headers.get('content-type') ?? '').startsWith('application/json')) return answer
-  const body = turned(await readAnswer(response, maxAnswerBytes, 'asked'))
+  const word = response.headers.get(errorHeader) ?? undefined
+  const { status, body } = turned(await readAnswer(response, maxAnswerBytes, 'asked'), word)
   const headers = new Headers(response.headers)
   for (const name of ['content-length', 'content-encoding', 'transfer-encoding']) headers.delete(name)
   const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
   return {
-    status: theirStatus(response.status),
+    status,
     headers: { ...Object.fromEntries(headers), 'Content-Length': String(content.byteLength) },
     content,
   }

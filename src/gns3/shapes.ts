@@ -34,8 +34,7 @@ const directoryOf = ({ node_directory }: Members): Members =>
 
 /** A node on a compute. */
 const computeNode = ([, { members, added }]: readonly [KindDescriptor, Gns3Kind], node: Members): Members => ({
-  ...pick(node, ['node_id', 'project_id', 'name', 'status', ...members]),
-  ...directoryOf(node),
+  ...pick({ ...node, ...directoryOf(node) }, ['node_id', 'project_id', 'name', 'status', ...members]),
   ...added?.(node),
 })
 /** Finds the kind of a node from its members: the first kind whose schema has all of them. */

@@ -1,3 +1,4 @@
+import type { Conventions } from '../controller/conventions.ts'
 import type { Answer, Endpoint } from './endpoint.ts'
 import type { RelayedAnswer } from './relayed-answer.ts'
 import type { Upgrade } from './socket.ts'
@@ -17,10 +18,11 @@ export interface Dialect {
   isStream(path: string): boolean
   /** The request in our words. 400 for a body that is not JSON, 413 for one that is larger than `limit` bytes. */
   asked(request: Request, endpoint: Endpoint, limit: number): Promise<Request>
-  /** An answer of an endpoint in their words; an error, too. */
-  answered(answer: Unfinished, endpoint: Endpoint | undefined, request: Request): Promise<Unfinished>
+  /** An answer of an endpoint in their words. `word`: of an error (`X-Patchbay-Error`). */
+  answered(answer: Unfinished, endpoint: Endpoint | undefined, request: Request, word?: string): Promise<Unfinished>
   /** Whether they know an event with this action in the feed of a project. */
   hears(action: string): boolean
+  readonly conventions: Conventions
   /** Websockets of an endpoint in their words. */
   upgrade(upgrade: Upgrade, endpoint: Endpoint, request: Request): Upgrade
 }

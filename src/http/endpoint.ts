@@ -3,6 +3,7 @@ import type { Caller } from '../auth/caller.ts'
 import type { Identity } from '../auth/identity.ts'
 import type { LoginLimit } from '../auth/login-limit.ts'
 import type { Tokens } from '../auth/tokens.ts'
+import type { Conventions } from '../controller/conventions.ts'
 import type { Labs } from '../controller/labs.ts'
 import type { FeedSource } from '../events/fleet-feed.ts'
 import type { ApplianceVmService } from '../fleet/appliance-vm.ts'
@@ -82,6 +83,8 @@ export interface Context<Agent = SharedAgent> {
   readonly aliasOf: (word: string) => string
   /** Whether a feed of a project has events with this action for this client: clients of another program know fewer. */
   readonly hears: (action: string) => boolean
+  /** What the client expects of labs, when it is a client of another program. */
+  readonly conventions: Conventions | undefined
   readonly json: Json
   readonly upgrade: Upgrade
   readonly assets: Assets

@@ -87,7 +87,10 @@ test('kinds have their aliases, and their own names with view=full', async () =>
 
 test('the load and the metrics are available as JSON', async () => {
   const percent = expect.any(Number)
-  expect(await body(send('/v2/compute/load'))).toMatchObject({ cpu_usage_percent: percent, memory_usage_percent: percent })
+  expect(await body(send('/v2/compute/load'))).toMatchObject({
+    cpu_usage_percent: percent,
+    memory_usage_percent: percent,
+  })
   const families = await body<{ name: string }[]>(send('/v2/compute/metrics'))
   // A gateway has its own figures only.
   if (!inject('isWorker')) expect(families.map(({ name }) => name)).toContain('patchbay_projects_open')

@@ -128,6 +128,11 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
     return lab.ask('POST', '/v2/projects', { name: 'Twice' })
   },
   'no-such-port': () => lab.ask('GET', `${lab.started}/adapters/0/ports/7/nio`),
+  'ports-do-not-fit': async () => {
+    await lab.ask('POST', '/v2/projects', { name: 'loop' })
+    await lab.ask('POST', '/v2/projects/loop/nodes', { name: 'S1', node_type: 'switch' })
+    return lab.ask('POST', '/v2/projects/loop/links', { nodes: ['S1:e0', 'S1:e0'] })
+  },
   'nothing-attached': () => lab.ask('GET', `${lab.started}/adapters/0/ports/0/nio`),
   'no-such-compute': () => lab.ask('GET', '/v2/computes/none'),
   async 'no-such-organization'() {

@@ -73,7 +73,8 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       // The name of the lab would show a client the project of another one that has the id.
       const asksAll = !context.projects.namesId(project_id)
       const { scope } = context.projects
-      const input = { project_id, name: query.name, storesImages, check, asksAll, scope }
+      const { conventions } = context
+      const input = { project_id, name: query.name, storesImages, check, asksAll, scope, conventions }
       return created(await importLab(labs, input, request.body, ask))
     },
   }),

@@ -32,7 +32,7 @@ export const labDrawingEndpoints: readonly Endpoint[] = [
     replies: { 201: { description: 'Created', schema: LabDrawing } },
     errors: { 404: noSuchProject, 409: 'The id is taken', 507: 'The disk is nearly full' },
     handle: async ({ params, body }, context) =>
-      created(await createDrawing(await labsOf(context).labs.lab(params.project_id), body)),
+      created(await createDrawing(await labsOf(context).labs.lab(params.project_id), body, context.conventions)),
   }),
   endpoint({
     ...{ method: 'GET', path, owner, tag, params },

@@ -66,7 +66,13 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, query, body }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await createNode(labs, await labs.lab(params.project_id), body, { ask, unique: query.unique }))
+      return created(
+        await createNode(labs, await labs.lab(params.project_id), body, {
+          ask,
+          unique: query.unique,
+          conventions: context.conventions,
+        }),
+      )
     },
   }),
   endpoint({
@@ -96,7 +102,11 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      return ok(await updateNode(await labs.lab(params.project_id), params.node_id, body, ask))
+      return ok(
+        await updateNode(await labs.lab(params.project_id), params.node_id, body, ask, {
+          conventions: context.conventions,
+        }),
+      )
     },
   }),
   endpoint({
@@ -122,7 +132,9 @@ export const labNodeEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const { x, y, z = 1 } = body
-      return created(await duplicateNode(labs, await labs.lab(params.project_id), params.node_id, { x, y, z }, ask))
+      const lab = await labs.lab(params.project_id)
+      const how = { ask, conventions: context.conventions }
+      return created(await duplicateNode(labs, lab, params.node_id, { x, y, z }, how))
     },
   }),
   endpoint({
@@ -169,7 +181,7 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       },
       async handle({ params, query, request }, context) {
         const { labs, ask } = labsOf(context)
-        const job = labs.act(await labs.lab(params.project_id), { action }, ask)
+        const job = labs.act(await labs.lab(params.project_id), { action }, ask, context.conventions)
         const { wait } = query as Static<typeof startQuery>
         await abortable(wait === 'ready' ? job.over : job.asked, request.signal)
         return new Response(null, { status: 204, headers: { [jobHeader]: job.id } })
@@ -188,7 +200,10 @@ function lifeCycleOf(action: Exclude<NodeAction, 'resume'>): Endpoint[] {
       async handle({ params }, context) {
         const { labs, ask } = labsOf(context)
         const lab = await labs.lab(params.project_id)
-        return ok(await actOn(labs, lab, lab.node(params.node_id), action, ask))
+        const node = lab.node(params.node_id)
+        if (action !== 'start' && context.conventions?.runsAlways(node.node_type) === true)
+          return ok(lab.nodeView(node))
+        return ok(await actOn(labs, lab, node, action, ask))
       },
     }),
   ]

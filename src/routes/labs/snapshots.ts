@@ -37,8 +37,10 @@ export const labSnapshotEndpoints: readonly Endpoint[] = [
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
       const { caller } = context
-      context.projects.requireNew(body)
-      const input = { ...body, scope: context.projects.scope }
+      const { labName } = context.conventions ?? {}
+      const name = labName === undefined ? body.name : await labs.freeName(body.name, labName)
+      context.projects.requireNew({ ...body, name })
+      const input = { ...body, name, scope: context.projects.scope }
       return created(await duplicateLab(labs, await labs.find(params.project_id), input, { ask, caller }))
     },
   }),

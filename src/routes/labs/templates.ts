@@ -76,7 +76,13 @@ export const labTemplateEndpoints: readonly Endpoint[] = [
       const { labs, ask } = labsOf(context)
       await labs.templates.reload()
       const template = labs.templates.get(params.template_id)
-      return created(await useTemplate(labs, await labs.lab(params.project_id), template, { use: body, ask }))
+      return created(
+        await useTemplate(labs, await labs.lab(params.project_id), template, {
+          use: body,
+          ask,
+          conventions: context.conventions,
+        }),
+      )
     },
   }),
 ]

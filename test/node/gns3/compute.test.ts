@@ -77,7 +77,7 @@ describe('a compute of a controller of release 2.2', () => {
       409,
       expect.objectContaining({ status: 409 }),
     ])
-    expect((await answerOf(service, 'DELETE', `${compute}/version`))[0]).toBe(404)
+    expect((await answerOf(service, 'DELETE', `${compute}/version`))[0]).toBe(405)
   })
 
   it('has events of nodes, with their project, without those on which the web client fails', async () => {

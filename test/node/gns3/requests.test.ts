@@ -66,6 +66,97 @@ describe('an import', () => {
   })
 })
 
+/** The built-in templates of pcs and of clouds. */
+const [vpcs, cloud] = ['19021f99-e36f-394d-b4a1-8aaa902ab9cc', '39e257dc-8412-3174-b6b3-0ee3ed6a43e9']
+const at = { x: 0, y: 0, compute_id: 'local' }
+const script = async (path: string, { node_id }: Members): Promise<string> =>
+  (await service.fetch(`${path}/nodes/${node_id}/files/startup.vpc`)).text()
+
+describe('a new pc', () => {
+  it('has the base script of the built-in template, and of a template or a node that names its file', async () => {
+    const { path } = await project()
+    const ofTemplate = await service.call<Members>('POST', `${path}/templates/${vpcs}`, at)
+    expect(await script(path, ofTemplate)).toBe('set pcname PC1\n')
+    const given = { name: `Desk ${randomUUID()}`, template_type: 'vpcs', compute_id: 'local' }
+    const { template_id } = await service.call<Members>('POST', '/v2/templates', given)
+    const named = await service.call<Members>('POST', `${path}/templates/${template_id}`, { ...at, name: 'Desk' })
+    expect(await script(path, named)).toBe('set pcname Desk\n')
+    const properties = { base_script_file: 'vpcs_base_config.txt' }
+    const node = { name: 'Direct', node_type: 'vpcs', compute_id: 'local', properties }
+    const direct = await service.call<Members>('POST', `${path}/nodes`, node)
+    expect([await script(path, direct), direct.properties]).toEqual(['set pcname Direct\n', {}])
+  })
+})
+
+describe('names', () => {
+  it('lose blanks, and a taken one gets the first free number', async () => {
+    const { path } = await project()
+    const names: unknown[] = []
+    for (const name of ['PC', 'PC', 'My PC', 'PC1', 'X{0}', 'PC7', 'PC7'])
+      names.push(
+        (await service.call<Members>('POST', `${path}/nodes`, { name, node_type: 'vpcs', compute_id: 'local' })).name,
+      )
+    expect(names).toEqual(['PC', 'PC1', 'MyPC', 'PC2', 'X1', 'PC7', 'PC3'])
+  })
+
+  it('that are taken become the next one in a rename', async () => {
+    const { path, nodes } = await project('vpcs', 'vpcs')
+    const renamed = await service.call('PUT', `${path}/nodes/${nodes[1]?.node_id}`, { name: 'N1' })
+    expect(renamed).toMatchObject({ name: 'N2' })
+    expect(await service.call('PUT', `${path}/nodes/${nodes[1]?.node_id}`, { name: 'A B' })).toMatchObject({
+      name: 'AB',
+    })
+  })
+
+  it('of labs that are taken become NAME-1 in an import and a copy', async () => {
+    const { path } = await project('vpcs')
+    const archive = await (await service.fetch(`${path}/export`)).arrayBuffer()
+    const name = `main ${randomUUID()}`
+    const names: unknown[] = []
+    for (let round = 0; round < 3; round++) {
+      const at = `/v2/projects/${randomUUID()}/import?name=${encodeURIComponent(name)}`
+      names.push(((await (await service.fetch(at, { method: 'POST', body: archive })).json()) as Members).name)
+    }
+    names.push((await service.call<Members>('POST', `${path}/duplicate`, { name })).name)
+    expect(names).toEqual([name, `${name}-1`, `${name}-2`, `${name}-3`])
+  })
+})
+
+describe('a copy of a node', () => {
+  it('has the label of the node with its own name', async () => {
+    const { path, nodes } = await project('vpcs')
+    const node = `${path}/nodes/${nodes[0]?.node_id}`
+    await service.call('PUT', node, { label: { text: 'N1', x: 5, y: 40, rotation: 90, style: 'fill: #ff0000' } })
+    expect(await service.call('POST', `${node}/duplicate`, { x: 1, y: 2, z: 1 })).toMatchObject({
+      name: 'N2',
+      label: { text: 'N2', x: 5, y: 40, rotation: 90, style: 'fill: #ff0000' },
+    })
+  })
+})
+
+describe('nodes that always run', () => {
+  it('keep running when all nodes, or they themselves, are stopped', async () => {
+    const { path, nodes } = await project('ethernet_switch', 'ethernet_hub', 'vpcs')
+    await service.call('POST', `${path}/nodes/start`)
+    await service.call('POST', `${path}/nodes/stop`)
+    const stopped = await service.call('POST', `${path}/nodes/${nodes[0]?.node_id}/stop`)
+    expect(stopped).toMatchObject({ status: 'started' })
+    const all = await service.call<Members[]>('GET', `${path}/nodes`)
+    expect(all.map(({ status }) => status)).toEqual(['started', 'started', 'stopped'])
+  })
+})
+
+describe('a cloud', () => {
+  it('without ports has one for every device of the host', async () => {
+    const { path } = await project()
+    const made = (properties?: object) =>
+      service.call<Members>('POST', `${path}/nodes`, { name: 'C', node_type: 'cloud', compute_id: 'local', properties })
+    const { ports } = await made()
+    expect((await made({ ports_mapping: [] })).ports).toEqual(ports)
+    expect((await service.call<Members>('POST', `${path}/templates/${cloud}`, at)).ports).toEqual(ports)
+  })
+})
+
 describe('the statistics of computes', () => {
   it('have all figures that the page of the client draws', async () => {
     const [shown] = await service.call<Members[]>('GET', '/v2/statistics')
@@ -141,5 +232,49 @@ describe('templates', () => {
     // The client sends it back as it was shown.
     expect(await service.call('PUT', `/v2/templates/${made.template_id}`, made)).toEqual(made)
     expect((await answerOf(service, 'POST', '/v2/templates', { ...made, template_id: randomUUID() }))[0]).toBe(201)
+  })
+})
+
+describe('the statuses of answers', () => {
+  it('are those of that release', async () => {
+    const { path, nodes, project_id } = await project('vpcs')
+    const [node] = nodes
+    const upload = (to: string) => service.fetch(to, { method: 'POST', body: 'content' })
+    const statuses: [string, number][] = []
+    const ask = async (method: string, to: string, body?: unknown) => {
+      const [status, answer] = await answerOf(service, method, to, body)
+      statuses.push([`${method} ${to.replace(project_id, 'P')}`, status])
+      return answer
+    }
+    const ends = { nodes: [port(node), port(node)] }
+    await ask('POST', `${path}/links`, ends)
+    await ask('DELETE', `/v2/templates/${vpcs}`)
+    await ask('PATCH', '/v2/version')
+    expect(await ask('GET', `${path}/files/missing.txt`)).toEqual({ message: '404: Not Found', status: 404 })
+    expect(await ask('GET', '/v2/nonsense')).toEqual({ message: '404: Not Found', status: 404 })
+    await ask('GET', '/v2/computes/local/docker/images')
+    const again = await ask('POST', `${path}/nodes`, { ...node, name: 'other' })
+    expect(again).toMatchObject({ name: 'N1', node_id: node?.node_id })
+    const drawing = { svg: '<svg width="1" height="1"></svg>', x: 1, y: 1, z: 1, drawing_id: randomUUID() }
+    await ask('POST', `${path}/drawings`, drawing)
+    expect(await ask('POST', `${path}/drawings`, { ...drawing, x: 9 })).toMatchObject({ x: 1 })
+    expect(await ask('GET', `${path}/stats`)).toEqual({ nodes: 1, links: 0, drawings: 1, snapshots: 0 })
+    expect((await upload(`${path}/files/README.txt`)).status).toBe(201)
+    expect((await upload('/v2/computes/local/qemu/images/through.img')).status).toBe(200)
+    expect((await upload('/v2/compute/qemu/images/direct.img')).status).toBe(204)
+    expect(await ask('GET', '/v2/computes/endpoint/local/qemu/images')).toEqual({
+      endpoint: expect.stringMatching(/\/v2\/compute\/qemu\/images$/),
+    })
+    await service.call('POST', `${path}/close`)
+    await ask('POST', `${path}/nodes`, { name: 'late', node_type: 'vpcs', compute_id: 'local' })
+    await ask('GET', `/v2/compute/projects/${project_id}`)
+    expect(statuses.map(([, status]) => status)).toEqual([
+      409, 409, 405, 404, 404, 409, 201, 201, 201, 200, 200, 403, 404,
+    ])
+  })
+
+  it('have paths of files in the words of that release', async () => {
+    const { nodes } = await project('vpcs')
+    expect(nodes[0]?.node_directory).toMatch(/\/project-files\/vpcs\//)
   })
 })

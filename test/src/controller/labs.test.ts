@@ -241,7 +241,7 @@ test('the number of running nodes in a snapshot is without segments, which a res
 
 test('a snapshot waits for the files of a copy of a node', async () => {
   const { labs, lab, ask, keptNames, there, begun, end } = await withSlow('duplicate')
-  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, ask)
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { ask })
   await begun
   const taking = takeSnapshot(labs, lab, 'now', ask)
   await turn()
@@ -262,7 +262,7 @@ test('a copy of a node whose files cannot be copied leaves nothing', async () =>
         throw conflict('The image of the disk is missing')
       },
     })
-  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, failing)
+  const copying = duplicateNode(labs, lab, 'PC2', { x: 1, y: 2, z: 1 }, { ask: failing })
   await expect(copying).rejects.toMatchObject({ status: 409 })
   const both = ['PC1', 'PC2']
   expect([inLab(), onCompute()]).toEqual([both, both])
