@@ -25,6 +25,8 @@ export interface EventFigures {
 
 /** Size of the events that are kept for a project, bytes: few large ones take as much memory as many small ones. */
 const maxBytes = 4 << 20
+/** Size of the events that are kept for all open projects together, bytes. */
+const maxSumBytes = 64 << 20
 /** The whole compute keeps so many times the events of one project. */
 const allTimes = 4
 
@@ -41,7 +43,8 @@ class Channel {
   readonly subscribers = new Set<Subscriber>()
   /** Whether the project is closed, and only its feeds keep the channel. */
   isIdle = false
-  #bytes = 0
+  /** Size of the kept events, bytes. */
+  bytes = 0
   /** Events up to this number are no longer kept. */
   #forgotten: number
 
@@ -52,22 +55,22 @@ class Channel {
 
   add(kept: KeptEvent): void {
     this.#ring.push(kept)
-    this.#bytes += kept.bytes
-    while (this.#ring.length > this.#most.events || this.#bytes > this.#most.bytes) this.#forgetFirst()
+    this.bytes += kept.bytes
+    while (this.#ring.length > this.#most.events || this.bytes > this.#most.bytes) this.forgetFirst()
     for (const subscriber of this.subscribers) subscriber.push({ kind: 'event', event: kept.event }, kept.bytes)
   }
 
-  #forgetFirst(): void {
+  forgetFirst(): void {
     const first = this.#ring.shift()
     if (first === undefined) return
-    this.#bytes -= first.bytes
+    this.bytes -= first.bytes
     this.#forgotten = first.event.seq
   }
 
   /** Forgets the events up to that number; a feed that asks for them gets a resync. */
   forget(last: number): void {
     this.#ring.length = 0
-    this.#bytes = 0
+    this.bytes = 0
     this.#forgotten = last
     for (const subscriber of this.subscribers) subscriber.push({ kind: 'resync', seq: last })
   }
@@ -86,6 +89,8 @@ export class EventLog {
   readonly #by: () => string | undefined
   readonly #projects = new Map<string, Channel>()
   readonly #all: Channel
+  /** Size of the events that are kept for projects, bytes. */
+  #sum = 0
   // Numbers must grow across restarts without being stored. The clock grows, and no lab has a thousand events in a ms.
   #last = Date.now() * 1000
   #emitted = 0
@@ -112,12 +117,15 @@ export class EventLog {
     const channel = this.#projects.get(projectId)
     if (channel === undefined) return
     channel.isIdle = true
-    if (channel.subscribers.size === 0) this.#projects.delete(projectId)
+    if (channel.subscribers.size > 0) return
+    this.#sum -= channel.bytes
+    this.#projects.delete(projectId)
   }
 
   /** Ends the feeds of the project, after the events that wait in them. */
   closeProject(projectId: string): void {
     const channel = this.#projects.get(projectId)
+    this.#sum -= channel?.bytes ?? 0
     this.#projects.delete(projectId)
     for (const subscriber of channel?.subscribers ?? []) subscriber.finish()
   }
@@ -131,8 +139,22 @@ export class EventLog {
     const event = { seq: ++this.#last, project_id: projectId, payload, ...(by !== undefined && { by }) }
     this.#emitted += 1
     const kept = { event, bytes: JSON.stringify(payload).length }
-    this.#projects.get(projectId)?.add(kept)
+    this.#keep(this.#projects.get(projectId), kept)
     this.#all.add(kept)
+  }
+
+  /** When the projects together keep too much, those with most forget their first events. */
+  #keep(channel: Channel | undefined, kept: KeptEvent): void {
+    if (channel === undefined) return
+    this.#sum -= channel.bytes
+    channel.add(kept)
+    this.#sum += channel.bytes
+    while (this.#sum > maxSumBytes) {
+      const largest = [...this.#projects.values()].reduce((a, b) => (b.bytes > a.bytes ? b : a))
+      this.#sum -= largest.bytes
+      largest.forgetFirst()
+      this.#sum += largest.bytes
+    }
   }
 
   /** Events may have been missed: a feed that asks for earlier ones gets a resync. */
@@ -140,6 +162,7 @@ export class EventLog {
     // It takes a number, so that a feed since the last event before it does not count as up to date.
     const last = ++this.#last
     for (const channel of [this.#all, ...this.#projects.values()]) channel.forget(last)
+    this.#sum = 0
   }
 
   /** The counters. */

@@ -185,6 +185,22 @@ test('the history has a limit in bytes, and a since before it is answered with r
   expect((await all.take(7)).map(firstWord)).toEqual(['ping', 'dropped', '2', '3', '4', '5', '6'])
 })
 
+test('the histories of all projects together have a limit in bytes, and the largest ones lose their oldest events', async () => {
+  const log = openLog()
+  const first = feed(log)
+  say(log, 'first')
+  const since = seq((await first.take(2)).at(-1))
+  say(log, 'small')
+  const projects = Array.from({ length: 30 }, () => crypto.randomUUID())
+  for (const id of projects) {
+    log.openProject(id)
+    for (let count = 0; count < 3; count++) say(log, large(String(count)), id)
+  }
+  expect((await feed(log, { projectId: project, since }).take(2)).map(message)).toEqual(['ping', 'small'])
+  const begun = projects.map(async (projectId) => (await feed(log, { projectId, since: since + 1 }).take(2))[1]?.kind)
+  expect(await Promise.all(begun)).toContain('resync')
+})
+
 test('the queue of a slow reader has a limit in bytes, and always has the last event', async () => {
   const log = openLog()
   const { take } = feed(log)
