@@ -8,6 +8,7 @@ import { isLinkable, nodeKinds } from '../../src/kinds/node.ts'
 import type { EventPayload } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
 import type { Config, Resolved } from './config/config.ts'
+import { labLimitsOf } from './config/lab-limits.ts'
 import { groupOf } from './config/settings.ts'
 import { protectionText } from './doctor/confinement.ts'
 import { allowedInterfaces } from './host/allowed-interfaces.ts'
@@ -174,10 +175,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     nodes: () => table.values(),
   })
   const rules = { dataDirectory: data, projectsDirectory, isLocal }
-  const projects = new Projects({ rules, minFreeMb, events, ports, log })
+  const projects = new Projects({ rules, minFreeMb, limits: labLimitsOf(config), events, ports, log })
   const project = (id: string) => projects.find(id)
   const nodes = new Nodes({
     ...{ table, kinds, project, ports, links, direct, captures, lifeCycle, consoles, waits, minFreeMb, emit },
+    limits: labLimitsOf(config),
     troubleOf: (key) => keeper.troubleOf(key),
   })
   const reopen = new Reopen({

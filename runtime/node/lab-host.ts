@@ -1,11 +1,10 @@
 import { join } from 'node:path'
-import { getHeapStatistics } from 'node:v8'
 import type { AppOptions } from '../../src/app.ts'
 import { ignore } from '../../src/async/ignore.ts'
 import type { Tokens } from '../../src/auth/tokens.ts'
 import type { HostProjects } from '../../src/controller/archives.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
-import { type LabLimits, mebibyte } from '../../src/controller/lab-limits.ts'
+import { mebibyte } from '../../src/controller/lab-limits.ts'
 import { Labs } from '../../src/controller/labs.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
@@ -19,6 +18,7 @@ import type { OrganizationLimits } from '../../src/model/organization.ts'
 import { ProjectQuota } from '../../src/organizations/project-quota.ts'
 import { createNodeAgent, type TakenOver } from './agent.ts'
 import { openAppliance } from './appliance-vm/node-appliance.ts'
+import { labLimitsOf } from './config/lab-limits.ts'
 import type { LoadedConfig } from './config/load.ts'
 import { diagnose } from './doctor/doctor.ts'
 import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
@@ -158,17 +158,7 @@ export async function openGateway(options: GatewayOptions): Promise<GatewayLabHo
   }
 }
 
-/** Open labs take at most this part of the heap of V8, which has fewer bytes on a small host. */
-const heapPart = 1 / 6
-
-/** The limits of the settings. */
-const limitsOf = (config: LoadedConfig) => (): LabLimits => {
-  const { limits } = config.current
-  const most = Math.floor((getHeapStatistics().heap_size_limit * heapPart) / mebibyte)
-  return { ...limits, open_labs_mb: Math.min(limits.open_labs_mb, most) }
-}
-
-const maxBytesOf = (config: LoadedConfig) => () => limitsOf(config)().open_labs_mb * mebibyte
+const maxBytesOf = (config: LoadedConfig) => () => labLimitsOf(config)().open_labs_mb * mebibyte
 
 interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> {
   readonly store: LabFiles
@@ -206,7 +196,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     store,
     events,
     computes: fleetComputes(fleet, bring),
-    limits: limitsOf(config),
+    limits: labLimitsOf(config),
     ...(quota !== undefined && { quota }),
     archives: new ZipArchives(archiving),
     ...(hostProjects !== undefined && { hostProjects }),

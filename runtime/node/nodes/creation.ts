@@ -1,5 +1,6 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { ignore } from '../../../src/async/ignore.ts'
+import type { LabLimits } from '../../../src/controller/lab-limits.ts'
 import type { NodeCreate, NodeRef } from '../../../src/kinds/node.ts'
 import type { EventPayload } from '../../../src/model/event.ts'
 import type { NodeKind } from '../kinds/kind.ts'
@@ -9,6 +10,7 @@ import { diskError, requireSpace } from '../storage/disk.ts'
 import { recordVersion } from '../storage/newer-record.ts'
 import type { Consoles } from './consoles.ts'
 import { LabNode } from './lab-node.ts'
+import { requireNodeRoom } from './node-limits.ts'
 import type { NodeTable } from './node-table.ts'
 import { defaultConsole, parseOrDefault } from './record.ts'
 
@@ -17,6 +19,7 @@ export interface CreationOptions {
   readonly ports: PortAllocator
   readonly consoles: Consoles
   readonly minFreeMb: () => number
+  readonly limits: () => LabLimits
   readonly emit: (node: LabNode, payload: EventPayload) => void
   /** Why the state of a node is unknown, by its key; undefined when it is known. */
   readonly troubleOf: (key?: string) => string | undefined
@@ -39,6 +42,7 @@ export class Creation {
   ): Promise<LabNode> {
     await requireSpace(project.path, this.#options.minFreeMb())
     project.requireUsable()
+    requireNodeRoom(project, input, this.#options.limits())
     const { name, console: wanted, console_type } = input
     const { cleanup } = kind
     const record: LabNode['record'] = {

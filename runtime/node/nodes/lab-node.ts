@@ -38,6 +38,7 @@ export class LabNode implements KindNode {
   readonly #saving = new KeyedMutex()
   /** `#guestFacts` at the last write of the record. */
   #savedFacts: string | undefined
+  #bytes: number | undefined
 
   readonly #troubleOf: (key?: string) => string | undefined
 
@@ -135,13 +136,21 @@ export class LabNode implements KindNode {
     return { type: 'node.updated', node: this.view(), ...(change !== undefined && { change }) }
   }
 
+  /** Size of the record, about, bytes. */
+  get bytes(): number {
+    this.#bytes ??= this.stored().length
+    return this.#bytes
+  }
+
   /** Writes the record in its state at the time of the write: an earlier state never replaces a later one. */
   save(): Promise<void> {
     // The record of a newer program must stay, and the record of a node that is being deleted is no longer needed.
     if (this.newer !== undefined || this.deletion !== undefined) return Promise.resolve()
     return this.#saving.run('', async () => {
       const facts = this.#guestFacts
-      await withDiskErrors('The record of the node', () => writeDurable(this.#file(), this.stored()))
+      const text = this.stored()
+      this.#bytes = text.length
+      await withDiskErrors('The record of the node', () => writeDurable(this.#file(), text))
       this.#savedFacts = facts
       this.project.saved(this.key)
     })

@@ -1,5 +1,6 @@
 import { v4 as uuid } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
+import type { LabLimits } from '../../../src/controller/lab-limits.ts'
 import { ApiError, badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
 import type {
   CaptureSource,
@@ -31,6 +32,7 @@ import { unknownState } from './keeper-link.ts'
 import type { LabNode } from './lab-node.ts'
 import type { LifeCycle } from './life-cycle.ts'
 import type { Links } from './links.ts'
+import { requireNodeRoom } from './node-limits.ts'
 import type { NodeTable } from './node-table.ts'
 import { lportOf } from './slots.ts'
 import type { NodeWaits } from './waits.ts'
@@ -48,6 +50,7 @@ export interface NodesOptions {
   readonly consoles: Consoles
   readonly waits: NodeWaits
   readonly minFreeMb: () => number
+  readonly limits: () => LabLimits
   readonly emit: (node: LabNode, payload: EventPayload) => void
   /** Why the state of a node is unknown, by its key; undefined when it is known. */
   readonly troubleOf: (key?: string) => string | undefined
@@ -328,6 +331,7 @@ export class Nodes implements NodeAgent {
     const before = { name: record.name, console: port, console_type: type, properties }
     if (console_type != null && console_type !== record.console_type && node.status !== 'stopped')
       throw conflict('console_type: stop the node first', { word: 'node-running' })
+    requireNodeRoom(node.project, changes, this.#options.limits(), node)
     await requireSpace(node.project.path, this.#options.minFreeMb())
     let released: number | undefined
     try {

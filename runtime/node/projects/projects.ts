@@ -4,6 +4,7 @@ import { v4 as uuid } from 'uuid'
 import { ignore } from '../../../src/async/ignore.ts'
 import { KeyedMutex } from '../../../src/async/keyed-mutex.ts'
 import { mapLimit } from '../../../src/async/map-limit.ts'
+import { inMebibytes, jsonBytes, type LabLimits, limitReached, mebibyte } from '../../../src/controller/lab-limits.ts'
 import { ApiError, conflict, forbidden, notFound } from '../../../src/errors/api-error.ts'
 import type { EventLog } from '../../../src/events/event-log.ts'
 import type { ProjectAgent } from '../../../src/host-agent.ts'
@@ -28,6 +29,7 @@ import {
 export interface ProjectsOptions {
   readonly rules: PathRules
   readonly minFreeMb: () => number
+  readonly limits: () => LabLimits
   readonly events: EventLog
   readonly ports: PortAllocator
   readonly log: Log
@@ -46,6 +48,9 @@ export interface ProjectNodes {
   requireKnown(project: OpenProject): void
   close(project: OpenProject, how: 'close' | 'remove'): Promise<void>
 }
+
+/** Most variables of all open projects, MiB: they are in memory. */
+const maxVariablesMb = 16
 
 /** The projects of this compute: open projects are in memory, all projects are on disk. */
 export class Projects implements ProjectAgent {
@@ -116,6 +121,7 @@ export class Projects implements ProjectAgent {
       const open = this.#open.get(id)
       if (open !== undefined) return { project: open.view(), created: false }
       const { rules } = this.#options
+      this.#requireRoom(input.variables)
       await this.#finishRemoval(id)
       const wanted = input.path == null ? undefined : await checkedProjectPath(input.path, rules)
       const path = wanted ?? (await this.#pathOnDisk(id)) ?? join(rules.projectsDirectory, id)
@@ -124,11 +130,27 @@ export class Projects implements ProjectAgent {
     })
   }
 
+  /** 413 when there are too many open projects for a further one, or their variables would be too many. `changed`: an open project. */
+  #requireRoom(variables: unknown, changed?: OpenProject): void {
+    const { projects } = this.#options.limits()
+    if (changed === undefined && this.#open.size >= projects)
+      throw limitReached(`This compute may have at most ${projects} open projects: close one first`, 'projects')
+    const growth = jsonBytes(variables ?? undefined) - jsonBytes(changed?.record.variables ?? undefined)
+    if (growth <= 0) return
+    const all = [...this.#open.values()].map(({ record }) => jsonBytes(record.variables ?? undefined))
+    const after = all.reduce((sum, bytes) => sum + bytes, growth)
+    if (after > maxVariablesMb * mebibyte)
+      throw limitReached(
+        `The variables of all open projects may have at most ${maxVariablesMb} MiB together, and would have ${inMebibytes(after)}`,
+      )
+  }
+
   update(projectId: string, changes: ProjectUpdate): Promise<Project> {
     return this.#with(projectId, async (project) => {
       const name = changes.name ?? project.record.name
       if (name !== project.record.name && /[/\\]/.test(name ?? ''))
         throw forbidden('name: / and \\ are not possible in a name')
+      if (changes.variables != null) this.#requireRoom(changes.variables, project)
       const path = await this.#newPath(project, changes.path ?? undefined)
       await requireSpace(project.path, this.#options.minFreeMb())
       if (path !== undefined) await withDiskErrors('path', () => this.#move(project, path))

@@ -54,3 +54,16 @@ test('a service refuses what is above its limits, and starts with documents that
   await service.call('POST', '/v2/projects/closed/open')
   expect(closed.name).toBe('closed')
 })
+
+test('the compute interface has the same limits: the number of nodes of a project', async () => {
+  const service = await TestService.start({ 'pc.engine': 'embedded', 'limits.lab_mb': 1, 'limits.lab_objects': 3 })
+  const { project_id }: LabProject = await service.call('POST', '/v2/projects', { name: 'one' })
+  const at = `/v2/compute/projects/${project_id}`
+  const send = async (method: string, path: string, body: object) => {
+    const answer = await service.fetch(path, { method, body: JSON.stringify(body) })
+    return [answer.status, answer.headers.get('x-patchbay-error')]
+  }
+  const node = (index: number) => send('POST', `${at}/pc/nodes`, { name: `PC${index}` })
+  for (let index = 0; index < 3; index++) expect(await node(index)).toEqual([201, null])
+  expect(await node(3)).toEqual([413, 'limit-reached'])
+})
