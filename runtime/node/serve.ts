@@ -32,6 +32,7 @@ import { openDataDirectory } from './storage/data-directory.ts'
 import { removeServiceFile, writeServiceFile } from './storage/service-file.ts'
 import { ServiceRecords } from './storage/service-records.ts'
 import { reasonOf } from './system/error-reason.ts'
+import { IdleMemory } from './system/idle-memory.ts'
 import { type ProcessLock, takeLock } from './system/process-lock.ts'
 import { version } from './system/version.ts'
 
@@ -85,6 +86,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     log.warn({}, 'HTTP Basic is refused to other hosts: set tls.cert and tls.key, or insecure')
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
   const webSockets = new WebSockets()
+  const memory = new IdleMemory()
   let { port } = current
   const open = current.gateway ? openGateway : openCompute
   const inside = (request: Request) => app.inside(request)
@@ -105,6 +107,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
     report: (error, request) => log.error({ err: error, request }, 'a request failed'),
     // `by` has the name of the credential.
     trace({ credential: _, ...entry }) {
+      memory.noteRequest()
       const { log_level } = config.current
       if (log.level !== log_level) log.level = log_level
       log.debug(entry, 'request')
@@ -145,6 +148,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   host.appliance?.ready().catch(({ message }: Error) => log.warn({}, message))
   const joiner = computeId === undefined ? undefined : join(config, computeId, log, app)
   await end
+  memory.close()
   removeServiceFile(data)
   await joiner?.close()
   certificate?.close()
