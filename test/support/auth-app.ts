@@ -54,13 +54,14 @@ interface Options {
   readonly verifier?: Verifier
   readonly tokens?: Tokens
   readonly rateLimit?: RateLimit
+  readonly sessions?: AppOptions['sessions']
   readonly fleet?: Partial<Fleet>
   readonly upgrade?: AppOptions['upgrade']
   readonly trace?: AppOptions['trace']
 }
 
 /** The app over an agent that knows its version, and can reload. */
-export function authApp({ access, verifier, tokens, rateLimit, fleet, upgrade, trace }: Options): App {
+export function authApp({ access, verifier, tokens, rateLimit, sessions, fleet, upgrade, trace }: Options): App {
   const agent = {
     host: {
       version: async () => ({ version: '1.2.3', local: false }),
@@ -80,6 +81,7 @@ export function authApp({ access, verifier, tokens, rateLimit, fleet, upgrade, t
     }),
     tokens,
     ...(rateLimit !== undefined && { rateLimit }),
+    ...(sessions !== undefined && { sessions }),
     ...(trace !== undefined && { trace }),
     jsonBytes: 64 * 1024,
     aliases: {},

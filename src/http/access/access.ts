@@ -11,7 +11,7 @@ import { bearerOf, type Credentials, credentialsIn, credentialsOf, ticketOf } fr
 import { hostOf } from './host.ts'
 import { inOrganization } from './organization-access.ts'
 import type { Peer } from './peer.ts'
-import { requireKnownSource } from './source.ts'
+import { isByBrowser, requireKnownSource } from './source.ts'
 
 /** The access settings. Read for every request: a reload of the configuration applies at once. */
 export interface Access {
@@ -110,6 +110,7 @@ export class Admission {
     const credentials = credentialsOf(request)
     // Before the check of the credentials: otherwise a page could guess passwords from the browsers of its visitors.
     if (credentials.kind !== 'bearer') checkSource()
+    if (credentials.kind === 'basic' && isByBrowser(request)) requireUnreboundHost(request, access, peer)
     return after<Identity | undefined, Identity | undefined>(
       this.#identify(request, credentials, access, peer),
       (identity) => {
@@ -150,7 +151,7 @@ export class Admission {
 
   /**
    * A new session and its cookie, in the organization that the request names. 401 for wrong credentials, 429 after too many, 403 for a password over an unencrypted network,
-   * 404 where the service has no sessions.
+   * and for a host name that is not ours (DNS rebinding), 404 where the service has no sessions.
    */
   async logIn(
     given: { readonly token: string } | { readonly user: string; readonly password: string },
@@ -159,6 +160,7 @@ export class Admission {
   ): Promise<{ session: Session; cookie: string }> {
     const sessions = this.#sessions()
     const access = this.#options.access()
+    requireUnreboundHost(request, access, peer)
     const credentials: Credentials =
       'token' in given
         ? { kind: 'bearer', token: given.token }
@@ -309,6 +311,17 @@ function requireHost(request: Request, { hosts }: Access): void {
     `Host: "${host?.text.slice(0, 80) ?? ''}" is not a name of this service; add it to allowed_hosts to use it`,
   )
 }
+
+/**
+ * 403 for a host name that is not ours, when the request may be of a page that has had its own name lead here (DNS rebinding): it could try
+ * passwords from the browsers of its visitors. A page that came by TLS has a certificate for the name, and a page at an address came from that address.
+ */
+function requireUnreboundHost(request: Request, access: Access, { isSecure }: Peer): void {
+  const isTls = isSecure || request.headers.get('origin')?.startsWith('https:') === true
+  if (!isTls && !isAddress(hostOf(request)?.name ?? '')) requireHost(request, access)
+}
+
+const isAddress = (name: string): boolean => /^(\[.*\]|\d+(\.\d+){3})$/.test(name)
 
 /** 403 for a password over an unencrypted network. */
 export function requirePrivate({ address, isSecure }: Peer, { takesPlainBasic }: Access): void {

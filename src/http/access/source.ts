@@ -58,7 +58,7 @@ export function requireDeliberate(
       'Referer: this may be a form, and the browser does not say of which page; use a newer browser or a Bearer token',
     )
   }
-  const isBrowser = isByBrowser(request) || isOldBrowser(request)
+  const isBrowser = saysPage(request) || isOldBrowser(request)
   if (takesJson(endpoint) && isBrowser && isFormMedia(request)) {
     throw new ApiError(
       415,
@@ -82,13 +82,16 @@ function isTopLevelNavigation(request: Request): boolean {
   return isRead(request) && headers.get('sec-fetch-mode') === 'navigate' && isDocument
 }
 
+/** Whether a browser sent the request, as far as its headers tell. */
+export const isByBrowser = (request: Request): boolean => saysPage(request) || isUntoldBrowser(request)
+
 /** Programs with the `fetch` of Node send Sec-Fetch-Mode alone. */
-const isByBrowser = ({ headers }: Request): boolean =>
+const saysPage = ({ headers }: Request): boolean =>
   headers.has('origin') || headers.has('sec-fetch-site') || headers.has('sec-fetch-dest')
 
 /** Browsers send Sec-Fetch-* to https and to loopback only, and no Origin with a plain GET. */
 const isUntoldBrowser = (request: Request): boolean =>
-  !isByBrowser(request) && /^mozilla\//i.test(request.headers.get('user-agent') ?? '')
+  !saysPage(request) && /^mozilla\//i.test(request.headers.get('user-agent') ?? '')
 
 /**
  * A browser that sends no Origin even with a form, such as Firefox before 70 (bugzilla.mozilla.org/1424076). The name of the engine
