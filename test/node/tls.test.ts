@@ -4,7 +4,7 @@ import { rename, writeFile } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { request } from 'node:https'
 import { join } from 'node:path'
-import { json } from 'node:stream/consumers'
+import { json, text } from 'node:stream/consumers'
 import { connect } from 'node:tls'
 import { expect, test } from 'vitest'
 import { WebSocket } from 'ws'
@@ -49,6 +49,14 @@ async function shownBy(url: string): Promise<string | undefined> {
   return shown
 }
 
+/** The status line for a request with two Host headers. */
+async function statusOfTwoHosts(url: string): Promise<string | undefined> {
+  const { port, host } = new URL(url)
+  const socket = connect({ host: '127.0.0.1', port: Number(port), ca })
+  socket.write(`GET /v2/compute/version HTTP/1.1\r\nHost: ${host}\r\nHost: evil.example\r\n\r\n`)
+  return (await text(socket)).split('\r\n', 1)[0]
+}
+
 const fingerprint = (pem: string) => new X509Certificate(pem).fingerprint256
 
 test('the service serves https and websockets, and reads the certificate again when the files change', async () => {
@@ -59,6 +67,7 @@ test('the service serves https and websockets, and reads the certificate again w
   })
   expect(service.url).toMatch(/^https:\/\/127\.0\.0\.1:\d+$/)
   expect((await ask(`${service.url}/v2/compute/version`)).status).toBe(200)
+  expect(await statusOfTwoHosts(service.url)).toBe('HTTP/1.1 400 Bad Request')
   const socket = new WebSocket(`${service.url.replace('https', 'wss')}/v2/compute/notifications/ws`, {
     ...{ ca, headers: { authorization } },
   })

@@ -11,6 +11,7 @@ import {
 } from 'node:http'
 import { createServer as createHttps, type Server as HttpsServer } from 'node:https'
 import type { AddressInfo, Socket } from 'node:net'
+import type { Duplex } from 'node:stream'
 import { FastResponse, NodeRequest, sendNodeResponse } from 'srvx/node'
 import type { App, Early } from '../../../src/app.ts'
 import { ignore } from '../../../src/async/ignore.ts'
@@ -21,6 +22,7 @@ import { withKeepAlive } from '../../../src/http/late-answer.ts'
 import { isPlainTarget } from '../../../src/http/plain-target.ts'
 import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
 import type { Certificate } from './certificate.ts'
+import { repeatedHeader } from './repeated-header.ts'
 import { bodyStream, lingerWhenEarly } from './request-body.ts'
 import type { WebSockets } from './websocket.ts'
 
@@ -53,7 +55,9 @@ const keepAliveMs = 30_000
 const vanishedMs = 30_000
 const checkMs = 1000
 const closeMs = 1000
-const targetFault = [400, 'The path has a dot segment or a backslash: write it as the path that is meant'] as const
+type Fault = readonly [status: number, message: string]
+
+const targetFault: Fault = [400, 'The path has a dot segment or a backslash: write it as the path that is meant']
 
 /** An answer of JSON. Its head and text go to node:http as they are, unless its headers were taken as an object. */
 class JsonResponse extends FastResponse {
@@ -127,11 +131,12 @@ export async function listen({
       keepAliveInitialDelay: vanishedMs,
     },
     (req, res) => {
+      const fault = faultOf(req)
+      if (fault !== undefined) return refuse(res, fault)
       // Only wrong credentials are refused so often.
       if (req.headers.authorization !== undefined) endRefused(req, res)
       const early = earlyOf(req, app, peer)
       if (early !== undefined) return void res.writeHead(early.status, early.headers).end(early.body)
-      if (!isPlainTarget(req.url ?? '')) return refuse(res)
       if (hasBody(req)) {
         boundBody(req, res, bodyTimeoutMs)
         lingerWhenEarly(req, res)
@@ -141,12 +146,11 @@ export async function listen({
   )
   server.on('clientError', answerMalformed)
   server.on('upgrade', (req, socket, head) => {
-    if (isPlainTarget(req.url ?? '')) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
-    else answerMalformed(Object.assign(new Error(), { code: 'TARGET' }), socket)
+    const fault = faultOf(req)
+    if (fault === undefined) void webSockets.accept(req, socket, head, (request) => app.fetch(request))
+    else refuseSocket(socket, fault)
   })
-  server.on('connect', (_, socket) =>
-    answerMalformed(Object.assign(new Error(), { code: 'CONNECT' }), socket as Socket),
-  )
+  server.on('connect', (_, socket) => refuseSocket(socket, [405, 'CONNECT is not possible: this is not a proxy']))
   // Node sends 100 Continue when the body is read: the client never sends the body of a request that is refused before.
   server.on('checkContinue', (req, res) => server.emit('request', req, res))
   const listening = once(server, 'listening')
@@ -209,8 +213,14 @@ function hasBody({ headers }: IncomingMessage): boolean {
   return (length !== undefined && length !== '0') || encoding !== undefined
 }
 
-function refuse(res: ServerResponse): void {
-  const [status, message] = targetFault
+/** Why a request is refused before the app sees it. */
+function faultOf({ url, rawHeaders }: IncomingMessage): Fault | undefined {
+  const repeated = repeatedHeader(rawHeaders)
+  if (repeated !== undefined) return [400, `${repeated}: the request has this header more than once; send it once`]
+  return isPlainTarget(url ?? '') ? undefined : targetFault
+}
+
+function refuse(res: ServerResponse, [status, message]: Fault): void {
   const body = JSON.stringify({ message, status })
   res.writeHead(status, {
     'Content-Type': 'application/json',
@@ -259,23 +269,22 @@ function boundBody(req: IncomingMessage, res: ServerResponse, ms: number): void 
   req.once('end', () => void socket.setTimeout(0))
 }
 
-const malformed: Readonly<Record<string, readonly [status: number, message: string]>> = {
+const malformed: Readonly<Record<string, Fault>> = {
   HPE_HEADER_OVERFLOW: [431, `The headers are larger than ${largestHeaders} bytes`],
   ERR_HTTP_REQUEST_TIMEOUT: [408, 'The request did not come in time'],
   BODY_TIMEOUT: [408, 'The body of the request sent no data for too long'],
-  TARGET: targetFault,
-  CONNECT: [405, 'CONNECT is not possible: this is no proxy'],
 }
 
 /** What is not HTTP cannot reach the app; it gets the same kind of answer, and the connection ends. */
-function answerMalformed(error: Error & { code?: string }, socket: Socket | import('node:stream').Duplex): void {
+function answerMalformed(error: Error & { code?: string }, socket: Duplex): void {
   // A client opens connections in reserve. It would take an answer on one for that of its next request there.
   const isUnused = 'bytesRead' in socket && socket.bytesRead === 0
-  if (!socket.writable || isUnused || error.code === 'ECONNRESET') {
-    socket.destroy()
-    return
-  }
-  const [status, message] = malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP']
+  if (isUnused || error.code === 'ECONNRESET') socket.destroy()
+  else refuseSocket(socket, malformed[error.code ?? ''] ?? [400, 'The request is not valid HTTP'])
+}
+
+function refuseSocket(socket: Duplex, [status, message]: Fault): void {
+  if (!socket.writable) return void socket.destroy()
   const body = JSON.stringify({ message, status })
   socket.end(
     `HTTP/1.1 ${status} ${STATUS_CODES[status] ?? ''}\r\nContent-Type: application/json\r\nContent-Length: ${Buffer.byteLength(body)}\r\n${errorHeader}: ${wordOfStatus(status)}\r\nConnection: close\r\n\r\n${body}`,

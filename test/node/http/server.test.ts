@@ -85,6 +85,33 @@ test('malformed or incomplete HTTP gets an error in time, and does not affect ot
   expect(await service.call('GET', '/v1/projects')).toEqual([])
 })
 
+const twice = [
+  ['Host', 'Host: evil.example'],
+  ['Authorization', 'Authorization: Bearer one\r\nauthorization: Bearer two'],
+  ['Origin', 'origin: http://a.example\r\nOrigin: http://b.example'],
+  ['Content-Type', 'Content-Type: application/json\r\nX-Other: 1\r\nCONTENT-TYPE: application/json'],
+] as const
+const upgrading =
+  'Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13'
+
+test('a header that decides who asks is taken once: a second one is refused, in requests and websockets', async () => {
+  const service = await TestService.start(settings)
+  const host = `Host: ${new URL(service.url).host}`
+  for (const [name, lines] of twice) {
+    const fault = new RegExp(`^HTTP/1\\.1 400 [\\s\\S]*"message":"${name}: the request has this header more than once`)
+    const requests = [
+      `GET /v1/version HTTP/1.1\r\n${host}\r\n${lines}\r\nConnection: close\r\n\r\n`,
+      `POST /v1/projects HTTP/1.1\r\n${host}\r\n${lines}\r\nContent-Length: 100000\r\n\r\n{`,
+      `GET /v2/compute/notifications/ws HTTP/1.1\r\n${host}\r\n${lines}\r\n${upgrading}\r\n\r\n`,
+    ]
+    for (const request of requests) expect(await raw(service, request)).toMatch(fault)
+  }
+  expect(
+    await raw(service, `GET /v1/version HTTP/1.1\r\n${host}\r\nAccept: a\r\nAccept: b\r\nConnection: close\r\n\r\n`),
+  ).toMatch(/^HTTP\/1\.1 200/)
+  expect(await service.call('GET', '/v1/projects')).toEqual([])
+})
+
 test('a connection is kept for further requests, also when they are sent together', async () => {
   const service = await TestService.start(settings)
   const { host } = new URL(service.url)
