@@ -1,6 +1,7 @@
 import { chmod, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, onTestFinished, test, vi } from 'vitest'
+import { consoleAccess } from '../../runtime/node/doctor/doctor.ts'
 import { dynamipsOfHost } from '../../runtime/node/kinds/dynamips/index.ts'
 import { emulatorChecks, kvmRightFix } from '../../runtime/node/kinds/machine-emulator/doctor.ts'
 import { freshDirectory } from '../support/directory.ts'
@@ -24,6 +25,17 @@ test('without an emulator the doctor says how one is installed', async () => {
       fix: 'sudo apt-get install qemu-system-x86',
     },
   ])
+})
+
+test('the doctor says who can use consoles without a password', () => {
+  const check = (console_host: string) => consoleAccess({ console_host })
+  expect(check('127.0.0.1')).toMatchObject({ status: 'ok', found: expect.stringContaining('every user of this host') })
+  for (const reachable of ['0.0.0.0', '::', '192.0.2.1'])
+    expect(check(reachable)).toMatchObject({
+      status: 'warning',
+      found: expect.stringContaining('everyone who reaches that address'),
+      fix: expect.stringContaining('console_host'),
+    })
 })
 
 test('dynamips is searched for at the path of the settings', async () => {

@@ -3,6 +3,7 @@ import { access, readFile, statfs } from 'node:fs/promises'
 import { createRequire } from 'node:module'
 import { release } from 'node:os'
 import { dirname } from 'node:path'
+import { isLoopback } from '../../../src/auth/network.ts'
 import type { Check, Diagnosis } from '../../../src/model/host.ts'
 import { bpfAvailable } from '../bpf/compile.ts'
 import type { Resolved } from '../config/config.ts'
@@ -23,6 +24,7 @@ export async function diagnose(settings: Resolved, signal?: AbortSignal): Promis
     () => dataDirectory(settings),
     () => keeperCheck(settings.data),
     () => ports(settings),
+    () => consoleAccess(settings),
     ...hostKinds.map((kind: HostKind) => () => kind.doctor?.(groupOf(settings, kind), signal) ?? []),
     () => programCheck('setpriv', ['setpriv'], setpriv, signal),
     () => confinementCheck(settings),
@@ -72,6 +74,15 @@ async function dataDirectory({ data, min_free_space_mb }: Resolved): Promise<Che
           'free some space, or lower min_free_space_mb',
         ),
   ]
+}
+
+/** Telnet, VNC and SPICE have no password here: clients of API version 1 connect to these ports without one. */
+export function consoleAccess({ console_host }: Pick<Resolved, 'console_host'>): Check {
+  const found = (who: string) => `on ${console_host} without a password: ${who} can use telnet, VNC and SPICE consoles`
+  if (console_host === 'localhost' || isLoopback(console_host)) return ok('consoles', found('every user of this host'))
+  const fix =
+    'set console_host = "127.0.0.1" and use the websockets of consoles, or let a firewall protect the port ranges'
+  return warning('consoles', found('everyone who reaches that address'), fix)
 }
 
 async function isAccessible(path: string, mode: number): Promise<boolean> {
