@@ -1,5 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { answerBudget, type Reservation } from '../http/answer-budget.ts'
+import { notInLine } from '../schema/one-line.ts'
 import type { ComputeAnswer } from './transport.ts'
 
 /** The text of a body; undefined for one of more than `most` bytes, or not in UTF-8. 503 when the budget of answers is used up. */
@@ -49,10 +50,11 @@ export function jsonIn(text: string): unknown {
   }
 }
 
+const unsafe = new RegExp(`[${notInLine}]+`, 'g')
+
 /** A text of another program for our messages: one line of at most 300 characters. */
 export function quoteText(text: string): string {
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what must not get through
-  const line = text.replace(/[\u0000-\u001f\u007f]+/g, ' ').trim()
+  const line = text.replace(unsafe, ' ').trim()
   return line.length > 300 ? `${line.slice(0, 297)}...` : line
 }
 

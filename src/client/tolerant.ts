@@ -1,4 +1,5 @@
 import { Kind, type TSchema, Type } from '@sinclair/typebox'
+import { notInEarlierLine, notInLine } from '../schema/one-line.ts'
 
 const made = new WeakMap<TSchema, TSchema>()
 
@@ -9,10 +10,22 @@ const made = new WeakMap<TSchema, TSchema>()
 export function tolerant<T extends TSchema>(schema: T): T {
   const known = made.get(schema)
   if (known !== undefined) return known as T
-  const { additionalProperties, properties, patternProperties, items, anyOf, allOf, maxItems, maxLength, ...rest } =
-    schema
+  const {
+    additionalProperties,
+    properties,
+    patternProperties,
+    items,
+    anyOf,
+    allOf,
+    maxItems,
+    maxLength,
+    pattern,
+    ...rest
+  } = schema
   const open = {
     ...rest,
+    // Names that an earlier version took.
+    ...(pattern !== undefined && { pattern: pattern.replace(notInLine, notInEarlierLine) }),
     ...(isSchema(additionalProperties) && { additionalProperties: tolerant(additionalProperties) }),
     ...(properties !== undefined && { properties: each(properties) }),
     ...(patternProperties !== undefined && { patternProperties: each(patternProperties) }),

@@ -2,6 +2,7 @@ import { freeName, nameKey } from '../controller/names.ts'
 import type { Fields, LabFileData } from '../labfile/text.ts'
 import { withoutVariables } from '../labfile/variables.ts'
 import { isUuid } from '../schema/fields.ts'
+import { notInLine } from '../schema/one-line.ts'
 import { type DraftFile, type DraftLink, type DraftNode, type DraftSegment, removeFaults } from './checked.ts'
 import type { MachineModel } from './machines.ts'
 import type { LeftOut, Part, Source } from './source.ts'
@@ -150,7 +151,7 @@ export class Draft {
   }
 }
 
-const notInNames = /[:/\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\p{Cs}\ufeff]/gu
+const notInNames = new RegExp(`[:/${notInLine}\\p{Cs}]`, 'gu')
 const maxName = 255
 
 /** The description, within the limit of a lab file. */

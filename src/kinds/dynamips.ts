@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
+import { oneLine } from '../schema/one-line.ts'
 import {
   cardNames,
   chassisNames,
@@ -26,7 +27,7 @@ const platform = Type.Union(
 const image = Type.String({
   minLength: 1,
   maxLength: 4096,
-  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  pattern: oneLine,
   description: 'IOS image: a name in the images directory, or a path',
   expects: 'the name or path of an image, in one line',
 })

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { changing, maybe, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
+import { oneLine } from '../schema/one-line.ts'
 import { inputsOf } from './inputs.ts'
 import { adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
@@ -20,7 +21,7 @@ const consoleType = oneOf(['telnet', 'none'], {
 const vmname = Type.String({
   minLength: 1,
   maxLength: 255,
-  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  pattern: oneLine,
   description: 'Name of the VM in its hypervisor',
   expects: 'the name of a VM, 1 to 255 characters in one line',
 })

@@ -3,6 +3,7 @@ import type { LineType } from '../model/capture.ts'
 import { maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
+import { oneLine } from '../schema/one-line.ts'
 import { inputsOf } from './inputs.ts'
 import { action, gns3Kind, kind, type PortShape } from './kind.ts'
 import { v1Of } from './v1.ts'
@@ -12,7 +13,7 @@ const consoleType = oneOf(['telnet', 'none'], { default: 'telnet' })
 const path = Type.String({
   minLength: 1,
   maxLength: 4096,
-  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  pattern: oneLine,
   description: 'Image: a name in the images directory, or a path; answers show a path below that directory as a name',
   expects: 'the name or path of an image, in one line',
 })

@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, maybe, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
+import { oneLine } from '../schema/one-line.ts'
 import { FoundProgram } from '../schema/program.ts'
 import { inputsOf } from './inputs.ts'
 import { action, adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
@@ -37,7 +38,7 @@ const image = (description: string) =>
   Type.String({
     maxLength: 4096,
     default: '',
-    pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+    pattern: oneLine,
     description: `${description}; a name in the images directory or a path, empty for none`,
     expects: 'the name or path of an image, in one line',
   })

@@ -9,6 +9,7 @@ import { Placement } from '../model/placement.ts'
 import { WantedCompute } from '../model/project.ts'
 import { closedSchema, Name, oneOf } from '../schema/fields.ts'
 import { LinkVerdict } from '../schema/nio.ts'
+import { notInLine } from '../schema/one-line.ts'
 import { isSegmentKind, type SegmentKind, segmentKinds } from './segment-kinds.ts'
 import { quantity, quantityOrZero } from './units.ts'
 
@@ -39,7 +40,7 @@ const content = closedSchema('LabFileContent', 'The text itself', { text: text('
 
 /** A name of a node. Characters that separate names in ends of links and in commands are not allowed. */
 export const NodeName = Type.String({
-  ...{ minLength: 1, maxLength: 255, pattern: '^[^:/\\u0000-\\u001f\\u007f]*$' },
+  ...{ minLength: 1, maxLength: 255, pattern: `^[^:/${notInLine}]*$` },
   expects: 'a name of 1 to 255 characters in one line, without : and /',
 })
 /** The name of a lab. */
@@ -62,7 +63,7 @@ const config = Type.Union([
   }),
 ])
 /** A word between the slashes of a path, but `.` and `..`. */
-const fileWord = '(?!\\.{1,2}(?:/|$))[^/\\\\\\u0000-\\u001f\\u007f]{1,64}'
+const fileWord = `(?!\\.{1,2}(?:/|$))[^/\\\\${notInLine}]{1,64}`
 const day0 = closedSchema('LabFileDay0', 'A CD or a disk for the first boot of the machine', {
   medium: Type.Optional(
     oneOf(['cd', 'disk'], { description: 'A CD, or a disk (FAT) as the second disk hdb. Default: cd' }),

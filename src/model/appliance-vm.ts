@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, maybes, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
+import { oneLine } from '../schema/one-line.ts'
 import { Host, Password, User } from './compute.ts'
 
 /** Engines of the appliance VM. */
@@ -14,7 +15,7 @@ const settings = {
     description: 'The engine of the VM; remote: a registered compute takes its place',
   }),
   vmname: Type.String({
-    ...{ minLength: 1, maxLength: 255, pattern: '^[^\\u0000-\\u001f\\u007f]*$' },
+    ...{ minLength: 1, maxLength: 255, pattern: oneLine },
     expects: 'the name of a VM, 1 to 255 characters in one line, or null',
     description: 'Name of the VM in its engine, or for remote of the compute; without a name nothing is started',
   }),

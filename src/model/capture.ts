@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { closedSchema, objectSchema, oneOf } from '../schema/fields.ts'
+import { notInLine } from '../schema/one-line.ts'
 
 /** Link types of a capture, with their numbers in a pcap file (tcpdump.org/linktypes.html). */
 export const linkTypes = {
@@ -31,7 +32,7 @@ export const CaptureStart = closedSchema('CaptureStart', 'Where a capture goes',
   capture_file_name: Type.String({
     minLength: 1,
     maxLength: 200,
-    pattern: '^(?!\\.{1,2}$)[^/\\\\\\u0000-\\u001f\\u007f]*$',
+    pattern: `^(?!\\.{1,2}$)[^/\\\\${notInLine}]*$`,
     expects: 'the name of a file, without slashes',
     description: 'File in the captures of the project; an existing file is replaced',
   }),

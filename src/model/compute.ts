@@ -1,5 +1,6 @@
 import { type Static, Type } from '@sinclair/typebox'
 import { changing, closedSchema, maybes, Name, nullable, objectSchema, oneOf, PortNumber } from '../schema/fields.ts'
+import { notInLine } from '../schema/one-line.ts'
 import { OwnLabels } from './placement.ts'
 
 /**
@@ -38,7 +39,7 @@ export const Host = Type.String({
 })
 export const User = Type.String({
   maxLength: 255,
-  pattern: '^[^:\\u0000-\\u001f\\u007f]*$',
+  pattern: `^[^:${notInLine}]*$`,
   expects: 'a text of at most 255 characters in one line, without ":"',
   description: 'User of HTTP Basic; empty: requests to the compute have no credentials',
 })

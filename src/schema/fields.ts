@@ -6,6 +6,7 @@ import {
   type TSchema,
   Type,
 } from '@sinclair/typebox'
+import { oneLine } from './one-line.ts'
 
 /** An object, under its name in the OpenAPI document. */
 export const objectSchema = <P extends TProperties>($id: string, description: string, properties: P) =>
@@ -35,7 +36,7 @@ export const Uuid = Type.String({ format: 'uuid', description: 'UUID, compared w
 export const Name = Type.String({
   minLength: 1,
   maxLength: 255,
-  pattern: '^[^\\u0000-\\u001f\\u007f]*$',
+  pattern: oneLine,
   expects: 'a text of 1 to 255 characters, in one line',
 })
 export const PortNumber = Type.Integer({ minimum: 1, maximum: 65535 })

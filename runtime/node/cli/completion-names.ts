@@ -1,4 +1,5 @@
 import type { LabProject, Patchbay } from '../../../src/client/patchbay.ts'
+import { shown } from '../../../src/errors/shown.ts'
 import { clientOf } from './client.ts'
 import type { Completion } from './command.ts'
 import type { Candidate, Names } from './completion.ts'
@@ -16,8 +17,8 @@ export const namesOfService: Names = async (what, word, server) => {
     const signal = AbortSignal.timeout(waitS * 1000)
     const client = await clientOf({ server })
     const found = await lists[what]?.(client, word, signal)
-    // A name with a line break or a tab would be several words to a shell.
-    return (found ?? []).filter((it) => !/\p{Cc}/u.test(it.word)).slice(0, maxNames)
+    // A name with a line break or a tab would be several words to a shell, and others would control the terminal.
+    return (found ?? []).filter((it) => shown(it.word) === it.word).slice(0, maxNames)
   } catch {
     return []
   }

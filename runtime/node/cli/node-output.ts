@@ -6,6 +6,7 @@ import { clientOf } from './client.ts'
 import type { CommandInput } from './command.ts'
 import type { executing, nodeLogging } from './command-flags.ts'
 import { consoleLost, consoleOf, requireConsole } from './console.ts'
+import { ConsoleText, consoleText } from './console-text.ts'
 import { countOf, secondsOf } from './counts.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
 import type { Outcome } from './outcome.ts'
@@ -14,7 +15,6 @@ import { type NodeTarget, nodeOf } from './targets.ts'
 /** Without `--expect`, a guest without output for this time, ms, has answered: a ping prints a line each second. */
 const quietMs = 1500
 const defaultWithinS = 30
-const lineFeed = 0x0a
 
 /** `patchbay exec LAB/NODE COMMAND`: types a line on the console of a node, and shows what it answers. */
 export async function exec({
@@ -90,31 +90,35 @@ export async function logs({
     signal,
   })
   if (flags.json) {
-    const shown = await new Response(body).text()
-    return { json: { lab: target.lab, node: node.name, lines: plain(shown).split('\n') }, text: () => shown }
+    const lines = plain(await new Response(body).text()).split('\n')
+    return { json: { lab: target.lab, node: node.name, lines }, text: () => lines.join('\n') }
   }
-  let last: number | undefined
-  for await (const bytes of body) {
-    process.stdout.write(bytes)
-    last = bytes.at(-1) ?? last
-  }
+  const text = new ConsoleText()
+  let last: string | undefined
+  for await (const bytes of body) last = writeText(text.push(bytes)) ?? last
   endLine(last)
   if (flags.follow) requireConsole(target)
   return exits.done
 }
 
+/** Returns the last character. */
+function writeText(text: string): string | undefined {
+  process.stdout.write(text)
+  return text.at(-1)
+}
+
 /** The prompt of the node is not to be before that of the shell. */
-function endLine(last: number | undefined): void {
-  if (last !== undefined && last !== lineFeed) process.stdout.write('\n')
+function endLine(last: string | undefined): void {
+  if (last !== undefined && last !== '\n') process.stdout.write('\n')
 }
 
 /** Shows a console until it ends, or Ctrl-C. */
 async function followed(stream: Duplex, target: NodeTarget, signal: AbortSignal): Promise<number> {
   signal.addEventListener('abort', () => stream.destroy(), { once: true })
-  let last: number | undefined
+  const text = new ConsoleText()
+  let last: string | undefined
   stream.on('data', (bytes: Buffer) => {
-    process.stdout.write(bytes)
-    last = bytes.at(-1)
+    last = writeText(text.push(bytes)) ?? last
   })
   const loss = lossOf(stream)
   await new Promise((resolve) => stream.once('close', resolve))
@@ -137,11 +141,5 @@ function lossOf(stream: Duplex): { throwIfAny(target: NodeTarget): void } {
   }
 }
 
-/** Console output as text: without escape sequences (ECMA-48) and CR. */
-const plain = (text: string): string =>
-  text
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
-    .replace(/\u001b(?:\[[0-?]*[ -/]*[@-~]|\][^\u0007\u001b]*(?:\u0007|\u001b\\)|[ -/]*[0-~])/g, '')
-    // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is taken out
-    .replace(/[\u0000-\u0008\u000b-\u001f]/g, '')
-    .trim()
+/** The same without blanks at its ends. */
+const plain = (output: string): string => consoleText(output).trim()

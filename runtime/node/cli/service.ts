@@ -1,4 +1,5 @@
 import { closeSync, createReadStream, openSync, readSync, statSync, watch } from 'node:fs'
+import { shownText } from '../../../src/errors/shown.ts'
 import { runningService, type ServiceFile } from '../storage/service-file.ts'
 import { reasonOf } from '../system/error-reason.ts'
 import { version } from '../system/version.ts'
@@ -68,13 +69,14 @@ export async function serviceLogs({ flags, signal }: CommandInput<typeof logging
     closeSync(file)
     const lines = bytes.toString().split('\n').slice(0, -1).slice(-count)
     if (flags.json) return { json: { path, lines }, text: () => lines.join('\n') }
-    process.stdout.write(lines.map((it) => `${it}\n`).join(''))
+    process.stdout.write(lines.map((it) => `${shownText(it)}\n`).join(''))
   } catch (error) {
     throw new CommandError(exits.failed, [
       { message: `${path}: ${reasonOf(error)}`, hint: 'a service that "patchbay up" starts has a log' },
     ])
   }
   if (!flags.follow) return exits.done
+  const decoder = new TextDecoder()
   let isBusy = false
   const more = async () => {
     if (isBusy) return
@@ -83,7 +85,7 @@ export async function serviceLogs({ flags, signal }: CommandInput<typeof logging
     if (now < size) size = 0
     for await (const piece of createReadStream(path, { start: size, end: Math.max(size, now - 1) })) {
       size += (piece as Buffer).length
-      process.stdout.write(piece)
+      process.stdout.write(shownText(decoder.decode(piece as Buffer, { stream: true })))
     }
     isBusy = false
   }

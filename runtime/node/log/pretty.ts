@@ -1,4 +1,5 @@
 import { inspect } from 'node:util'
+import { shown } from '../../../src/errors/shown.ts'
 
 /** The destination of the lines, and whether it shows colours. */
 export type Terminal = { write(text: string): unknown; readonly hasColours: boolean }
@@ -51,10 +52,8 @@ function fault(error: unknown): string {
 function plain(value: unknown): string {
   if (typeof value === 'number') return String(Math.round(value * 100) / 100)
   if (typeof value === 'string' && /^[\w./:@{}-]+$/.test(value)) return value
-  return inspect(value, { breakLength: Number.POSITIVE_INFINITY })
+  return shown(inspect(value, { breakLength: Number.POSITIVE_INFINITY }))
 }
 
-/** Replaces control characters: text of guests and clients must not control the terminal. */
-const visible = (value: unknown): string =>
-  // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is replaced
-  String(value ?? '').replace(/[\u0000-\u001f\u007f-\u009f]/g, '\u00b7')
+/** Text of guests and clients must not control the terminal. */
+const visible = (value: unknown): string => shown(String(value ?? ''))
