@@ -128,11 +128,13 @@ function replyOf(responses: Operation['responses']): string {
 /** What a service asks its computes: programs ask for labs. */
 const lowerPaths = /^\/v2\/(compute\/projects|links|computes\/(endpoint|join|\{compute_id\}\/\{emulator\}(?!\/images)))/
 
-const calls = Object.entries(paths)
+const operations = Object.entries(paths)
   .filter(([path]) => path.startsWith('/v2/') && !lowerPaths.test(path))
   .flatMap(([path, item]) =>
-    Object.entries(item).map(([method, it]) => callOf(it).replace('PATH', `${method.toUpperCase()} ${path}`)),
+    Object.entries(item).map(([method, it]) => [`${method.toUpperCase()} ${path}`, it] as const),
   )
+const calls = operations.map(([name, it]) => callOf(it).replace('PATH', name))
+const lists = operations.filter(([, it]) => replyOf(it.responses).endsWith('[]')).map(([name]) => name)
 const text = `// Made by scripts/client-types.ts from the endpoints: do not edit.
 
 /** The body of an upload. */
@@ -142,6 +144,9 @@ export type Bytes = ReadableStream<Uint8Array> | Uint8Array<ArrayBuffer> | Blob 
 export interface Calls {
 ${calls.join('\n')}
 }
+
+/** The calls whose answer is a list. */
+export const listCalls: ReadonlySet<string> = new Set<keyof Calls>(${JSON.stringify(lists)})
 
 ${[...named.values()].join('\n')}`
 const target = process.argv[2] ?? join(import.meta.dirname, '../src/client/calls.ts')

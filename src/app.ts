@@ -30,6 +30,7 @@ import type { Dialect, Unfinished } from './http/dialect.ts'
 import { type DirectRead, DirectReads } from './http/direct-reads.ts'
 import { type Answer, type Context, type Endpoint, type Json, roleOf } from './http/endpoint.ts'
 import { withFormFile } from './http/form-file.ts'
+import { jsonHeaders } from './http/json-headers.ts'
 import { pathOf, queryOf, unalias } from './http/path.ts'
 import { withReadOnly } from './http/read-only-members.ts'
 import { type RelayedAnswer, responseOf } from './http/relayed-answer.ts'
@@ -584,7 +585,7 @@ export function createApp(options: AppOptions): App {
       return {
         status: 429,
         headers: {
-          ...{ Server: server, 'X-Request-Id': nextId(), 'Content-Type': 'application/json' },
+          ...{ Server: server, 'X-Request-Id': nextId(), ...jsonHeaders },
           'Retry-After': String(seconds),
           [errorHeader]: wordOfStatus(429),
         },
@@ -736,7 +737,7 @@ function relayable(answer: Answer | RelayedAnswer, headers: Record<string, strin
   const { status, body } = answer
   if (body === undefined) return { status, headers, content: null }
   const content = new TextEncoder().encode(`${JSON.stringify(body)}\n`)
-  const own = { 'Content-Type': 'application/json', 'Content-Length': String(content.byteLength) }
+  const own = { ...jsonHeaders, 'Content-Length': String(content.byteLength) }
   return { status, headers: { ...own, ...headers }, content }
 }
 

@@ -7,12 +7,13 @@ import { gns3Dialect } from '../../src/gns3/dialect.ts'
 import { assetOf } from '../../src/http/assets.ts'
 import type { Dialect } from '../../src/http/dialect.ts'
 import type { Json } from '../../src/http/endpoint.ts'
+import { jsonHeaders } from '../../src/http/json-headers.ts'
 import script from '../vendor/rapidoc-min.js'
 import type { Env } from './env.ts'
 import { pageFile } from './page-files.ts'
 
 export const json: Json = (body, status, headers) =>
-  new Response(body, { status, headers: { 'Content-Type': 'application/json', ...headers } })
+  new Response(body, { status, headers: { ...jsonHeaders, ...headers } })
 
 /** The Worker as a host: it runs nothing itself. */
 export const gatewayHost = (metrics: GatewayHost['metrics'] = async () => []): GatewayHost => ({

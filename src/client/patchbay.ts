@@ -1,7 +1,7 @@
 import { errorHeader } from '../errors/words.ts'
 import { organizationHeader } from '../model/organization-header.ts'
 import { causeOf, jsonIn } from './answer.ts'
-import type { Calls } from './calls.ts'
+import { type Calls, listCalls } from './calls.ts'
 import { type ByteStreams, openByteStreams, type WebSocketMaker } from './console.ts'
 import { type FeedLine, type FeedOptions, feedLines } from './feed.ts'
 import { type lostWords, PatchbayError } from './patchbay-error.ts'
@@ -84,7 +84,11 @@ export class Patchbay {
     const text = await response.text().catch((cause) => {
       throw this.#lost('lost', `broke off: ${this.#reasonOf(cause)}`, cause)
     })
-    return (text === '' ? undefined : jsonIn(text)) as Reply<K>
+    const value = text === '' ? undefined : jsonIn(text)
+    const isWhole = text === '' || (typeof value === 'object' && value !== null)
+    if (!isWhole || (response.ok && listCalls.has(name) !== Array.isArray(value)))
+      throw this.#notPatchbay(response.status)
+    return value as Reply<K>
   }
 
   /** A call with a stream of bytes as its answer. */
@@ -193,9 +197,12 @@ export class Patchbay {
     const said = jsonIn(await response.text().catch(() => ''))
     const answer = (typeof said === 'object' && said !== null ? said : {}) as Readonly<Record<string, unknown>>
     const word = headers.get(errorHeader)
-    if (word === null || typeof answer.message !== 'string')
-      return this.#lost('not-patchbay', `answered ${status}, and not as a Patchbay does`)
+    if (word === null || typeof answer.message !== 'string') return this.#notPatchbay(status)
     return new PatchbayError(answer.message, { status, word, answer })
+  }
+
+  #notPatchbay(status: number): PatchbayError {
+    return this.#lost('not-patchbay', `answered ${status}, and not as a Patchbay does`)
   }
 
   #reasonOf(error: unknown): string {

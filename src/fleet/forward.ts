@@ -148,10 +148,21 @@ export function passOn(
   const headers = answerHeaders(answer, names, name)
   // A client may wait for the bytes that these announce; one to HEAD, and 304, announce what they do not have (RFC 9110, 8.6).
   if (status === 204 || status === 205) delete headers['Content-Length']
+  const caching = headers['Cache-Control']
+  if (caching !== undefined) headers['Cache-Control'] = cachingFor(caching)
   // An answer of a compute must not run as a page of this service.
   headers['Content-Security-Policy'] = "default-src 'none'; sandbox"
   headers['X-Content-Type-Options'] = 'nosniff'
   return { status, headers, content: bodiless.has(status) ? null : (answer.whole ?? answer.body) }
+}
+
+/** Directives by which a cache keeps less than without them (RFC 9111, 5.2.2). */
+const restrictive = new Set(['no-store', 'no-cache', 'no-transform', 'private', 'must-revalidate'])
+
+/** The Cache-Control for a client. A compute cannot make caches before this service keep an answer, or give it to others. */
+function cachingFor(value: string): string {
+  const isRestrictive = value.split(',').every((it) => restrictive.has(it.trim().toLowerCase()))
+  return isRestrictive ? value : 'no-store'
 }
 
 /** An error with the status of the compute, and with its message if the body has the common form of errors. */

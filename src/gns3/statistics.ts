@@ -1,6 +1,7 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { withTimeout } from '../async/timeout.ts'
+import { shownComputeName } from '../fleet/shown-compute.ts'
 import type { Context } from '../http/endpoint.ts'
 import type { HostLoad } from '../model/host.ts'
 import { labsOf } from '../routes/labs/lab-request.ts'
@@ -33,11 +34,12 @@ export async function allStatistics(context: Context): Promise<unknown[]> {
   if (fleet === undefined) return [statisticsOf('local', 'local', await agent.host.load())]
   const { ask } = labsOf(context)
   const computes = (await fleet.list()).filter(({ connected }) => connected)
-  const all = await mapLimit(computes, async ({ compute_id, name }) => {
+  const all = await mapLimit(computes, async (compute) => {
+    const { compute_id } = compute
     const asked = ask(compute_id).load()
     asked.catch(ignore('a compute that does not answer is left out'))
     const load = await withTimeout(asked, computeMs, () => undefined).catch(() => undefined)
-    return load === undefined ? [] : [statisticsOf(compute_id, name, load)]
+    return load === undefined ? [] : [statisticsOf(compute_id, shownComputeName(compute, context), load)]
   })
   return all.flat()
 }

@@ -99,7 +99,11 @@ export function consoleEndpoints({ path: node, tag, params, ref, descriptor }: N
     errors: { 404: noSuchNode, 409: 'The console has no text' },
     async handle({ params, query: { lines = '200' } }, { agent }) {
       const text = new TextDecoder().decode(await agent.nodes.consoleLog(ref(params)))
-      const headers = { 'Content-Type': 'text/plain; charset=utf-8', 'Cache-Control': 'no-store' }
+      const headers = {
+        'Content-Type': 'text/plain; charset=utf-8',
+        'Cache-Control': 'no-store',
+        'X-Content-Type-Options': 'nosniff',
+      }
       return new Response(lastLines(text, Number(lines)), { headers })
     },
   })

@@ -1,4 +1,4 @@
-import { Patchbay, type PatchbayOptions } from '../../../src/client/patchbay.ts'
+import { type Answer, Patchbay, type PatchbayOptions } from '../../../src/client/patchbay.ts'
 import { configurationDirectory } from '../config/directory.ts'
 import { type Login, loginPath, readLogin } from '../storage/login-file.ts'
 import { runningService } from '../storage/service-file.ts'
@@ -6,6 +6,7 @@ import { reasonOf } from '../system/error-reason.ts'
 import type { Asking } from './command.ts'
 import { dataDirectory } from './data-directory.ts'
 import { CommandError, exits, wrongArguments } from './exits.ts'
+import { noteAnswer } from './last-answer.ts'
 import { wireFetch } from './wire-fetch.ts'
 
 /** Whom a command asks, and until when. */
@@ -38,9 +39,15 @@ export async function clientOf(
 
 export const clientAt = ({ url, token }: Service, more: Pick<PatchbayOptions, 'WebSocket'> = {}): Patchbay =>
   new Patchbay({
-    ...{ server: url, token, fetch: wireFetch, reasonOf: systemReason, ...more },
+    ...{ server: url, token, fetch: notedFetch, reasonOf: systemReason, ...more },
     organization: process.env.PATCHBAY_ORGANIZATION || undefined,
   })
+
+async function notedFetch(url: string, init: RequestInit): Promise<Answer> {
+  const answer = await wireFetch(url, init)
+  noteAnswer(init.method ?? 'GET', url)
+  return answer
+}
 
 /** The reason of the system why a request failed. */
 function systemReason(error: unknown): string {

@@ -7,6 +7,7 @@ import { version } from '../system/version.ts'
 import { argumentsOf, withWordsOfNode } from './arguments.ts'
 import type { Command } from './command.ts'
 import { CommandError, type CommandFault, exits, wrongArguments } from './exits.ts'
+import { lastAnswer } from './last-answer.ts'
 import type { Outcome } from './outcome.ts'
 
 type Table = Readonly<Record<string, Command>>
@@ -144,6 +145,23 @@ async function fail({ exit, faults }: Pick<CommandError, 'exit' | 'faults'>, isJ
   return exit
 }
 
+/** Whether the members of an answer were not there, or had other types. */
+const isOfAnswer = (error: unknown): boolean =>
+  lastAnswer() !== undefined && (error instanceof TypeError || error instanceof RangeError)
+
+function malformedAnswer(message: string): Pick<CommandError, 'exit' | 'faults'> {
+  const { server, call } = lastAnswer() ?? {}
+  return {
+    exit: exits.noService,
+    faults: [
+      {
+        message: `The service ${server} did not answer ${call} as a Patchbay of this version does`,
+        hint: `"patchbay version --server ${server}" shows its version; the first fault is: ${message}`,
+      },
+    ],
+  }
+}
+
 /** What the user can do. */
 function hintOf({ status, word }: PatchbayError): string | undefined {
   if (status === 401) return 'PATCHBAY_TOKEN lets you in, or "patchbay login URL"'
@@ -166,5 +184,5 @@ export function faultOf(error: unknown): { exit: CommandError['exit']; faults: r
   }
   if (name === 'ConfigError') return { exit: exits.arguments, faults: [{ message }] }
   if (['StartError', 'NewerRecord', 'ApiError'].includes(name)) return { exit: exits.failed, faults: [{ message }] }
-  return undefined
+  return isOfAnswer(error) ? malformedAnswer(message) : undefined
 }

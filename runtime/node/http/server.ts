@@ -18,6 +18,7 @@ import { ignore } from '../../../src/async/ignore.ts'
 import { errorHeader, wordOfStatus } from '../../../src/errors/words.ts'
 import type { Peer } from '../../../src/http/access/peer.ts'
 import type { Json } from '../../../src/http/endpoint.ts'
+import { jsonHeaders } from '../../../src/http/json-headers.ts'
 import { withKeepAlive } from '../../../src/http/late-answer.ts'
 import { isPlainTarget } from '../../../src/http/plain-target.ts'
 import type { RelayedAnswer } from '../../../src/http/relayed-answer.ts'
@@ -66,7 +67,7 @@ class JsonResponse extends FastResponse {
 
   constructor(text: string, status: number, headers: Record<string, string>) {
     const length = Buffer.byteLength(text)
-    const all = { 'Content-Type': 'application/json', 'Content-Length': String(length), ...headers }
+    const all = { ...jsonHeaders, 'Content-Length': String(length), ...headers }
     super(text, { status, statusText: STATUS_CODES[status] ?? '', headers: all })
     const head: string[] = []
     for (const name in all) head.push(name, all[name as keyof typeof all])
@@ -223,7 +224,7 @@ function faultOf({ url, rawHeaders }: IncomingMessage): Fault | undefined {
 function refuse(res: ServerResponse, [status, message]: Fault): void {
   const body = JSON.stringify({ message, status })
   res.writeHead(status, {
-    'Content-Type': 'application/json',
+    ...jsonHeaders,
     'Content-Length': Buffer.byteLength(body),
     [errorHeader]: wordOfStatus(status),
     Connection: 'close',

@@ -29,7 +29,7 @@ export const labConfigEndpoints: readonly Endpoint[] = [
     async handle({ params, query, request }, context) {
       const { labs, ask } = labsOf(context)
       const { text, etag } = await readConfig(await labs.lab(params.project_id), params.node_id, query.name, ask)
-      const headers = { ETag: etag, 'Cache-Control': 'no-cache' }
+      const headers = { ETag: etag, 'Cache-Control': 'no-cache', 'X-Content-Type-Options': 'nosniff' }
       const known = request.headers.get('if-none-match')?.split(',') ?? []
       if (known.some((tag) => tag.trim().replace(/^W\//, '') === etag))
         return new Response(null, { status: 304, headers })

@@ -1,5 +1,6 @@
 import { Type } from '@sinclair/typebox'
 import { notFound } from '../../errors/api-error.ts'
+import { shownComputeName } from '../../fleet/shown-compute.ts'
 import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
 
 const percent = Type.Number({ description: 'Percent' })
@@ -23,13 +24,16 @@ export const statisticsEndpoint: Endpoint = endpoint({
     },
   },
   errors: { 404: 'This service has no fleet' },
-  async handle(_, { fleet }) {
+  async handle(_, { fleet, projects }) {
     if (fleet === undefined) throw notFound('This service is a compute only, and has no fleet')
     const computes = (await fleet.list()).filter(({ connected }) => connected)
     return ok(
-      computes.map(({ compute_id, name: compute_name, cpu_usage_percent, memory_usage_percent }) => ({
-        ...{ compute_id, compute_name },
-        statistics: { cpu_usage_percent: cpu_usage_percent ?? 0, memory_usage_percent: memory_usage_percent ?? 0 },
+      computes.map((compute) => ({
+        ...{ compute_id: compute.compute_id, compute_name: shownComputeName(compute, { projects }) },
+        statistics: {
+          cpu_usage_percent: compute.cpu_usage_percent ?? 0,
+          memory_usage_percent: compute.memory_usage_percent ?? 0,
+        },
       })),
     )
   },

@@ -106,7 +106,11 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const lab = await labs.find(params.project_id)
       if (query.format === 'yaml')
         return new Response(await labFileOf(lab, ask, new URL(schemaPath, request.url).href), {
-          headers: { 'Content-Type': 'application/yaml; charset=utf-8', 'Cache-Control': 'no-cache' },
+          headers: {
+            'Content-Type': 'application/yaml; charset=utf-8',
+            'Cache-Control': 'no-cache',
+            'X-Content-Type-Options': 'nosniff',
+          },
         })
       await freshLinks(lab, ask)
       const headers = { ETag: revisionTag(lab.document.project), 'Cache-Control': 'no-cache' }

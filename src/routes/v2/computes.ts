@@ -4,6 +4,7 @@ import { ApiError, notFound } from '../../errors/api-error.ts'
 import { computeKey, isReserved } from '../../fleet/computes.ts'
 import type { Fleet } from '../../fleet/fleet.ts'
 import { forward, readAnswer } from '../../fleet/forward.ts'
+import { shownCompute } from '../../fleet/shown-compute.ts'
 import type { UploadWatch } from '../../gateway/image-digests.ts'
 import { decoded } from '../../http/access/role-needed.ts'
 import { maxAnswerBytes } from '../../http/answer-budget.ts'
@@ -358,12 +359,6 @@ async function fleetFor(id: string, { signal }: Request, context: Context): Prom
   if (id === applianceId) await context.appliance?.ready(signal)
   return fleetOf(context)
 }
-
-/** A compute with the aliases of kinds that clients of this service see. */
-export const shownCompute = (compute: Compute, { aliasOf }: Pick<Context, 'aliasOf'>): Compute => ({
-  ...compute,
-  capabilities: { ...compute.capabilities, node_types: compute.capabilities.node_types.map(aliasOf) },
-})
 
 function nameOf(image: unknown): string {
   const { filename, image: name } = (image ?? {}) as { filename?: unknown; image?: unknown }

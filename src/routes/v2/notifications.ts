@@ -1,8 +1,8 @@
 import type { ServiceEvent } from '../../events/fleet-feed.ts'
+import { shownCompute } from '../../fleet/shown-compute.ts'
 import type { Context, Endpoint } from '../../http/endpoint.ts'
 import type { FeedLine } from '../../model/feed-line.ts'
 import { hostFeed } from '../host-feed.ts'
-import { shownCompute } from './computes.ts'
 
 /** The feed of all projects, and of the computes of the fleet. */
 export const notificationEndpoints: readonly Endpoint[] = hostFeed('/v2/notifications', {

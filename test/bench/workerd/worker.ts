@@ -45,7 +45,7 @@ const headersToCompute = {
   },
   'x-patchbay-late': '1',
 }
-/** As many as the gateway says itself, but for one: Date, which comes from the compute here, and which the gateway leaves out. */
+/** As many as the gateway says itself; it leaves out the Date of the compute. */
 const headersToClient = {
   ...{ Server: 'patchbay', 'X-Request-Id': '12345678-1', 'X-ROUTE': '/v2/compute', 'X-Patchbay-Compute': 'near' },
   'Content-Security-Policy': "default-src 'none'; sandbox",
@@ -59,6 +59,7 @@ async function handOn(request: Request, mark: string): Promise<Response> {
   const path = url.slice(url.indexOf(mark) + mark.length)
   const answer = await fetch(compute + path, { method, headers, redirect: 'manual', ...(body !== null && { body }) })
   const given = new Response(answer.body, answer)
+  given.headers.delete('Date')
   for (const [name, value] of Object.entries(headersToClient)) given.headers.set(name, value)
   return given
 }

@@ -119,6 +119,9 @@ test('a connection is kept for further requests, also when they are sent togethe
   const answer = await raw(service, request + request + request.replace('\r\n\r\n', '\r\nConnection: close\r\n\r\n'))
   expect(answer.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(3)
   expect(answer).toMatch(/Connection: keep-alive/)
+  // No cache keeps an answer of JSON, and no browser takes it for something else.
+  expect(answer.match(/Cache-Control: no-store\r\n/g)).toHaveLength(3)
+  expect(answer.match(/X-Content-Type-Options: nosniff\r\n/g)).toHaveLength(3)
 })
 
 test('a client that never reads its feed needs no memory, and other feeds lose no events', async () => {

@@ -68,6 +68,19 @@ test('of a GET for JSON only the headers that count for JSON are passed on, in b
   })
 })
 
+test.for([
+  ['public, max-age=31536000', 'no-store'],
+  ['max-age=60', 'no-store'],
+  ['s-maxage=1, no-cache', 'no-store'],
+  ['PUBLIC', 'no-store'],
+  ['no-store', 'no-store'],
+  ['private, no-cache', 'private, no-cache'],
+] as const)('a compute cannot have caches keep an answer: of "%s" clients get "%s"', async ([told, passed]) => {
+  const headers = new Headers({ 'cache-control': told, 'content-type': 'application/json' })
+  const answer = await passOn({ status: 200, headers, body: null }, 'one')
+  expect(answer.headers['Cache-Control']).toBe(passed)
+})
+
 test('a compute gets its own credentials, and no credentials of the client', async () => {
   const { compute, send } = await bed()
   const headers = {
