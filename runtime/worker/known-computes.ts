@@ -1,5 +1,6 @@
 import { waitUntil } from 'cloudflare:workers'
 import { ignore } from '../../src/async/ignore.ts'
+import { ReadOrder } from '../../src/async/read-order.ts'
 import type { Transport } from '../../src/client/transport.ts'
 import { computeKey } from '../../src/fleet/computes.ts'
 import { Fleet } from '../../src/fleet/fleet.ts'
@@ -7,6 +8,7 @@ import { fleetMembers } from '../../src/gateway/fleet-members.ts'
 import type { FleetMembers, Member } from '../../src/gateway/members.ts'
 import { isImageUpload } from '../../src/routes/v2/computes.ts'
 import { ComputeAsking } from './compute-asking.ts'
+import type { KnownCompute } from './compute-object.ts'
 import type { Env } from './env.ts'
 import type { Objects } from './objects.ts'
 import { noRegistry, reaching } from './reaching.ts'
@@ -38,6 +40,7 @@ export class KnownComputes {
   readonly #readAt = new Map<string, number>()
   /** When a read in the background began; of computes in `#readAt`. */
   readonly #refreshedAt = new Map<string, number>()
+  readonly #order = new ReadOrder<string>()
   #isReading = false
 
   /** `lost`: given by an isolate; called for each compute that cannot be reached. */
@@ -102,9 +105,16 @@ export class KnownComputes {
     return fleet.isTunnelled(id) && fleet.find(id)?.state === 'connected' ? timesOfJoined : timesOfOthers
   }
 
-  async #read(id: string): Promise<void> {
+  #read(id: string): Promise<void> {
+    return this.#order.run(
+      id,
+      () => this.#objects.compute(id).known(),
+      (known) => this.#keep(id, known),
+    )
+  }
+
+  #keep(id: string, known: KnownCompute | undefined): void {
     const { fleet } = this
-    const known = await this.#objects.compute(id).known()
     if (known === undefined) {
       fleet.dismiss(id)
       this.#forget(id)
