@@ -1,7 +1,7 @@
 import { existsSync } from 'node:fs'
 import type { Check } from '../../../src/model/host.ts'
-import { KeeperClient } from '../keeper/client.ts'
 import { hasKeeper, keeperDirectory, otherKeeperDirectories } from '../keeper/generation.ts'
+import { openKeeper } from '../keeper/launch.ts'
 import { error, ok, warning } from '../programs/checks.ts'
 
 /** Timeout of the inventory of a keeper, ms. */
@@ -16,7 +16,7 @@ export async function keeperCheck(data: string): Promise<Check> {
   for (const directory of directories) {
     if (!(await hasKeeper(directory))) continue
     try {
-      const client = await KeeperClient.open(directory)
+      const client = await openKeeper(directory)
       const isOwn = directory === keeperDirectory(data)
       hasOtherVersion ||= !client.isFull
       try {
@@ -27,6 +27,8 @@ export async function keeperCheck(data: string): Promise<Check> {
         client.disconnect()
       }
     } catch (cause) {
+      // It has ended meanwhile, as one without nodes does.
+      if (!(await hasKeeper(directory))) continue
       trouble = `${directory}: ${(cause as Error).message}`
       found.push(trouble)
     }

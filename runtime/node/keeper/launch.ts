@@ -9,7 +9,7 @@ import { forNode } from '../programs/environment.ts'
 import { programArguments } from '../programs/own-program.ts'
 import { startProgram } from '../programs/start.ts'
 import { KeeperClient } from './client.ts'
-import { exitCode, generation, keeperDirectory } from './generation.ts'
+import { exitCode, generation, hasKeeper, keeperDirectory } from './generation.ts'
 
 const launchMs = 10_000
 const retryMs = 50
@@ -51,6 +51,23 @@ export async function ensureKeeper(
     if (launched !== undefined) launches++
     // A keeper holds the directory but does not answer: it is just starting or ending.
     else await delay(retryMs)
+  }
+}
+
+/**
+ * Connects to the keeper in a directory, as `KeeperClient.open`. A keeper that has the directory and no socket is just starting or ending: waits
+ * until it answers or has ended, at most `launchMs`.
+ */
+export async function openKeeper(directory: string, onLate?: () => void): Promise<KeeperClient> {
+  const deadline = Date.now() + launchMs
+  for (;;) {
+    try {
+      return await KeeperClient.open(directory, onLate)
+    } catch (error) {
+      const hasEnded = error instanceof KeeperError && error.code === 'internal'
+      if (!hasEnded || Date.now() > deadline || !(await hasKeeper(directory))) throw error
+    }
+    await delay(retryMs)
   }
 }
 

@@ -6,9 +6,9 @@ import { ignore } from '../../../src/async/ignore.ts'
 import { withTimeout } from '../../../src/async/timeout.ts'
 import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import { reapLeftovers } from '../keeper/child-records.ts'
-import { KeeperClient } from '../keeper/client.ts'
+import type { KeeperClient } from '../keeper/client.ts'
 import { hasKeeper, keeperDirectory, otherKeeperDirectories } from '../keeper/generation.ts'
-import { ensureKeeper } from '../keeper/launch.ts'
+import { ensureKeeper, openKeeper } from '../keeper/launch.ts'
 import { KeeperError } from '../keeper-protocol/error.ts'
 import {
   type ErrorCode,
@@ -289,7 +289,7 @@ export class KeeperLink {
       retiring: undefined,
       hold: new KeeperHold({
         directory,
-        connect: (onLate) => KeeperClient.open(directory, onLate),
+        connect: (onLate) => openKeeper(directory, onLate),
         onUp: (client) => {
           this.#log.info({ keeper: client.pid, version: client.version }, 'a keeper of another build holds nodes')
           this.#listenTo(client, older)

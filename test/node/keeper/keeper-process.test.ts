@@ -8,10 +8,11 @@ import { expect, inject, onTestFinished, test } from 'vitest'
 import { reapLeftovers } from '../../../runtime/node/keeper/child-records.ts'
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { generation, hasKeeper, keeperDirectory, lockOf } from '../../../runtime/node/keeper/generation.ts'
-import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
+import { ensureKeeper, openKeeper as openHeld } from '../../../runtime/node/keeper/launch.ts'
 import { protocolVersion } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { LineReader } from '../../../runtime/node/system/line-reader.ts'
 import { identify } from '../../../runtime/node/system/process-identity.ts'
+import { takeLock } from '../../../runtime/node/system/process-lock.ts'
 import { shellUnit } from '../../support/child-unit.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { requireProgram, requireRoot } from '../../support/require.ts'
@@ -83,6 +84,26 @@ sys.stdin.read()`
     expect([created, await hasKeeper(keeperDirectory(data))]).toEqual([true, true])
   },
 )
+
+test('a service waits for a keeper that has its directory and no socket, as one that starts or ends', async () => {
+  const directory = await freshDirectory()
+  const lock = await takeLock(lockOf(directory))
+  const hello = { protocol: protocolVersion, version: 'x', pid: 1, packet_path: 'fast' }
+  const opened = openHeld(directory)
+  const server = createServer((socket) => {
+    socket.once('data', () => void socket.write(`${JSON.stringify({ id: 0, result: hello })}\n`))
+  })
+  onTestFinished(() => void server.close())
+  server.listen(join(directory, 'keeper.sock'))
+  const client = await opened
+  expect(client.version).toBe('x')
+  client.disconnect()
+  await new Promise((resolve) => server.close(resolve))
+  // One that ends leaves the lock last.
+  const next = openHeld(directory)
+  lock?.release()
+  await expect(next).rejects.toMatchObject({ code: 'internal' })
+})
 
 test('many services that start at the same moment share one keeper, which one of them started', async () => {
   const data = await freshDirectory()
