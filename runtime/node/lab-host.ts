@@ -201,6 +201,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     archives: new ZipArchives(archiving),
     ...(hostProjects !== undefined && { hostProjects }),
     ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),
+    drainS: () => config.current.fleet.drain_s,
     warn: (message) => log.warn({}, message),
     report: (err, what) => log.error({ err }, what),
   })

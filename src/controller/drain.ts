@@ -8,6 +8,8 @@ import type { AskCompute, Labs } from './labs.ts'
 const maxAtOnce = 2
 /** Most projects that the job shows. */
 const maxShown = 100
+/** Default of the longest drain, s. */
+export const defaultDrainS = 3600
 
 type Part = { -readonly [K in keyof LabJobProject]: LabJobProject[K] }
 
@@ -17,7 +19,7 @@ const shownStates: readonly Part['state'][] = ['failed', 'skipped', 'cancelled',
 /**
  * Moves the labs of a compute to other computes by a job. Labs with running nodes stay, and so do projects that are not labs; the job says
  * why. `close` makes the compute refuse new projects, and is called only when the job can start. 409 while another drain of the compute
- * runs, 429.
+ * runs, 429. After `labs.drainS` seconds it ends, and the job says which labs are left; a move under way is reverted.
  */
 export async function drainCompute(
   labs: Labs,
@@ -35,15 +37,23 @@ export async function drainCompute(
   })
   return labs.jobs.run(undefined, 'drain', {
     state: () => stateOf(computeId, parts),
-    async work({ signal, changed }) {
+    async work({ signal: cancelled, changed }) {
+      const drainS = labs.drainS ?? defaultDrainS
+      const over = new AbortController()
+      const timer = setTimeout(() => over.abort(), drainS * 1000)
+      const signal = AbortSignal.any([cancelled, over.signal])
       const show = (part: Part, state: Part['state'], reason: string | null = null) => {
         Object.assign(part, { state, reason })
         changed()
       }
+      const leave = (part: Part) => {
+        if (cancelled.aborted) return show(part, 'cancelled')
+        show(part, 'skipped', `It was not moved within ${drainS} s (fleet.drain_s); drain the compute again`)
+      }
       await mapLimit(
         [...parts],
         async (part) => {
-          if (signal.aborted) return show(part, 'cancelled')
+          if (signal.aborted) return leave(part)
           show(part, 'moving')
           try {
             const to = await labs.move(part.project_id, computeId, {
@@ -53,7 +63,7 @@ export async function drainCompute(
             part.compute_id = to
             show(part, 'done')
           } catch (error) {
-            if (signal.aborted) return show(part, 'cancelled')
+            if (signal.aborted) return leave(part)
             const computes = labs.computesOf(part.project_id)
             if (error instanceof ApiError && computes?.includes(computeId) === false) {
               part.compute_id = computes[0] ?? null
@@ -65,7 +75,7 @@ export async function drainCompute(
           }
         },
         maxAtOnce,
-      )
+      ).finally(() => clearTimeout(timer))
       for (const other of await unmanagedOn(labs, computeId, ask)) parts.push(other)
       changed()
     },

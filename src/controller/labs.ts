@@ -118,6 +118,8 @@ interface LabsOptions {
   readonly archiveLimits?: ArchiveLimits
   /** Moves a lab that has a process of its own, in that process. */
   readonly move?: (id: string, from: string, options: MoveOptions) => Promise<string>
+  /** How long a drain of a compute may take, s; absent: `defaultDrainS`. */
+  readonly drainS?: () => number
   /** The jobs of all labs, where labs have processes of their own. */
   readonly jobs?: JobList
   /** Takes note of the next time at which `runDue` must be called, ms since 1970, for a process that sleeps until it is asked. */
@@ -146,6 +148,7 @@ export class Labs {
   /** The jobs of all labs. */
   readonly jobList: JobList
   readonly uses: LabUses
+  readonly #drainS: LabsOptions['drainS']
   readonly #listeners = new Set<(news: LabNews) => void>()
   readonly #store: LabStore
   readonly #only: string | undefined
@@ -200,7 +203,13 @@ export class Labs {
   /** Settled when the labs of the last run are open again, or after `maxRestoreMs`. */
   #restored: Promise<void> = Promise.resolve()
 
+  /** See `LabsOptions.drainS`. */
+  get drainS(): number | undefined {
+    return this.#drainS?.()
+  }
+
   private constructor(options: LabsOptions, own: SharedDocument<LabTemplate>, symbols: SharedDocument<string>) {
+    this.#drainS = options.drainS
     const {
       store,
       computes,

@@ -1,4 +1,5 @@
 import { type Static, type TObject, type TProperties, Type } from '@sinclair/typebox'
+import { defaultDrainS } from '../../../src/controller/drain.ts'
 import { defaultLabLimits } from '../../../src/controller/lab-limits.ts'
 import { Role } from '../../../src/model/access-token.ts'
 import { maxToldAddresses } from '../../../src/model/link-check.ts'
@@ -178,6 +179,10 @@ export const Settings = Type.Object(
         default: false,
         description:
           'Whether a gateway keeps an archive of each project that is closed, from which a drain of its compute makes it elsewhere when the compute is gone',
+      }),
+      drain_s: whole(1, defaultDrainS, 'Longest drain of a compute, s; then its job says which projects are left', {
+        maximum: 604_800,
+        reload: true,
       }),
     }),
     limits: group({

@@ -1,4 +1,4 @@
-import { expect, test } from 'vitest'
+import { expect, test, vi } from 'vitest'
 import { Changes } from '../../../src/controller/document.ts'
 import { drainCompute } from '../../../src/controller/drain.ts'
 import { moveLab, settleMove } from '../../../src/controller/move.ts'
@@ -43,6 +43,26 @@ test('a compute is drained by one job at a time, also with two requests at once'
   const [first, second] = await Promise.allSettled([drain(), drain()])
   expect(first).toMatchObject({ status: 'fulfilled' })
   expect(second).toMatchObject({ status: 'rejected', reason: { status: 409 } })
+})
+
+test('a drain that takes longer than it may ends, and its job says what is left', async () => {
+  const labs = await labsInMemory(new MemoryCompute(), undefined, { drainS: () => 0.001 })
+  const ask = labs.computes.client
+  for (const name of ['one', 'two']) await labs.create({ name, compute_id: 'local' }, ask)
+  vi.spyOn(labs, 'move').mockImplementation(
+    (_, __, { signal }) =>
+      new Promise((_, reject) => signal?.addEventListener('abort', () => reject(new ApiError(409, 'reverted')))),
+  )
+  const { id, over } = await drainCompute(labs, 'local', ask, async () => {})
+  await over
+  const reason = 'It was not moved within 0.001 s (fleet.drain_s); drain the compute again'
+  expect(labs.jobs.get(id)).toMatchObject({
+    ...{ status: 'done', done: 0, skipped: 2, reason: `one: ${reason}` },
+    projects: [
+      { name: 'one', state: 'skipped', reason },
+      { name: 'two', state: 'skipped', reason },
+    ],
+  })
 })
 
 test('a compute whose drain is refused still takes projects', async () => {
