@@ -987,10 +987,16 @@ export class Labs {
             .catch((error: Error) => {
               // The compute has just gone: `#noteReason` did not know it yet.
               if (this.#isArchived(lab) && isAway(error)) throw goneFor(lab, error.message)
+              // A restart of the service opens what it can.
+              if (startsAll && isMalformed(error)) throw error
               this.#absent(lab, computeId, error)
             })
         })
         this.#opened(id, lab)
+      } catch (error) {
+        // Those that have opened it.
+        await this.#closeComputes(lab, ask).catch(ignore('the client gets the first error'))
+        throw error
       } finally {
         this.#opening.delete(id)
       }
@@ -1701,6 +1707,9 @@ const madeUpHead = (project_id: string): ProjectRecord => ({
 function unlessAway(error: unknown): void {
   if (!isAway(error)) throw error
 }
+
+/** Whether a compute answered with something else than it should: it is not away, and the lab must not be shown as open there. */
+const isMalformed = (error: unknown): boolean => error instanceof ApiError && error.status === 502
 
 const isAway = (error: unknown): boolean => error instanceof ApiError && error.word === 'compute-unreachable'
 

@@ -4,7 +4,7 @@ import type { SnapshotRecord } from '../../../src/controller/document.ts'
 import { createDrawing } from '../../../src/controller/drawings.ts'
 import { createNode, duplicateNode, removeNode, updateNode } from '../../../src/controller/nodes.ts'
 import { restoreSnapshot, snapshotView, takeSnapshot } from '../../../src/controller/snapshots.ts'
-import { conflict } from '../../../src/errors/api-error.ts'
+import { ApiError, conflict } from '../../../src/errors/api-error.ts'
 import { labsInMemory, MemoryCompute } from '../../support/memory-compute.ts'
 import { MemoryLabs } from '../../support/memory-labs.ts'
 
@@ -368,4 +368,25 @@ test('a project that only a compute has is read as it is listed, and is opened b
   const other = '99999999-2222-4333-8444-555555555555'
   await expect(labs.read(other, gone)).rejects.toMatchObject({ status: 404, word: 'no-such-project' })
   await expect(labs.update(other, {}, gone)).rejects.toMatchObject({ status: 404, word: 'no-such-project' })
+})
+
+test('a compute that answers the opening of a lab with something else fails the opening, and the lab stays closed', async () => {
+  const labs = await labsInMemory(new MemoryCompute())
+  const { client } = labs.computes
+  const { project_id } = await labs.create({ name: 'lab', compute_id: 'local' }, client)
+  await labs.close(project_id, client)
+  let closed = 0
+  const ask = (): ComputeClient =>
+    Object.assign(client('local'), {
+      async openProject() {
+        throw new ApiError(502, 'The compute sent a malformed answer')
+      },
+      async closeProject() {
+        closed += 1
+      },
+    }) as ComputeClient
+  await expect(labs.open(project_id, ask)).rejects.toMatchObject({ status: 502 })
+  expect([closed, (await labs.find(project_id)).isOpen]).toEqual([1, false])
+  await labs.open(project_id, client)
+  expect((await labs.find(project_id)).isOpen).toBe(true)
 })
