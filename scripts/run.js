@@ -2,7 +2,7 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { bundleInPlace, isFresh } from './bundle.js'
 
-// `npm start` and `npm run patchbay`: the program in dist/, bundled first when it is not there or older than its sources.
+// `npm start` and `scripts/patchbay`: the program in dist/, bundled first when it is not there or older than its sources.
 // It then runs in this very process, so signals reach it and nothing else stays.
 
 const dist = join(import.meta.dirname, '../dist')

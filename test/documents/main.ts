@@ -1,6 +1,7 @@
 import { mkdtemp, readdir, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join, relative } from 'node:path'
+import { findProgram } from '../../runtime/node/system/find-program.ts'
 import { endsWithUs } from '../support/ends-with-us.ts'
 import { runPage } from './page.ts'
 
@@ -8,11 +9,12 @@ import { runPage } from './page.ts'
 // docs/contributing.md.
 
 const root = join(import.meta.dirname, '../..')
-/** By these the pages are run with both engines of pcs. */
+/** By these the pages are run with both engines of pcs, where the machine has both. */
+const engine = findProgram('vpcs') === undefined ? 'embedded' : 'vpcs'
 const environments: Readonly<Record<string, NodeJS.ProcessEnv>> = {
-  'README.md': { PATCHBAY_PC_ENGINE: 'vpcs' },
+  'README.md': { PATCHBAY_PC_ENGINE: engine },
   'docs/first-lab.md': { PATCHBAY_PC_ENGINE: 'embedded' },
-  'docs/links-and-impairment.md': { PATCHBAY_PC_ENGINE: 'vpcs' },
+  'docs/links-and-impairment.md': { PATCHBAY_PC_ENGINE: engine },
 }
 
 const asked = process.argv.slice(2)
