@@ -3,12 +3,11 @@ import { body, newProject as createProject, del, post, put, send } from '../supp
 import { openFeed } from '../support/feed.ts'
 import { iouImage, type NewRouter, newRouter, uploadIouImage } from '../support/iou-http.ts'
 import { collect } from '../support/pcap.ts'
-import { requireProgram } from '../support/require.ts'
+import { requireLibpcap } from '../support/require.ts'
 import { runRoutersAlone } from '../support/routers-alone.ts'
 import { testWith } from '../support/test-with.ts'
 
-// libpcap comes with it.
-const libpcap = requireProgram('tcpdump')
+const libpcap = requireLibpcap()
 
 runRoutersAlone()
 beforeAll(uploadIouImage)

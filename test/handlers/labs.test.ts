@@ -6,6 +6,8 @@ import type { LabProject } from '../../src/model/lab/project.ts'
 import type { LabSnapshot } from '../../src/model/lab/snapshot.ts'
 import { body, del, post, put, send } from '../support/api.ts'
 import { openFeed, openSocketFeed } from '../support/feed.ts'
+import { requireLibpcap } from '../support/require.ts'
+import { testWith } from '../support/test-with.ts'
 
 const projects = '/v2/projects'
 /** Names are unique in a service, and all files of tests ask one. */
@@ -341,7 +343,7 @@ test('a node whose kind has no console says so', async () => {
   await del(at)
 })
 
-test('filters of a link are checked by the computes of its nodes, without effect', async () => {
+testWith(requireLibpcap())('filters of a link are checked by the computes of its nodes, without effect', async () => {
   const { at } = await newLab()
   const places = inject('computes') < 2 ? ['local', 'local'] : ['c0', 'c1']
   for (const [index, compute_id] of places.entries()) await newNode(at, `PC${index + 1}`, { compute_id })

@@ -3,11 +3,12 @@ import { once } from 'node:events'
 import { expect, test, vi } from 'vitest'
 import { attach, createLab, createPc, openConsole, reserve, start } from '../support/lab.ts'
 import { hangMs } from '../support/limits.ts'
-import { requireProgram } from '../support/require.ts'
+import { requireLibpcap, requireProgram } from '../support/require.ts'
 import { quickest } from '../support/rounds.ts'
 import { TestService } from '../support/service.ts'
 
 const vpcs = requireProgram('vpcs')
+const libpcap = requireLibpcap()
 const engines = ['embedded', 'vpcs'] as const
 
 test.for(engines)('filters of a link take effect on running %s pcs', async (engine, { skip }) => {
@@ -35,13 +36,15 @@ test.for(engines)('filters of a link take effect on running %s pcs', async (engi
   }
   expect(await quickest(140, ping)).toBeLessThan(140)
 
-  await change({ filters: { bpf: ['icmp'] } })
-  console.type('ping 10.0.0.2 -c 1 -w 300\r')
-  await console.expect(/timeout/)
-  expect(await dropped()).toMatchObject({ bpf: 1 })
+  if (!libpcap.skip) {
+    await change({ filters: { bpf: ['icmp'] } })
+    console.type('ping 10.0.0.2 -c 1 -w 300\r')
+    await console.expect(/timeout/)
+    expect(await dropped()).toMatchObject({ bpf: 1 })
+    await console.expect('PC1> ')
+  }
 
   await change({ filters: {}, suspend: true })
-  await console.expect('PC1> ')
   console.type('ping 10.0.0.2 -c 1 -w 300\r')
   await console.expect(/timeout|not reachable/)
   expect(await service.call('GET', port)).toMatchObject({ link: 'suspended', suspend: true })

@@ -5,7 +5,7 @@ import { linkUp, ping } from '../support/guest/network.ts'
 import { requireGcc } from '../support/iou.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { holds, readWhole } from '../support/pcap.ts'
-import { requireProgram } from '../support/require.ts'
+import { requireLibpcap, requireProgram } from '../support/require.ts'
 import { portPath, RouterLab } from '../support/router-lab.ts'
 import type { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
@@ -14,8 +14,7 @@ import { tshark } from '../support/tshark.ts'
 const gcc = requireGcc()
 const guest = await requireGuest()
 const analyser = requireProgram('tshark')
-// libpcap comes with it.
-const libpcap = requireProgram('tcpdump')
+const libpcap = requireLibpcap()
 let service: TestService
 
 beforeAll(async () => {

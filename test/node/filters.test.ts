@@ -2,11 +2,10 @@ import { expect, test } from 'vitest'
 import { compileBpf } from '../../runtime/node/bpf/compile.ts'
 import { compileFilters } from '../../runtime/node/filters/compile.ts'
 import type { Filters } from '../../src/schema/filters.ts'
-import { requireProgram } from '../support/require.ts'
+import { requireLibpcap } from '../support/require.ts'
 import { describeWith } from '../support/test-with.ts'
 
-// libpcap comes with it.
-const tcpdump = requireProgram('tcpdump')
+const libpcap = requireLibpcap()
 
 const refusal = (message: string) => expect.objectContaining({ status: 400, message: expect.stringContaining(message) })
 
@@ -72,7 +71,7 @@ test('a chance of more than 100 and an unknown filter are refused', () => {
   expect(() => compileFilters({ teleport: [1] } as Filters)).toThrow(refusal('filters.teleport: unknown filter'))
 })
 
-describeWith(tcpdump)('bpf', () => {
+describeWith(libpcap)('bpf', () => {
   test('each line with text is a program', () => {
     expect(compileFilters({ bpf: ['arp\n\n  \nicmp or tcp port 22\n'] })).toEqual([
       { type: 'bpf', programs: [compileBpf('arp', 1), compileBpf('icmp or tcp port 22', 1)] },

@@ -1,7 +1,7 @@
 import { request } from 'node:http'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { freePorts } from '../support/ports.ts'
-import { requireProgram } from '../support/require.ts'
+import { requireLibpcap, requireProgram } from '../support/require.ts'
 import { TestService } from '../support/service.ts'
 import { testWith } from '../support/test-with.ts'
 
@@ -881,8 +881,7 @@ test.for(mistakes)('%#. %s is answered with the mistake and its correction', exp
 
 testWith(qemu).for(mistakesWithMachines)('%#. %s is answered with the mistake and its correction', expectMessage)
 
-// libpcap comes with it.
-testWith(requireProgram('tcpdump')).for(mistakesInExpressions)(
+testWith(requireLibpcap()).for(mistakesInExpressions)(
   '%#. %s is answered with the mistake and its correction',
   expectMessage,
 )

@@ -1,4 +1,3 @@
-import { execFileSync } from 'node:child_process'
 import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
@@ -14,6 +13,7 @@ import { confinedService, confinementOf, launcherOfOther, letRun, otherUid } fro
 import { freshDirectory } from './directory.ts'
 import { IouConsole, iourc, requireGcc, standIn } from './iou.ts'
 import { reserve } from './lab.ts'
+import { processesWith } from './processes.ts'
 import { requireProgram, requireRoot } from './require.ts'
 import type { TestService } from './service.ts'
 import { Terminal } from './terminal.ts'
@@ -126,8 +126,9 @@ export function confinementTests(ways: readonly Way[]): void {
         // With the overlay that is there now.
         await service.call('POST', `${machine}/start`)
         // Nothing is left of it when the keeper is killed.
-        const keeper = execFileSync('pgrep', ['-f', `keeper.js ${service.data}`], { encoding: 'utf8' })
-        process.kill(Number(keeper.trim().split('\n')[0]), 'SIGKILL')
+        const [keeper] = processesWith(`keeper.js ${service.data}`)
+        if (keeper === undefined) throw new Error('the keeper does not run')
+        process.kill(keeper.pid, 'SIGKILL')
         await expect.poll(() => emulatorsOf(service)).toEqual([])
       })
 

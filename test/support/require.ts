@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs'
+import { bpfAvailable } from '../../runtime/node/bpf/compile.ts'
 import { findProgram } from '../../runtime/node/system/find-program.ts'
 import { loadLibc } from '../../runtime/node/system/libc.ts'
 import { provided, type Requirement } from './test-with.ts'
@@ -9,6 +10,11 @@ import { provided, type Requirement } from './test-with.ts'
  */
 export function requireProgram(name: string): Requirement {
   return requireThing(name, findProgram(name) === undefined ? `${name} is not installed` : undefined)
+}
+
+/** The same for tests of expressions of tcpdump, which libpcap compiles; its name in the list is `libpcap`. */
+export function requireLibpcap(): Requirement {
+  return requireThing('libpcap', bpfAvailable() ? undefined : 'libpcap is not installed')
 }
 
 /** The same for tests that only root can run; its name in the list is `root`. */

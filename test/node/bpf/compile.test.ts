@@ -1,15 +1,14 @@
 import { describe, expect, test } from 'vitest'
 import { bpfAvailable, compileBpf } from '../../../runtime/node/bpf/compile.ts'
-import { requireProgram } from '../../support/require.ts'
+import { requireLibpcap } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
 
 const ethernet = 1
-// libpcap comes with it.
-const needsTcpdump = requireProgram('tcpdump')
+const libpcap = requireLibpcap()
 
 const refusal = (message: string) => expect.objectContaining({ status: 400, message })
 
-testWith(needsTcpdump)('an expression becomes the program that tcpdump would make of it', () => {
+testWith(libpcap)('an expression becomes the program that tcpdump would make of it', () => {
   expect(bpfAvailable()).toBe(true)
   expect(compileBpf('arp', ethernet)).toEqual([
     [0x28, 0, 0, 12],
@@ -21,7 +20,7 @@ testWith(needsTcpdump)('an expression becomes the program that tcpdump would mak
   expect(compileBpf('ip', 9)).not.toEqual(compileBpf('ip', ethernet))
 })
 
-testWith(needsTcpdump).for([
+testWith(libpcap).for([
   ['foo', 1, 'foo'],
   ['TCP', 1, 'TCP'],
   ['tcp AND udp', 5, 'AND'],
@@ -44,7 +43,7 @@ testWith(needsTcpdump).for([
   expect(() => compileBpf(expression, ethernet)).toThrow(`at character ${character} (near "${token}")`)
 })
 
-testWith(needsTcpdump).for([
+testWith(libpcap).for([
   ['tcp port http and port nosuch and udp', 24, 'nosuch'],
   ['ip proto \\foo', 10, '\\foo'],
   ['net 10.0.0.5/24', 14, '24'],
@@ -63,7 +62,7 @@ testWith(needsTcpdump).for([
   expect(() => compileBpf(expression, ethernet)).toThrow(`at character ${character} (near "${token}")`)
 })
 
-testWith(needsTcpdump).for(['tcp and', '(tcp and udp', 'len', 'host', '1 + (tcp[0] + 2'])(
+testWith(libpcap).for(['tcp and', '(tcp and udp', 'len', 'host', '1 + (tcp[0] + 2'])(
   'an expression that ends too early is told at its end: %s',
   (expression) => {
     expect(() => compileBpf(expression, ethernet)).toThrow(
@@ -74,7 +73,7 @@ testWith(needsTcpdump).for(['tcp and', '(tcp and udp', 'len', 'host', '1 + (tcp[
   },
 )
 
-testWith(needsTcpdump).for([
+testWith(libpcap).for([
   'host 10.0.0.1 and not (tcp port 22 or udp port domain) and ip[8] > 3',
   'tcp[tcpflags] & (tcp-syn|tcp-ack) != 0 and (len - 4) * 2 >= 100',
   'ether src or dst host 00:11:22:33:44:55 or ether proto 0x88cc',
@@ -94,7 +93,7 @@ testWith(needsTcpdump).for([
   }
 })
 
-testWith(needsTcpdump).for([
+testWith(libpcap).for([
   ['host example.com', 6, 'example.com'],
   ['not src gw', 9, 'gw'],
   ['dst a or src b', 5, 'a'],
@@ -115,7 +114,7 @@ testWith(needsTcpdump).for([
   )
 })
 
-testWith(needsTcpdump).for([
+testWith(libpcap).for([
   'port http',
   'port 80 or http',
   'port (80 or http)',
@@ -129,13 +128,13 @@ testWith(needsTcpdump).for([
   expect(compileBpf(expression, ethernet).length).toBeGreaterThan(1)
 })
 
-testWith(needsTcpdump)('loops are refused, which neither the kernel nor the switch would run', () => {
+testWith(libpcap)('loops are refused, which neither the kernel nor the switch would run', () => {
   expect(() => compileBpf('ip6 protochain 6', ethernet)).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringContaining('cannot be used') }),
   )
 })
 
-testWith(needsTcpdump)('expressions that would keep libpcap busy for seconds are refused soon', () => {
+testWith(libpcap)('expressions that would keep libpcap busy for seconds are refused soon', () => {
   const ports = (count: number) => Array.from({ length: count }, (_, index) => index).join(' or ')
   expect(compileBpf(`port ${ports(60)}`, ethernet).length).toBeGreaterThan(60)
   const begin = process.cpuUsage()

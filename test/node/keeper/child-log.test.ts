@@ -1,10 +1,11 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { execFileSync } from 'node:child_process'
 import { createHash, randomUUID } from 'node:crypto'
 import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { startKeeper } from '../../support/keeper.ts'
+import { processesWith } from '../../support/processes.ts'
 
 test('a log that is a FIFO, a link or a device is refused, and the keeper goes on', async () => {
   const { data, client, shell } = await startKeeper()
@@ -40,5 +41,5 @@ test('a child whose record cannot be written does not run: the next keeper would
   const started = shell('iou:a', `sleep 9; : ${mark}`)
   await expect(started).rejects.toMatchObject({ code: 'spawn_failed' })
   expect((await client.call('inventory', {})).units).toEqual([])
-  expect(spawnSync('pgrep', ['-f', mark]).status).toBe(1)
+  expect(processesWith(mark)).toEqual([])
 })

@@ -1,13 +1,12 @@
-import { execFile } from 'node:child_process'
 import { chmod, copyFile, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { environmentFor } from '../../../runtime/node/programs/environment.ts'
 import { findProgram } from '../../../runtime/node/system/find-program.ts'
 import { reachBits, report } from '../../stand-in/report/build.ts'
 import { iourc, requireGcc } from '../../support/iou.ts'
+import { processesWith } from '../../support/processes.ts'
 import { TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
 
@@ -88,14 +87,10 @@ testWith(gcc)('no program that is started learns a setting or secret of the serv
   // To -h it said the sum of what it reached.
   const { ram } = await service.call<{ ram: number }>('GET', router)
   expect((ram - 256) & reachBits.secret).toBe(0)
-  const { stdout } = await promisify(execFile)('pgrep', ['-f', service.data])
-  const others = stdout
-    .trim()
-    .split('\n')
-    .filter((pid) => Number(pid) !== service.pid)
+  const others = processesWith(service.data).filter(({ pid }) => pid !== service.pid)
   expect(others.length).toBeGreaterThan(0)
-  for (const pid of others) {
+  for (const { pid } of others) {
     const environment = await readFile(`/proc/${pid}/environ`, 'latin1').catch(() => '')
-    expect(environment, pid).not.toMatch(/SECRET|PATCHBAY_/)
+    expect(environment, `${pid}`).not.toMatch(/SECRET|PATCHBAY_/)
   }
 })

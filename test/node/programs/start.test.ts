@@ -1,7 +1,7 @@
-import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { type RunOptions, runProgram } from '../../../runtime/node/programs/start.ts'
 import { hangMs } from '../../support/limits.ts'
+import { processesWith } from '../../support/processes.ts'
 
 const sh = (script: string, options: Partial<RunOptions> = {}) =>
   runProgram('/bin/sh', ['-c', script], { ms: hangMs, ...options })
@@ -25,7 +25,7 @@ test('reports a missing program', async () => {
 test('a program whose child holds its output ends soon after it, and the child with it', async () => {
   const seconds = `${process.pid}30`
   expect(await sh(`sleep ${seconds} & echo done; exit 3`)).toMatchObject({ error: { code: 3 }, stdout: 'done\n' })
-  await expect.poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)
+  await expect.poll(() => processesWith(`sleep ${seconds}`)).toEqual([])
   // What it writes soon is waited for.
   expect(await sh('(sleep 0.1; echo late) & echo soon')).toEqual({ error: null, stdout: 'soon\nlate\n', stderr: '' })
 })
@@ -51,6 +51,6 @@ test.each([
     const { error, stdout } = await sh(`${first} sleep ${seconds} & sleep ${seconds}`, options())
     expect(error).toMatchObject(expected)
     expect(stdout.length).toBeLessThanOrEqual(1000)
-    await expect.poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' })).not.toContain(`sleep ${seconds}`)
+    await expect.poll(() => processesWith(`sleep ${seconds}`)).toEqual([])
   },
 )

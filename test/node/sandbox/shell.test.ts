@@ -1,9 +1,9 @@
-import { execFileSync } from 'node:child_process'
 import { chmod, readdir } from 'node:fs/promises'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, onTestFinished, test } from 'vitest'
 import { CellShell } from '../../../runtime/node/sandbox/shell.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { processesWith } from '../../support/processes.ts'
 import { requireProgram, requireRoot } from '../../support/require.ts'
 import { confinementBy } from '../../support/sandbox.ts'
 import { describeWith } from '../../support/test-with.ts'
@@ -72,9 +72,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       const { sh } = await shellIn()
       expect((await sh('true')).error).toBeNull()
       // What was killed last may not have had its turn to end yet.
-      await expect
-        .poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }))
-        .not.toContain(`sleep ${seconds}`)
+      await expect.poll(() => processesWith(`sleep ${seconds}`)).toEqual([])
     })
 
     test('ends with a program that hangs or has endless output', async () => {
@@ -82,9 +80,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       const tooLong = { killed: true, message: 'it took longer than 300 ms' }
       const seconds = `${process.pid}00${by === 'bubblewrap' ? 1 : 2}`
       expect((await hanging.sh(`sleep ${seconds} & sleep ${seconds}`, { ms: 300 })).error).toMatchObject(tooLong)
-      await expect
-        .poll(() => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }))
-        .not.toContain(`sleep ${seconds}`)
+      await expect.poll(() => processesWith(`sleep ${seconds}`)).toEqual([])
       expect(hanging.shell.isOpen).toBe(false)
       expect((await hanging.sh('echo')).error).toMatchObject({ message: 'its cell has ended' })
       const talking = await shellIn()

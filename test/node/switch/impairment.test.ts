@@ -3,12 +3,11 @@ import { compileBpf } from '../../../runtime/node/bpf/compile.ts'
 import type { Filter } from '../../../runtime/node/filters/index.ts'
 import { packetPaths } from '../../support/lan.ts'
 import { hangMs } from '../../support/limits.ts'
-import { requireProgram } from '../../support/require.ts'
+import { requireLibpcap } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
 import { numbered, numberOf, sorted, type Way, wires } from '../../support/traffic.ts'
 
-// libpcap comes with it.
-const tcpdump = requireProgram('tcpdump')
+const libpcap = requireLibpcap()
 const ethernet = 1
 /** Frames of each of the four ways. */
 const many = 2500
@@ -107,7 +106,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  testWith(tcpdump)('bpf drops what one of the programs matches, and lets the rest pass', async () => {
+  testWith(libpcap)('bpf drops what one of the programs matches, and lets the rest pass', async () => {
     const { ways } = await wires(path, {
       filters: [bpf('ether proto 0x88b6 and ether[17] & 3 = 0', 'ether[17] & 3 = 1', 'tcp')],
     })
@@ -119,7 +118,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     }
   })
 
-  testWith(tcpdump)('frames meet the filters in the order of the list', async () => {
+  testWith(libpcap)('frames meet the filters in the order of the list', async () => {
     // The one byte of such a frame is the one that is changed.
     const make = () => Buffer.of(0x55)
     const corrupt: Filter = { type: 'corrupt', percent: 100 }

@@ -14,8 +14,8 @@ import { lan, peer, udp } from '../../support/lan.ts'
 import { Namespace } from '../../support/namespace.ts'
 import { holds, readWhole, textsOf } from '../../support/pcap.ts'
 import { freePorts } from '../../support/ports.ts'
-import { requireDevices, requireFastPath } from '../../support/require.ts'
-import { describeWith } from '../../support/test-with.ts'
+import { requireDevices, requireFastPath, requireLibpcap } from '../../support/require.ts'
+import { describeWith, testWith } from '../../support/test-with.ts'
 import { numbered } from '../../support/traffic.ts'
 
 const fastPath = requireFastPath()
@@ -160,7 +160,7 @@ describeWith(fastPath)('the ports of an IOU instance', () => {
     await expect(it.attach('r', device)).rejects.toMatchObject({ code: 'bad_request' })
   })
 
-  test('impairments and captures apply to frames of both directions', async () => {
+  testWith(requireLibpcap())('impairments and captures apply to frames of both directions', async () => {
     const { lan: it, instance, remote, lport, counted } = await linked(306, base + 40)
     const file = join(await freshDirectory(), 'r.pcap')
     await it.captured('r').start(file, 1, 0)

@@ -1,4 +1,4 @@
-import { execFileSync, spawnSync } from 'node:child_process'
+import { spawnSync } from 'node:child_process'
 import { existsSync } from 'node:fs'
 import { mkdir, readFile, stat, writeFile } from 'node:fs/promises'
 import { hostname } from 'node:os'
@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { freshDirectory } from '../../../support/directory.ts'
 import { iourc, requireGcc } from '../../../support/iou.ts'
+import { processesWith } from '../../../support/processes.ts'
 import { TestService } from '../../../support/service.ts'
 import { describeWith } from '../../../support/test-with.ts'
 import { LabFeed } from '../machine-emulator/lab-feed.ts'
@@ -88,7 +89,7 @@ describeWith(gcc)('the licence file of a router', () => {
     const lab = await RouterLab.create(service)
     const router = await lab.router({ iourc_content: 'of no use' })
     await router.start()
-    const pid = execFileSync('pgrep', ['-f', router.directory], { encoding: 'utf8' }).trim()
+    const [{ pid } = { pid: 0 }] = processesWith(router.directory)
     expect(await readFile(`/proc/${pid}/environ`, 'utf8')).toContain(`IOURC=${given}\0`)
   })
 })

@@ -8,6 +8,7 @@ import { findImageTool, inspectImage, prepareOverlay } from '../../../../runtime
 import type { Confinement } from '../../../../runtime/node/sandbox/sandbox.ts'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
 import { freshDirectory } from '../../../support/directory.ts'
+import { processes } from '../../../support/processes.ts'
 import { requireProgram, requireRoot } from '../../../support/require.ts'
 import { confinementBy } from '../../../support/sandbox.ts'
 import { TestService } from '../../../support/service.ts'
@@ -48,8 +49,7 @@ testWith(
   const another = await lab.machine({ name: 'R2', ...images })
   await another.must('start')
   expect(await cells()).toBe(1)
-  const shells = () => execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).match(/^\/bin\/sh -s$/gm)
-  await expect.poll(shells).toBeNull()
+  await expect.poll(() => processes().filter(({ args }) => args === '/bin/sh -s')).toEqual([])
   await Promise.all([machine.remove(), another.remove()])
 })
 
@@ -94,8 +94,7 @@ for (const by of ['bubblewrap', 'namespaces'] as const) {
       const service = await TestService.start(settings, ['env', `PATH=${programs}:${process.env.PATH}`])
       const lab = await MachineLab.create(service)
       const machine = await lab.machine({ hda_disk_image: await lab.image('a.img') })
-      const tools = () =>
-        execFileSync('ps', ['-eo', 'args'], { encoding: 'utf8' }).split(`sleep ${seconds}\n`).length - 1
+      const tools = () => processes().filter(({ args }) => args.endsWith(`sleep ${seconds}`)).length
       const starting = machine.do('start').catch(() => {})
       await expect.poll(tools).toBe(1)
       await service.kill('SIGKILL')
