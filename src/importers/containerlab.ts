@@ -99,6 +99,8 @@ interface ReadLink {
   readonly ends: readonly ReadEnd[]
 }
 
+/** Names that are not known for which the nearest one is searched. */
+const maxHints = 20
 /** Types of links between two nodes. `veth-stitch` is one by way of the host. */
 const pairTypes = ['brief', 'veth', 'veth-stitch']
 /** What is outside of the nodes of a topology, by the name that it has as an end of a link. */
@@ -186,6 +188,7 @@ class TopologyReader {
   /** Nodes that stand for the host and that no link uses yet. */
   readonly #hosts = new Map<string, Settings>()
   readonly #hostNames = new Set<string>()
+  #hints = 0
   readonly #segments = new Map<string, string>()
 
   constructor(
@@ -461,6 +464,9 @@ class TopologyReader {
   }
 
   #hint(name: string): string {
+    // A file with thousands of wrong names would take long.
+    this.#hints += 1
+    if (this.#hints > maxHints) return ''
     const hint = nearest(name, [...this.#nodes.keys()])
     return hint === undefined ? '' : `; did you mean ${quoted(hint)}?`
   }

@@ -253,7 +253,7 @@ export function namedPorts(
     others.push(...inOrder)
   } else {
     for (const port of numbered) byAdapter.set(adapters.get(port) as number, port)
-    others.push(...all.filter((port) => !numbered.includes(port)))
+    others.push(...all.filter((port) => !isIndex(adapters.get(port), maxAdapters)))
   }
   // A name without a number gets the next adapter that is free.
   let next = 1

@@ -256,13 +256,14 @@ function vlanOf(part: Part): number {
 function readCloud(draft: Draft, part: Part, { name, mapFields }: { name: string; mapFields: Fields }): ReadNode {
   const label = part.get('name')
   const mapping = mappingOf(part)
+  const byNumber = new Map(mapping.map((it) => [it.get('port_number').value, it]))
   const made = new Map<number, string>()
   return {
     name,
     endOf(_, port, link) {
       const known = made.get(port)
       if (known !== undefined) return { name: known }
-      const found = mapping.find((it) => it.get('port_number').value === port)
+      const found = byNumber.get(port)
       const device = found?.get('interface').textOrNone()
       if (device === undefined || !isDevice(device)) {
         link.leaveOut(`the link to ${quoted(name)} is not taken over: its port ${port} is not a device of the host`)
