@@ -7,6 +7,7 @@ import { namedAction } from '../../src/kinds/kind.ts'
 import { isLinkable, nodeKinds } from '../../src/kinds/node.ts'
 import type { EventPayload } from '../../src/model/event.ts'
 import type { Diagnosis } from '../../src/model/host.ts'
+import type { ImageKindName } from '../../src/model/image.ts'
 import type { Config, Resolved } from './config/config.ts'
 import { labLimitsOf } from './config/lab-limits.ts'
 import { groupOf } from './config/settings.ts'
@@ -66,6 +67,8 @@ export interface NodeAgentService {
   readonly drivers: Drivers
   /** Resolves when each project of the service before is open again, or has failed to open. */
   readonly takenOver: Promise<TakenOver>
+  /** Whether a path is inside the directories of images of a kind. */
+  readonly isImage: (kind: ImageKindName, path: string) => Promise<boolean>
   /** Stops the nodes and the keeper, unless `on_exit` is keep. */
   close(): Promise<void>
 }
@@ -282,6 +285,7 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
     agent,
     drivers,
     takenOver,
+    isImage: (kind, path) => images.library.isInside(kind, path),
     async close() {
       const stop = config.current.on_exit === 'stop'
       events.close()

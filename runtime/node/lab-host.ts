@@ -6,6 +6,7 @@ import type { HostProjects } from '../../src/controller/archives.ts'
 import { fleetComputes } from '../../src/controller/fleet-computes.ts'
 import { mebibyte } from '../../src/controller/lab-limits.ts'
 import { Labs } from '../../src/controller/labs.ts'
+import type { FileTrust } from '../../src/controller/trust.ts'
 import { EventLog } from '../../src/events/event-log.ts'
 import type { ApplianceVmService } from '../../src/fleet/appliance-vm.ts'
 import type { Fleet } from '../../src/fleet/fleet.ts'
@@ -25,10 +26,11 @@ import { ImageDigestFile, nodeHasher } from './fleet/image-digest-file.ts'
 import { createNodeFleet } from './fleet/node-fleet.ts'
 import { PlacementLog } from './fleet/placement-log.ts'
 import { processMetrics, versionFamily } from './host/process-metrics.ts'
-import { callerIsLocal, callerName } from './http/caller.ts'
+import { callerIsLocal, callerMayExecute, callerName } from './http/caller.ts'
 import { ArchiveFiles } from './labs/archive-files.ts'
 import { HostProjectFiles } from './labs/host-projects.ts'
 import { LabFiles } from './labs/lab-files.ts'
+import { TrustedFiles } from './labs/trusted-files.ts'
 import { ZipArchives } from './labs/zip-archives.ts'
 import type { Log } from './log/log.ts'
 import type { ServiceRecords } from './storage/service-records.ts'
@@ -72,7 +74,8 @@ export async function openCompute({ config, log, records, tokens, port, inside }
     createNodeAgent({ config, log, records, diagnose }),
     LabFiles.open(records, { maxBytes: maxBytesOf(config) }),
   ] as const
-  const [{ agent, drivers, takenOver, close: closeAgent }, store] = await Promise.all(opening)
+  const [{ agent, drivers, isImage, takenOver, close: closeAgent }, store] = await Promise.all(opening)
+  const trusted = await TrustedFiles.open(records)
   const local = { port, host: agent.host, fetch: inside }
   const { fleet, close: closeFleet } = await createNodeFleet({ config, log, records, tokens, local })
   const appliance: ApplianceVmService = await openAppliance({ records, fleet, drivers })
@@ -86,6 +89,14 @@ export async function openCompute({ config, log, records, tokens, port, inside }
       directory: join(records.data, 'projects'),
       isLocal: () => callerIsLocal(config),
     }),
+    trust: {
+      // Whoever sends the file: a node that could not be made is tried again by the service itself, which is in local mode.
+      isJudged: () => config.current.local,
+      mayTrust: () => callerIsLocal(config) || callerMayExecute(),
+      isImage,
+      has: (digest) => trusted.has(digest),
+      add: (digest) => trusted.add(digest),
+    },
   })
   void labs.restore(takenOver)
   return {
@@ -164,6 +175,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
   readonly store: LabFiles
   readonly load?: () => Promise<Load>
   readonly hostProjects?: HostProjects
+  readonly trust?: FileTrust
   readonly bring?: BringImage
   readonly quota?: ProjectQuota
   /** Whether archives of closed labs are kept. */
@@ -172,7 +184,7 @@ interface LabOptions extends Pick<LabHostOptions, 'config' | 'log' | 'records'> 
 
 /** The labs over the computes of a fleet, with their documents in the data directory. */
 async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs; close(): Promise<void> }> {
-  const { config, log, records, store, load, hostProjects, bring, quota, keeps = false } = options
+  const { config, log, records, store, load, hostProjects, trust, bring, quota, keeps = false } = options
   const { limits } = config.current
   let now: Load = { cpu_usage_percent: 0, memory_usage_percent: 0 }
   const loadNow = () => {
@@ -200,6 +212,7 @@ async function openLabs(fleet: Fleet, options: LabOptions): Promise<{ labs: Labs
     ...(quota !== undefined && { quota }),
     archives: new ZipArchives(archiving),
     ...(hostProjects !== undefined && { hostProjects }),
+    ...(trust !== undefined && { trust }),
     ...(keeps && { keptArchives: await ArchiveFiles.open(archiving) }),
     drainS: () => config.current.fleet.drain_s,
     warn: (message) => log.warn({}, message),

@@ -90,6 +90,7 @@ export interface Calls {
   }
   /** Open a project of GNS3 that is on the disk of the host of this service */
   'POST /v2/projects/load': {
+    query?: { trust?: 'true' | 'false' }
     body: LabProjectLoad
     reply: LabProject
   }
@@ -154,6 +155,7 @@ export interface Calls {
       delete_extra?: 'true' | 'false'
       config_from_file?: 'true' | 'false'
       take_over?: 'true' | 'false'
+      trust?: 'true' | 'false'
       start?: 'true' | 'false'
     }
     body: LabApply
@@ -162,6 +164,7 @@ export interface Calls {
   /** Run the checks of a lab file by a job; the nodes must run */
   'POST /v2/projects/{project_id}/checks': {
     params: { project_id: string }
+    query?: { trust?: 'true' | 'false' }
     body: LabCheckRun
     reply: LabJob
   }
@@ -434,6 +437,7 @@ export interface Calls {
   }
   /** Make a template from an appliance of GNS3 (*.gns3a) */
   'POST /v2/templates/import': {
+    query?: { trust?: 'true' | 'false' }
     body: ApplianceInput
     reply: ApplianceImport
   }
@@ -546,9 +550,9 @@ export interface Calls {
   /** Import an archive (.gns3project) as a closed project of this id; a failure leaves nothing */
   'POST /v2/projects/{project_id}/import': {
     params: { project_id: string }
-    query?: { name?: string }
+    query?: { name?: string; trust?: 'true' | 'false' }
     body: Bytes
-    reply: LabProject
+    reply: LabImported
   }
   /** Make a closed copy of a project, with new ids; its nodes must be stopped */
   'POST /v2/projects/{project_id}/duplicate': {
@@ -998,8 +1002,7 @@ export type LabProject = {
   status: 'opened' | 'closed'
   /** Whether the start of the service opens it */
   auto_open: boolean
-  /** Whether it is closed when its last feed has ended, no job runs and no console is open */
-  auto_close: boolean
+  auto_close: AutoClose
   /** Whether its nodes are started when it is opened */
   auto_start: boolean
   /** Width of the map */
@@ -1031,21 +1034,21 @@ export type LabProject = {
   filename: string
   /** Number of its last edit */
   revision: number
-  /** Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving are no changes. Absent: unknown */
-  changed_at?: string
+  changed_at?: ChangedAt
   /** Ids of its computes; absent: they are not known */
   compute_ids?: string[]
   counts?: LabCounts
-  /** What is wrong with it, such as a compute of it that is not connected, or an archive that could not be made; absent: nothing is known to be */
-  status_reason?: string
-  /** The gateway has an archive of its present state: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
-  archived?: true
+  status_reason?: StatusReason
+  archived?: Archived
   /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
   stop_at?: string
   /** At stop_at the service deletes the project */
   ttl_deletes?: true
   kept?: Kept
 }
+
+/** Whether it is closed when its last feed has ended, no job runs and no console is open */
+export type AutoClose = boolean
 
 /** Which computes get the new nodes that name none */
 export type Placement = {
@@ -1061,6 +1064,9 @@ export type Variable = {
   value?: string
 }
 
+/** Time of the last change (UTC, RFC 3339). Opening, closing, moving and archiving are no changes. Absent: unknown */
+export type ChangedAt = string
+
 /** How many nodes and links a project has; what is absent is not known */
 export type LabCounts = {
   /** With the segments */
@@ -1073,6 +1079,12 @@ export type LabCounts = {
   /** The worst verdict of its links. ok: frames or probes pass both ways; one_way: only one way; silent: nothing passed; peer_unreachable: the other end refuses, or its device is down; suspended: the link drops all frames on request; port_taken: another program has the local port or device; stopped: a node at an end does not run; detached: a port was taken over, or is gone */
   worst_verdict?: 'ok' | 'one_way' | 'silent' | 'peer_unreachable' | 'suspended' | 'port_taken' | 'stopped' | 'detached'
 }
+
+/** What is wrong with it, such as a compute of it that is not connected, or an archive that could not be made; absent: nothing is known to be */
+export type StatusReason = string
+
+/** The gateway has an archive of its present state: when its compute is gone, a drain makes it elsewhere; absent: there is none, or not yet */
+export type Archived = true
 
 /** Members that clients of other programs sent and this service does not know, of nodes also such properties; stored as they are */
 export type Kept = Record<string, unknown>
@@ -1410,6 +1422,8 @@ export type LabApply = {
   config_from_file?: boolean
   /** Use a project that another user or another way has made */
   take_over?: boolean
+  /** Trust the file: let it run programs and open files of the host; only for local clients and administrators */
+  trust?: boolean
   /** Start the nodes afterwards, in the order that the file says */
   start?: boolean
   /** Time after which the service stops its nodes, s; 0: it does not. Stopping or closing the project ends it, too */
@@ -2079,6 +2093,61 @@ export type LabDrawingUpdate = {
   kept?: Kept | null
   drawing_id?: string | null
   project_id?: string | null
+}
+
+/** A project that was made of an archive */
+export type LabImported = {
+  /** UUID, compared without regard to case */
+  project_id: string
+  name: string
+  status: 'opened' | 'closed'
+  /** Whether the start of the service opens it */
+  auto_open: boolean
+  auto_close: AutoClose
+  /** Whether its nodes are started when it is opened */
+  auto_start: boolean
+  /** Width of the map */
+  scene_width: number
+  /** Height of the map */
+  scene_height: number
+  /** Zoom of the map, percent */
+  zoom: number
+  /** Whether the map shows layers */
+  show_layers: boolean
+  /** Whether nodes snap to the grid */
+  snap_to_grid: boolean
+  /** Whether the map shows the grid */
+  show_grid: boolean
+  /** Grid of the nodes */
+  grid_size: number
+  /** Grid of the drawings */
+  drawing_grid_size: number
+  /** Whether the map shows the names of ports */
+  show_interface_labels: boolean
+  placement: Placement
+  variables: Variable[] | null
+  supplier: {
+    logo: string
+    url?: string
+  } | null
+  path: string | null
+  /** Name of its file in an export */
+  filename: string
+  /** Number of its last edit */
+  revision: number
+  changed_at?: ChangedAt
+  /** Ids of its computes; absent: they are not known */
+  compute_ids?: string[]
+  counts?: LabCounts
+  status_reason?: StatusReason
+  archived?: Archived
+  /** When the service stops its nodes (UTC, RFC 3339); absent: it does not */
+  stop_at?: string
+  /** At stop_at the service deletes the project */
+  ttl_deletes?: true
+  kept?: Kept
+  /** Settings of the archive that the project did not get */
+  left_out: string[]
 }
 
 /** Input of a copy of a project */

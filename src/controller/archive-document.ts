@@ -180,6 +180,8 @@ export function archiveOf(
 export interface ArchivedLab {
   readonly name: string
   readonly settings: Record<string, unknown>
+  /** Settings of the archive that are not taken over. */
+  readonly leftOut: readonly string[]
   /** The new ids, by the ids in the archive. */
   readonly ids: ReadonlyMap<string, string>
   readonly nodes: readonly NodeRecord[]
@@ -284,7 +286,8 @@ export function archivedLab(
   )
   return {
     name,
-    settings: { ...fitting(labSettings, settings), ...extra.project },
+    settings: { ...fitting(labSettings, settings), ...extra.project, ...ownStart },
+    leftOut: Object.keys(ownStart).filter((key) => (settings as Record<string, unknown>)[key] === true),
     ids,
     nodes,
     links,
@@ -292,6 +295,9 @@ export function archivedLab(
     images: extra.images,
   }
 }
+
+/** An archive never decides that its lab is opened and started when the service starts. */
+const ownStart = { auto_open: false, auto_start: false }
 
 const isRecord = (value: unknown): value is Record<string, unknown> =>
   value !== null && typeof value === 'object' && !Array.isArray(value)

@@ -23,6 +23,7 @@ import {
   moreName,
   SnapshotList,
 } from './archive-document.ts'
+import { judgedContent } from './archived-content.ts'
 import type { ArchiveMember, LabArchives, OpenArchive } from './archives.ts'
 import type { Conventions } from './conventions.ts'
 import { Changes, type LabDocument, type NodeRecord, type SnapshotRecord } from './document.ts'
@@ -33,6 +34,7 @@ import { nodePathOf } from './nodes.ts'
 import { joinLinks, makeNode } from './placeholders.ts'
 import { contentOf, documentOf, keptOf, maxSnapshots } from './snapshots.ts'
 import { storedValue } from './store.ts'
+import { requireTrust, requireTrusted, type Untrusted, untrustedNodes } from './trust.ts'
 
 /** Largest document of an archive, bytes: it is read as a whole. */
 const maxDocumentBytes = 64 << 20
@@ -274,22 +276,34 @@ interface ImportInput {
   /** The projects of the client. */
   readonly scope?: ProjectScope | undefined
   readonly conventions?: Conventions | undefined
+  /** Whether the client trusts the archive: it may run programs and open files of the host. */
+  readonly isTrusted: boolean
 }
 
-/** Makes a closed project from an archive. 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
+/** The project of an archive, and the settings of the archive that it did not get. */
+export interface ImportedLab {
+  readonly project: LabProject
+  readonly leftOut: readonly string[]
+}
+
+/** Makes a closed project from an archive. 403 for one that is not trusted, 400 for a malformed archive, 409, 413, 507. A failure leaves nothing. */
 export async function importLab(
   labs: Labs,
   input: ImportInput,
   content: ReadableStream<Uint8Array>,
   ask: AskCompute,
-): Promise<LabProject> {
+): Promise<ImportedLab> {
   await using archive = await archivesOf(labs).open(content)
   // Awaited here, as the archive must stay open until this has ended.
   return await importOpened(labs, input, archive, ask)
 }
 
 /** Opens a project of GNS3 on the disk of this host. One that is not there yet is imported under its id. 400, 403, 404, 409, 413, 501, 507. */
-export async function loadLab(labs: Labs, path: string, ask: AskCompute): Promise<LabProject> {
+export async function loadLab(
+  labs: Labs,
+  { path, isTrusted }: { readonly path: string; readonly isTrusted: boolean },
+  ask: AskCompute,
+): Promise<LabProject> {
   if (labs.hostProjects === undefined)
     throw new ApiError(501, 'This service loads no projects from a disk: import an archive of the project')
   await using archive = await labs.hostProjects.open(path)
@@ -297,26 +311,30 @@ export async function loadLab(labs: Labs, path: string, ask: AskCompute): Promis
   if (typeof project_id !== 'string' || !isUuid(project_id))
     throw badRequest('path: the file is no project of GNS3: its project_id is no UUID')
   const id = project_id.toLowerCase()
-  const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false }
+  const input = { project_id: id, storesImages: false, check: () => {}, asksAll: false, isTrusted }
   if (labs.nameOf(id) === undefined) await importOpened(labs, input, archive, ask)
   return labs.open(id, ask)
 }
 
 async function importOpened(
   labs: Labs,
-  { project_id, name, storesImages, check, asksAll, scope, conventions }: ImportInput,
+  { project_id, name, storesImages, check, asksAll, scope, conventions, isTrusted }: ImportInput,
   archive: OpenArchive,
   ask: AskCompute,
-): Promise<LabProject> {
+): Promise<ImportedLab> {
   const whole = await readWhole(archive, project_id)
-  const { settings, name: own } = whole.main.read
+  const { settings, name: own, nodes, leftOut } = whole.main.read
+  await requireTrust(labs.trust, await untrustedNodes(labs.trust, nodes), isTrusted)
   const input = { ...settings, project_id, name: await labs.freeName(name ?? own, conventions?.labName) }
   check(input.name)
   const undo: (() => Promise<void>)[] = []
   try {
-    return await labs.build(input, { ask, asksAll, scope }, (lab) =>
-      fillFrom(labs, lab, whole, { storesImages, undo, ask }),
-    )
+    const judge: Judge = {
+      nodes: async (of) => requireTrust(labs.trust, await untrustedNodes(labs.trust, of), isTrusted),
+      content: labs.trust?.isJudged() ? (found) => requireTrusted(labs.trust, found, isTrusted) : undefined,
+    }
+    const fill = (lab: Lab) => fillFrom(labs, lab, whole, { storesImages, undo, judge, ask })
+    return { project: await labs.build(input, { ask, asksAll, scope }, fill), leftOut }
   } catch (error) {
     for (const step of undo) await step().catch(ignore('the client gets the first error'))
     throw error
@@ -334,7 +352,28 @@ export async function fillFromArchive(
   ask: AskCompute,
 ): Promise<void> {
   await using archive = await archivesOf(labs).open(content)
-  await fillFrom(labs, lab, await readWhole(archive, lab.id), { storesImages: false, undo: [], ask })
+  await fillFrom(labs, lab, await readWhole(archive, lab.id), { storesImages: false, undo: [], judge: ofOwnLab, ask })
+}
+
+/** Judges what an archive would run and open on the host. */
+interface Judge {
+  nodes(nodes: readonly NodeRecord[]): Promise<void>
+  /** Absent: all files of the archive are taken. */
+  readonly content?: ((found: readonly Untrusted[]) => void) | undefined
+}
+
+/** A lab of the service that moves has been judged when it was made. */
+const ofOwnLab: Judge = { nodes: async () => {} }
+
+/** The content of a member, which is read once. `path`: where it goes. */
+async function readJudged(
+  archive: OpenArchive,
+  member: string,
+  path: string,
+  { content: judge }: Judge,
+): Promise<ReadableStream<Uint8Array>> {
+  const content = await archive.read(member)
+  return judge === undefined ? content : judgedContent(path, content, judge)
 }
 
 /** An archive whose documents were read. */
@@ -360,22 +399,28 @@ async function fillFrom(
   labs: Labs,
   lab: Lab,
   { archive, main, snapshots, ids }: WholeArchive,
-  { storesImages, undo, ask }: { storesImages: boolean; undo: (() => Promise<void>)[]; ask: AskCompute },
+  {
+    storesImages,
+    undo,
+    judge,
+    ask,
+  }: { storesImages: boolean; undo: (() => Promise<void>)[]; judge: Judge; ask: AskCompute },
 ): Promise<void> {
   const { read, files } = main
   const [computeId = ''] = lab.document.project.computes
   const others = new Map<string, string>()
-  const images = { to: ask(computeId), sums: read.images, stores: storesImages, others, undo }
+  const images = { to: ask(computeId), sums: read.images, stores: storesImages, others, undo, judge }
   for (const [from, path] of files.images) await putImage(archive, from, path, images)
   for (const snapshot of snapshots) {
     await using of = await archivesOf(labs).open(await archive.read(snapshot.member), archive)
     const content = await readArchive(of, lab.id, ids).catch((error: unknown) => {
       throw error instanceof ApiError ? new ApiError(error.status, `${snapshot.member}: ${error.message}`) : error
     })
-    await put(labs, lab, of, { ...content, computeId, others }, ask)
+    await judge.nodes(content.read.nodes)
+    await put(labs, lab, of, { ...content, computeId, others, judge }, ask)
     await keepAsSnapshot(labs, lab, { ...snapshot, settings: content.read.settings }, ask)
   }
-  await put(labs, lab, archive, { ...main, computeId, others }, ask)
+  await put(labs, lab, archive, { ...main, computeId, others, judge }, ask)
 }
 
 interface ReadArchive {
@@ -397,12 +442,18 @@ async function put(
   labs: Labs,
   lab: Lab,
   archive: OpenArchive,
-  { read, files, computeId, others }: ReadArchive & { computeId: string; others: ReadonlyMap<string, string> },
+  {
+    read,
+    files,
+    computeId,
+    others,
+    judge,
+  }: ReadArchive & { computeId: string; others: ReadonlyMap<string, string>; judge: Judge },
   ask: AskCompute,
 ): Promise<void> {
   for (const [from, path] of files.project)
     await ask(computeId).writeFile(lab.id, path, {
-      content: await archive.read(from),
+      content: await readJudged(archive, from, path, judge),
       size: archive.members.get(from) as number,
     })
   const changes = new Changes()
@@ -576,12 +627,14 @@ async function putImage(
     stores,
     others,
     undo,
+    judge,
   }: {
     to: ReturnType<AskCompute>
     sums: Readonly<Record<string, string>>
     stores: boolean
     others: Map<string, string>
     undo: (() => Promise<void>)[]
+    judge: Judge
   },
 ): Promise<void> {
   const sum = sums[from.slice('images/'.length)]
@@ -595,7 +648,7 @@ async function putImage(
   if (size === undefined || !stores || (there !== undefined && there.sha256 === undefined)) return
   const name = there === undefined ? path : path.replace(/(\.[^./]*)?$/, `-${sum?.slice(0, 8)}$1`)
   if (name !== path) others.set(`${kind} ${path}`, name)
-  await to.images.write(kind, name, await archive.read(from), {
+  await to.images.write(kind, name, await readJudged(archive, from, from, judge), {
     size,
     digests: sum === undefined ? [] : [{ algorithm: 'sha-256', hex: sum }],
   })

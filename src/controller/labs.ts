@@ -55,6 +55,7 @@ import { runRestored, settleSnapshots } from './snapshots.ts'
 import { apart, type LabDirectory, type LabEntries, type LabStore, type StoredHead, UnreadableLab } from './store.ts'
 import { Symbols } from './symbols.ts'
 import { Templates } from './templates.ts'
+import type { FileTrust } from './trust.ts'
 import { ComputeWatch } from './watch.ts'
 
 /** How long requests wait for labs that the start of the service opens, ms. */
@@ -102,6 +103,8 @@ interface LabsOptions {
   readonly events: EventLog
   /** Absent: there are no archives here. */
   readonly archives?: LabArchives
+  /** Absent: files are not judged, as no compute of the service is in local mode for it. */
+  readonly trust?: FileTrust
   /** Absent: this service has no disk, or its computes have the projects. */
   readonly hostProjects?: HostProjects
   /** The id of the only lab of this process. It reads the feeds of its computes only while its own feed has readers. */
@@ -140,6 +143,7 @@ export class Labs {
   readonly events: EventLog
   readonly archives: LabArchives | undefined
   readonly hostProjects: HostProjects | undefined
+  readonly trust: FileTrust | undefined
   readonly keptArchives: KeptArchives | undefined
   readonly copy: CopyLab | undefined
   readonly templates: Templates
@@ -216,6 +220,7 @@ export class Labs {
       events,
       archives,
       hostProjects,
+      trust,
       keptArchives,
       archiveLimits = defaultArchiveLimits,
       copy,
@@ -244,6 +249,7 @@ export class Labs {
     this.archives = archives
     this.#archiveLimits = archiveLimits
     this.hostProjects = hostProjects
+    this.trust = trust
     this.keptArchives = keptArchives
     this.copy = copy
     this.#quota = quota

@@ -6,6 +6,8 @@ export interface ApiErrorOptions extends ErrorOptions {
   readonly image?: string
   /** All that is wrong with a lab file. */
   readonly errors?: readonly object[]
+  /** What a file that is not trusted would run or open. */
+  readonly untrusted?: readonly object[]
   /** How much more is wrong with it. */
   readonly more_errors?: number
   readonly headers?: Readonly<Record<string, string>>
@@ -23,6 +25,7 @@ export class ApiError extends Error {
     readonly exception?: string
     readonly errors?: readonly object[]
     readonly more_errors?: number
+    readonly untrusted?: readonly object[]
   }
   /** Headers of the answer, such as `Allow` or `WWW-Authenticate`. */
   readonly headers: Readonly<Record<string, string>>
@@ -34,6 +37,7 @@ export class ApiError extends Error {
     this.extra = {
       ...(options.image !== undefined && { image: options.image, exception: 'ImageMissingError' }),
       ...(options.errors !== undefined && { errors: options.errors }),
+      ...(options.untrusted !== undefined && { untrusted: options.untrusted }),
       ...(options.more_errors !== undefined && { more_errors: options.more_errors }),
     }
     this.headers = options.headers ?? {}

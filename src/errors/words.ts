@@ -11,6 +11,7 @@ export const errorWords = {
     [403],
     'The role, the web page or the host name does not allow the request, or the path leaves its directory',
   ],
+  'not-trusted': [[403], 'The file would run programs or open files of the host: `untrusted` lists them; see `trust`'],
   'not-found': [[404], 'Something that the request names does not exist, and has no word of its own below'],
   'no-such-path': [[404], 'The interface has no such path'],
   'no-such-project': [[404], 'There is no such project, or none that is open'],

@@ -2,6 +2,7 @@ import type { Static, TObject, TProperties, TSchema } from '@sinclair/typebox'
 import type { Role } from '../model/access-token.ts'
 import type { LineType } from '../model/capture.ts'
 import type { Nio } from '../schema/nio.ts'
+import type { HostAccess } from './host-access.ts'
 import type { KindV1 } from './v1.ts'
 
 export type ApiVersion = 'v1' | 'v2'
@@ -143,6 +144,8 @@ export interface KindDescriptor {
   readonly ports?: (node: Readonly<Record<string, unknown>>) => readonly PortShape[]
   /** What is wrong with settings that fit the schema of a create, with the name of the field first. */
   readonly settingsFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
+  /** By which of its settings a node runs programs of the host or opens files of it; images apart. Default: by none. */
+  readonly hostAccess?: (settings: Readonly<Record<string, unknown>>) => readonly HostAccess[]
   /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
   readonly portNameFormat?: string
   /** The template that every lab has for it: for kinds that need no image. */

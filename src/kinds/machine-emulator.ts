@@ -4,6 +4,7 @@ import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
 import { oneLine } from '../schema/one-line.ts'
 import { FoundProgram } from '../schema/program.ts'
+import { machineHostAccess } from './host-access.ts'
 import { inputsOf } from './inputs.ts'
 import { action, adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
 import { v1Of } from './v1.ts'
@@ -246,6 +247,7 @@ export const machineEmulator = kind({
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],
   canBeSuspended: true,
+  hostAccess: machineHostAccess,
   conflicts: {
     create: `no port is left, another machine uses an image as its own, or ${needs}`,
     update: `The change is not possible now, another machine uses an image as its own, or ${needs}`,

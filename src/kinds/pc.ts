@@ -2,6 +2,7 @@ import { type Static, Type } from '@sinclair/typebox'
 import { changing, nullable, objectSchema, oneOf } from '../schema/fields.ts'
 import { ethernetNios } from '../schema/nio.ts'
 import { nodeFields } from '../schema/node-fields.ts'
+import { pcHostAccess } from './host-access.ts'
 import { inputsOf } from './inputs.ts'
 import { adaptersOfOnePort, gns3Kind, kind } from './kind.ts'
 import { v1Of } from './v1.ts'
@@ -95,6 +96,7 @@ export const pc = kind({
   consoles: ['text'],
   canBeSuspended: true,
   canBeReset: false,
+  hostAccess: pcHostAccess,
   conflicts: {
     create: 'no port or pc id is left',
     update: 'The change is not possible now',

@@ -79,6 +79,18 @@ export const Fault = objectSchema('Fault', 'Body of every error', {
       { description: 'Only for a lab file: all that is wrong with it, at most 20' },
     ),
   ),
+  untrusted: Type.Optional(
+    Type.Array(
+      Type.Object({
+        name: Type.String({ description: 'Name of a node, or of a file of an archive' }),
+        setting: Type.String({ description: 'The setting, such as `options`' }),
+        value: Type.String({ description: 'What it would run or open' }),
+      }),
+      {
+        description: 'Only for a file that is not trusted: what it would run or open on the host, at most 100 entries',
+      },
+    ),
+  ),
   more_errors: Type.Optional(
     Type.Integer({
       description:

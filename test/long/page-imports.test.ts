@@ -120,3 +120,25 @@ testWith(browser)(
   },
   120_000,
 )
+
+testWith(browser)(
+  'a file that would run a program is imported only after the page has shown what it would run',
+  async () => {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const { page } = await LabPage.open(service.url)
+    const text = 'lab: downloaded\nnodes: { A: { kind: pc, config: { text: "!touch /tmp/x" } } }\n'
+    const choose = () => page.locator('input[type=file]').first().setInputFiles(file('downloaded.lab.yaml', text))
+    const dialog = page.getByRole('dialog', { name: 'Import' })
+    await choose()
+    await dialog.getByRole('alertdialog').getByText('!touch /tmp/x').waitFor()
+    expect(await accessibilityFaults(page)).toEqual([])
+    await dialog.getByRole('button', { name: 'Do not import' }).click()
+    await dialog.getByText('cancelled').waitFor()
+    expect(await service.call('GET', '/v2/projects')).toEqual([])
+    await dialog.getByRole('button', { name: 'Close' }).click()
+    await choose()
+    await dialog.getByRole('button', { name: 'Trust and import' }).click()
+    await page.getByRole('button', { name: /^A, / }).waitFor()
+  },
+  120_000,
+)

@@ -100,6 +100,12 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   'is-appliance': () => lab.ask('POST', '/v2/imports', { text: '{"appliance_id": "1", "name": "Firewall"}' }),
   unauthorized: async () => (await TestService.start({ token: 'secret-token' })).fetch(projects),
   forbidden: () => lab.ask('GET', projects, undefined, { origin: 'https://elsewhere.example' }),
+  'not-trusted': () => {
+    const script = { config: { text: '!id' } }
+    return lab.ask('PUT', '/v2/projects/untrusted/topology', {
+      document: JSON.stringify({ lab: 'untrusted', nodes: { A: { kind: 'pc', ...script } } }),
+    })
+  },
   'not-found': () => lab.ask('GET', `${lab.started}/console/ws`),
   'no-such-path': () => lab.ask('GET', '/v3/compute/projects'),
   'no-such-project': () => lab.ask('GET', `${projects}/${nothing}`),

@@ -1,7 +1,9 @@
 import { type ReadonlySignal, signal } from '@preact/signals'
 import { v4 } from 'uuid'
+import { abortable } from '../../../src/async/abort.ts'
 import { pause } from '../../../src/async/pause.ts'
 import { type ApplianceImport, type LabImport, Patchbay, PatchbayError } from '../../../src/client/patchbay.ts'
+import type { Fault } from '../../../src/schema/fields.ts'
 import { client, send } from '../state/client.ts'
 import { messageOf } from '../state/notices.ts'
 import { fetchWithProgress } from './fetch-with-progress.ts'
@@ -15,12 +17,17 @@ const uploadMs = 86_400_000
 /** How far an import is. */
 export type ImportState =
   | { readonly step: 'waiting' | 'reading' | 'cancelled' }
+  /** The user is asked whether the file may run programs and open files of the host. */
+  | { readonly step: 'asking'; readonly untrusted: readonly Untrusted[] }
   /** An archive is on its way: bytes. */
   | { readonly step: 'sending'; readonly sent: number }
   /** The service makes nodes and links. */
   | { readonly step: 'making'; readonly done: number; readonly total: number }
   | { readonly step: 'done'; readonly made: 'lab' | 'template'; readonly name: string }
   | { readonly step: 'failed'; readonly reason: string }
+
+/** What a file would run or open on the host of the service. */
+export type Untrusted = NonNullable<Fault['untrusted']>[number]
 
 /** A part of a file that was not imported, or was imported differently. */
 export type LeftOut = LabImport['left_out'][number]
@@ -39,11 +46,14 @@ export class FileImport {
   readonly state: ReadonlySignal<ImportState> = this.#state
   /** Known when the file was read. */
   readonly leftOut = signal<readonly LeftOut[]>([])
+  /** Settings of an archive that the lab did not get. */
+  readonly notTaken = signal<readonly string[]>([])
   readonly images = signal<readonly NeededImage[]>([])
   /** The lab file that a lab of another program became. */
   readonly labFile = signal<string | undefined>(undefined)
   readonly #given: GivenFile<File>
   readonly #over = new AbortController()
+  #answer: (isTrusted: boolean) => void = () => {}
 
   constructor(given: GivenFile<File>) {
     this.file = given.file
@@ -51,12 +61,35 @@ export class FileImport {
   }
 
   get isRunning(): boolean {
-    return ['waiting', 'reading', 'sending', 'making'].includes(this.#state.value.step)
+    return ['waiting', 'reading', 'asking', 'sending', 'making'].includes(this.#state.value.step)
   }
 
   /** Ends a running import. The service completes what it has begun to make. */
   cancel(): void {
     this.#over.abort()
+  }
+
+  /** The answer to the question of the state `asking`: without trust the import ends. */
+  answer(isTrusted: boolean): void {
+    if (!isTrusted) this.cancel()
+    this.#answer(isTrusted)
+  }
+
+  /** Sends a request with the file; again when the user trusts the file, and the service asks for that. */
+  async #trusting<T>(over: AbortSignal, send: (query: { readonly trust?: 'true' }) => Promise<T>): Promise<T> {
+    try {
+      return await send({})
+    } catch (error) {
+      if (!(error instanceof PatchbayError) || error.word !== 'not-trusted') throw error
+      const { untrusted = [] } = error.answer as unknown as Partial<Fault>
+      const answer = new Promise<boolean>((resolve) => {
+        this.#answer = resolve
+      })
+      this.#state.value = { step: 'asking', untrusted }
+      await abortable(answer, over)
+      this.#state.value = { step: 'reading' }
+      return send({ trust: 'true' })
+    }
   }
 
   /** Never rejects: `state` has the reason of a failure. */
@@ -76,15 +109,18 @@ export class FileImport {
     const onSent = (sent: number) => {
       this.#state.value = { step: 'sending', sent }
     }
-    onSent(0)
     const sender = new Patchbay({
       server: client.server,
       fetch: (url, init) => send(url, init, fetchWithProgress(onSent)),
     })
-    const { name } = await sender.call('POST /v2/projects/{project_id}/import', {
-      ...{ params: { project_id: v4() }, query: { name: this.file.name.replace(/\.\w+$/, '') } },
-      ...{ body: this.file, signal: over, timeoutMs: uploadMs },
+    const { name, left_out } = await this.#trusting(over, (trust) => {
+      onSent(0)
+      return sender.call('POST /v2/projects/{project_id}/import', {
+        ...{ params: { project_id: v4() }, query: { name: this.file.name.replace(/\.\w+$/, ''), ...trust } },
+        ...{ body: this.file, signal: over, timeoutMs: uploadMs },
+      })
     })
+    this.notTaken.value = left_out
     this.#state.value = { step: 'done', made: 'lab', name }
   }
 
@@ -108,10 +144,9 @@ export class FileImport {
   }
 
   async #makeTemplate(text: string, over: AbortSignal): Promise<void> {
-    const { template, images, left_out } = await client.call('POST /v2/templates/import', {
-      body: { text },
-      signal: over,
-    })
+    const { template, images, left_out } = await this.#trusting(over, (query) =>
+      client.call('POST /v2/templates/import', { query, body: { text }, signal: over }),
+    )
     this.leftOut.value = left_out
     this.images.value = images.filter((it) => it.is_missing).map(neededOf)
     this.#state.value = { step: 'done', made: 'template', name: template.name }
@@ -125,7 +160,7 @@ export class FileImport {
       for (const path of paths) files[path] = text
     }
     const params = { project_id: v4() }
-    const put = (query: { name?: string; dry_run?: 'true' }) =>
+    const put = (query: { name?: string; dry_run?: 'true'; trust?: 'true' }) =>
       client.call('PUT /v2/projects/{project_id}/topology', { params, query, body: { document, files }, signal: over })
     const { lab } = await put({ dry_run: 'true' })
     const taken = await client.call('GET /v2/projects', { signal: over })
@@ -133,7 +168,7 @@ export class FileImport {
       lab,
       taken.map((it) => it.name),
     )
-    const { job_id } = await put({ name })
+    const { job_id } = await this.#trusting(over, (trust) => put({ name, ...trust }))
     if (job_id !== undefined) await this.#follow(job_id, over)
     this.#state.value = { step: 'done', made: 'lab', name }
   }

@@ -5,7 +5,7 @@ import { Fault } from '../parts/fault.tsx'
 import { Icon } from '../parts/icon.tsx'
 import { sizeText } from '../parts/size-text.ts'
 import { labPath } from '../state/route.ts'
-import { FileImport, type ImportState } from './file-import.ts'
+import { FileImport, type ImportState, type Untrusted } from './file-import.ts'
 import { givenFiles } from './given-files.ts'
 
 interface ImportProps {
@@ -51,13 +51,14 @@ export function ImportDialog({ files, onClose }: ImportProps) {
 async function runAll(imports: readonly FileImport[]): Promise<void> {
   for (const it of imports) await it.run()
   const [only, ...others] = imports
-  if (only === undefined || others.length > 0 || only.leftOut.value.length > 0) return
+  if (only === undefined || others.length > 0) return
+  if (only.leftOut.value.length + only.notTaken.value.length > 0) return
   const { value: state } = only.state
   if (state.step === 'done' && state.made === 'lab') location.hash = labPath(state.name)
 }
 
 function ImportView({ given }: { given: FileImport }) {
-  const { file, leftOut, images, labFile } = given
+  const { file, leftOut, notTaken, images, labFile } = given
   const { value: state } = given.state
   const { value: text } = labFile
   return (
@@ -76,6 +77,7 @@ function ImportView({ given }: { given: FileImport }) {
       {state.step === 'making' && (
         <progress value={state.done} max={Math.max(1, state.total)} aria-label={`Steps of ${file.name}`} />
       )}
+      {state.step === 'asking' && <TrustQuestion untrusted={state.untrusted} onAnswer={(it) => given.answer(it)} />}
       <Fault text={state.step === 'failed' ? state.reason : ''} />
       {state.step === 'done' && (
         <p>
@@ -90,6 +92,7 @@ function ImportView({ given }: { given: FileImport }) {
           {state.made === 'template' && '; it is in the palette of every lab.'}
         </p>
       )}
+      {notTaken.value.length > 0 && <p>Not taken over: {notTaken.value.join(', ')}.</p>}
       {images.value.length > 0 && (
         <details open={state.step === 'failed' || (state.step === 'done' && state.made === 'template')}>
           <summary>
@@ -134,10 +137,42 @@ function ImportView({ given }: { given: FileImport }) {
   )
 }
 
+interface TrustProps {
+  readonly untrusted: readonly Untrusted[]
+  readonly onAnswer: (isTrusted: boolean) => void
+}
+
+/** Shows what a file would run and open, and asks whether it may. */
+function TrustQuestion({ untrusted, onAnswer }: TrustProps) {
+  return (
+    <section class="trust" role="alertdialog" aria-label="Do you trust this file?">
+      <p>This file would run programs or open files of the computer on which the service runs:</p>
+      <ul class="remarks">
+        {untrusted.map(({ name, setting, value }) => (
+          <li key={`${name} ${setting} ${value}`}>
+            <b dir="auto">{name}</b> <span>{setting}</span> <code dir="auto">{value}</code>
+          </li>
+        ))}
+      </ul>
+      <p>Import it only if you know where it is from.</p>
+      <div class="row form-actions">
+        <button type="button" autofocus onClick={() => onAnswer(false)}>
+          Do not import
+        </button>
+        <button type="button" class="is-danger" onClick={() => onAnswer(true)}>
+          Trust and import
+        </button>
+      </div>
+    </section>
+  )
+}
+
 function stateText(state: ImportState, size: number): string {
   switch (state.step) {
     case 'waiting':
       return 'waits'
+    case 'asking':
+      return 'is not trusted'
     case 'reading':
       return 'is read …'
     case 'sending':

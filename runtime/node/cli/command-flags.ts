@@ -41,12 +41,18 @@ export const executing = {
 
 export const nodeLogging = { ...logging, server: asking.server } as const satisfies Readonly<Record<string, Flag>>
 
+/** Of commands that read a file which another user may have made. */
+const trusting = {
+  trust: { about: 'let the file run programs and open files of this computer, without a question' },
+} as const
+
 /** The flags of `patchbay import`. */
 export const importing = {
   to: { value: 'FILE', about: 'the lab file; - prints it. Default: beside FILE, as NAME.lab.yaml', complete: 'file' },
   force: { about: 'replace a lab file that is there' },
   name: { value: 'NAME', about: 'of an archive or an appliance: the name of the lab or the template' },
   version: { value: 'VERSION', about: 'of an appliance: one of its versions; default: the first one' },
+  ...trusting,
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
@@ -72,6 +78,7 @@ export const applying = {
   ...options,
   'dry-run': { about: 'show what would be done, and do nothing' },
   'exit-code': { about: 'with --dry-run: exit code 2 when the lab differs, also when all steps need a flag' },
+  ...trusting,
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 
@@ -86,6 +93,7 @@ export const testing = {
   keep: { about: 'let the lab run on afterwards' },
   junit: { value: 'FILE', about: 'write the results as JUnit XML, for CI', complete: 'file' },
   jobs: { value: 'NUMBER', about: 'how many labs at once; default 1' },
+  ...trusting,
   ...asking,
 } as const satisfies Readonly<Record<string, Flag>>
 

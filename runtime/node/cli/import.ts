@@ -18,6 +18,7 @@ import { CommandError, exits } from './exits.ts'
 import { checkedLab, faultsIn, type WrongLabFile } from './lab-file.ts'
 import type { Outcome } from './outcome.ts'
 import { shown, tableOf } from './table.ts'
+import { trusting } from './trust.ts'
 
 type Input = CommandInput<typeof importing>
 
@@ -101,12 +102,22 @@ async function importArchive(file: string, { flags, signal }: Input): Promise<Ou
   const client = await clientOf(flags as Asking)
   const project_id = crypto.randomUUID()
   const query = flags.name === undefined ? {} : { name: flags.name }
-  const project = await client
-    .call('POST /v2/projects/{project_id}/import', { params: { project_id }, query, body, signal })
-    .catch(refusedOf(file))
+  const project = await trusting(file, flags, (trust) =>
+    client.call('POST /v2/projects/{project_id}/import', {
+      params: { project_id },
+      query: { ...query, ...trust },
+      body,
+      signal,
+    }),
+  ).catch(refusedOf(file))
+  const { name, left_out } = project
   return {
-    json: { lab: project.name, project_id },
-    text: () => `Imported ${shown(project.name)}, which is closed; "patchbay start ${shown(project.name)}" starts it`,
+    json: { lab: name, project_id, left_out },
+    text: () =>
+      [
+        `Imported ${shown(name)}, which is closed; "patchbay start ${shown(name)}" starts it`,
+        ...(left_out.length === 0 ? [] : [`Left out: ${shown(left_out.join(', '))}`]),
+      ].join('\n'),
   }
 }
 
@@ -115,9 +126,9 @@ async function importAppliance(file: string, { text, notes }: Content, { flags, 
   const client = await clientOf(flags as Asking)
   const { name, version } = flags
   const body = { text, ...(name !== undefined && { name }), ...(version !== undefined && { version }) }
-  const { template, versions, images, left_out } = await client
-    .call('POST /v2/templates/import', { body, signal })
-    .catch(refusedOf(file))
+  const { template, versions, images, left_out } = await trusting(file, flags, (query) =>
+    client.call('POST /v2/templates/import', { query, body, signal }),
+  ).catch(refusedOf(file))
   const missing = images.filter((it) => it.is_missing)
   return {
     json: {

@@ -17,6 +17,7 @@ import { jobEnd } from './run-nodes.ts'
 import { labOf } from './targets.ts'
 import { linesOf, type TestLines } from './test-lines.ts'
 import { faultsOf, jobsOf, put, serviceOrOwn } from './topology.ts'
+import { trusting } from './trust.ts'
 
 /** The result of one part of a test: of the start of the lab, or of a check of its file. */
 export interface TestPart {
@@ -166,7 +167,9 @@ async function starts(source: LabSource, name: string, { asked, flags, show }: R
   // Ctrl-C does not abort this request: otherwise it would be unknown whether there is a lab to delete.
   const unbroken = { ...asked, signal: new AbortController().signal }
   const lent = flags.keep ? {} : { ttl_s: leftS, ttl_deletes: true }
-  const { plan } = await put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true' }, lent)
+  const { plan } = await trusting(source.name, flags, (trust) =>
+    put({ ...source, desired: { ...desired, lab: name } }, unbroken, { start: 'true', ...trust }, lent),
+  )
   const jobs = await jobsOf(plan, asked, { json: flags.json, title: desired.lab })
   const failed = jobs.findLast(({ status }) => status !== 'done')
   const saw = failed === undefined ? null : faultsOf(failed).join('\n')
@@ -182,17 +185,15 @@ async function starts(source: LabSource, name: string, { asked, flags, show }: R
 
 /** Runs the checks of a file on a lab, and shows each when it is over. */
 async function check(
-  { document, files, vars, desired }: LabSource,
+  { name: file, document, files, vars, desired }: LabSource,
   name: string,
   { asked, flags, show }: Run,
 ): Promise<void> {
   const params = { project_id: name }
   const body = { document, files, vars }
-  const { job_id } = await asked.client.call('POST /v2/projects/{project_id}/checks', {
-    params,
-    body,
-    signal: asked.signal,
-  })
+  const { job_id } = await trusting(file, flags, (query) =>
+    asked.client.call('POST /v2/projects/{project_id}/checks', { params, query, body, signal: asked.signal }),
+  )
   const progress = flags.json || process.stderr.isTTY ? await progressOf(`Checking ${desired.lab}`, flags) : noProgress
   let shown = 0
   const onState = ({ checks = [] }: LabJob) => {

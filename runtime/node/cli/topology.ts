@@ -18,6 +18,7 @@ import { ownService } from './own-service.ts'
 import { noProgress, progressOf } from './progress.ts'
 import { jobEnd } from './run-nodes.ts'
 import { labIfAny, stateOf } from './targets.ts'
+import { trusting } from './trust.ts'
 
 type Step = LabPlan['steps'][number]
 type Query = NonNullable<Calls['PUT /v2/projects/{project_id}/topology']['query']>
@@ -125,11 +126,8 @@ async function converge(
     ...(isDry && { dry_run: 'true' }),
   }
   // Ctrl-C does not abort this request: the id of the job is needed to cancel it.
-  const { plan } = await put(
-    source,
-    isDry ? asked : { client: asked.client },
-    query,
-    ttl_s === undefined ? {} : { ttl_s },
+  const { plan } = await trusting(source.name, flags, (trust) =>
+    put(source, isDry ? asked : { client: asked.client }, { ...query, ...trust }, ttl_s === undefined ? {} : { ttl_s }),
   )
   if (isDry) {
     const differs = plan.steps.length + plan.withheld.length > 0

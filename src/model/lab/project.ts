@@ -1,5 +1,5 @@
 import { type Static, Type } from '@sinclair/typebox'
-import { changing, maybe, maybes, Name, nullable, Uuid } from '../../schema/fields.ts'
+import { changing, maybe, maybes, Name, nullable, objectSchema, Uuid } from '../../schema/fields.ts'
 import { DirectLinkVerdict } from '../direct-link.ts'
 import { Placement } from '../placement.ts'
 import { Variable, WantedCompute } from '../project.ts'
@@ -124,6 +124,12 @@ export const LabProject = Type.Object(
   },
   { $id: 'LabProject', description: 'A project: named nodes, links and drawings, open or closed' },
 )
+
+/** The answer to an import of an archive. */
+export const LabImported = objectSchema('LabImported', 'A project that was made of an archive', {
+  ...LabProject.properties,
+  left_out: Type.Array(Type.String(), { description: 'Settings of the archive that the project did not get' }),
+})
 
 const given = { ...maybes(labSettings), kept: maybe(kept) }
 

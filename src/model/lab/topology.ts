@@ -85,6 +85,9 @@ export const applyOptions = {
   delete_extra: flag('Delete nodes that have left the file, and links of others at ports of links of the file'),
   config_from_file: flag('Where a configuration was changed in the file and on the node, that of the file wins'),
   take_over: flag('Use a project that another user or another way has made'),
+  trust: flag(
+    'Trust the file: let it run programs and open files of the host; only for local clients and administrators',
+  ),
   start: flag('Start the nodes afterwards, in the order that the file says'),
 }
 

@@ -1,9 +1,11 @@
+import { Type } from '@sinclair/typebox'
 import { applianceImages } from '../../controller/appliance-images.ts'
+import { requireTrust, untrustedNodes } from '../../controller/trust.ts'
 import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { importAppliance } from '../../importers/appliance.ts'
 import { Source } from '../../importers/source.ts'
 import { ApplianceImport, ApplianceInput } from '../../model/lab/appliance.ts'
-import { labsOf } from './lab-request.ts'
+import { labsOf, notTrusted, trustQuery } from './lab-request.ts'
 
 export const applianceEndpoints: readonly Endpoint[] = [
   endpoint({
@@ -11,19 +13,19 @@ export const applianceEndpoints: readonly Endpoint[] = [
     summary: 'Make a template from an appliance of GNS3 (*.gns3a)',
     description:
       'An image is found by its MD5 on any connected compute, under any name. For a missing image the template names the file to upload.',
+    query: Type.Object(trustQuery),
     body: ApplianceInput,
     replies: { 201: { description: 'The template', schema: ApplianceImport } },
-    errors: { 507: 'The disk is nearly full' },
-    async handle({ body }, context) {
+    errors: { 403: notTrusted, 507: 'The disk is nearly full' },
+    async handle({ query, body }, context) {
       const { labs, ask } = labsOf(context)
       const appliance = importAppliance(new Source(body.text), { version: body.version ?? undefined })
       const images = await applianceImages(appliance.images, appliance.kind, { labs, ask })
       const named = Object.fromEntries(images.map(({ setting, image }) => [setting, image]))
-      const template = await labs.templates.create({
-        ...appliance.template,
-        ...named,
-        ...(body.name != null && { name: body.name }),
-      })
+      const input = { ...appliance.template, ...named, ...(body.name != null && { name: body.name }) }
+      const node = { name: input.name, node_type: input.template_type, properties: input }
+      await requireTrust(labs.trust, await untrustedNodes(labs.trust, [node]), query.trust === 'true')
+      const template = await labs.templates.create(input)
       const { version = null, versions, leftOut } = appliance
       return created({ template, version, versions: [...versions], images, left_out: leftOut })
     },

@@ -2,9 +2,9 @@ import { Type } from '@sinclair/typebox'
 import { archiveName, exportLab, importLab } from '../../controller/archive.ts'
 import { badRequest } from '../../errors/api-error.ts'
 import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
-import { LabProject } from '../../model/lab/project.ts'
+import { LabImported } from '../../model/lab/project.ts'
 import { Name, oneOf, Uuid, yesOrNo } from '../../schema/fields.ts'
-import { base, labsOf, projectParam } from './lab-request.ts'
+import { base, labsOf, notTrusted, projectParam, trustQuery } from './lab-request.ts'
 
 const tag = 'v2 projects'
 const owner = 'self'
@@ -50,12 +50,18 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
     ...{ method: 'POST', path: `${base}/{project_id}/import`, owner, tag, params: Type.Object({ project_id: Uuid }) },
     scope: 'own',
     summary: 'Import an archive (.gns3project) as a closed project of this id; a failure leaves nothing',
-    description: 'A taken name becomes the next free one. A node that the compute cannot make becomes a placeholder.',
-    query: Type.Object({ name: Type.Optional({ ...Name, description: 'Default: the name in the archive' }) }),
+    description:
+      'A taken name becomes the next free one. A node that the compute cannot make becomes a placeholder. The project is neither opened ' +
+      'nor started with the service, whatever the archive says.',
+    query: Type.Object({
+      name: Type.Optional({ ...Name, description: 'Default: the name in the archive' }),
+      ...trustQuery,
+    }),
     bodyKind: 'raw',
-    replies: { 201: { description: 'The project, closed', schema: LabProject } },
+    replies: { 201: { description: 'The project, closed', schema: LabImported } },
     errors: {
       400: 'The body is not an archive, or is damaged, encrypted or has unsafe names',
+      403: notTrusted,
       408: 'The body sent no data for too long',
       409: 'There is a project of this id, or the archive is of another version',
       413: 'The content of the archive is too large',
@@ -74,8 +80,10 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       const asksAll = !context.projects.namesId(project_id)
       const { scope } = context.projects
       const { conventions } = context
-      const input = { project_id, name: query.name, storesImages, check, asksAll, scope, conventions }
-      return created(await importLab(labs, input, request.body, ask))
+      const isTrusted = query.trust === 'true'
+      const input = { project_id, name: query.name, storesImages, check, asksAll, scope, conventions, isTrusted }
+      const { project, leftOut } = await importLab(labs, input, request.body, ask)
+      return created({ ...project, left_out: [...leftOut] })
     },
   }),
 ]

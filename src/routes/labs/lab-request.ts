@@ -2,6 +2,8 @@ import { Type } from '@sinclair/typebox'
 import type { AskCompute, Labs } from '../../controller/labs.ts'
 import { notFound } from '../../errors/api-error.ts'
 import type { Context } from '../../http/endpoint.ts'
+import { applyOptions } from '../../model/lab/topology.ts'
+import { oneOf } from '../../schema/fields.ts'
 
 /** A path parameter that is not a UUID is a name. */
 const idOrName = (what: string) =>
@@ -9,6 +11,14 @@ const idOrName = (what: string) =>
 
 export const projectParam = { project_id: idOrName('project') }
 export const nodeParams = { ...projectParam, node_id: idOrName('node') }
+/** The query of a request that reads a file of another user. */
+export const trustQuery = {
+  trust: Type.Optional(
+    oneOf(['true', 'false'], { default: 'false', description: String(applyOptions.trust.description) }),
+  ),
+}
+export const notTrusted =
+  'The file would run programs or open files of the host, and is not trusted: `untrusted` lists them'
 export const base = '/v2/projects'
 export const noSuchProject = 'There is no such project, or it is closed'
 

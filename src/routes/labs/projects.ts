@@ -7,7 +7,7 @@ import { openFeed, requireUpgrade } from '../../http/feed.ts'
 import { LabProject, LabProjectCreate, LabProjectLoad, LabProjectUpdate, LabStats } from '../../model/lab/project.ts'
 import { yesOrNo } from '../../schema/fields.ts'
 import { feedQuery } from '../shown-v2.ts'
-import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+import { base, labsOf, noSuchProject, notTrusted, projectParam, trustQuery } from './lab-request.ts'
 
 const tag = 'v2 projects'
 const owner = 'self'
@@ -48,20 +48,21 @@ export const labProjectEndpoints: readonly Endpoint[] = [
     description:
       'Its nodes, links, drawings, snapshots and files are imported under its id, unless the service has the project already; ' +
       'its own directory stays as it is. Outside local mode it must be inside the directory of projects.',
+    query: Type.Object(trustQuery),
     body: LabProjectLoad,
     replies: { 201: { description: 'Open', schema: LabProject } },
     errors: {
       400: 'The path is not absolute, or the file is no project of GNS3',
-      403: 'The path is not allowed outside local mode',
+      403: `The path is not allowed outside local mode. ${notTrusted}`,
       404: 'There is no such file',
       409: 'The project is of another version, or only a compute has it',
       413: 'The project has too many files',
       501: 'This service loads no projects from a disk',
       507: 'The disk is nearly full',
     },
-    async handle({ body }, context) {
+    async handle({ query, body }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await loadLab(labs, body.path, ask))
+      return created(await loadLab(labs, { path: body.path, isTrusted: query.trust === 'true' }, ask))
     },
   }),
   endpoint({

@@ -17,6 +17,7 @@ import {
   shownPlan,
   topologyOf,
 } from '../../controller/topology.ts'
+import { requireTrust, untrustedIn } from '../../controller/trust.ts'
 import { ApiError, badRequest, tooLarge } from '../../errors/api-error.ts'
 import { readText } from '../../http/body.ts'
 import { type Context, type Endpoint, endpoint } from '../../http/endpoint.ts'
@@ -30,7 +31,7 @@ import { readLabFile } from '../../labfile/read.ts'
 import { LabJob } from '../../model/lab/job.ts'
 import { applyOptions, LabApply, LabCheckRun, LabPlan, LabTopology } from '../../model/lab/topology.ts'
 import { isUuid, oneOf } from '../../schema/fields.ts'
-import { base, labsOf, noSuchProject, projectParam } from './lab-request.ts'
+import { base, labsOf, noSuchProject, notTrusted, projectParam, trustQuery } from './lab-request.ts'
 
 const tag = 'v2 projects'
 const owner = 'self'
@@ -137,6 +138,7 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
     },
     errors: {
       400: wrongFile,
+      403: notTrusted,
       409: 'The project was not made from a lab file, or another project has the name',
       412: 'The project was changed meanwhile',
       413: 'The body is larger than 16 MiB',
@@ -153,6 +155,8 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const name = query.name ?? (isUuid(word) ? undefined : word)
       const desired = await readLabFile(document, { files, vars, ...(name !== undefined && { name }) })
       const ifMatch = request.headers.get('if-match')
+      const isTrusted = options.trust === true
+      if (!isDry) await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), isTrusted)
       if (found === undefined && ifMatch !== null) throw new ApiError(412, `If-Match: there is no project ${word}`)
       const project_id = found?.id ?? newIdOf(word, desired, context)
       // An apply of a new lab is planned first, too: a wrong file creates no project.
@@ -188,17 +192,26 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
   }),
   endpoint({
     ...{ method: 'POST', path: `${base}/{project_id}/checks`, owner, tag, params },
+    query: Type.Object(trustQuery),
     summary: 'Run the checks of a lab file by a job; the nodes must run',
     bodyKind: 'raw',
     bodyShown: LabCheckRun,
     replies: { 201: { description: 'The running job', schema: LabJob } },
-    errors: { 400: wrongFile, 404: noSuchProject, 413: 'The body is larger than 16 MiB', 429: 'Too many jobs run' },
-    async handle({ params, request }, context) {
+    errors: {
+      400: wrongFile,
+      403: notTrusted,
+      404: noSuchProject,
+      413: 'The body is larger than 16 MiB',
+      429: 'Too many jobs run',
+    },
+    async handle({ params, query, request }, context) {
       const { labs, ask } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const { document, files = {}, vars = {} } = await readBody(LabCheckRun, request)
-      const { checks } = await readLabFile(document, { files, vars, name: lab.document.project.name })
+      const desired = await readLabFile(document, { files, vars, name: lab.document.project.name })
+      const { checks } = desired
       if (checks.length === 0) throw badRequest('body: the lab file has no checks')
+      await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), query.trust === 'true')
       const { id, listed } = runChecks(labs, lab, checks, ask)
       await listed
       return Response.json(labs.jobs.get(id), { status: 201, headers: { [jobHeader]: id } })

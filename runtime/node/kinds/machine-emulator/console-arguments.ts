@@ -1,7 +1,7 @@
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
+import { escaped } from '../../../../src/kinds/machine-options/option-list.ts'
 import type { Part } from './drives.ts'
-import { escaped } from './option-list.ts'
 import type { ParsedOptions } from './options.ts'
 import type { BinaryFacts } from './probe.ts'
 

@@ -1,8 +1,9 @@
 import { badRequest } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
-import { escaped, type Members, memberOf, membersIn } from './option-list.ts'
-import { judgeOptions, optionFlags, takingArgument } from './option-rules.ts'
-import { shellWords } from './shell-words.ts'
+import { escaped, type Members, memberOf, membersIn } from '../../../../src/kinds/machine-options/option-list.ts'
+import { judgeOptions, optionFlags, takingArgument } from '../../../../src/kinds/machine-options/option-rules.ts'
+import { type EmulatorOption, nameIn, optionsIn } from '../../../../src/kinds/machine-options/options-in.ts'
+import { shellWords } from '../../../../src/kinds/machine-options/shell-words.ts'
 
 /** The prefix of ids that the service uses. */
 const ownPrefix = 'pb-'
@@ -40,16 +41,10 @@ export interface ParsedOptions {
   readonly devices: number
 }
 
-interface Option {
-  /** Without dashes; '' for a bare word, which is a disk. */
-  readonly name: string
-  readonly argument: string | undefined
-}
-
 /** Parses options and replaces placeholders; 400 with the name of an option that is not allowed. */
 export function parseOptions(text: string, rules: OptionRules): ParsedOptions {
   const tokens = shellWords(text, 'options')
-  const all = optionsIn(tokens, rules.placeholders)
+  const all = optionsIn(tokens).map((option) => withPlaceholders(option, rules.placeholders))
   for (const option of [...all, ...suspects(tokens, rules.placeholders)]) refuseReserved(option, rules)
   if (!rules.isLocal) for (const option of all) refuseUnsafe(option)
   const has = (...names: readonly string[]) => all.some(({ name }) => names.includes(name))
@@ -72,27 +67,11 @@ export function parseOptions(text: string, rules: OptionRules): ParsedOptions {
 /** Options that newer versions lack; the service handles them. */
 const handled: ReadonlySet<string> = new Set(['no-kvm', 'no-hax', 'enable-hax'])
 
-function optionsIn(tokens: readonly string[], placeholders: Placeholders): Option[] {
-  const options: Option[] = []
-  for (let index = 0; index < tokens.length; index++) {
-    const token = tokens[index] ?? ''
-    const name = nameIn(token)
-    if (name === undefined) options.push({ name: '', argument: replaced(token, placeholders, false) })
-    else if (optionFlags.has(name)) options.push({ name, argument: undefined })
-    else {
-      const argument = tokens[++index]
-      if (argument === undefined) throw badRequest(`options: -${name} at the end, expected its argument`)
-      options.push({ name, argument: replaced(argument, placeholders, !wholeTexts.has(name)) })
-    }
-  }
-  return options
-}
-
 /**
  * All words after an unknown option, each as an option. It is not known whether an unknown option takes an argument, so QEMU may
  * parse the following words in either way.
  */
-function suspects(tokens: readonly string[], placeholders: Placeholders): Option[] {
+function suspects(tokens: readonly string[], placeholders: Placeholders): EmulatorOption[] {
   const first = tokens.findIndex((token, index) => {
     const name = nameIn(token)
     const isArgument = takingArgument.has(nameIn(tokens[index - 1]) ?? '')
@@ -106,13 +85,15 @@ function suspects(tokens: readonly string[], placeholders: Placeholders): Option
   })
 }
 
-/** QEMU accepts one or two dashes. */
-const nameIn = (token: string | undefined): string | undefined => /^--?(.+)$/.exec(token ?? '')?.[1]
-
 /** Options whose argument is one text; in other arguments a comma separates members. */
 const wholeTexts: ReadonlySet<string> = new Set(
   'append kernel bios cdrom hda hdb hdc hdd fda fdb uuid dtb L D pflash sd mtdblock'.split(' '),
 )
+
+const withPlaceholders = ({ name, argument }: EmulatorOption, placeholders: Placeholders): EmulatorOption => ({
+  name,
+  argument: argument === undefined ? undefined : replaced(argument, placeholders, name !== '' && !wholeTexts.has(name)),
+})
 
 const replaced = (word: string, placeholders: Placeholders, isList: boolean): string =>
   word.replace(/%([a-z-]+)%/g, (text, name: string) => {
@@ -122,8 +103,8 @@ const replaced = (word: string, placeholders: Placeholders, isList: boolean): st
     return isList ? escaped(value) : value
   })
 
-const membersOf = ({ argument }: Option): Members => membersIn(argument ?? '')
-const words = ({ name, argument }: Option): string[] => [
+const membersOf = ({ argument }: EmulatorOption): Members => membersIn(argument ?? '')
+const words = ({ name, argument }: EmulatorOption): string[] => [
   ...(name === '' ? [] : [`-${name}`]),
   ...(argument === undefined ? [] : [argument]),
 ]
@@ -146,7 +127,7 @@ const reserved: Readonly<Record<string, string>> = {
   version: 'it ends the emulator',
 }
 
-function refuseReserved(option: Option, { consoleType }: OptionRules): void {
+function refuseReserved(option: EmulatorOption, { consoleType }: OptionRules): void {
   const { name } = option
   const reason = Object.hasOwn(reserved, name) ? reserved[name] : undefined
   if (reason !== undefined) throw badRequest(`options: -${name} cannot be used, ${reason}: leave it out`)
@@ -159,7 +140,7 @@ function refuseReserved(option: Option, { consoleType }: OptionRules): void {
 }
 
 /** Why the argument of an option conflicts with channels of the service. */
-function conflictIn({ name, argument = '' }: Option): string | undefined {
+function conflictIn({ name, argument = '' }: EmulatorOption): string | undefined {
   if (/^(serial|parallel|debugcon|virtioconsole)$/.test(name)) {
     if (/^(mon:)?stdio\b/.test(argument)) return 'standard input and output are the console, which is serial port 0'
     if (argument.startsWith('mon:')) return 'the monitor is used by the service'
@@ -181,13 +162,13 @@ function conflictIn({ name, argument = '' }: Option): string | undefined {
 }
 
 /** Whether a drive is on the second IDE bus, by its index or its bus. */
-function isSecondMaster(option: Option): boolean {
+function isSecondMaster(option: EmulatorOption): boolean {
   if (option.name !== 'drive') return false
   const members = membersOf(option)
   return memberOf(members, 'index') === '2' || memberOf(members, 'bus') === '1'
 }
 
-function refuseUnsafe({ name, argument = '' }: Option): void {
+function refuseUnsafe({ name, argument = '' }: EmulatorOption): void {
   if (name === '') throw badRequest(`options: expected an option, got ${argument}`)
   const verdict = judgeOptions(name, argument)
   if (verdict === 'option') throw badRequest(`options: -${name} may be used in local mode only`)

@@ -1,15 +1,11 @@
 import { execFileSync, spawnSync } from 'node:child_process'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { escaped, membersIn } from '../../../../runtime/node/kinds/machine-emulator/option-list.ts'
-import {
-  judgeOptions,
-  optionFlags,
-  takingArgument,
-} from '../../../../runtime/node/kinds/machine-emulator/option-rules.ts'
 import { type OptionRules, parseOptions } from '../../../../runtime/node/kinds/machine-emulator/options.ts'
-import { shellWords } from '../../../../runtime/node/kinds/machine-emulator/shell-words.ts'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
+import { escaped, membersIn } from '../../../../src/kinds/machine-options/option-list.ts'
+import { judgeOptions, optionFlags, takingArgument } from '../../../../src/kinds/machine-options/option-rules.ts'
+import { shellWords } from '../../../../src/kinds/machine-options/shell-words.ts'
 import { hangMs } from '../../../support/limits.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { testWith } from '../../../support/test-with.ts'

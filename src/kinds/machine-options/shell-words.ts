@@ -1,4 +1,4 @@
-import { badRequest } from '../../../../src/errors/api-error.ts'
+import { badRequest } from '../../errors/api-error.ts'
 
 /**
  * Splits a text into words as a POSIX shell does, with quotes and backslashes, but without variables, commands and patterns. 400

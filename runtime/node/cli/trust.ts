@@ -1,0 +1,53 @@
+import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import type { Fault } from '../../../src/schema/fields.ts'
+import { CommandError, type CommandFault, exits } from './exits.ts'
+
+type Untrusted = NonNullable<Fault['untrusted']>[number]
+
+export interface TrustFlags {
+  /** `--trust`: the user answers the question with yes. */
+  readonly trust: boolean
+  readonly json: boolean
+}
+
+/**
+ * Sends a request that reads a file. When the service says that the file would run programs or open files of its host, the user is shown
+ * them and asked; without a terminal CommandError 3 lists them.
+ */
+export async function trusting<T>(
+  file: string,
+  { trust, json }: TrustFlags,
+  send: (query: { readonly trust?: 'true' }) => Promise<T>,
+): Promise<T> {
+  if (trust) return send({ trust: 'true' })
+  try {
+    return await send({})
+  } catch (error) {
+    if (!(error instanceof PatchbayError) || error.word !== 'not-trusted') throw error
+    await requireTrustOf(file, error, json)
+    return send({ trust: 'true' })
+  }
+}
+
+async function requireTrustOf(file: string, error: PatchbayError, json: boolean): Promise<void> {
+  const { untrusted = [] } = error.answer as unknown as Partial<Fault>
+  if (process.stdin.isTTY !== true || process.stderr.isTTY !== true || json)
+    throw new CommandError(exits.wrong, refusal(file, untrusted), { cause: error })
+  const [{ shown }, { confirm, isCancel }] = await Promise.all([import('./table.ts'), import('@clack/prompts')])
+  process.stderr.write(
+    `${shown(file)} would run programs or open files of this computer:\n${untrusted.map((it) => `  ${shown(lineOf(it))}\n`).join('')}`,
+  )
+  const answer = await confirm({ message: 'Do you trust this file?', initialValue: false, output: process.stderr })
+  if (isCancel(answer) || !answer) throw new CommandError(exits.interrupted, 'nothing was changed')
+}
+
+const lineOf = ({ name, setting, value }: Untrusted): string => `${name}: ${setting}: ${value}`
+
+const refusal = (file: string, untrusted: readonly Untrusted[]): CommandFault[] => [
+  {
+    file,
+    message: 'the file would run programs or open files of this computer, and is not trusted; nothing was changed',
+    hint: '--trust lets it, if you know where the file is from',
+  },
+  ...untrusted.map((it) => ({ file, message: lineOf(it) })),
+]
