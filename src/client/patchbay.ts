@@ -1,4 +1,5 @@
 import { errorHeader } from '../errors/words.ts'
+import { bytesOfText } from '../http/header-text.ts'
 import { organizationHeader } from '../model/organization-header.ts'
 import { causeOf, jsonIn } from './answer.ts'
 import { type Calls, listCalls } from './calls.ts'
@@ -168,7 +169,7 @@ export class Patchbay {
       method,
       headers: {
         ...sent.headers,
-        ...(token !== undefined && { authorization: `Bearer ${token}` }),
+        ...(token !== undefined && { authorization: bytesOfText(`Bearer ${token}`) }),
         ...(organization !== undefined && { [organizationHeader]: organization }),
         ...headers,
       },

@@ -1,4 +1,5 @@
 import { WebSocket } from 'ws'
+import { bytesOfText } from '../../../src/http/header-text.ts'
 import { joinPath } from '../../../src/routes/v2/join.ts'
 import { AnsweringEnd, type AnsweringOptions } from '../../../src/tunnel/answering.ts'
 import { resetCodes } from '../../../src/tunnel/frames.ts'
@@ -68,7 +69,7 @@ export class Joiner {
     // A gateway may have a program of its own for each compute.
     url.searchParams.set('compute_id', who.compute_id)
     const socket = new WebSocket(url, {
-      headers: { Authorization: `Bearer ${token}` },
+      headers: { Authorization: bytesOfText(`Bearer ${token}`) },
       handshakeTimeout: handshakeMs,
       maxPayload: largestMessage,
       perMessageDeflate: false,

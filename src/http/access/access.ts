@@ -6,6 +6,7 @@ import { isSecret } from '../../auth/secret.ts'
 import type { Session, Sessions } from '../../auth/sessions.ts'
 import { forbidden, notFound } from '../../errors/api-error.ts'
 import { organizationHeader } from '../../model/organization-header.ts'
+import { textOfBytes } from '../header-text.ts'
 import type { TicketOffice } from '../tickets.ts'
 import { bearerOf, type Credentials, credentialsIn, credentialsOf, ticketOf } from './credentials.ts'
 import { hostOf } from './host.ts'
@@ -225,7 +226,7 @@ export class Admission {
       case 'bearer': {
         const secret = credentials.token
         return logins.attempt(loginOf(credentials, address, way), () =>
-          isSecret(secret, access.token) ? configured('token') : known(secret),
+          isSecret(textOfBytes(secret), textOfBytes(access.token)) ? configured('token') : known(secret),
         )
       }
       case 'basic': {
@@ -235,7 +236,9 @@ export class Admission {
         const isUsed = access.user !== '' && access.password !== ''
         // Old clients support only Basic: they send the token as the password of any user.
         const found = logins.attempt(loginOf(credentials, address, way), () =>
-          isUsed && isSecret(pair, `${access.user}:${access.password}`) ? configured('user', user) : known(password),
+          isUsed && isSecret(textOfBytes(pair), textOfBytes(`${access.user}:${access.password}`))
+            ? configured('user', user)
+            : known(password),
         )
         return after(found, (identity) => identity && { ...identity, ambient: true })
       }

@@ -1,3 +1,5 @@
+import { textOfBytes } from '../header-text.ts'
+
 /** The credentials of a request, but for a ticket. */
 export type Credentials =
   | { readonly kind: 'bearer'; readonly token: string }
@@ -13,10 +15,10 @@ export const credentialsOf = ({ headers }: Request): Credentials => credentialsI
 /** The credentials in an Authorization header, unchecked. */
 export function credentialsIn(authorization: string | null): Credentials {
   if (authorization === null) return { kind: 'none' }
-  const [, scheme = '', value = ''] = /^(\w+)\s+(\S+)$/.exec(authorization) ?? []
+  const [, scheme = '', value = ''] = /^(\w+)[ \t]+([^ \t]+)$/.exec(authorization) ?? []
   switch (scheme.toLowerCase()) {
     case 'bearer':
-      return { kind: 'bearer', token: value }
+      return { kind: 'bearer', token: textOfBytes(value) }
     case 'basic': {
       const pair = fromBase64(value)
       const colon = pair?.indexOf(':') ?? -1
@@ -38,11 +40,10 @@ export function bearerOf(request: Request): string | undefined {
   return credentials.kind === 'bearer' ? credentials.token : undefined
 }
 
-/** Basic credentials are UTF-8 (RFC 7617). */
+/** Basic credentials are UTF-8 (RFC 7617), and Latin-1 from older clients (its appendix B). */
 function fromBase64(text: string): string | undefined {
   try {
-    const bytes = Uint8Array.from(atob(text), (char) => char.charCodeAt(0))
-    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    return textOfBytes(atob(text))
   } catch {
     return undefined
   }

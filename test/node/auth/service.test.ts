@@ -1,3 +1,5 @@
+import { connect } from 'node:net'
+import { text } from 'node:stream/consumers'
 import { expect, test } from 'vitest'
 import { basic, bearer } from '../../support/auth-app.ts'
 import { TestService } from '../../support/service.ts'
@@ -38,4 +40,25 @@ test('a service without credentials is open, and has no tokens', async () => {
   expect(create.status).toBe(404)
   expect((await service.fetch('/v2/compute/config/reload', { method: 'POST' })).status).toBe(200)
   expect((await service.fetch('/v2/compute/tickets', { method: 'POST' })).status).toBe(201)
+})
+
+test('a token and a password with letters beyond ASCII are valid as UTF-8 and as Latin-1', async () => {
+  const [token, password] = ['sécret-token-äöüà', 'pässwort']
+  const service = await TestService.start({ token, user: 'zoë', password })
+  const statusOf = async (authorization: Buffer): Promise<string> => {
+    const { hostname, port } = new URL(service.url)
+    const socket = connect(Number(port), hostname)
+    socket.write('GET /v1/projects HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: ')
+    socket.write(Buffer.concat([authorization, Buffer.from('\r\n\r\n')]))
+    return (await text(socket)).slice('HTTP/1.1 '.length, 'HTTP/1.1 200'.length)
+  }
+  for (const encoding of ['utf8', 'latin1'] as const) {
+    const pair = Buffer.from(`zoë:${password}`, encoding).toString('base64')
+    const found = [
+      await statusOf(Buffer.from(`Bearer ${token}`, encoding)),
+      await statusOf(Buffer.from(`Basic ${pair}`)),
+      await statusOf(Buffer.from(`Bearer ${token}é`, encoding)),
+    ]
+    expect([encoding, ...found]).toEqual([encoding, '200', '200', '401'])
+  }
 })
