@@ -177,6 +177,8 @@ export class Labs {
   readonly #warn: (message: string) => void
   /** The records of all projects, open and closed. */
   readonly #heads = new Map<string, ProjectRecord>()
+  /** Logs failures that are defects. */
+  readonly report: (error: unknown, what: string) => void
   readonly #open = new Map<string, Lab>()
   /** Labs that are being moved to other computes. */
   readonly #moving = new Set<string>()
@@ -256,6 +258,7 @@ export class Labs {
     this.#warn = warn
     this.#wakeAt = wakeAt
     this.#stopTimes = new LabTimes({
+    this.report = report
       run: (id, stopAt) => this.#stopNow(id, stopAt),
       failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
     })

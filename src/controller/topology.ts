@@ -447,7 +447,10 @@ class Run {
       },
       maxAtOnce,
     )
-    if (failures.length > 0) throw failures[0]
+    const [first, ...others] = failures
+    // The job logs the one that is thrown.
+    for (const error of others) this.#reportDefect(error, 'failed')
+    if (failures.length > 0) throw first
     this.#signal.throwIfAborted()
   }
 
@@ -461,7 +464,10 @@ class Run {
   async #takeBack(): Promise<void> {
     const [labs, lab, ask] = [this.#labs, this.#lab, this.#ask]
     const left: string[] = []
-    const note = (error: unknown) => void left.push((error as Error).message)
+    const note = (error: unknown) => {
+      this.#reportDefect(error, 'could not be reverted')
+      left.push((error as Error).message)
+    }
     left.push(...(await rollBack(labs, lab, this.#edit, ask)))
     for (const undo of this.#undo.reverse()) await undo().catch(note)
     const unwired = [...lab.document.links.values()].filter(({ wiring }) => wiring.type === 'none')
@@ -469,6 +475,12 @@ class Run {
     await joinAgain(labs, lab, ids, ask, { by: 'rollback' }).catch(note)
     for (const id of this.#stopped) {
       const record = lab.document.nodes.get(id)
+  /** Logs an error that is no refusal. After a cancel every request that was under way fails. */
+  #reportDefect(error: unknown, what: string): void {
+    if (!(error instanceof ApiError) && !this.#signal.aborted)
+      this.#labs.report(error, `a step of the job ${this.#jobId} (apply) ${what}`)
+  }
+
       if (record !== undefined) await actOn(labs, lab, record, 'start', ask).catch(note)
     }
     for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')

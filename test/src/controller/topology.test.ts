@@ -202,6 +202,25 @@ test('changes of links come before or after their node is made again, and not in
 /** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
 const exchangedEnds: [SmallLab, SmallLab, number] = [
   {
+test('of several failures of an apply every defect is logged, also one after a refusal', async () => {
+  const reported: unknown[] = []
+  const compute = new MemoryCompute()
+  const labs = await labsInMemory(compute, undefined, { report: (error) => void reported.push(error) })
+  const ask: AskCompute = compute.client
+  const { project_id } = await labs.create({ name: 'lab' }, ask, { file: { by: 'me' } })
+  const lab = await labs.lab(project_id)
+  const pcs = { nodes: [{ kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }], switches: [], offset: 0, links: [] } as const
+  const prepared = await prepare(labs, lab, desiredOf({ ...pcs, nodes: [...pcs.nodes] } as never), all, ask)
+  const failures = [conflict('A refusal of the test'), new TypeError('A defect'), new RangeError('Another defect')]
+  const [, ...defects] = failures
+  compute.beforeChange = () => {
+    const failure = failures.shift()
+    if (failure !== undefined) throw failure
+  }
+  await expect(applyPlan(labs, lab, { prepared, by: 'me' }, ask).over).rejects.toThrow('A refusal of the test')
+  expect(reported).toEqual(defects)
+})
+
     ...{ nodes: [{ kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }], switches: [{}], offset: 0 },
     links: [
       { from: 0, to: 4, name: 'core' },
