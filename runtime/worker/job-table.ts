@@ -1,6 +1,7 @@
 import { mapLimit } from '../../src/async/map-limit.ts'
 import { type JobList, noSuchJob } from '../../src/controller/jobs.ts'
 import type { LabJob } from '../../src/model/lab/job.ts'
+import { compareText } from '../../src/schema/compare-text.ts'
 import type { Objects } from './objects.ts'
 
 const maxJobs = 10_000
@@ -32,7 +33,7 @@ export class JobTable implements JobList {
     const newest = 'SELECT lab FROM lab_jobs ORDER BY position DESC LIMIT ?'
     const labs = this.#sql.exec<{ lab: string }>(`SELECT DISTINCT lab FROM (${newest})`, maxListed).toArray()
     const found = await mapLimit(labs, ({ lab }) => this.#of(lab))
-    return found.flat().sort((a, b) => (a.started_at < b.started_at ? -1 : 1))
+    return found.flat().sort((a, b) => compareText(a.started_at, b.started_at))
   }
 
   async get(id: string): Promise<LabJob> {

@@ -18,6 +18,7 @@ import { type LabProject, type LabProjectCreate, type LabProjectUpdate, labSetti
 import type { LabTemplate } from '../model/lab/template.ts'
 import type { Project } from '../model/project.ts'
 import type { ProjectQuota } from '../organizations/project-quota.ts'
+import { compareText } from '../schema/compare-text.ts'
 import { isUuid } from '../schema/fields.ts'
 import { exportLab } from './archive.ts'
 import type { HostProjects, LabArchives } from './archives.ts'
@@ -445,7 +446,7 @@ export class Labs {
     )
     const others = new Map(elsewhere.flat().map((project) => [project.project_id, project]))
     for (const id of this.#heads.keys()) others.delete(id)
-    return [...known, ...others.values()].sort((a, b) => (a.name < b.name ? -1 : 1))
+    return [...known, ...others.values()].sort((a, b) => compareText(a.name, b.name))
   }
 
   /** The id of a project, from its id or its name in a path. 404. */
@@ -763,7 +764,7 @@ export class Labs {
     return [...this.#heads]
       .filter(([, { computes, left = [], unfinished }]) => !unfinished && [...computes, ...left].includes(computeId))
       .map(([project_id, { name }]) => ({ project_id, name }))
-      .sort((a, b) => (a.name < b.name ? -1 : 1))
+      .sort((a, b) => compareText(a.name, b.name))
   }
 
   /**

@@ -9,6 +9,7 @@ import { isKnownKind, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { LabPlanStep, LabWithheldStep } from '../model/lab/topology.ts'
 import type { Filters } from '../schema/filters.ts'
+import { compareText } from '../schema/compare-text.ts'
 import { day0Media, day0MediumIn, isDay0Property } from './day0.ts'
 import type { LinkRecord, NodeMark, NodeRecord, ProjectRecord } from './document.ts'
 import { nameKey } from './names.ts'
@@ -1046,7 +1047,7 @@ function stable(value: unknown): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value) ?? 'undefined'
   if (Array.isArray(value)) return `[${value.map(stable).join(',')}]`
   const members = Object.entries(value).filter(([, it]) => it !== undefined)
-  members.sort(([a], [b]) => (a < b ? -1 : 1))
+  members.sort(([a], [b]) => compareText(a, b))
   return `{${members.map(([key, it]) => `${JSON.stringify(key)}:${stable(it)}`).join(',')}}`
 }
 

@@ -4,6 +4,7 @@ import type { HostFacts } from '../host-agent.ts'
 import { namedAction } from '../kinds/kind.ts'
 import { kindOf } from '../kinds/node.ts'
 import { type Check, type Load, ofKinds } from '../model/host.ts'
+import { compareText } from '../schema/compare-text.ts'
 import { type FanOut, longTimeouts, noCompute } from './fan-out.ts'
 import type { FleetMembers } from './members.ts'
 
@@ -33,7 +34,7 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
         ({ host }) => host.interfaces(),
         ({ name }) => name,
       )
-      return found.sort((a, b) => (a.name < b.name ? -1 : 1))
+      return found.sort((a, b) => compareText(a.name, b.name))
     },
     async ports() {
       const all = (await fanOut.ask(({ host }) => host.ports())).map(({ value }) => value)

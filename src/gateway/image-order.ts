@@ -1,5 +1,6 @@
 import { sha256, toHex } from '../auth/secret.ts'
 import type { ImageKindName } from '../model/image.ts'
+import { compareText } from '../schema/compare-text.ts'
 import type { Member } from './members.ts'
 
 /**
@@ -13,5 +14,5 @@ export async function inOrderOf(kind: ImageKindName, name: string, members: read
       return { member, rank: `${member.acceptsProjects ? 'a' : 'b'} ${digest}` }
     }),
   )
-  return ranked.sort((a, b) => (a.rank < b.rank ? -1 : 1)).map(({ member }) => member)
+  return ranked.sort((a, b) => compareText(a.rank, b.rank)).map(({ member }) => member)
 }

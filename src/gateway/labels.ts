@@ -1,5 +1,6 @@
 import { ApiError, conflict } from '../errors/api-error.ts'
 import type { Compute, ComputeCapabilities } from '../model/compute.ts'
+import { compareText } from '../schema/compare-text.ts'
 import { retryAfter } from './fan-out.ts'
 
 /** Most labels in a message, and most computes of each label there. */
@@ -61,7 +62,7 @@ function shownLabels(wanted: readonly string[], computes: readonly Labelled[]): 
   for (const compute of computes)
     for (const label of compute.labels)
       if (asksKind || keyOf(label) !== 'kind') found.set(label, [...(found.get(label) ?? []), compute])
-  const shown = [...found].sort(([a], [b]) => (a < b ? -1 : 1)).map(([label, at]) => `${label} (${namesOf(at)})`)
+  const shown = [...found].sort(([a], [b]) => compareText(a, b)).map(([label, at]) => `${label} (${namesOf(at)})`)
   if (shown.length === 0) return 'no compute has any label'
   const more = shown.length > maxShown ? ` and ${shown.length - maxShown} more` : ''
   return `there are ${shown.slice(0, maxShown).join(', ')}${more}`

@@ -1,4 +1,5 @@
 import { badRequest } from '../errors/api-error.ts'
+import { compareText } from '../schema/compare-text.ts'
 
 /** Bytes of a logical sector (ECMA-119, 6.1.2). The descriptors begin at sector 16. */
 const sector = 2048
@@ -129,7 +130,7 @@ function inOrder(root: Directory, key: (it: Entry) => string = ({ short, name })
   const all = [root]
   for (const it of all) {
     const below = [...it.entries.values()].filter((entry): entry is Directory => !isFile(entry))
-    all.push(...below.sort((a, b) => (key(a) < key(b) ? -1 : 1)))
+    all.push(...below.sort((a, b) => compareText(key(a), key(b))))
   }
   return all
 }
@@ -137,7 +138,7 @@ function inOrder(root: Directory, key: (it: Entry) => string = ({ short, name })
 /** Names of 8 and 3 characters `A-Z0-9_` (ECMA-119, 10.1), unique in their directory. */
 function giveShortNames({ entries }: Directory): void {
   const taken = new Set<string>()
-  for (const entry of [...entries.values()].sort((a, b) => (a.name < b.name ? -1 : 1))) {
+  for (const entry of [...entries.values()].sort((a, b) => compareText(a.name, b.name))) {
     const upper = entry.name.toUpperCase().replace(/[^A-Z0-9_.]/g, '_')
     const dot = isFile(entry) ? upper.lastIndexOf('.') : -1
     const stem = (dot > 0 ? upper.slice(0, dot) : upper).replaceAll('.', '_')

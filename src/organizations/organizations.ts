@@ -8,6 +8,7 @@ import {
   type OrganizationUpdate,
   withoutLimits,
 } from '../model/organization.ts'
+import { compareText } from '../schema/compare-text.ts'
 
 /** Stores the organizations: `default` only when it was changed. */
 export interface OrganizationStore {
@@ -61,7 +62,7 @@ export class Organizations {
   /** `default` first, then the oldest first. */
   async list(): Promise<Organization[]> {
     const key = ({ created_at, organization_id }: Organization) => `${created_at} ${organization_id}`
-    const made = (await this.#made()).toSorted((a, b) => (key(a) < key(b) ? -1 : 1))
+    const made = (await this.#made()).toSorted((a, b) => compareText(key(a), key(b)))
     return [await this.get(defaultOrganization), ...made]
   }
 

@@ -2,6 +2,7 @@ import { signal, useSignal } from '@preact/signals'
 import { useEffect, useRef } from 'preact/hooks'
 import { ignore } from '../../../src/async/ignore.ts'
 import type { CallName, Compute, Image, ImageUse, LabKind, LabProject } from '../../../src/client/patchbay.ts'
+import { compareText } from '../../../src/schema/compare-text.ts'
 import { ActionDialog } from '../parts/action-dialog.tsx'
 import { Fault } from '../parts/fault.tsx'
 import { useFileDrop } from '../parts/file-drop.ts'
@@ -73,7 +74,7 @@ function ImagesOf({ kind, noun, known }: { kind: ImageKind; noun: string; known:
       .call(`GET /v2/compute/${kind}/images`)
       .then((it) => {
         // A gateway has the lists of its computes one after the other.
-        images.value = it.toSorted((a, b) => (a.path < b.path ? -1 : 1))
+        images.value = it.toSorted((a, b) => compareText(a.path, b.path))
       })
       .catch(notifyError)
   const readUses = () =>

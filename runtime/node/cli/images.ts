@@ -6,6 +6,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Image } from '../../../src/client/patchbay.ts'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
 import { type ImageKindName, imageKinds } from '../../../src/model/image.ts'
+import { compareText } from '../../../src/schema/compare-text.ts'
 import { hostKinds } from '../kinds/index.ts'
 import { begins } from '../storage/file-head.ts'
 import { reasonOf } from '../system/error-reason.ts'
@@ -130,7 +131,7 @@ async function imagesOf({ client, signal }: Asked): Promise<KindImage[]> {
       (await client.call(`GET /v2/compute/${kind}/images`, { signal })).map((it): KindImage => ({ ...it, kind })),
     ),
   )
-  return lists.flat().sort((a, b) => (a.path < b.path ? -1 : 1))
+  return lists.flat().sort((a, b) => compareText(a.path, b.path))
 }
 
 interface Pushed {

@@ -6,6 +6,7 @@ import { DirectTool } from '../kinds/machine-emulator/direct-tool.ts'
 import { requireChain } from '../kinds/machine-emulator/disk-chain.ts'
 import { factsIn } from '../kinds/machine-emulator/qemu-img.ts'
 import { give, letRead, takeBack } from '../sandbox/box.ts'
+import { compareText } from '../../../src/schema/compare-text.ts'
 import type { Confinement, Sandbox } from '../sandbox/sandbox.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { syncDirectory } from '../storage/durable-file.ts'
@@ -127,7 +128,7 @@ const common = new Set(['qemu_img', 'path', 'format', 'size'])
 const optionsOf = (input: DiskCreate): [string, string | number][] =>
   Object.entries(input as Record<string, string | number | null | undefined>)
     .filter((entry): entry is [string, string | number] => !common.has(entry[0]) && entry[1] != null)
-    .sort(([a], [b]) => (a < b ? -1 : 1))
+    .sort(([a], [b]) => compareText(a, b))
 
 /** Bytes that the creation writes; a disk grows to its full size in use. */
 function allocatedBytes(input: DiskCreate): number {

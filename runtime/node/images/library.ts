@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { basename, isAbsolute, join, resolve, sep } from 'node:path'
 import { missingImage } from '../../../src/errors/api-error.ts'
 import type { ImageKindName } from '../../../src/model/image.ts'
+import { compareText } from '../../../src/schema/compare-text.ts'
 import type { HostKind } from '../kinds/host-kind.ts'
 import { hostKinds } from '../kinds/index.ts'
 import { isInside } from '../storage/paths.ts'
@@ -132,7 +133,7 @@ export class ImageLibrary {
     const entries = await readdir(join(root, prefix), { withFileTypes: true }).catch(() => [])
     const files: FoundImage[] = []
     const deeper: FoundImage[] = []
-    for (const entry of entries.sort((a, b) => (a.name < b.name ? -1 : 1))) {
+    for (const entry of entries.sort((a, b) => compareText(a.name, b.name))) {
       if (entry.name.startsWith('.')) continue
       const name = prefix === '' ? entry.name : `${prefix}/${entry.name}`
       const file = join(root, name)

@@ -6,6 +6,7 @@ import { badRequest, conflict, notFound } from '../../../src/errors/api-error.ts
 import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
 import type { Checksums } from '../storage/checksums.ts'
+import { compareText } from '../../../src/schema/compare-text.ts'
 import { requireSpace, withDiskErrors } from '../storage/disk.ts'
 import { markerDirectory, resolveInProject } from '../storage/paths.ts'
 import { receive } from '../storage/receive.ts'
@@ -51,7 +52,7 @@ export class ProjectFiles implements FileAgent {
       else if (!sums) files.push({ path, size: Number(stats.size) })
     }
     await mapLimit(paths, work, maxAtOnce)
-    return files.sort((a, b) => (a.path < b.path ? -1 : 1))
+    return files.sort((a, b) => compareText(a.path, b.path))
   }
 
   async read(projectId: string, path: string, snapshot?: string): Promise<StoredFile> {

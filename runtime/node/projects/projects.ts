@@ -9,6 +9,7 @@ import { ApiError, conflict, forbidden, notFound } from '../../../src/errors/api
 import type { EventLog } from '../../../src/events/event-log.ts'
 import type { ProjectAgent } from '../../../src/host-agent.ts'
 import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../src/model/project.ts'
+import { compareText } from '../../../src/schema/compare-text.ts'
 import { isUuid } from '../../../src/schema/fields.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
@@ -402,7 +403,7 @@ export class Projects implements ProjectAgent {
       const project = id === undefined || this.#open.has(id) ? undefined : await this.#closed(id, path)
       if (project !== undefined) found.push(project)
     })
-    return found.sort((a, b) => (a.project_id < b.project_id ? -1 : 1))
+    return found.sort((a, b) => compareText(a.project_id, b.project_id))
   }
 
   /** The directories that may contain projects. */

@@ -10,6 +10,7 @@ import {
   hypervisor,
   hypervisorDrivers,
 } from '../../../../src/kinds/hypervisor.ts'
+import { compareText } from '../../../../src/schema/compare-text.ts'
 import type { Exit } from '../../keeper-protocol/protocol.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { warningsOf } from '../../nodes/warnings.ts'
@@ -262,7 +263,7 @@ export class HypervisorKind implements NodeKind<HypervisorProperties, typeof hyp
   readonly computeActions: ComputeActions<typeof hypervisor> = {
     vms: async () => {
       const vms = await this.#host.drivers[await this.#defaultDriver()].list()
-      return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => (a.vmname < b.vmname ? -1 : 1))
+      return vms.map(({ name, ram }) => ({ vmname: name, ram })).sort((a, b) => compareText(a.vmname, b.vmname))
     },
   }
 

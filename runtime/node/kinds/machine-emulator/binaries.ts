@@ -2,6 +2,7 @@ import { closeSync, constants, openSync, readdirSync, realpathSync } from 'node:
 import { basename, delimiter, dirname, join, resolve } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
 import type { MachineEmulatorNode } from '../../../../src/kinds/machine-emulator.ts'
+import { compareText } from '../../../../src/schema/compare-text.ts'
 import type { Confinement, Sandbox } from '../../sandbox/sandbox.ts'
 import { FileProbes } from '../../storage/file-probes.ts'
 import { findProgram } from '../../system/find-program.ts'
@@ -27,7 +28,7 @@ export function findEmulators(path = process.env.PATH ?? ''): readonly string[] 
       if (!found.has(key)) found.set(key, file)
     }
   }
-  return [...found.values()].sort((a, b) => (basename(a) < basename(b) ? -1 : 1))
+  return [...found.values()].sort((a, b) => compareText(basename(a), basename(b)))
 }
 
 const directoriesIn = (path: string): string[] =>

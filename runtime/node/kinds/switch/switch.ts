@@ -7,6 +7,7 @@ import {
   SwitchPort,
   type SwitchUpdate,
 } from '../../../../src/kinds/switch.ts'
+import { compareText } from '../../../../src/schema/compare-text.ts'
 import type { BridgeSpec } from '../../keeper-protocol/protocol.ts'
 import { fieldsOf } from '../../nodes/shown-fields.ts'
 import { eightPorts, MappedPortsKind, mappingOf } from '../bridges/mapped-ports.ts'
@@ -37,7 +38,7 @@ export class SwitchKind
     macTable: (at) =>
       at.exclusively(async (node) => {
         const { entries } = await this.host.keeper.call('bridge.table', { key: running(node) })
-        return [...entries].sort((a, b) => a.vlan - b.vlan || (a.mac < b.mac ? -1 : 1))
+        return [...entries].sort((a, b) => a.vlan - b.vlan || compareText(a.mac, b.mac))
       }),
     clearMacTable: (at) =>
       at.exclusively(async (node) => {
