@@ -1,4 +1,5 @@
 import { ApiError, badRequest } from '../errors/api-error.ts'
+import { quotedPath } from '../errors/shown.ts'
 
 const maxMembers = 100_000
 const maxNameBytes = 1024
@@ -44,7 +45,7 @@ export async function checkedMembers<T>(
       throw tooLarge(`files of more than ${total} bytes in ${bytes}`)
     const { name } = facts
     if (name.endsWith('/')) continue
-    if (members.has(name)) throw badRequest(`The archive has ${shown(name)} twice`)
+    if (members.has(name)) throw badRequest(`The archive has ${quotedPath(name)} twice`)
     members.set(name, entry)
   }
   return members
@@ -58,7 +59,7 @@ export const zstdMethod = 93
 const methods = [storedMethod, 8, zstdMethod]
 
 function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts): void {
-  const why = (text: string) => badRequest(`The file ${shown(name)} of the archive ${text}`)
+  const why = (text: string) => badRequest(`The file ${quotedPath(name)} of the archive ${text}`)
   if (new TextEncoder().encode(name).byteLength > maxNameBytes)
     throw why(`has a name of more than ${maxNameBytes} bytes`)
   if (isEncrypted) throw why('is encrypted: make the archive without a password')
@@ -69,7 +70,7 @@ function requireReadable({ name, isEncrypted, method, attributes }: MemberFacts)
 
 /** A member is not what the archive says. */
 export const damaged = (name: string, why = 'its CRC-32 is wrong'): ApiError =>
-  badRequest(`The file ${shown(name)} of the archive is damaged: ${why}`)
+  badRequest(`The file ${quotedPath(name)} of the archive is damaged: ${why}`)
 
 /** Turns the error of a library about an archive into a 400. */
 export function noZip(cause: unknown): never {
@@ -82,5 +83,4 @@ export function noZip(cause: unknown): never {
   )
 }
 
-const shown = (name: string): string => JSON.stringify(name.slice(0, 120))
 const tooLarge = (what: string): ApiError => new ApiError(413, `The archive would become ${what}`)

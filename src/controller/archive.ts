@@ -3,6 +3,7 @@ import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import type { ProjectScope } from '../auth/project-scope.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
+import { quotedPath } from '../errors/shown.ts'
 import type { StoredFile } from '../host-agent.ts'
 import { isStateless } from '../kinds/node.ts'
 import { type ImageKindName, isImageKind } from '../model/image.ts'
@@ -554,7 +555,7 @@ function filesIn(
   const types = new Map<string, 'file' | 'directory'>(directories.map((path) => [path, 'directory']))
   for (const name of members.keys()) {
     const words = name.split('/')
-    const refuse = (why: string) => badRequest(`The archive has ${JSON.stringify(name.slice(0, 120))}, ${why}`)
+    const refuse = (why: string) => badRequest(`The archive has ${quotedPath(name)}, ${why}`)
     // biome-ignore lint/suspicious/noControlCharactersInRegex: names of files have none
     if (words.some((word) => word === '' || word === '.' || word === '..' || /[\u0000-\u001f\\]/.test(word)))
       throw refuse('which is no name of a file inside the archive')

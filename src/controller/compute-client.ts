@@ -8,6 +8,7 @@ import { ofOwnLink } from '../client/nodes.ts'
 import { path } from '../client/paths.ts'
 import type { ComputeAnswer } from '../client/transport.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
+import { quotedPath } from '../errors/shown.ts'
 import { maxImages, type Outcome } from '../gateway/image-copies.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
 import { CaptureStarted } from '../model/capture.ts'
@@ -180,8 +181,7 @@ export class ComputeClient {
     const of = snapshotId === undefined ? '' : path`&snapshot=${snapshotId}`
     const files = await this.json(Type.Array(ProjectFile), { method: 'GET', path: list + of, pace: 'work' })
     const wrong = files.find(({ path }) => !isInside(path))
-    if (wrong !== undefined)
-      throw this.#connection.wrong(`a file of the name ${JSON.stringify(wrong.path.slice(0, 120))}`)
+    if (wrong !== undefined) throw this.#connection.wrong(`a file of the name ${quotedPath(wrong.path)}`)
     return files
   }
 

@@ -1,10 +1,11 @@
 import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import { ApiError } from '../errors/api-error.ts'
+import { quotedPath } from '../errors/shown.ts'
 import { nearest } from '../http/nearest-word.ts'
 import { kindOf } from '../kinds/node.ts'
 import type { DesiredNode, ImageDigest } from '../labfile/desired.ts'
-import { Faults, quoted } from '../labfile/faults.ts'
+import { Faults } from '../labfile/faults.ts'
 import { LabFileError } from '../labfile/read.ts'
 import { type Image, type ImageKindName, isImageKind } from '../model/image.ts'
 import { imageProperties } from './archive-document.ts'
@@ -149,8 +150,8 @@ async function faultOf(
       name,
       known.map(({ path }) => path),
     )
-    const hint = near === undefined ? 'upload it first' : `did you mean ${quoted(near)}? Else upload it first`
-    return [`there is no image ${quoted(name)}`, hint]
+    const hint = near === undefined ? 'upload it first' : `did you mean ${quotedPath(near)}? Else upload it first`
+    return [`there is no image ${quotedPath(name)}`, hint]
   }
   if (digest === undefined) return undefined
   const list = await images(has, kind)
@@ -158,10 +159,10 @@ async function faultOf(
   const image = list.find(({ path }) => isNamed(path, name))
   const sum = digest.algorithm === 'md5' ? image?.md5sum : image?.sha256
   if (sum === undefined)
-    return [`its compute does not know the ${digest.algorithm} digest of ${quoted(name)}`, 'leave out the digest']
+    return [`its compute does not know the ${digest.algorithm} digest of ${quotedPath(name)}`, 'leave out the digest']
   if (sum === digest.hex) return undefined
   return [
-    `the image ${quoted(name)} has another content: its ${digest.algorithm} digest is ${sum}`,
+    `the image ${quotedPath(name)} has another content: its ${digest.algorithm} digest is ${sum}`,
     'upload the right one, or correct the digest',
   ]
 }

@@ -18,3 +18,10 @@ export const shownText = (text: string): string => text.replace(unsafeInText, es
 
 /** A text with U+FFFD for each half of a surrogate pair, which JSON can contain: they have no UTF-8, and a URL takes none. */
 export const wellFormed = (text: string): string => text.replace(/\p{Surrogate}/gu, '\ufffd')
+
+/** The longest path of a file (PATH_MAX, limits.h of Linux). */
+const maxPath = 4096
+
+/** The path or the name of a file for a message: whole, as a reader needs its end. What is longer than any path is cut. */
+export const quotedPath = (path: string): string =>
+  JSON.stringify(path.length > maxPath ? `${path.slice(0, maxPath)}...` : path)

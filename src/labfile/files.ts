@@ -1,6 +1,7 @@
 import { sha256, toHex } from '../auth/secret.ts'
+import { quotedPath } from '../errors/shown.ts'
 import type { DesiredConfig, DesiredDay0 } from './desired.ts'
-import { type Faults, quoted } from './faults.ts'
+import type { Faults } from './faults.ts'
 import type { Position } from './position.ts'
 
 /** A file that a lab file names. */
@@ -50,7 +51,7 @@ export class Contents {
     this.named.push({ path, at })
     if (this.#files === undefined) return ''
     if (Object.hasOwn(this.#files, path)) return this.#files[path] ?? ''
-    this.#faults.add(at, `the content of the file ${quoted(path)} was not sent with the lab file`)
+    this.#faults.add(at, `the content of the file ${quotedPath(path)} was not sent with the lab file`)
     return ''
   }
 

@@ -1,4 +1,5 @@
 import { ApiError } from '../errors/api-error.ts'
+import { quotedPath } from '../errors/shown.ts'
 import type { ErrorWord } from '../errors/words.ts'
 import { isUuid } from '../schema/fields.ts'
 import { readCheck } from './checks.ts'
@@ -95,7 +96,11 @@ export function namedFiles(
     desiredIn(root, { faults, contents, options })
     for (const { path, at } of contents.named)
       if (!allowOutside && isOutside(path))
-        faults.add(at, `the file ${quoted(path)} is not in the directory of the lab file`, '--allow-outside permits it')
+        faults.add(
+          at,
+          `the file ${quotedPath(path)} is not in the directory of the lab file`,
+          '--allow-outside permits it',
+        )
   })
   return { files: contents.named.filter(({ path }) => allowOutside || !isOutside(path)), faults: faults.list() }
 }

@@ -153,6 +153,27 @@ test('a copy of a lab has the files of the lab and of its nodes', async () => {
   for (const it of [at, copyAt]) await del(it)
 })
 
+test('a name with a slash is refused for a new project and for a rename', async () => {
+  const { at } = await newLab()
+  const [name, message] = [`${nameOf('up')}/down`, 'name: / and \\ are not possible in the name of a project']
+  for (const answer of [
+    await post(projects, { name }),
+    await put(at, { name }),
+    await post(`${at}/duplicate`, { name }),
+    await post('/v2/compute/projects', { name }),
+  ])
+    expect([answer.status, (await body<{ message: string }>(answer)).message]).toEqual([403, message])
+  await del(at)
+})
+
+test('the message about a missing file has its whole path', async () => {
+  const { at } = await newLab()
+  const path = `${'configurations-of-the-core/'.repeat(8)}router.cfg`
+  const { message } = await body<{ message: string }>(send(`${at}/files/${path}`))
+  expect(message).toContain(`there is no file "${path}"`)
+  await del(at)
+})
+
 test('a locked node or drawing is not deleted until it is unlocked', async () => {
   const { at } = await newLab()
   await newNode(at, 'PC1', { locked: true })

@@ -2,6 +2,7 @@ import { realpathSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { delimiter, isAbsolute, join } from 'node:path'
 import { conflict } from '../../../src/errors/api-error.ts'
+import { quotedPath } from '../../../src/errors/shown.ts'
 import type { FoundProgram } from '../../../src/schema/program.ts'
 import { toolMemoryKb } from '../kinds/machine-emulator/qemu-img.ts'
 import { runProgram } from '../programs/start.ts'
@@ -44,7 +45,7 @@ export class DiskTools {
     const real = isAbsolute(wanted) ? await realpath(wanted).catch(() => undefined) : undefined
     const chosen = found.find((path) => realpathSync(path) === real)
     if (chosen !== undefined) return chosen
-    throw conflict(`qemu_img: ${JSON.stringify(wanted.slice(0, 120))} is none of those found: ${found.join(', ')}`)
+    throw conflict(`qemu_img: ${quotedPath(wanted)} is none of those found: ${found.join(', ')}`)
   }
 
   #version(path: string): Promise<string> {

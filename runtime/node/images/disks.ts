@@ -1,6 +1,7 @@
 import { mkdir, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve } from 'node:path'
 import { badRequest, conflict, forbidden, missingImage } from '../../../src/errors/api-error.ts'
+import { quotedPath } from '../../../src/errors/shown.ts'
 import type { DiskCreate, DiskExtend } from '../../../src/model/image.ts'
 import { DirectTool } from '../kinds/machine-emulator/direct-tool.ts'
 import { requireChain } from '../kinds/machine-emulator/disk-chain.ts'
@@ -146,7 +147,7 @@ function allocatedBytes(input: DiskCreate): number {
 
 async function refuseExisting(file: string): Promise<void> {
   if ((await stat(file).catch(() => undefined)) === undefined) return
-  throw conflict(`path: there is a file ${JSON.stringify(basename(file).slice(0, 120))} already`)
+  throw conflict(`path: there is a file ${quotedPath(basename(file))} already`)
 }
 
 /** Moves the new files to their place, the named file last, as it stands for the disk. Never replaces a file. */

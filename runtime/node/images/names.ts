@@ -2,13 +2,14 @@ import { createHash, randomBytes } from 'node:crypto'
 import { readdir, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join } from 'node:path'
 import { badRequest, forbidden } from '../../../src/errors/api-error.ts'
+import { quotedPath } from '../../../src/errors/shown.ts'
 
 /**
  * The components of an image name from a client. 403 for a name that could lead out of the directory of images, or that begins
  * with a dot, as our temporary files do; 400 for more than `depth` directories.
  */
 export function checkedName(name: string, depth = 1): string[] {
-  const shown = JSON.stringify(name.slice(0, 120))
+  const shown = quotedPath(name)
   // Control characters and quotes would break the descriptor that a disk in several files has.
   // biome-ignore lint/suspicious/noControlCharactersInRegex: they are what is looked for
   if (/[\u0000-\u001f\u007f"]/.test(name)) throw badRequest(`path: ${shown} has a character that no image may have`)

@@ -4,6 +4,7 @@ import { isExported } from '../../../src/controller/archive.ts'
 import { documentName } from '../../../src/controller/archive-document.ts'
 import type { HostProjects, OpenArchive } from '../../../src/controller/archives.ts'
 import { badRequest, conflict, forbidden, notFound, tooLarge } from '../../../src/errors/api-error.ts'
+import { quotedPath } from '../../../src/errors/shown.ts'
 import { withDiskErrors } from '../storage/disk.ts'
 import { isInside, realish, requireAbsolute, requireNoNul } from '../storage/paths.ts'
 import { contentOf, openRegular } from '../storage/stored-file.ts'
@@ -36,7 +37,7 @@ export class HostProjectFiles implements HostProjects {
   async #checked(path: string): Promise<string> {
     requireNoNul(path)
     requireAbsolute(path)
-    if (!/\.gns3$/i.test(path)) throw badRequest(`path: expected a project of GNS3 (*.gns3), got ${quoted(path)}`)
+    if (!/\.gns3$/i.test(path)) throw badRequest(`path: expected a project of GNS3 (*.gns3), got ${quotedPath(path)}`)
     const { directory, isLocal } = this.#options
     const file = await realish(resolve(path))
     if (!isLocal() && !isInside(await realish(directory), file))
@@ -44,8 +45,6 @@ export class HostProjectFiles implements HostProjects {
     return file
   }
 }
-
-const quoted = (path: string): string => JSON.stringify(path.slice(0, 120))
 
 /** The directory of a project in the form of an archive. Links and devices in it are left out. */
 class ProjectDirectory implements OpenArchive {
@@ -58,7 +57,7 @@ class ProjectDirectory implements OpenArchive {
       if (error.code !== 'ENOENT' && error.code !== 'ENOTDIR') throw error
       return undefined
     })
-    if (facts?.isFile() !== true) throw notFound(`path: there is no file ${quoted(document)}`)
+    if (facts?.isFile() !== true) throw notFound(`path: there is no file ${quotedPath(document)}`)
     const project = new ProjectDirectory()
     project.#add(documentName, document, facts.size)
     const directory = dirname(document)
@@ -81,7 +80,7 @@ class ProjectDirectory implements OpenArchive {
   }
 
   async read(name: string): Promise<ReadableStream<Uint8Array>> {
-    const gone = () => conflict(`path: the file ${quoted(name)} of the project is no longer there`)
+    const gone = () => conflict(`path: the file ${quotedPath(name)} of the project is no longer there`)
     const file = this.#files.get(name)
     if (file === undefined) throw gone()
     return contentOf(await openRegular(file, gone), this.members.get(name) ?? 0)

@@ -3,6 +3,7 @@ import { lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises'
 import { basename, dirname, join, relative, sep } from 'node:path'
 import { mapLimit } from '../../../src/async/map-limit.ts'
 import { badRequest, conflict, notFound } from '../../../src/errors/api-error.ts'
+import { quotedPath } from '../../../src/errors/shown.ts'
 import type { FileAgent, StoredFile } from '../../../src/host-agent.ts'
 import type { ProjectFile } from '../../../src/model/project.ts'
 import type { Checksums } from '../storage/checksums.ts'
@@ -58,7 +59,7 @@ export class ProjectFiles implements FileAgent {
   async read(projectId: string, path: string, snapshot?: string): Promise<StoredFile> {
     const root = await this.#rootOf(projectId, snapshot)
     const file = await withDiskErrors('path', () => resolveInProject(root, path))
-    const shown = JSON.stringify(path.slice(0, 120))
+    const shown = quotedPath(path)
     const missing = `path: there is no file ${shown}; GET .../files lists those of the project`
     const handle = await openRegular(file, () => notFound(missing, { word: 'no-such-file' }))
     const { size, mtimeMs } = await handle.stat()

@@ -2,6 +2,7 @@ import { realpath, stat } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { dirname, isAbsolute, join, normalize, relative, resolve, sep } from 'node:path'
 import { badRequest, conflict, forbidden, notFound } from '../../../src/errors/api-error.ts'
+import { quotedPath } from '../../../src/errors/shown.ts'
 
 /** The directory of the service in a project: it marks the project, and has its records. */
 export const markerDirectory = '.patchbay'
@@ -30,7 +31,7 @@ export async function realish(path: string): Promise<string> {
  */
 export async function resolveInProject(root: string, path: string): Promise<string> {
   const why = 'is not inside the project: expected a path below its directory, without ".."'
-  const refuse = () => forbidden(`path: ${JSON.stringify(path.slice(0, 120))} ${why}`)
+  const refuse = () => forbidden(`path: ${quotedPath(path)} ${why}`)
   requireNoNul(path)
   if (path.startsWith('/') || path.includes('\\')) throw refuse()
   const base = await realpath(root).catch(() => {
@@ -52,7 +53,7 @@ export function requireNoNul(path: string): void {
 
 /** 400 for a path that is not absolute. */
 export function requireAbsolute(path: string): void {
-  if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${JSON.stringify(path.slice(0, 120))}`)
+  if (!isAbsolute(path)) throw badRequest(`path: expected an absolute path, got ${quotedPath(path)}`)
 }
 
 export interface PathRules {

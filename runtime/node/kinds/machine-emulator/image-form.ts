@@ -1,5 +1,6 @@
 import { open } from 'node:fs/promises'
 import { conflict } from '../../../../src/errors/api-error.ts'
+import { quotedPath } from '../../../../src/errors/shown.ts'
 import type { ImageField } from './properties.ts'
 
 /** The part of a file that is read; the volume descriptor of a CD is at 32 KB. */
@@ -52,7 +53,7 @@ function hasPartitions(head: Buffer): boolean {
 export async function requireForm(field: ImageField, name: string, file: string): Promise<void> {
   const form = await formOf(file)
   if (form === undefined) return
-  const shown = JSON.stringify(name.slice(0, 120))
+  const shown = quotedPath(name)
   if (/^hd[a-d]_disk_image$/.test(field) && (form.is === 'kernel' || form.is === 'program'))
     throw conflict(`${field}: ${shown} is ${form.words}; expected a disk, as a kernel goes to kernel_image`)
   if ((field === 'kernel_image' || field === 'initrd') && (form.is === 'disk' || form.is === 'CD')) {
