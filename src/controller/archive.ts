@@ -11,6 +11,7 @@ import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { ProjectFile } from '../model/project.ts'
 import { isUuid } from '../schema/fields.ts'
+import { withoutSeparators } from '../schema/project-name.ts'
 import {
   type ArchivedLab,
   archivedLab,
@@ -326,7 +327,10 @@ async function importOpened(
   const whole = await readWhole(archive, project_id)
   const { settings, name: own, nodes, leftOut } = whole.main.read
   await requireTrust(labs.trust, await untrustedNodes(labs.trust, nodes), isTrusted)
-  const input = { ...settings, project_id, name: await labs.freeName(name ?? own, conventions?.labName) }
+  const input = {
+    ...{ ...settings, project_id },
+    name: await labs.freeName(name ?? withoutSeparators(own), conventions?.labName),
+  }
   check(input.name)
   const undo: (() => Promise<void>)[] = []
   try {

@@ -20,6 +20,7 @@ import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
 import { ConsoleClients, UdpPort } from '../routes/projects.ts'
 import type { Filters } from '../schema/filters.ts'
 import { Nio, NioState } from '../schema/nio.ts'
+import { withoutSeparators } from '../schema/project-name.ts'
 
 /** A node as its compute shows it. Members of other kinds and versions pass unchanged. */
 export type ComputeNode = Static<typeof ComputeNode>
@@ -70,9 +71,10 @@ export class ComputeClient {
     this.images = remoteImages(connection)
   }
 
-  /** Creates or opens a project. */
+  /** Creates or opens a project. A lab may have a name from an earlier version that no new project of a compute can have. */
   openProject(input: { project_id: string; name: string; path?: string | null }): Promise<Project> {
-    return this.#project(input.project_id, { method: 'POST', path: '/v2/compute/projects?view=full', input })
+    const named = { ...input, name: withoutSeparators(input.name) }
+    return this.#project(input.project_id, { method: 'POST', path: '/v2/compute/projects?view=full', input: named })
   }
 
   projects(): Promise<Project[]> {
@@ -84,7 +86,8 @@ export class ComputeClient {
     return this.#project(id, { method: 'GET', path: path`/v2/compute/projects/${id}?view=full` })
   }
 
-  updateProject(id: string, input: object): Promise<Project> {
+  renameProject(id: string, name: string): Promise<Project> {
+    const input = { name: withoutSeparators(name) }
     return this.#project(id, { method: 'PUT', path: path`/v2/compute/projects/${id}?view=full`, input })
   }
 

@@ -20,6 +20,7 @@ import type { Project } from '../model/project.ts'
 import type { ProjectQuota } from '../organizations/project-quota.ts'
 import { compareText } from '../schema/compare-text.ts'
 import { isUuid } from '../schema/fields.ts'
+import { requireNoSeparator } from '../schema/project-name.ts'
 import { exportLab } from './archive.ts'
 import type { HostProjects, LabArchives } from './archives.ts'
 import { noteEndedCaptures } from './captures.ts'
@@ -945,7 +946,7 @@ export class Labs {
     const give = async (to: string) => {
       await this.#directory?.put(lab.id, { ...project, name: to })
       if (!lab.isOpen) return
-      for (const id of project.computes) await ask(id).updateProject(lab.id, { name: to }).catch(unlessAway)
+      for (const id of project.computes) await ask(id).renameProject(lab.id, to).catch(unlessAway)
     }
     try {
       await saved(
@@ -1548,7 +1549,7 @@ export class Labs {
       try {
         const there = await ask(computeId).openProject({ project_id: lab.id, name })
         // The lab was renamed while the compute was not connected.
-        if (there.name !== name) await ask(computeId).updateProject(lab.id, { name })
+        if (there.name !== name) await ask(computeId).renameProject(lab.id, name)
         await this.#refresh(lab, [computeId], ask)
         await this.#startAfterReboot(lab, [computeId], ask)
       } catch (error) {
@@ -1743,6 +1744,7 @@ function deletesAfter({ document: { project } }: Lab, { ttl_s, ttl_deletes }: Tt
 }
 
 function requireName(name: string): void {
+  requireNoSeparator(name)
   if (isUuid(name)) throw badRequest('name: a name must not have the form of an id; choose another name')
 }
 

@@ -78,7 +78,7 @@ export class MemoryCompute {
       },
       project: async (id: string) => structuredClone(this.#project(id)),
       projects: async () => [],
-      updateProject: async (id: string, { name }: { name: string }) => Object.assign(this.#project(id), { name }),
+      renameProject: async (id: string, name: string) => Object.assign(this.#project(id), { name }),
       closeProject: async (id: string) => void Object.assign(this.#project(id), { isOpen: false }),
       removeProject: async (id: string) => {
         this.#project(id)

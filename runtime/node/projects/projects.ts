@@ -11,6 +11,7 @@ import type { ProjectAgent } from '../../../src/host-agent.ts'
 import type { Project, ProjectCreate, ProjectStatusFilter, ProjectUpdate } from '../../../src/model/project.ts'
 import { compareText } from '../../../src/schema/compare-text.ts'
 import { isUuid } from '../../../src/schema/fields.ts'
+import { requireNoSeparator } from '../../../src/schema/project-name.ts'
 import type { Log } from '../log/log.ts'
 import type { PortAllocator } from '../ports/allocator.ts'
 import { isFull, requireSpace, withDiskErrors } from '../storage/disk.ts'
@@ -149,8 +150,7 @@ export class Projects implements ProjectAgent {
   update(projectId: string, changes: ProjectUpdate): Promise<Project> {
     return this.#with(projectId, async (project) => {
       const name = changes.name ?? project.record.name
-      if (name !== project.record.name && /[/\\]/.test(name ?? ''))
-        throw forbidden('name: / and \\ are not possible in a name')
+      if (name !== project.record.name) requireNoSeparator(name ?? '')
       if (changes.variables != null) this.#requireRoom(changes.variables, project)
       const path = await this.#newPath(project, changes.path ?? undefined)
       await requireSpace(project.path, this.#options.minFreeMb())
@@ -223,6 +223,7 @@ export class Projects implements ProjectAgent {
         'path: the directory holds files that are not a project of this service; give an empty or a new one',
       )
     }
+    if (input.name != null && input.name !== found?.record.name) requireNoSeparator(input.name)
     await requireSpace(dirname(rules.projectsDirectory), minFreeMb())
     const record: ProjectRecord = {
       version: recordVersion,

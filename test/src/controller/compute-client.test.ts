@@ -13,7 +13,7 @@ test.for([null, [], 'x', 4, {}, { ...project, project_id: other }])(
     for (const asked of [
       client.openProject({ project_id: own, name: 'lab' }),
       client.project(own),
-      client.updateProject(own, {}),
+      client.renameProject(own, 'x'),
     ])
       await isBadGateway(asked, /sent a malformed answer/)
   },
