@@ -664,4 +664,4 @@ const suffix = '.gns3project'
 const snapshotsDirectory = 'snapshots/'
 const snapshotList = `${snapshotsDirectory}snapshots.conf`
 const fileNameOf = (name: string): string => name.replaceAll(/[^\w .()-]/g, '_')
-export const archiveName = ({ name }: LabProject): string => fileNameOf(name) + suffix
+export const archiveName = ({ name }: LabProject): string => name + suffix

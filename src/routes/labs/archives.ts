@@ -1,6 +1,7 @@
 import { Type } from '@sinclair/typebox'
 import { archiveName, exportLab, importLab } from '../../controller/archive.ts'
 import { badRequest } from '../../errors/api-error.ts'
+import { attachment } from '../../http/content-disposition.ts'
 import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
 import { LabImported } from '../../model/lab/project.ts'
 import { Name, oneOf, Uuid, yesOrNo } from '../../schema/fields.ts'
@@ -40,7 +41,7 @@ export const labArchiveEndpoints: readonly Endpoint[] = [
       return new Response(await exportLab(labs, lab, options, ask), {
         headers: {
           'Content-Type': media,
-          'Content-Disposition': `attachment; filename="${archiveName(lab.project())}"`,
+          'Content-Disposition': attachment(archiveName(lab.project())),
           'X-Content-Type-Options': 'nosniff',
         },
       })
