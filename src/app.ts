@@ -425,7 +425,8 @@ export function createApp(options: AppOptions): App {
     if (known === undefined && !request.signal.aborted) report(error, id)
     const fault = known ?? unexpected(request.signal.aborted)
     Object.assign(headers, fault.headers, { [errorHeader]: fault.word })
-    return { status: fault.status, body: { message: fault.message, status: fault.status, ...fault.extra } }
+    const message = inWordsOf(pathOf(request.url), fault.message)
+    return { status: fault.status, body: { message, status: fault.status, ...fault.extra } }
   }
 
   /** Answers a request whose sender was let in elsewhere. */
@@ -835,3 +836,7 @@ function requestIds(): () => string {
     return `${random}-${count.toString(36)}`
   }
 }
+
+/** A message for the client of a version: v1 has the resources of computes below a path of its own. */
+const inWordsOf = (path: string, message: string): string =>
+  path.startsWith('/v1/') ? message.replaceAll('/v2/compute/', '/v1/') : message

@@ -207,3 +207,15 @@ test('a closed project is shown as closed in both API versions, and actions on i
   expect((await send(closed.v2)).status).toBe(404)
   expect(await ids('/v2/compute/projects?status=all')).not.toContain(closed.id)
 })
+
+test('messages about closed and unknown projects name the paths of the version that asks', async () => {
+  const { id, v1, v2 } = await newProject()
+  await post(`${v2}/close`)
+  const messageOf = async (path: string) => (await body<{ message: string }>(send(path))).message
+  const [closed, unknown] = [`${v1}/pc/vms/${crypto.randomUUID()}`, `/v1/projects/${crypto.randomUUID()}`]
+  expect(await messageOf(closed)).toContain('POST /v1/projects ')
+  expect(await messageOf(unknown)).toContain('GET /v1/projects ')
+  expect(await messageOf(`${v2}/pc/nodes`)).toContain('POST /v2/compute/projects ')
+  await post('/v2/compute/projects', { project_id: id, name: 'lab' })
+  await del(v2)
+})
