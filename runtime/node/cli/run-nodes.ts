@@ -92,7 +92,8 @@ async function outcomeOf({ project_id, nodes }: Wanted, done: 'started' | 'stopp
   const withoutSegments = wanted.filter(({ node_type }) => !isSegmentKind(node_type))
   const [what, list] =
     withoutSegments.length === 0 && nodes !== undefined ? ['segment', wanted] : ['node', withoutSegments]
-  return { what, done: list.filter(({ status }) => status === done).length, total: list.length }
+  const left = list.filter(({ status }) => status !== done)
+  return { what, done: list.length - left.length, total: list.length, left }
 }
 
 /** `patchbay start` and `patchbay stop`: all nodes of labs, or single nodes. */
@@ -122,8 +123,14 @@ export async function runNodes(
   const failed = jobs.flatMap(({ lab, nodes }) =>
     nodes.filter(({ state }) => state === 'failed' || state === 'skipped').map((node) => ({ lab, ...node })),
   )
+  // A job for a whole lab leaves out the nodes that this service cannot run.
+  for (const { lab, nodes, outcome } of jobs)
+    for (const { node_id, name, status_reason } of action === 'start' ? outcome.left : [])
+      if (status_reason != null && !nodes.some((it) => it.node_id === node_id))
+        failed.push({ lab, node_id, name, state: 'failed', reason: status_reason })
+  const hasNoEffect = ({ outcome }: (typeof jobs)[number]) => outcome.total > 0 && outcome.done === 0
   return {
-    exit: jobs.some(({ status }) => status !== 'done') ? exits.failed : exits.done,
+    exit: jobs.some((job) => job.status !== 'done' || hasNoEffect(job)) ? exits.failed : exits.done,
     json: {
       jobs: jobs.map(({ lab, job_id, status, outcome: { done: finished, total } }) => ({
         ...{ lab, job_id, status, done: finished, total },

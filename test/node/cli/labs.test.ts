@@ -7,6 +7,7 @@ import { beforeAll, expect, onTestFinished, test } from 'vitest'
 import { CommandLine } from '../../support/command-line.ts'
 import { hangMs } from '../../support/limits.ts'
 import { TestService } from '../../support/service.ts'
+import { zipOf } from '../../support/zip.ts'
 
 let service: TestService
 
@@ -45,6 +46,33 @@ test('start and stop count nodes as ls does: without segments, unless only these
   const stopped = await patchbay.json<{ jobs: object[] }>(['stop', 'segmented/PC1', 'segmented/sw1'])
   expect(stopped.jobs).toMatchObject([{ lab: 'segmented', status: 'done', done: 1, total: 1 }])
   expect((await patchbay.run(['start', 'segmented/sw1'])).out).toBe('segmented: 1 segment started\n')
+})
+
+test('nodes that this service cannot run are named with the reason, and a start that starts nothing fails', async () => {
+  const nodes = ['web', 'db'].map((name) => ({
+    ...{ name, node_id: crypto.randomUUID(), node_type: 'docker', compute_id: 'local', x: 0, y: 0, z: 1 },
+    ...{ properties: { image: 'nginx' }, symbol: ':/s.svg', console_type: 'telnet', label: { text: name } },
+  }))
+  const document = {
+    ...{ name: 'containers', project_id: crypto.randomUUID(), revision: 9, type: 'topology', version: '2.2.59' },
+    topology: { computes: [], drawings: [], links: [], nodes },
+  }
+  const archive = zipOf([{ name: 'project.gns3', data: JSON.stringify(document) }])
+  const imported = await service.fetch(`/v2/projects/${crypto.randomUUID()}/import`, {
+    method: 'POST',
+    body: new Uint8Array(archive),
+  })
+  expect(imported.status).toBe(201)
+  const patchbay = await CommandLine.of({ server: service.url })
+  const started = await patchbay.run(['start', 'containers'])
+  expect(started).toMatchObject({ code: 1 })
+  expect(started.out).toMatch(
+    /^containers: 0 nodes started of 2\n( {2}containers\/(web|db): .* no kind docker, .*\n){2}$/,
+  )
+  await service.call('POST', '/v2/projects/containers/nodes', { name: 'PC1', node_type: 'pc' })
+  const partly = await patchbay.run(['start', 'containers'])
+  expect([partly.code, partly.out.split('\n').length]).toEqual([0, 4])
+  expect(await patchbay.run(['start', 'containers/web'])).toMatchObject({ code: 1 })
 })
 
 test('a lab that could not be stopped is not reported as stopped', async () => {
