@@ -151,6 +151,11 @@ export async function createNodeAgent(options: NodeAgentOptions): Promise<NodeAg
       const node = table.get(key)
       if (node !== undefined) emit(node, payload)
     },
+    warned: (key, message) =>
+      table.queue(key, async (node) => {
+        emit(node, { type: 'log.warning', message: `${node.record.name}: ${message}` })
+        await lifeCycle.warnOfStart(node, message)
+      }),
     queued: (key, run) => table.queue(key, run),
   }
   const images = new Images({

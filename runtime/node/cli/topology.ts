@@ -185,6 +185,9 @@ async function converge(
             : `${node.console_type} ${node.console ?? ''}`,
         ])
         parts.push(tableOf(['NODE', 'KIND', 'STATE', 'CONSOLE'], rows))
+        const warned = nodes.filter(({ status, status_reason }) => status !== 'stopped' && status_reason != null)
+        if (warned.length > 0)
+          parts.push(warned.map(({ name, status_reason }) => shown(`${name}: ${status_reason}`)).join('\n'))
       }
       if (plan.stop_at !== undefined) parts.push(`${plan.lab} ${stopText(plan)} (--ttl)`)
       if (lastLine !== '') parts.push(lastLine)

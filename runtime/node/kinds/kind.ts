@@ -239,6 +239,8 @@ export interface KindListener {
   updated(key: string): void
   /** An event for the user. */
   happened(key: string, payload: EventPayload): void
+  /** A warning about the start of a node that was found after it. */
+  warned(key: string, message: string): void
   /** Runs a function with the lock of the node, unless the node is gone. */
   queued(key: string, run: () => Promise<void>): void
 }

@@ -24,6 +24,8 @@ export class LabNode implements KindNode {
   #status: NodeStatus = 'stopped'
   /** Number of its run in the keeper. */
   run: number | undefined
+  /** What its start warned of: the reason of its status while it runs as it should. */
+  startWarning: string | null = null
   /** Set when a newer program wrote its record: the node can be shown and stopped, but not changed. */
   newer: NewerRecord | undefined
   /** Whether this service has read the state of the node from its keeper. */

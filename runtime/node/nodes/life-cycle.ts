@@ -17,6 +17,8 @@ const saysPortTaken = /address already in use|\bEADDRINUSE\b/i
 const maxStarts = 4
 /** Time after the start in which the message means a port of the start, ms. */
 const startAgainMs = 30_000
+/** Longest reason of a status, characters. */
+const maxReason = 2000
 
 export interface LifeCycleOptions {
   readonly keeper: KeeperLink
@@ -91,7 +93,8 @@ export class LifeCycle {
       const wires = await this.#options.links.wires(node)
       launch = await this.#prepare(node, wires)
       node.record.command_line = launch.command_line
-      node.record.status_reason = null
+      node.startWarning = startWarningOf(node, launch)
+      node.record.status_reason = node.startWarning
       node.record.running = true
       // Facts that only the record has must be on disk before the guest starts; the keeper knows the rest.
       const isFirst = node.hasUnsavedFacts
@@ -150,6 +153,7 @@ export class LifeCycle {
     await this.#options.keeper.call('unit.stop', { key: node.key, grace_ms: stopGraceMs }, stopGraceMs + 10_000)
     // What is always on runs again when its project is opened again.
     node.record.running = how === 'close' && this.isAlwaysOn(node)
+    node.startWarning = null
     node.record.status_reason = null
     // A full disk must not keep a node running.
     await node.saveOrTell()
@@ -292,13 +296,22 @@ export class LifeCycle {
     }
   }
 
+  /** Shows a warning about the start of a node that runs as the reason of its status. */
+  async warnOfStart(node: LabNode, message: string): Promise<void> {
+    if (node.status === 'stopped' || node.startWarning?.includes(message) === true) return
+    node.startWarning = [node.startWarning, message].filter(Boolean).join('; ').slice(0, maxReason)
+    await this.#setState(node, { status: node.status, reason: null })
+  }
+
   /** The exit of a run. */
   async #exitOf({ key, run }: LabNode): Promise<Exit> {
     const unit = await this.#options.keeper.unit(key, run)
     return unit?.exit ?? { code: null, signal: null, requested: false, last_words: '' }
   }
 
-  async #setState(node: LabNode, { status, reason }: GuestState): Promise<void> {
+  async #setState(node: LabNode, state: GuestState): Promise<void> {
+    const { status } = state
+    const reason = state.reason ?? node.startWarning
     const isSame = node.status === status
     if (isSame && node.record.status_reason === reason) return
     node.status = status
@@ -320,7 +333,7 @@ export class LifeCycle {
     const isShown = hasEnded && node.kind.control?.isOutsideKeeper !== true
     const reason = failureOf(error, isShown ? exit : null, hint)
     node.record.running = false
-    node.record.status_reason = reason.message.slice(0, 2000)
+    node.record.status_reason = reason.message.slice(0, maxReason)
     await node.saveOrTell()
     if (launch !== undefined) await this.#cleanUp(node)
     return reason
@@ -372,3 +385,11 @@ export class LifeCycle {
 }
 
 export const keeperDied = 'The process that holds the nodes died'
+
+/** What a start warns of, as the reason of the status: for clients that have not read the feed. */
+function startWarningOf({ record }: LabNode, { notices = [] }: Launch): string | null {
+  const prefix = `${record.name}: `
+  const warnings = notices.flatMap((it) => (it.type === 'log.warning' && 'message' in it ? [it.message] : []))
+  const texts = warnings.map((it) => (it.startsWith(prefix) ? it.slice(prefix.length) : it))
+  return texts.length === 0 ? null : texts.join('; ').slice(0, maxReason)
+}

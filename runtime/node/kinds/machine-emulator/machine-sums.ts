@@ -63,10 +63,9 @@ export class MachineSums {
     this.#running.delete(key)
   }
 
-  #warn({ key, record }: MachineKindNode, field: ImageField): void {
+  #warn({ key }: MachineKindNode, field: ImageField): void {
     const advice = 'its disk may not fit any more; put the image back as it was, or use a new node'
-    const message = `${record.name}: ${field} has changed since its disk was created: ${advice}`
-    this.#options.listener.happened(key, { type: 'log.warning', message })
+    this.#options.listener.warned(key, `${field} has changed since its disk was created: ${advice}`)
   }
 
   /** Serialises the sums of a node. */
