@@ -1,6 +1,7 @@
 import type { KindDescriptor } from '../kinds/kind.ts'
 import { isAlwaysOn, kindOf } from '../kinds/node.ts'
 import type { Desired, DesiredLink, DesiredNode, SegmentPort } from '../labfile/desired.ts'
+import { impairmentFields } from '../labfile/document.ts'
 import { linkIdOf, nodeIdOf } from '../labfile/ids.ts'
 import { gridPositions } from '../labfile/map-grid.ts'
 import { isSegmentKind } from '../labfile/segment-kinds.ts'
@@ -8,8 +9,8 @@ import type { LabLinkEnd } from '../model/lab/link.ts'
 import { isKnownKind, mapFields } from '../model/lab/node.ts'
 import { portsOf } from '../model/lab/ports.ts'
 import type { LabPlanStep, LabWithheldStep } from '../model/lab/topology.ts'
-import type { Filters } from '../schema/filters.ts'
 import { compareText } from '../schema/compare-text.ts'
+import type { Filters } from '../schema/filters.ts'
 import { day0Media, day0MediumIn, isDay0Property } from './day0.ts'
 import type { LinkRecord, NodeMark, NodeRecord, ProjectRecord } from './document.ts'
 import { nameKey } from './names.ts'
@@ -593,7 +594,10 @@ class Planner {
       const now = key === 'labels' || key === 'placement' ? (record[key] ?? {}) : record[key]
       if (same(now, value) || value === undefined) continue
       const needsStop = key === 'custom_adapters' || key === 'console_type'
-      ;(needsStop && !isAlwaysOn(want.kind) ? restarting : live).setting(key, value)
+      const place = key === 'x' || key === 'y'
+      const [from, to] = place ? [placeOf(record), placeOf({ ...record, ...all.settings })] : [now, value]
+      const difference = differenceOf(place ? 'at' : key, from, to)
+      ;(needsStop && !isAlwaysOn(want.kind) ? restarting : live).setting(key, value, difference)
     }
     for (const [key, value] of Object.entries(all.properties)) {
       if (held.includes(key) || isShown(record, key, value)) continue
@@ -662,7 +666,7 @@ class Planner {
         const parts = this.#linkDifferences(link, have, want, isTurned)
         if (parts.length > 0)
           this.#add(
-            { do: 'update', what, name, how: 'live', because: parts.join(', ') },
+            { do: 'update', what, name, how: 'live', because: this.#linkDifferenceText(parts, link, have, isTurned) },
             { type: 'change-link', link_id: have.link_id, link, isTurned, parts },
           )
         else if (have.file === undefined && this.#options.take_over === true) this.#linkMarks.push(have.link_id)
@@ -741,6 +745,23 @@ class Planner {
     return names
   }
 
+  /** The differences of a link, in the words of the file. */
+  #linkDifferenceText(parts: readonly LinkPart[], link: WantedLink, have: LinkRecord, isTurned: boolean): string {
+    const there = [allFilters(have.filters, have.filters_ab), allFilters(have.filters, have.filters_ba)] as const
+    const [ab, ba] = isTurned ? [there[1], there[0]] : there
+    const [from, to] = [
+      impairmentFields(ab, ba),
+      impairmentFields(allFilters(link.filters, link.filters_ab), allFilters(link.filters, link.filters_ba)),
+    ]
+    const changed = [...new Set([...Object.keys(from), ...Object.keys(to)])].filter((key) => !same(from[key], to[key]))
+    const texts = parts.map((part) => {
+      if (part === 'impairment' && changed.length > 0)
+        return `impairment: ${changed.map((key) => differenceOf(key, from[key], to[key])).join(', ')}`
+      return part === 'name' ? differenceOf('name', have.name, link.name) : part
+    })
+    return texts.join(', ')
+  }
+
   #nameOfLink(link: Pick<LinkRecord, 'name' | 'nodes'>): string {
     if (link.name != null) return link.name
     const ends = link.nodes.map((end) => {
@@ -809,6 +830,33 @@ interface Differences {
   readonly change: NodeChange
 }
 
+/** Longest value that a difference shows, characters. */
+const maxShownValue = 60
+
+/** What a key was, and what it becomes; the key alone where a value does not fit into a line. */
+function differenceOf(key: string, from: unknown, to: unknown): string {
+  const [before, after] = [from, to].map(valueText)
+  return before === undefined || after === undefined ? key : `${key} ${before} -> ${after}`
+}
+
+/** A value as a lab file could have it, in one line; undefined: it is too long. */
+function valueText(value: unknown): string | undefined {
+  if (value === undefined || value === null || value === '') return 'none'
+  if (typeof value === 'object' && Object.keys(value).length === 0) return 'none'
+  const text = flowOf(value)
+  return text.length > maxShownValue || text.includes('\n') ? undefined : text
+}
+
+function flowOf(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(flowOf).join(', ')}]`
+  if (typeof value !== 'object' || value === null) return String(value)
+  return `{${Object.entries(value)
+    .map(([key, it]) => ` ${key}: ${flowOf(it)}`)
+    .join(',')} }`
+}
+
+const placeOf = ({ x, y }: { readonly x?: number; readonly y?: number }): readonly unknown[] => [x, y]
+
 class DifferenceList implements Differences {
   readonly names: string[] = []
   #name: string | undefined
@@ -830,16 +878,16 @@ class DifferenceList implements Differences {
     this.names.push(`its name was ${from}`)
   }
 
-  setting(key: string, value: unknown): void {
+  setting(key: string, value: unknown, difference: string): void {
     this.#settings[key] = value
-    const name = key === 'x' || key === 'y' ? 'at' : key
-    if (!this.names.includes(name)) this.names.push(name)
+    // Both coordinates make one difference.
+    if (!this.names.includes(difference)) this.names.push(difference)
   }
 
   property(key: string, value: unknown, before: unknown, name = key): void {
     this.#properties[key] = value
-    const isShort = [value, before].every((it) => typeof it === 'number' || typeof it === 'boolean')
-    this.names.push(isShort ? `${name} ${before} -> ${value}` : name === 'ports_mapping' ? 'ports' : name)
+    if (name === 'ports_mapping') this.names.push('ports')
+    else this.names.push(name === key ? differenceOf(name, before, value) : name)
   }
 
   config(name: string, word: string): void {

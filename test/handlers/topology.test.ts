@@ -79,7 +79,9 @@ test('changes are made while nodes run, and disturbing steps are withheld until 
   await applied(fileOf(lab), lab, '?start=true')
   const changed = fileOf(lab, { delay: '40ms', third: '' }).replace('10.0.0.2', '10.0.0.3')
   const plan = await planned(apply(changed, lab), 202)
-  expect(plan.steps).toMatchObject([{ do: 'update', what: 'link', how: 'live', because: 'impairment' }])
+  expect(plan.steps).toMatchObject([
+    { do: 'update', what: 'link', how: 'live', because: 'impairment: delay 20ms -> 40ms' },
+  ])
   expect(plan.withheld).toMatchObject([
     { name: 'PC2', how: 'restart', because: 'config', flag: 'restart' },
     { do: 'delete', name: 'PC3', flag: 'delete_extra' },

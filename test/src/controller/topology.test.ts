@@ -159,7 +159,10 @@ test('settings that only a new node can have are withheld together, without dela
     { name: 'n0', how: 'restart', flag: 'restart', because: 'config' },
   ]
   const first = await plan(moved, {})
-  expect(first.plan).toMatchObject({ withheld, steps: [{ name: 'n0', how: 'live', because: 'labels' }] })
+  expect(first.plan).toMatchObject({
+    withheld,
+    steps: [{ name: 'n0', how: 'live', because: expect.stringMatching(/^labels /) }],
+  })
   await apply(moved, {})
   expect([...lab.document.nodes.values()]).toMatchObject([
     { labels: { role: 'edge' }, properties: { mac_address: '00:50:79:66:68:0a' } },
@@ -199,9 +202,6 @@ test('changes of links come before or after their node is made again, and not in
   expect([...lab.document.links.values(), ...compute.links.values()]).toEqual([])
 })
 
-/** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
-const exchangedEnds: [SmallLab, SmallLab, number] = [
-  {
 test('of several failures of an apply every defect is logged, also one after a refusal', async () => {
   const reported: unknown[] = []
   const compute = new MemoryCompute()
@@ -221,6 +221,9 @@ test('of several failures of an apply every defect is logged, also one after a r
   expect(reported).toEqual(defects)
 })
 
+/** Two links of the first file that have, in the second one, a port of each other; the failing request comes after both. */
+const exchangedEnds: [SmallLab, SmallLab, number] = [
+  {
     ...{ nodes: [{ kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }, { kind: 'pc' }], switches: [{}], offset: 0 },
     links: [
       { from: 0, to: 4, name: 'core' },
