@@ -468,7 +468,8 @@ async function put(
       return [key, others.get(`${node.node_type} ${path}`) ?? path]
     })
     const properties = { ...node.properties, ...Object.fromEntries(renamed) }
-    const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, ask)
+    const isStored = judge === ofOwnLab
+    const made = await makeNode(lab, { ...node, compute_id: computeId, properties }, ask, { isStored })
     changes.put('node', node.node_id, made)
   }
   for (const link of read.links) changes.put('link', link.link_id, link)

@@ -115,8 +115,10 @@ export class ComputeClient {
   createNode(
     { project_id, node_type }: Omit<NodePath, 'node_id'>,
     input: Pick<NodePath, 'node_id'>,
+    { keepsAddresses = false }: { keepsAddresses?: boolean } = {},
   ): Promise<ComputeNode> {
-    const list = path`/v2/compute/projects/${project_id}/${node_type}/nodes?existing=refuse`
+    const query = keepsAddresses ? '&addresses=stored' : ''
+    const list = path`/v2/compute/projects/${project_id}/${node_type}/nodes?existing=refuse` + query
     return this.#node(input, { method: 'POST', path: list, input })
   }
 

@@ -177,10 +177,10 @@ export class Labs {
   /** Why labs that were open at the end of the last run are closed. */
   readonly #unopened = new Map<string, string>()
   readonly #warn: (message: string) => void
-  /** The records of all projects, open and closed. */
-  readonly #heads = new Map<string, ProjectRecord>()
   /** Logs failures that are defects. */
   readonly report: (error: unknown, what: string) => void
+  /** The records of all projects, open and closed. */
+  readonly #heads = new Map<string, ProjectRecord>()
   readonly #open = new Map<string, Lab>()
   /** Labs that are being moved to other computes. */
   readonly #moving = new Set<string>()
@@ -258,9 +258,9 @@ export class Labs {
     this.copy = copy
     this.#quota = quota
     this.#warn = warn
+    this.report = report
     this.#wakeAt = wakeAt
     this.#stopTimes = new LabTimes({
-    this.report = report
       run: (id, stopAt) => this.#stopNow(id, stopAt),
       failed: (id, stopAt, { message }) => warn(`The project ${id} was not stopped at ${stopAt}: ${message}`),
     })

@@ -1,5 +1,6 @@
 import { ignore } from '../async/ignore.ts'
 import { ApiError, conflict } from '../errors/api-error.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
 import { kindOf, nodeKinds } from '../kinds/node.ts'
 import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { resumeCapture } from './captures.ts'
@@ -37,10 +38,18 @@ export function placeholderPorts(links: readonly LinkRecord[], { node_id }: Pick
   )
 }
 
-/** Creates a node on its compute. The result is a placeholder when the compute refuses; other errors reject. */
-export async function makeNode(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
+/**
+ * Creates a node on its compute. The result is a placeholder when the compute refuses; other errors reject. `isStored`: the node was a node
+ * of a lab before, and keeps MAC addresses that are not given to new nodes.
+ */
+export async function makeNode(
+  lab: Lab,
+  record: NodeRecord,
+  ask: AskCompute,
+  { isStored } = { isStored: true },
+): Promise<NodeRecord> {
   try {
-    return await ask(record.compute_id).withImages(() => createOn(lab, record, ask))
+    return await ask(record.compute_id).withImages(() => createOn(lab, record, ask, isStored))
   } catch (error) {
     if (isRefusal(error)) return { ...record, unmade: error.message.slice(0, 1000) }
     throw error
@@ -51,16 +60,19 @@ const isRefusal = (error: unknown): error is ApiError =>
   error instanceof ApiError && [400, 403, 404, 409].includes(error.status)
 
 /** Creates a node on its compute, unless its kind is unknown. 409 when the compute lacks an image, see `withImages`. */
-async function createOn(lab: Lab, record: NodeRecord, ask: AskCompute): Promise<NodeRecord> {
+async function createOn(lab: Lab, record: NodeRecord, ask: AskCompute, isStored = false): Promise<NodeRecord> {
   const { node_type, node_id, name, properties, console, console_type, compute_id } = record
   if (!isKnownKind(node_type)) return record
-  const known = kindOf(node_type).create.properties
+  const { addressFault, create: schema }: KindDescriptor = kindOf(node_type)
+  const known = schema.properties
   // A compute chooses another console port when that one is in use.
   const settings = Object.entries({ ...properties, console: console ?? undefined, console_type }).filter(
     ([key]) => key in known,
   )
   const input = { name, node_id, ...given(Object.fromEntries(settings)) }
-  const create = () => ask(compute_id).createNode({ project_id: lab.id, node_type }, input)
+  // A compute of an earlier version has no such option, and needs none.
+  const keepsAddresses = isStored && addressFault?.(input) !== undefined
+  const create = () => ask(compute_id).createNode({ project_id: lab.id, node_type }, input, { keepsAddresses })
   const shown = await orNothing(lab, create, nodeLeftover(lab, record, ask))
   const { unmade: _, ...made } = record
   const { kept } = sorted(node_type, 'create', { properties, kept: record.kept ?? {} })

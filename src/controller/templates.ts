@@ -155,13 +155,14 @@ export function useTemplate(
   template: LabTemplate,
   { use, ask, conventions }: { use: LabTemplateUse; ask: AskCompute; conventions?: Conventions | undefined },
 ): Promise<LabNode> {
-  const { template_id, name, template_type, compute_id, default_name_format, symbol } = template
+  const { template_id, name, template_type, compute_id, default_name_format, symbol, usage } = template
   if (!isKnownKind(template_type)) throw noSuchKind('template_type', template_type)
   const { console_type } = template as { console_type?: unknown }
   const known = new Set(Object.keys(kindOf(template_type).create.properties))
   const settings = Object.entries(template).filter(([key]) => !(key in LabTemplate.properties))
   const ofMap = settings.filter(([key]) => key in mapFields && key !== 'label')
   const ofKind = settings.filter(([key]) => known.has(key) && key !== 'console_type' && !(key in mapFields))
+  const ofItsKind = { ...(known.has('usage') && { usage }), ...Object.fromEntries(ofKind) }
   const input: LabNodeCreate = {
     ...Object.fromEntries(ofMap),
     name:
@@ -174,7 +175,7 @@ export function useTemplate(
     x: use.x,
     y: use.y,
     ...(typeof console_type === 'string' && { console_type }),
-    properties: conventions?.templateSettings(template, Object.fromEntries(ofKind)) ?? Object.fromEntries(ofKind),
+    properties: conventions?.templateSettings(template, ofItsKind) ?? ofItsKind,
   }
   return createNode(labs, lab, input, { ask, conventions })
 }

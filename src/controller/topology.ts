@@ -117,9 +117,27 @@ async function planned(
 ): Promise<Pick<PreparedPlan, 'plan' | 'options'>> {
   const complete = { ...options, computes: await computesOf(labs, desired) }
   const plan = planOf(desired, actual, complete)
+  requireAddresses(desired, plan)
   const computeOf = (want: DesiredNode) => wantedCompute(want, complete) ?? plan.found.get(want)?.compute_id
   await requireImages(labs, { plan, nodes: desired.nodes }, { ask, computeOf, ...given({ project_id }) })
   return { plan, options: complete }
+}
+
+/** A `LabFileError` for MAC addresses that no new node can have, unless the node has them already. */
+function requireAddresses({ nodes }: Desired, { found }: Plan): void {
+  const faults = new Faults()
+  for (const want of nodes) {
+    const { addressFault }: KindDescriptor = kindOf(want.kind)
+    const have = found.get(want)
+    const custom = (adapters: unknown) => (adapters === undefined ? {} : { custom_adapters: adapters })
+    const fault = addressFault?.({ ...want.properties, ...custom(want.settings.custom_adapters) })
+    if (fault === undefined) continue
+    const before = have && { adapters: want.properties.adapters, ...have.properties, ...custom(have.custom_adapters) }
+    const field = fault.split(':', 1)[0] ?? ''
+    if (before === undefined || fault !== addressFault?.(before))
+      faults.add(want.keys[field] ?? want.at, fault.slice(field.length + 2))
+  }
+  if (!faults.isEmpty) throw new LabFileError(faults.list())
 }
 
 /** The ids of the computes that a file names. A `LabFileError` for those that are not there. */
@@ -454,6 +472,12 @@ class Run {
     this.#signal.throwIfAborted()
   }
 
+  /** Logs an error that is no refusal. After a cancel every request that was under way fails. */
+  #reportDefect(error: unknown, what: string): void {
+    if (!(error instanceof ApiError) && !this.#signal.aborted)
+      this.#labs.report(error, `a step of the job ${this.#jobId} (apply) ${what}`)
+  }
+
   #show(it: Progress, state: Progress['state'], reason: string | null = null): void {
     it.state = state
     it.reason = reason
@@ -475,12 +499,6 @@ class Run {
     await joinAgain(labs, lab, ids, ask, { by: 'rollback' }).catch(note)
     for (const id of this.#stopped) {
       const record = lab.document.nodes.get(id)
-  /** Logs an error that is no refusal. After a cancel every request that was under way fails. */
-  #reportDefect(error: unknown, what: string): void {
-    if (!(error instanceof ApiError) && !this.#signal.aborted)
-      this.#labs.report(error, `a step of the job ${this.#jobId} (apply) ${what}`)
-  }
-
       if (record !== undefined) await actOn(labs, lab, record, 'start', ask).catch(note)
     }
     for (const it of this.#steps) if (it.state === 'done') this.#show(it, 'undone')

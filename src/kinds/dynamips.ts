@@ -17,6 +17,7 @@ import {
 } from './dynamips-hardware.ts'
 import { inputsOf } from './inputs.ts'
 import { action, gns3Kind, kind } from './kind.ts'
+import { unicastFault } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
 const platform = Type.Union(
@@ -166,6 +167,10 @@ export const dynamips = kind({
   settingsFault(settings) {
     const hardware = completed(settings as Hardware)
     return typeof hardware === 'string' ? hardware : undefined
+  },
+  addressFault({ mac_addr }) {
+    const fault = typeof mac_addr === 'string' && mac_addr !== '' ? unicastFault(mac_addr) : undefined
+    return fault && `mac_addr: ${fault}`
   },
   nioTypes: ethernetNios,
   consoles: ['text'],

@@ -146,6 +146,8 @@ export interface KindDescriptor {
   readonly settingsFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** By which of its settings a node runs programs of the host or opens files of it; images apart. Default: by none. */
   readonly hostAccess?: (settings: Readonly<Record<string, unknown>>) => readonly HostAccess[]
+  /** What is wrong with the MAC addresses that settings give, with the name of the field first. Stored ones may be wrong. */
+  readonly addressFault?: (settings: Readonly<Record<string, unknown>>) => string | undefined
   /** How its ports are named where a lab says nothing else. Default: `Ethernet{0}`. */
   readonly portNameFormat?: string
   /** The template that every lab has for it: for kinds that need no image. */

@@ -7,6 +7,7 @@ import { FoundProgram } from '../schema/program.ts'
 import { machineHostAccess } from './host-access.ts'
 import { inputsOf } from './inputs.ts'
 import { action, adaptersOfOnePort, computeAction, gns3Kind, kind, unionBy } from './kind.ts'
+import { type AddressSettings, addressFault, macAfter } from './mac-addresses.ts'
 import { v1Of } from './v1.ts'
 
 /** Platforms by their names in `qemu-system-{platform}`. "" and "null": the platform of `qemu_path`. */
@@ -243,7 +244,13 @@ export const machineEmulator = kind({
   ...schemas,
   v1: v1Of('machine', schemas, { startShows: true }),
   liveFields: ['usage', 'cdrom_image', 'cpu_throttling'],
-  ports: ({ adapters }) => adaptersOfOnePort(adapters),
+  ports: ({ adapters, mac_address, adapter_type }) =>
+    adaptersOfOnePort(adapters).map((shape) => ({
+      ...shape,
+      mac_address: typeof mac_address === 'string' && mac_address !== '' ? macAfter(mac_address, shape.adapter) : null,
+      adapter_type: typeof adapter_type === 'string' ? adapter_type : null,
+    })),
+  addressFault: (settings) => addressFault(settings as AddressSettings),
   nioTypes: ethernetNios,
   consoles: ['text', 'screen'],
   canBeSuspended: true,

@@ -1,6 +1,8 @@
 import { type Static, Type } from '@sinclair/typebox'
+import { badRequest, unlessGone } from '../errors/api-error.ts'
 import { created, type Endpoint, endpoint, ok } from '../http/endpoint.ts'
 import { noSuchNode, noSuchProject, projectParams, view } from '../http/params.ts'
+import type { KindDescriptor } from '../kinds/kind.ts'
 import { isLinkable, type NodeCreate, type NodeUpdate, nodeKinds } from '../kinds/node.ts'
 import { closedSchema, oneOf, Uuid } from '../schema/fields.ts'
 import { actionEndpoints, computeActionEndpoints } from './actions.ts'
@@ -27,6 +29,11 @@ const creation = Type.Object({
       default: 'update',
       description:
         'When a node of this project has the id already: update changes that node; refuse answers 409, as in v1',
+    }),
+  ),
+  addresses: Type.Optional(
+    Type.Literal('stored', {
+      description: 'The node was stored before: MAC addresses that a new node cannot have are accepted',
     }),
   ),
   ...view,
@@ -88,7 +95,11 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
         // The schema of the kind has validated it.
         const input = form.input(body) as NodeCreate
         const id = typeof input.node_id === 'string' && { node_id: input.node_id.toLowerCase() }
-        const { existing = isV1 ? 'refuse' : 'update', view } = query as Static<typeof creation>
+        const { existing = isV1 ? 'refuse' : 'update', addresses, view } = query as Static<typeof creation>
+        if (addresses === undefined && descriptor.addressFault !== undefined) {
+          const ref = id && { project_id: params.project_id, kind, node_id: id.node_id }
+          requireAddresses(descriptor, input, (ref && (await agent.nodes.get(ref).catch(unlessGone))) || undefined)
+        }
         const made = await agent.nodes.create(params.project_id, kind, { ...input, ...id }, { existing })
         const shown = form.shown(made.node)
         return view === 'full' && !made.created ? ok(shown) : created(shown)
@@ -111,8 +122,11 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
       current: async ({ params }, { agent }) => form.shown(await agent.nodes.get(form.ref(params))),
       replies: { 200: node(`The changed ${noun}`) },
       errors: { 404: noSuchNode, 409: conflicts.update, 507: 'The disk is nearly full' },
-      handle: async ({ params, body }, { agent }) =>
-        ok(form.shown(await agent.nodes.update(form.ref(params), form.changes(body) as NodeUpdate))),
+      async handle({ params, body }, { agent }) {
+        const [ref, changes] = [form.ref(params), form.changes(body)]
+        if (descriptor.addressFault !== undefined) requireAddresses(descriptor, changes, await agent.nodes.get(ref))
+        return ok(form.shown(await agent.nodes.update(ref, changes as NodeUpdate)))
+      },
     }),
     endpoint({
       ...one,
@@ -135,6 +149,17 @@ function endpointsOf(form: NodeForm): readonly Endpoint[] {
     ...actionEndpoints(form),
     ...computeActionEndpoints(form),
   ]
+}
+
+/** 400 for MAC addresses that no adapter can have, or that occur twice in a node, unless the node has them already. */
+function requireAddresses(
+  { addressFault }: Pick<KindDescriptor, 'addressFault'>,
+  input: Readonly<Record<string, unknown>>,
+  node: Readonly<Record<string, unknown>> = {},
+): void {
+  const settings = { ...node, ...Object.fromEntries(Object.entries(input).filter(([, value]) => value != null)) }
+  const fault = addressFault?.(settings)
+  if (fault !== undefined && fault !== addressFault?.(node)) throw badRequest(fault)
 }
 
 function copyOf({ version, path, tag, params, noun, schemas, ref, shown }: NodeForm): Endpoint {

@@ -519,3 +519,46 @@ for (const root of ['/v1/machine-emulator', tools]) {
     expect(Array.isArray(kvm)).toBe(true)
   })
 }
+
+machineTest('a MAC address that no adapter can have is refused when it is new, and a stored one stays', async () => {
+  const project = await newProject()
+  const bad = '01:00:5e:00:00:01'
+  const node = { ...tiny, name: 'm', platform: 'x86_64' }
+  for (const mac_address of [bad, '00:00:00:00:00:00', 'ff:ff:ff:ff:ff:ff']) {
+    const answer = await post(nodes(project), { ...node, mac_address })
+    expect([answer.status, (await body<Fault>(answer)).message]).toEqual([
+      400,
+      expect.stringMatching(/^mac_address: .*such as 0c:12/),
+    ])
+  }
+  const stored = await body<Machine>(post(`${nodes(project)}?addresses=stored`, { ...node, mac_address: bad }))
+  const at = `${nodes(project)}/${stored.node_id}`
+  // What a client was shown it may send back, and an older controller creates it again.
+  expect((await put(at, { mac_address: bad, ram: 32 })).status).toBe(200)
+  expect((await post(nodes(project), { ...node, node_id: stored.node_id, mac_address: bad })).status).toBe(201)
+  const twice = [0, 1].map((adapter_number) => ({ adapter_number, mac_address: '0c:aa:aa:aa:00:01' }))
+  expect((await put(at, { mac_address: '', adapters: 2, custom_adapters: twice })).status).toBe(400)
+  expect((await put(at, { mac_address: '33:33:00:00:00:01' })).status).toBe(400)
+  expect(await read(at)).toMatchObject({ mac_address: bad, adapters: 1, custom_adapters: [] })
+  await del(project.v2)
+})
+
+machineTest('a node has the usage of its template, and its ports the MAC addresses of its adapters', async () => {
+  const name = `machine ${crypto.randomUUID().slice(0, 8)}`
+  const lab = `/v2/projects/${(await body<{ project_id: string }>(post('/v2/projects', { name }))).project_id}`
+  const template = {
+    ...{ name, template_type: 'machine-emulator', usage: 'Log in as root', ...tiny, platform: 'x86_64', adapters: 3 },
+    ...{ mac_address: '0c:12:34:56:78:ff', custom_adapters: [{ adapter_number: 1, mac_address: '0c:00:00:00:00:07' }] },
+  }
+  expect((await post('/v2/templates', template)).status).toBe(201)
+  const made = await post(`${lab}/templates/${encodeURIComponent(name)}`, { x: 0, y: 0 })
+  const node = await body<{ properties: object; ports: { mac_address: string; adapter_type: string }[] }>(made)
+  expect([made.status, node.properties]).toMatchObject([201, { usage: 'Log in as root' }])
+  expect(node.ports.map((it) => [it.mac_address, it.adapter_type])).toEqual([
+    ['0c:12:34:56:78:ff', 'e1000'],
+    ['0c:00:00:00:00:07', 'e1000'],
+    ['0c:12:34:56:79:01', 'e1000'],
+  ])
+  await del(`/v2/templates/${encodeURIComponent(name)}`)
+  await del(lab)
+})

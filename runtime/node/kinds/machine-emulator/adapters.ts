@@ -1,3 +1,4 @@
+import { macAfter } from '../../../../src/kinds/mac-addresses.ts'
 import type { CustomAdapter } from '../../../../src/kinds/machine-emulator.ts'
 
 /** A network adapter of the guest. */
@@ -42,13 +43,4 @@ export function withOwnAddresses(
 export function generatedMac(projectId: string, nodeId: string): string {
   const end = (id: string) => id.slice(-4).toLowerCase()
   return `0c${end(projectId)}${end(nodeId)}00`.replace(/(..)(?=.)/g, '$1:')
-}
-
-/** The address plus `count`, modulo 2^48. */
-export function macAfter(mac: string, count: number): string {
-  const number = (Number.parseInt(mac.replaceAll(':', ''), 16) + count) % 2 ** 48
-  return number
-    .toString(16)
-    .padStart(12, '0')
-    .replace(/(..)(?=.)/g, '$1:')
 }

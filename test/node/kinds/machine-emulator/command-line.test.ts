@@ -1,8 +1,9 @@
 import { expect, test } from 'vitest'
-import { adaptersOf, generatedMac, macAfter } from '../../../../runtime/node/kinds/machine-emulator/adapters.ts'
+import { adaptersOf, generatedMac } from '../../../../runtime/node/kinds/machine-emulator/adapters.ts'
 import { commandLine } from '../../../../runtime/node/kinds/machine-emulator/command-line.ts'
 import type { MachineDisk } from '../../../../runtime/node/kinds/machine-emulator/drives.ts'
 import { pciPlan } from '../../../../runtime/node/kinds/machine-emulator/pci-slots.ts'
+import { macAfter } from '../../../../src/kinds/mac-addresses.ts'
 import { machine, pcFacts, type Wanted } from './machine.ts'
 
 const line = (wanted: Wanted = {}) => commandLine(machine(wanted)).join(' ')

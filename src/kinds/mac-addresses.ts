@@ -1,0 +1,54 @@
+/** The settings of a node that give its adapters MAC addresses. */
+export interface AddressSettings {
+  /** That of the first adapter; the others follow. Absent: the service makes them. */
+  readonly mac_address?: string | null
+  readonly adapters?: number
+  readonly custom_adapters?: readonly { readonly adapter_number: number; readonly mac_address?: string | null }[]
+}
+
+const example = 'give a unicast address, such as 0c:12:34:56:78:00'
+
+/** Why no adapter can have an address (IEEE 802-2014, 8.2); undefined: it can. */
+export function unicastFault(mac: string): string | undefined {
+  const digits = mac.replaceAll(/[^0-9a-fA-F]/g, '')
+  if (/^0+$/.test(digits)) return `${mac} is no address of an adapter: ${example}`
+  if (/^f+$/i.test(digits)) return `${mac} is the broadcast address: ${example}`
+  if ((Number.parseInt(digits.slice(0, 2), 16) & 1) === 1) return `${mac} is an address of a group: ${example}`
+  return undefined
+}
+
+/** What is wrong with the addresses of the adapters of a machine, with the name of the field first. */
+export function addressFault({ mac_address, adapters = 1, custom_adapters = [] }: AddressSettings): string | undefined {
+  const first = mac_address ? unicastFault(mac_address) : undefined
+  if (first !== undefined) return `mac_address: ${first}`
+  const custom = new Map<number, string>()
+  for (const { adapter_number, mac_address: own } of custom_adapters) {
+    if (!own) continue
+    const fault = unicastFault(own)
+    if (fault !== undefined) return `custom_adapters: adapter ${adapter_number}: ${fault}`
+    custom.set(adapter_number, own.toLowerCase().replaceAll('-', ':'))
+  }
+  const found = new Map<string, number>()
+  for (let number = 0; number < adapters; number++) {
+    const own = custom.get(number)
+    const mac = own ?? (mac_address ? macAfter(mac_address, number) : undefined)
+    if (mac === undefined) continue
+    const fault = own === undefined ? unicastFault(mac) : undefined
+    if (fault !== undefined)
+      return `mac_address: adapter ${number} would have ${mac}, as the addresses follow that of the first adapter: give a lower one`
+    const other = found.get(mac)
+    if (other !== undefined)
+      return `${own === undefined ? 'mac_address' : 'custom_adapters'}: the adapters ${other} and ${number} would both have ${mac}: give each its own`
+    found.set(mac, number)
+  }
+  return undefined
+}
+
+/** The address plus `count`, modulo 2^48. */
+export function macAfter(mac: string, count: number): string {
+  const number = (Number.parseInt(mac.replaceAll(/[:-]/g, ''), 16) + count) % 2 ** 48
+  return number
+    .toString(16)
+    .padStart(12, '0')
+    .replace(/(..)(?=.)/g, '$1:')
+}
