@@ -35,6 +35,8 @@ const filterNames = Object.keys(filterRows) as FilterName[]
 export interface GivenImpairment {
   readonly values: Impairment
   readonly positionOf: (key: keyof Impairment) => Position
+  /** Whether the file has a value for it that cannot be read: it is reported already, and so not missed. */
+  readonly hasFault?: (key: keyof Impairment) => boolean
 }
 
 /** The filters of one direction: a key of `own` replaces that of `plain`, 0 removes it. */
@@ -46,7 +48,8 @@ export function filtersOf(plain: GivenImpairment, own: GivenImpairment | undefin
     if (needs === undefined || isOff(key, values) || !isOff(needs, values)) continue
     // A direction without the delay of the link has no use for its jitter, either.
     const isTakenAway = own !== undefined && needs in own.values && !(key in own.values)
-    if (!isTakenAway) faults.add(positionOf(key), `${key} needs ${needs}`)
+    const isReported = plain.hasFault?.(needs) === true || own?.hasFault?.(needs) === true
+    if (!isTakenAway && !isReported) faults.add(positionOf(key), `${key} needs ${needs}`)
     delete values[key]
   }
   const filters: Record<string, unknown> = {}

@@ -66,7 +66,10 @@ export class Links {
       const { end, port, vlan, trunk, qinq, ethertype, ...keys } = map
       const isTagged = taggingKeys.some((key) => map[key] !== undefined)
       const other = this.#end(end, at(value, 'end')?.at ?? value.at)
-      if (other === undefined) return
+      if (other === undefined) {
+        directions(keys, value, this.#reading.faults)
+        return
+      }
       const given = Object.fromEntries(
         Object.entries({ vlan, trunk, qinq, ethertype }).filter(([, it]) => it !== undefined),
       )
@@ -88,7 +91,7 @@ export class Links {
       return
     }
     for (const value of section.items) {
-      const read = reader.read(sections.links.items, value)
+      const read = reader.readPartly(sections.links.items, value)
       if (read === undefined) continue
       const { ends, ...keys }: LinkMap = Array.isArray(read) ? { ends: read as [string, string] } : (read as LinkMap)
       const list = Array.isArray(read) ? value : at(value, 'ends')
@@ -97,6 +100,7 @@ export class Links {
       )
       const [a, b] = found
       if (a !== undefined && b !== undefined) this.#add([a, b], keys, value)
+      else directions(keys, value, this.#reading.faults)
     }
   }
 
@@ -241,6 +245,7 @@ function directions(given: LinkKeys, value: Value, faults: Faults) {
       Object.entries(values ?? {}).filter(([key]) => (impairmentKeys as readonly string[]).includes(key)),
     ),
     positionOf: (key) => at(direction, key)?.at ?? direction?.at ?? value.at,
+    hasFault: (key) => !(key in (values ?? {})) && at(direction, key) !== undefined,
   })
   const plain = of(given, value)
   const way = (key: 'there' | 'back') => filtersOf(plain, given[key] && of(given[key], at(value, key)), faults)

@@ -12,6 +12,8 @@ import type { MapValue, ScalarValue, Value } from './tree.ts'
  */
 export class Reader {
   readonly #faults: Faults
+  /** Whether an object without its faulty optional members is read nevertheless. */
+  #isPartial = false
 
   constructor(faults: Faults) {
     this.#faults = faults
@@ -20,6 +22,19 @@ export class Reader {
   read<T extends TSchema>(schema: T, value: Value): Static<T> | undefined {
     const found = this.#value(schema, value)
     return found === wrong ? undefined : (found as Static<T>)
+  }
+
+  /**
+   * The same, but an optional member with a fault is left out of its object, so that the rest is judged, too. Undefined: a member that must be
+   * there has a fault.
+   */
+  readPartly<T extends TSchema>(schema: T, value: Value): Static<T> | undefined {
+    this.#isPartial = true
+    try {
+      return this.read(schema, value)
+    } finally {
+      this.#isPartial = false
+    }
   }
 
   /** The same for a member of an object that was read before. */
@@ -47,12 +62,12 @@ export class Reader {
     for (const [name, { key, value: given }] of value.entries) {
       const member = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
       if (member === undefined) {
-        isWrong = true
+        isWrong ||= !this.#isPartial
         this.#faults.add({ ...key, path: value.at.path }, `unknown key ${quoted(name)}`, didYouMean(name, known))
         continue
       }
       const read = this.#value(member, given)
-      if (read === wrong) isWrong = true
+      if (read === wrong) isWrong ||= !this.#isPartial || schema.required?.includes(name) === true
       else members.push([name, read])
     }
     for (const name of schema.required ?? []) {

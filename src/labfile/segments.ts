@@ -25,12 +25,12 @@ export interface ReadSegment {
 export function readSegment(name: string, map: MapValue, key: Position, reading: Reading): ReadSegment | undefined {
   const { faults, reader } = reading
   const kind = segmentKindIn(map, key, faults)
-  const given = kind && reader.read(segmentSchemas[kind], map)
+  const given = kind && reader.readPartly(segmentSchemas[kind], map)
   if (kind === undefined || given === undefined) return undefined
   const keys = new Positions(map, key)
   const { fields, rest } = split(kind, given)
   const { members = [], device, ports = {}, ...own } = rest as SegmentKeys
-  if (kind === 'cloud' && device === undefined && Object.keys(ports).length === 0)
+  if (kind === 'cloud' && !['device', 'ports'].some((it) => at(map, it) !== undefined))
     faults.add(
       key,
       'a cloud needs device, or ports',

@@ -525,3 +525,31 @@ describe('a regular expression', () => {
     }
   })
 })
+
+test('a fault in a link or a segment does not hide the others in it', async () => {
+  const file = `lab: a
+nodes:
+  A: { kind: pc }
+  B: { kind: pc }
+segments:
+  s: { kind: switch, at: [0], members: [{ end: A, delay: 10, loss: 120% }, { end: nobody, rate: 5 }] }
+  c: { kind: cloud, device: [] }
+links:
+  - { ends: [B, nobody], delay: x, jitter: 5ms, there: { rate: 1, loss: 200% }, colour: red }
+`
+  const error = await readLabFile(file).catch((it: unknown) => it)
+  const found = (error as LabFileError).faults.map(({ line, path, message }) => `${line} ${path}: ${message}`)
+  expect(found.map((it) => it.replace(/, got .*/, ''))).toEqual([
+    expect.stringContaining('6 segments.s.at: expected'),
+    expect.stringContaining('6 segments.s.members[0].delay: expected a time'),
+    '6 segments.s.members[0].loss: expected loss of at most 100%',
+    '6 segments.s.members[1].end: there is no node "nobody"',
+    expect.stringContaining('6 segments.s.members[1].rate: expected'),
+    expect.stringContaining('7 segments.c.device: expected'),
+    '9 links[0].ends[1]: there is no node "nobody"',
+    expect.stringContaining('9 links[0].delay: expected'),
+    expect.stringContaining('9 links[0].there.rate: expected'),
+    '9 links[0].there.loss: expected loss of at most 100%',
+    '9 links[0]: unknown key "colour"',
+  ])
+})
