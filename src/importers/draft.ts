@@ -1,6 +1,7 @@
 import { freeName, nameKey } from '../controller/names.ts'
 import type { Fields, LabFileData } from '../labfile/text.ts'
 import { withoutVariables } from '../labfile/variables.ts'
+import { compareText } from '../schema/compare-text.ts'
 import { isUuid } from '../schema/fields.ts'
 import { notInLine } from '../schema/one-line.ts'
 import { type DraftFile, type DraftLink, type DraftNode, type DraftSegment, removeFaults } from './checked.ts'
@@ -283,7 +284,7 @@ function byNumbers(a: string, b: string): number {
     const other = right?.[index] ?? ''
     if (word === other) continue
     const difference = index % 2 === 1 ? Number(word) - Number(other) : 0
-    return difference || (word < other ? -1 : 1)
+    return difference || compareText(word, other)
   }
   return (left?.length ?? 0) - (right?.length ?? 0)
 }
