@@ -3,6 +3,7 @@ import { ignore } from '../async/ignore.ts'
 import { mapLimit } from '../async/map-limit.ts'
 import type { ProjectScope } from '../auth/project-scope.ts'
 import { ApiError, badRequest, conflict } from '../errors/api-error.ts'
+import { withoutSeparators } from '../errors/project-name.ts'
 import { quotedPath } from '../errors/shown.ts'
 import type { StoredFile } from '../host-agent.ts'
 import { isStateless } from '../kinds/node.ts'
@@ -11,7 +12,6 @@ import { isKnownKind } from '../model/lab/node.ts'
 import type { LabProject } from '../model/lab/project.ts'
 import type { ProjectFile } from '../model/project.ts'
 import { isUuid } from '../schema/fields.ts'
-import { withoutSeparators } from '../schema/project-name.ts'
 import {
   type ArchivedLab,
   archivedLab,

@@ -8,6 +8,7 @@ import { ofOwnLink } from '../client/nodes.ts'
 import { path } from '../client/paths.ts'
 import type { ComputeAnswer } from '../client/transport.ts'
 import { ApiError, missingImage } from '../errors/api-error.ts'
+import { withoutSeparators } from '../errors/project-name.ts'
 import { quotedPath } from '../errors/shown.ts'
 import { maxImages, type Outcome } from '../gateway/image-copies.ts'
 import type { EventAgent, ImageAgent, StoredFile } from '../host-agent.ts'
@@ -20,7 +21,6 @@ import { ProjectSnapshot, type RestoreStep } from '../model/project-snapshot.ts'
 import { ConsoleClients, UdpPort } from '../routes/projects.ts'
 import type { Filters } from '../schema/filters.ts'
 import { Nio, NioState } from '../schema/nio.ts'
-import { withoutSeparators } from '../schema/project-name.ts'
 
 /** A node as its compute shows it. Members of other kinds and versions pass unchanged. */
 export type ComputeNode = Static<typeof ComputeNode>

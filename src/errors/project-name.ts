@@ -1,4 +1,4 @@
-import { forbidden } from '../errors/api-error.ts'
+import { forbidden } from './api-error.ts'
 
 const separators = /[/\\]/g
 
