@@ -169,11 +169,15 @@ const isImageName = (name: string): boolean => /^(?:[^./\\][^/\\]{0,254}\/)?[^./
 
 /** The images of a version, with what the list of images of the appliance says of each. */
 function imagesOf(root: Part, kind: string, version: Part | undefined): ApplianceImage[] {
-  const list = root.get('images').items()
+  const known = new Map<string | undefined, Part>()
+  for (const it of root.get('images').items()) {
+    const filename = it.get('filename').optionalText()
+    if (!known.has(filename)) known.set(filename, it)
+  }
   return (version?.get('images').entries() ?? []).map(([word, part]) => {
     const filename = part.text()
     if (!isImageName(filename)) throw part.fault(`expected the name of a file, got ${quoted(filename)}`)
-    const found = list.find((it) => it.get('filename').optionalText() === filename)
+    const found = known.get(filename)
     const sum = found?.get('md5sum').optionalText() ?? found?.get('checksum').optionalText()
     const from = found?.get('direct_download_url').optionalText() ?? found?.get('download_url').optionalText()
     return {

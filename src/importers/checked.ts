@@ -25,15 +25,19 @@ export interface DraftFile {
   readonly links: DraftLink[]
 }
 
-/** Readings after which a draft that still has faults is refused. Each one finds some 200 faults. */
+/** Readings after which a draft that still has faults is refused, fewer for a large one. Each one finds some 200 faults. */
 const maxReadings = 10
+/** Nodes, segments and links that all readings of a draft have together. */
+const maxRead = 20_000
 
 /**
  * Reads a draft as a lab file is read, and removes what is wrong: a key of a node, a node without what it needs, a link. Each of these is
  * listed with its reason. 400 for a draft that is wrong even then.
  */
 export function removeFaults(draft: DraftFile): void {
-  for (let reading = 0; reading < maxReadings; reading++) {
+  const size = draft.nodes.size + draft.segments.size + draft.links.length
+  const most = Math.max(2, Math.min(maxReadings, Math.floor(maxRead / size)))
+  for (let reading = 0; reading < most; reading++) {
     const numbered = new NumberedPlaces()
     const { faults } = namedFiles(numbered.document(draft))
     if (faults.length === 0) return

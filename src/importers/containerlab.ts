@@ -287,10 +287,11 @@ class TopologyReader {
     }
     const { model, isKnown } = what
     if (!isKnown) {
-      const hint = nearest(word, knownKinds)
-      kind.leaveOut(
-        `the kind ${quoted(word)} is not known${hint === undefined ? '' : `, did you mean ${quoted(hint)}?`}; it becomes a machine`,
-      )
+      kind.leaveOut(() => {
+        const hint = nearest(word, knownKinds)
+        const near = hint === undefined ? '' : `, did you mean ${quoted(hint)}?`
+        return `the kind ${quoted(word)} is not known${near}; it becomes a machine`
+      })
     }
     this.#addMachine(node, { word, model, isKnown, ports, add })
   }
@@ -351,7 +352,11 @@ class TopologyReader {
     const given = [...ports.values()].flatMap(({ port, addresses }) =>
       addresses.map((address) => ({ device: port, address })),
     )
-    const read = linuxSetup((exec?.itemsOrNone() ?? []).flatMap((it) => it.textOrNone() ?? []))
+    // They may be those of all nodes.
+    const commands = (exec?.itemsOrNone() ?? []).flatMap((it) => it.textOrNone() ?? [])
+    const size = commands.reduce((sum, it) => sum + 1 + Math.floor(it.length / 100), 0)
+    this.draft.count(exec ?? node.part, size)
+    const read = linuxSetup(commands)
     // The guest that is a router forwards anyway.
     const others = read.others.filter((it) => !/\bip_forward\b.*1$|\bforwarding\b.*1$/.test(it))
     const setup: LinuxSetup = { ...read, others, addresses: [...given, ...read.addresses] }
@@ -380,6 +385,7 @@ class TopologyReader {
 
   #at(node: Settings): Fields {
     const labels = node.members('labels')
+    this.draft.count(node.part, labels.size)
     const [x, y] = ['graph-posX', 'graph-posY'].map((key) => labels.get(key)?.numberOrNone())
     const at = x !== undefined && y !== undefined ? [x, y] : this.#positions.get(node.name)
     return at === undefined ? {} : { at: mapPosition(at) }

@@ -1,5 +1,8 @@
-import { freeName, nameKey } from '../controller/names.ts'
+import { defaultLabLimits } from '../controller/lab-limits.ts'
+import { FreeNames, nameKey } from '../controller/names.ts'
+import { tooLarge } from '../errors/api-error.ts'
 import type { Fields, LabFileData } from '../labfile/text.ts'
+import { maxValues } from '../labfile/tree.ts'
 import { withoutVariables } from '../labfile/variables.ts'
 import { compareText } from '../schema/compare-text.ts'
 import { isUuid } from '../schema/fields.ts'
@@ -37,11 +40,14 @@ const maxAbout = 4096
 export class Draft {
   readonly #bridgesPassTags: boolean
   readonly #names = new Set<string>()
+  readonly #free = new FreeNames((key) => this.#names.has(key))
   readonly #nodes = new Map<string, DraftNode>()
   readonly #segments = new Map<string, DraftSegment>()
   readonly #links: DraftLink[] = []
   readonly #taken = new Set<string>()
   #refusal: unknown
+  #values = 0
+  #objects = 0
 
   /** `bridgesPassTags`: the switches of the other program are bridges that pass tagged frames at all ports. */
   constructor({ bridgesPassTags }: { bridgesPassTags: boolean }) {
@@ -50,16 +56,33 @@ export class Draft {
 
   /** Adds a node, and returns the name that it has: a lab file has no two names that differ in case only. */
   node(part: Part, name: string, fields: Fields): string {
-    const own = this.#free(part, name)
+    this.#add(part, sizeOf(fields))
+    const own = this.#name(part, name)
     this.#nodes.set(own, { part, fields })
     return own
   }
 
   /** Adds a segment, and returns its name. */
   segment(part: Part, name: string, fields: Fields): string {
-    const own = this.#free(part, name)
+    this.#add(part, sizeOf(fields))
+    const own = this.#name(part, name)
     this.#segments.set(own, { part, fields, members: [] })
     return own
+  }
+
+  /** 413 when the lab file would have more values than one may have. For what many nodes have of one part of the file, too. */
+  count(part: Part, values: number): void {
+    this.#values += values
+    if (this.#values > maxValues) throw tooLarge(`${part.where}: the lab file would have more than ${maxValues} values`)
+  }
+
+  /** Counts a node, a segment or a link. */
+  #add(part: Part, values: number): void {
+    this.#objects += 1
+    const most = defaultLabLimits.lab_objects
+    if (this.#objects > most)
+      throw tooLarge(`${part.where}: the lab file would have more than ${most} nodes, segments and links`)
+    this.count(part, values)
   }
 
   isSegment(name: string): boolean {
@@ -68,6 +91,7 @@ export class Draft {
 
   /** Adds a link; one whose end is linked already is left out. A link of a segment is a member of it. */
   link(part: Part, first: DraftEnd, second: DraftEnd, fields: Fields = {}): void {
+    this.#add(part, 3 + sizeOf(fields))
     const keys = [first, second].flatMap((end) => this.#keyOf(end) ?? [])
     const taken = [first, second].find((end) => this.#taken.has(this.#keyOf(end) ?? ''))
     if (taken !== undefined || (keys.length === 2 && keys[0] === keys[1]))
@@ -141,10 +165,10 @@ export class Draft {
     return this.isSegment(name) && port === undefined ? undefined : `${nameKey(name)}:${port ?? ''}`
   }
 
-  #free(part: Part, name: string): string {
+  #name(part: Part, name: string): string {
     const line = name.trim().replaceAll(notInNames, '-')
     const clean = isUuid(line) ? `node-${line}` : cut(line, maxName)
-    const own = freeName(clean || 'node', (key) => this.#names.has(key))
+    const own = this.#free.of(clean || 'node')
     if (own !== name)
       part.leaveOut(`the name ${JSON.stringify(name.slice(0, 80))} is ${JSON.stringify(own)} in the lab file`)
     this.#names.add(nameKey(own))
@@ -190,8 +214,14 @@ function withTemplates(nodes: ReadonlyMap<string, Fields>): {
 } {
   const groups = new Map<string, Fields[]>()
   const groupOf = ({ kind, image, initrd }: Fields) => JSON.stringify([kind, image, initrd])
-  for (const fields of nodes.values()) groups.set(groupOf(fields), [...(groups.get(groupOf(fields)) ?? []), fields])
+  for (const fields of nodes.values()) {
+    const group = groups.get(groupOf(fields))
+    if (group === undefined) groups.set(groupOf(fields), [fields])
+    else group.push(fields)
+  }
   const templates: Record<string, Fields> = {}
+  const taken = new Set<string>()
+  const free = new FreeNames((key) => taken.has(key))
   const names = new Map<string, string>()
   for (const [group, [first = {}, ...others]] of groups) {
     const isShared = ([key, value]: [string, unknown]) =>
@@ -201,9 +231,8 @@ function withTemplates(nodes: ReadonlyMap<string, Fields>): {
     const wanted = String(first.image ?? first.initrd ?? first.kind)
       .replace(/@.*/, '')
       .replace(/\.\w{1,6}$/, '')
-    const name = freeName(wanted.split('/').at(-1) ?? wanted, (key) =>
-      Object.keys(templates).some((it) => nameKey(it) === key),
-    )
+    const name = free.of(wanted.split('/').at(-1) ?? wanted)
+    taken.add(nameKey(name))
     templates[name] = Object.fromEntries(shared)
     names.set(group, name)
   }
@@ -216,6 +245,13 @@ function withTemplates(nodes: ReadonlyMap<string, Fields>): {
     ]
   })
   return { templates, nodes: Object.fromEntries(short) }
+}
+
+/** The number of values in a value; a long text counts as several. */
+function sizeOf(value: unknown): number {
+  if (typeof value === 'string') return 1 + Math.floor(value.length / 100)
+  if (value === null || typeof value !== 'object') return 1
+  return Object.values(value).reduce<number>((sum, it) => sum + sizeOf(it), 1)
 }
 
 export const endText = ({ name, port }: DraftEnd): string => (port === undefined ? name : `${name}:${port}`)

@@ -40,18 +40,11 @@ export function importLabFile({
 /** The text as its program reads it: containerlab replaces variables before it reads YAML. */
 function readSource(text: string, format: LabFormat | undefined): { source: Source; found: LabFormat } {
   const replaced = withShellDefaults(text)
-  try {
-    const source = new Source(text)
-    const found = format ?? formatOf(source)
-    const isReplaced = found === 'containerlab' && replaced !== text
-    return { source: isReplaced ? (readable(replaced) ?? source) : source, found }
-  } catch (error) {
-    if (replaced === text || (format !== undefined && format !== 'containerlab')) throw error
-    const source = new Source(replaced)
-    const found = format ?? formatOf(source)
-    if (found !== 'containerlab') throw error
-    return { source, found }
-  }
+  const ofContainerlab = replaced !== text && (format ?? 'containerlab') === 'containerlab' && readable(replaced)
+  if (ofContainerlab && (format ?? formatOf(ofContainerlab)) === 'containerlab')
+    return { source: ofContainerlab, found: 'containerlab' }
+  const source = new Source(text)
+  return { source, found: format ?? formatOf(source) }
 }
 
 function readable(text: string): Source | undefined {

@@ -120,7 +120,7 @@ function propertiesOf(part: Part, kind: string, word: string): Fields {
   const properties = part.get('properties').asObject()
   const { create, node } = kindOf(kind as Parameters<typeof kindOf>[0]) as KindDescriptor
   const record = Object.fromEntries(properties.entries().map(([key, it]) => [key, it.value]))
-  const images = imageProperties({ node_type: kind, properties: record })
+  const images = new Set(imageProperties({ node_type: kind, properties: record }))
   const fields: Fields = {}
   const consoleType = part.get('console_type')
   if (!consoleType.isAbsent && consoleType.value !== node.properties.console_type?.default) {
@@ -136,7 +136,7 @@ function propertiesOf(part: Part, kind: string, word: string): Fields {
     if (schema === undefined) it.leaveOut(`is not taken over: a ${kind} has no such setting`)
     else if (key === 'options') Object.assign(fields, consoleOptions(it))
     else if (!Check(schema, it.value)) it.leaveOut(`is not taken over: a ${kind} cannot have ${quoted(it.value)}`)
-    else fields[imageKey(kind, key)] = images.includes(key) ? imageText(it, record, key) : it.value
+    else fields[imageKey(kind, key)] = images.has(key) ? imageText(it, record, key) : it.value
   }
   if (word === 'vmware') part.get('node_type').leaveOut('it becomes a VM of libvirt or VirtualBox with the same name')
   return fields

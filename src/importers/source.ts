@@ -5,6 +5,8 @@ import { LabFileError } from '../labfile/read.ts'
 import { joined, treeOf, type Value } from '../labfile/tree.ts'
 
 const maxShown = 80
+/** Most parts that are listed as left out. */
+const maxLeftOut = 1000
 
 /** Something of a foreign lab that the lab file does not have, and where it is. */
 export interface LeftOut extends Position {
@@ -42,9 +44,15 @@ export class Source {
     }
   }
 
-  /** Notes that something is not in the lab file. Each position and message once. */
-  leaveOut({ line, column, path }: Position, message: string): void {
-    this.#leftOut.set(`${line}:${column} ${path} ${message}`, { path, line, column, message })
+  /** Notes that something is not in the lab file. Each position and message once; of very many the first. A function is called when it is listed. */
+  leaveOut({ line, column, path }: Position, given: string | (() => string)): void {
+    const { size } = this.#leftOut
+    if (size > maxLeftOut) return
+    const message = typeof given === 'function' ? given() : given
+    const key = `${line}:${column} ${path} ${message}`
+    if (this.#leftOut.has(key)) return
+    const others = `this and more is left out; the list ends after ${maxLeftOut} parts`
+    this.#leftOut.set(key, { path, line, column, message: size < maxLeftOut ? message : others })
   }
 }
 
@@ -154,12 +162,17 @@ export class Part {
     return this.#at
   }
 
+  /** Line and column. */
+  get where(): string {
+    return `${this.#at.line}:${this.#at.column}`
+  }
+
   /** The error of this part: 400 with line, column and path. */
   fault(message: string, word?: ErrorWord): LabFileError {
     return new LabFileError([{ ...this.#at, message }], word)
   }
 
-  leaveOut(message: string): void {
+  leaveOut(message: string | (() => string)): void {
     this.#source.leaveOut(this.#at, message)
   }
 

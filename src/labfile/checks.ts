@@ -1,7 +1,8 @@
 import type { Static } from '@sinclair/typebox'
-import type { DesiredCheck, DesiredLink, DesiredNode } from './desired.ts'
+import type { DesiredCheck, DesiredNode } from './desired.ts'
 import { didYouMean, type Faults, quoted } from './faults.ts'
 import type { Contents } from './files.ts'
+import { namesOf } from './links.ts'
 import { requireExpression, seconds } from './nodes.ts'
 import type { Check } from './schema.ts'
 import { at, type Value } from './tree.ts'
@@ -10,7 +11,8 @@ import { at, type Value } from './tree.ts'
 export interface CheckNames {
   /** By name in lower case; a node with a fault is undefined. */
   readonly nodes: ReadonlyMap<string, { readonly name: string; readonly node?: DesiredNode }>
-  readonly links: readonly DesiredLink[]
+  /** Names of links by these names in lower case. */
+  readonly links: ReadonlyMap<string, string>
   readonly contents: Contents
   readonly faults: Faults
 }
@@ -86,10 +88,10 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
     const check = { check: 'console', on: node.name, type, expect } as const
     return { ...base, ...check, name: name ?? derivedName(check) }
   }
-  const known = names.links.flatMap((it) => it.name ?? [])
-  const found = known.find((it) => it.toLowerCase() === link.toLowerCase())
+  const found = names.links.get(link.toLowerCase())
   if (found === undefined) {
-    faults.add(positionOf('link'), `there is no link ${quoted(link)}`, didYouMean(link, known) ?? 'give a link a name')
+    const hint = () => didYouMean(link, [...names.links.values()]) ?? 'give a link a name'
+    faults.add(positionOf('link'), `there is no link ${quoted(link)}`, hint)
     return undefined
   }
   const check = { check: 'link', link: found, verdict } as const
@@ -115,15 +117,7 @@ type Nameless = WithoutBase<DesiredCheck>
 
 function find(name: string, where: DesiredCheck['at'], { nodes, faults }: CheckNames): DesiredNode | undefined {
   const found = nodes.get(name.toLowerCase())
-  if (found === undefined)
-    faults.add(
-      where,
-      `there is no node ${quoted(name)}`,
-      didYouMean(
-        name,
-        [...nodes.values()].map((it) => it.name),
-      ),
-    )
+  if (found === undefined) faults.add(where, `there is no node ${quoted(name)}`, () => didYouMean(name, namesOf(nodes)))
   return found?.node
 }
 
@@ -133,14 +127,7 @@ function addressOf(word: string, where: DesiredCheck['at'], names: CheckNames): 
   const found = nodes.get(word.toLowerCase())
   if (found === undefined) {
     if (isAddress(word)) return word
-    faults.add(
-      where,
-      `${quoted(word)} is neither a node nor an address`,
-      didYouMean(
-        word,
-        [...nodes.values()].map((it) => it.name),
-      ),
-    )
+    faults.add(where, `${quoted(word)} is neither a node nor an address`, () => didYouMean(word, namesOf(nodes)))
     return undefined
   }
   const { node } = found

@@ -6,29 +6,38 @@ import type { LabFileFault, Position } from './position.ts'
 export const maxFaults = 20
 /** Faults after which the reading ends: a hostile file has half a million. */
 const maxCollected = 200
+/** Longest path of a fault, characters: a key of YAML may have a megabyte. */
+const maxPath = 300
 /** Thrown when a file has that many. */
 export const enough = Symbol('enough faults')
 
+/** How to correct something. A function is called for faults that are reported alone: to look for a near word takes time. */
+export type Hint = string | (() => string | undefined)
+
 /** Collects what is wrong in one lab file. */
 export class Faults {
-  readonly #found = new Map<string, LabFileFault>()
+  readonly #found = new Map<string, { readonly fault: LabFileFault; readonly hint: Hint | undefined }>()
 
   get isEmpty(): boolean {
     return this.#found.size === 0
   }
 
   /** A fault at a position that has one already with the same words is dropped: templates and aliases are read more than once. */
-  add({ line, column, path }: Position, message: string, hint?: string): void {
+  add({ line, column, path }: Position, message: string, hint?: Hint): void {
     const key = `${line}:${column}:${message}`
     if (this.#found.has(key)) return
-    const said = hint === undefined ? {} : { hint: shown(hint) }
-    this.#found.set(key, { line, column, path: shown(path), message: shown(message), ...said })
+    this.#found.set(key, { fault: { line, column, path: shown(cut(path, maxPath)), message: shown(message) }, hint })
     if (this.#found.size > maxCollected) throw enough
   }
 
-  /** All that were found, in the order of the file. */
+  /** All that were found, in the order of the file; the first 20 have their hints. */
   list(): LabFileFault[] {
-    return inOrder([...this.#found.values()])
+    const hints = new Map([...this.#found.values()].map(({ fault, hint }) => [fault, hint]))
+    return inOrder([...hints.keys()]).map((fault, index) => {
+      const hint = index < maxFaults ? hints.get(fault) : undefined
+      const said = typeof hint === 'function' ? hint() : hint
+      return said === undefined ? fault : { ...fault, hint: shown(said) }
+    })
   }
 }
 
@@ -49,4 +58,6 @@ export function didYouMean(word: string, known: readonly string[]): string | und
 }
 
 /** A text of the file for a message: quoted, and not longer than a line. */
-export const quoted = (text: string): string => JSON.stringify(text.length > 80 ? `${text.slice(0, 77)}...` : text)
+export const quoted = (text: string): string => JSON.stringify(cut(text, 80))
+
+const cut = (text: string, most: number): string => (text.length > most ? `${text.slice(0, most - 3)}...` : text)

@@ -1,8 +1,12 @@
+import { mapLimit } from '../async/map-limit.ts'
 import { sha256, toHex } from '../auth/secret.ts'
 import { quotedPath } from '../errors/shown.ts'
 import type { DesiredConfig, DesiredDay0 } from './desired.ts'
-import type { Faults } from './faults.ts'
+import { enough, type Faults } from './faults.ts'
 import type { Position } from './position.ts'
+
+/** Most configurations of a lab file, with the files of CDs: each gets a digest. */
+const maxTexts = 10_000
 
 /** A file that a lab file names. */
 export interface NamedFile {
@@ -19,7 +23,8 @@ export class Contents {
   /** Undefined: the contents are not known yet; all texts are empty. */
   readonly #files: Readonly<Record<string, string>> | undefined
   readonly named: NamedFile[] = []
-  readonly #texts: Changeable<DesiredConfig>[] = []
+  readonly #texts = new Map<Position, Changeable<DesiredConfig>[]>()
+  #count = 0
   readonly #discs: Changeable<DesiredDay0>[] = []
 
   constructor(faults: Faults, files: Readonly<Record<string, string>> | undefined) {
@@ -34,10 +39,22 @@ export class Contents {
 
   /** A text of the lab file, or of a file that it names. Its digest comes with `digests`. */
   of(given: string | { readonly text: string }, at: Position): DesiredConfig {
-    const file = typeof given === 'string' ? given : undefined
-    const text = typeof given === 'string' ? this.#file(given, at) : given.text
-    const config = { text, digest: '', ...(file !== undefined && { file }), at }
-    this.#texts.push(config)
+    // Nodes with the same template have the same text.
+    const known = this.#texts.get(at) ?? []
+    const isSame = ({ file, text }: DesiredConfig) =>
+      typeof given === 'string' ? file === given : file === undefined && text === given.text
+    const same = known.find(isSame)
+    if (same !== undefined) return same
+    this.#count += 1
+    if (this.#count > maxTexts) {
+      this.#faults.add(at, `the file has more than ${maxTexts} configurations and files of CDs`)
+      throw enough
+    }
+    const config =
+      typeof given === 'string'
+        ? { text: this.#file(given, at), digest: '', file: given, at }
+        : { text: given.text, digest: '', at }
+    this.#texts.set(at, [...known, config])
     return config
   }
 
@@ -57,14 +74,13 @@ export class Contents {
 
   /** Sets the digests of all texts. */
   async digests(): Promise<void> {
-    await Promise.all(this.#texts.map(async (config) => (config.digest = await digestOf(config.text))))
-    await Promise.all(
-      this.#discs.map(async (disc) => {
-        const files = Object.entries(disc.files).map(([name, { digest }]) => [name, digest])
-        const content = [disc.label, files.sort(), ...(disc.medium === 'cd' ? [] : [disc.medium])]
-        disc.digest = await digestOf(JSON.stringify(content))
-      }),
-    )
+    const texts = [...this.#texts.values()].flat()
+    await mapLimit(texts, async (config) => (config.digest = await digestOf(config.text)))
+    await mapLimit(this.#discs, async (disc) => {
+      const files = Object.entries(disc.files).map(([name, { digest }]) => [name, digest])
+      const content = [disc.label, files.sort(), ...(disc.medium === 'cd' ? [] : [disc.medium])]
+      disc.digest = await digestOf(JSON.stringify(content))
+    })
   }
 }
 

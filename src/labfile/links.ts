@@ -2,7 +2,7 @@ import type { Static } from '@sinclair/typebox'
 import type { LabPort } from '../model/lab/node.ts'
 import { portNamed } from '../model/lab/ports.ts'
 import type { DesiredEnd, DesiredLink, DesiredNode, SegmentPort } from './desired.ts'
-import { didYouMean, type Faults, quoted } from './faults.ts'
+import { didYouMean, enough, type Faults, quoted } from './faults.ts'
 import { filtersOf, type GivenImpairment } from './impairment.ts'
 import { Positions, type Reading } from './nodes.ts'
 import type { Position } from './position.ts'
@@ -19,6 +19,9 @@ import type { SegmentKind } from './segment-kinds.ts'
 import { maxPortsOf, taggedPort } from './segments.ts'
 import { at, type ListValue, type MapValue, type Value } from './tree.ts'
 
+/** Most ports of all nodes that have links. */
+const maxPorts = 300_000
+
 /** What an end of a link may name. */
 export interface Target {
   /** As its key is written. */
@@ -26,8 +29,12 @@ export interface Target {
   /** Absent: it has a fault, and its ports are not known. */
   readonly node?: DesiredNode
   /** Of a node. */
-  readonly ports?: readonly LabPort[]
+  readonly ports?: () => readonly LabPort[]
 }
+
+/** The names that ends may have. */
+export const namesOf = (targets: ReadonlyMap<string, Pick<Target, 'name'>>): string[] =>
+  [...targets.values()].map((it) => it.name)
 
 /** An end, with its line. */
 interface FoundEnd {
@@ -48,6 +55,8 @@ export class Links {
   /** Where each port is linked, by its name. */
   readonly #taken = new Map<string, Position>()
   readonly #counts = new Map<string, number>()
+  readonly #ports = new Map<Target, readonly LabPort[]>()
+  #portCount = 0
 
   constructor(targets: ReadonlyMap<string, Target>, reading: Reading) {
     this.#targets = targets
@@ -166,17 +175,10 @@ export class Links {
     const [name, word] = colon === -1 ? [text, undefined] : [text.slice(0, colon), text.slice(colon + 1)]
     const target = this.#targets.get(name.toLowerCase())
     if (target === undefined) {
-      faults.add(
-        where,
-        `there is no node ${quoted(name)}`,
-        didYouMean(
-          name,
-          [...this.#targets.values()].map((it) => it.name),
-        ),
-      )
+      faults.add(where, `there is no node ${quoted(name)}`, () => didYouMean(name, namesOf(this.#targets)))
       return undefined
     }
-    const { node, ports = [] } = target
+    const { node } = target
     if (node === undefined) return undefined
     if (node.segment !== undefined) {
       if (word !== undefined && !/^(?:0|[1-9]\d{0,5})$/.test(word)) {
@@ -189,6 +191,7 @@ export class Links {
       }
       return this.#segmentEnd(target, word === undefined ? undefined : Number(word), where)
     }
+    const ports = this.#portsOf(target, where)
     const port = portOf(ports, word)
     if (port === undefined) {
       const names = ports.map((it) => it.short_name)
@@ -203,6 +206,20 @@ export class Links {
     }
     const { adapter_number, port_number, link_type, name: portName } = port
     return { end: { node: node.name, adapter_number, port_number, at: where }, target, line: link_type, portName }
+  }
+
+  #portsOf(target: Target, where: Position): readonly LabPort[] {
+    const known = this.#ports.get(target)
+    if (known !== undefined) return known
+    const ports = target.ports?.() ?? []
+    this.#ports.set(target, ports)
+    this.#portCount += ports.length
+    if (this.#portCount > maxPorts) {
+      const message = `the nodes with links have more than ${maxPorts} ports together`
+      this.#reading.faults.add(where, message, 'give them fewer adapters')
+      throw enough
+    }
+    return ports
   }
 
   #segmentEnd(target: Target, number: number | undefined, where: Position): FoundEnd | undefined {

@@ -33,7 +33,8 @@ export interface Reading {
 /** A node of the file, and its ports. */
 export interface ReadNode {
   readonly node: DesiredNode
-  readonly ports: readonly LabPort[]
+  /** Made anew at each call: most machines have more ports than links. */
+  readonly ports: () => readonly LabPort[]
 }
 
 /** The keys that nodes and segments have in common. */
@@ -70,7 +71,7 @@ export function kindIn(map: MapValue, where: Position, faults: Faults): NodeKind
   if (isSegmentKind(ours)) faults.add(value.at, `a ${word} is a segment`, 'write it under `segments`')
   else if (kindOfWord(ours) !== undefined)
     faults.add(value.at, `unknown kind ${quoted(word)}`, `did you mean ${quoted(ours)}?`)
-  else faults.add(value.at, `unknown kind ${quoted(word)}`, didYouMean(word, kindWords))
+  else faults.add(value.at, `unknown kind ${quoted(word)}`, () => didYouMean(word, kindWords))
   return undefined
 }
 
@@ -119,7 +120,7 @@ export function readNode(name: string, map: MapValue, key: Position, reading: Re
     at: key,
     keys: keys.all(),
   }
-  return { node, ports: portsIn(kind, filled, settings) }
+  return { node, ports: () => portsIn(kind, filled, settings) }
 }
 
 /** The members of a node and of a segment that are read alike. */
@@ -339,8 +340,12 @@ function portNames(ports: string | string[] | undefined, { kind, filled, keys, f
     )
     return {}
   }
-  const lower = ports.map((it) => it.toLowerCase())
-  const twice = ports.find((_, index) => lower.indexOf(lower[index] ?? '') !== index)
+  const seen = new Set<string>()
+  const twice = ports.find((it) => {
+    const isKnown = seen.has(it.toLowerCase())
+    seen.add(it.toLowerCase())
+    return isKnown
+  })
   if (twice !== undefined) faults.add(where, `two ports have the name ${quoted(twice)}`)
   if (ports.includes('')) faults.add(where, 'the name of a port is empty')
   if (ports.length > shapes.length)
@@ -479,7 +484,7 @@ export function seconds(
 
 /** Syntax of JavaScript that RE2 lacks. */
 const notInRe2 =
-  /\\[1-9]|\\k<|(?<!\\)\(\?<?[=!]|\\u|\\c[A-Za-z]|(?<!\\)\[\^?\]|(?<!\\)\[[^\]]*\\b|\\[pP]\{(?![A-Z][a-z]?\})[^}]*\}?/
+  /\\[1-9]|\\k<|(?<!\\)\(\?<?[=!]|\\u|\\c[A-Za-z]|(?<!\\)\[\^?\]|(?<!\\)\[(?:[^\]\\[]|\\[^b])*\\b|\\[pP]\{(?![A-Z][a-z]?\})[^}]*\}?/
 /** Most repetitions that RE2 takes. */
 const maxRepeats = 1000
 

@@ -1,3 +1,4 @@
+import { defaultLabLimits } from '../controller/lab-limits.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { quotedPath } from '../errors/shown.ts'
 import type { ErrorWord } from '../errors/words.ts'
@@ -7,11 +8,11 @@ import type { Desired, DesiredCheck, DesiredNode, DesiredStarting } from './desi
 import { didYouMean, enough, Faults, maxFaults, moreFaults, quoted } from './faults.ts'
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
-import { Links, type Target } from './links.ts'
+import { Links, namesOf, type Target } from './links.ts'
 import { kindIn, type Reading, readNode } from './nodes.ts'
 import type { LabFileFault, Position } from './position.ts'
 import { Reader } from './reader.ts'
-import { LabName, NodeName, nodeKeyNames, nodeSchemas, sectionNames, sections } from './schema.ts'
+import { LabName, maxChecks, NodeName, nodeKeyNames, nodeSchemas, sectionNames, sections } from './schema.ts'
 import { type ReadSegment, readSegment } from './segments.ts'
 import { Templates } from './templates.ts'
 import { at, type Entry, type MapValue, treeOf, type Value } from './tree.ts'
@@ -24,7 +25,12 @@ export interface LabFileOptions {
   readonly name?: string
   /** Values of variables by name, in place of those in the file; as the command line has them. */
   readonly vars?: Readonly<Record<string, string>>
+  /** Most nodes, segments and links together. Default: as many as a lab may have by default. */
+  readonly maxObjects?: number
 }
+
+/** Options for reading a whole lab file. `files`: the contents of the files that it names, by their paths as they are written there. */
+export type LabFileInput = LabFileOptions & { readonly files?: Readonly<Record<string, string>> }
 
 /** A lab file that is wrong; a 400 of the interface. Of many faults it has the first 20. */
 export class LabFileError extends ApiError {
@@ -58,12 +64,11 @@ export function valuesOf(text: string): Value {
 }
 
 /**
- * Reads a lab file: YAML 1.2, or JSON. `files` has the contents of the files that it names, by their paths as they are written there.
- * Rejects with a `LabFileError` that has all faults, at most 20, and the number of the others.
+ * Reads a lab file: YAML 1.2, or JSON. Rejects with a `LabFileError` that has all faults, at most 20, and the number of the others.
  */
 export async function readLabFile(
   file: string | Value,
-  { files = {}, ...options }: LabFileOptions & { readonly files?: Readonly<Record<string, string>> } = {},
+  { files = {}, ...options }: LabFileInput = {},
 ): Promise<Desired> {
   const { desired, contents } = read(file, files, options)
   await contents.digests()
@@ -137,7 +142,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   }
   for (const [name, { key }] of root.entries)
     if (!sectionNames.includes(name))
-      faults.add({ ...key, path: '' }, `unknown key ${quoted(name)}`, didYouMean(name, sectionNames))
+      faults.add({ ...key, path: '' }, `unknown key ${quoted(name)}`, () => didYouMean(name, sectionNames))
   const reader = new Reader(faults)
   const file = withVariables(root, { reader, faults, given: options.vars ?? {} })
   const head = {
@@ -152,6 +157,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   if (!file.entries.has('nodes'))
     faults.add(root.at, '"nodes" is missing', 'write nodes: with the nodes, such as PC1: { kind: pc }')
   const lab = options.name ?? head.lab ?? ''
+  requireFewObjects(file, options.maxObjects ?? defaultLabLimits.lab_objects, faults)
   if (options.name !== undefined && !new RegExp(String(LabName.pattern)).test(options.name))
     faults.add(
       at(file, 'lab')?.at ?? root.at,
@@ -163,6 +169,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   const templates = new Templates(at(file, 'templates'), faults)
   const targets = new Map<string, Target>()
   const nodes: DesiredNode[] = []
+  const consoles = new Map<string, string>()
   for (const [name, entry] of entriesOf(file, 'nodes', faults)) {
     if (!isFree(name, entry, targets, faults)) continue
     const map = mapIn(entry, 'a node is a map, such as { kind: pc }', faults)
@@ -170,7 +177,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
     const isKindUnknown = merged && at(merged, 'kind') === undefined && templates.isPartial(merged)
     const found = merged && !isKindUnknown ? readNode(name, merged, entry.key, reading) : undefined
     if (found !== undefined) {
-      checkConsole(found.node, nodes, at(merged, 'console')?.at ?? entry.key, faults)
+      checkConsole(found.node, consoles, at(merged, 'console')?.at ?? entry.key, faults)
       nodes.push(found.node)
     }
     targets.set(name.toLowerCase(), { name, ...found })
@@ -202,14 +209,34 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   }
 }
 
-/** No other node of the same compute may have the console port. */
-function checkConsole(node: DesiredNode, others: readonly DesiredNode[], where: Position, faults: Faults): void {
-  const { console } = node.settings
+/** No other node of the same compute may have the console port. `taken`: names of nodes by port and compute. */
+function checkConsole(
+  { name, compute_id = '', settings: { console } }: DesiredNode,
+  taken: Map<string, string>,
+  where: Position,
+  faults: Faults,
+): void {
   if (console === undefined) return
-  const other = others.find((it) => it.settings.console === console && it.compute_id === node.compute_id)
-  if (other === undefined) return
-  faults.add(where, `${quoted(other.name)} has the console port ${console} already`, 'leave console out for a free one')
+  const key = `${console} ${compute_id}`
+  const other = taken.get(key)
+  if (other === undefined) taken.set(key, name)
+  else faults.add(where, `${quoted(other)} has the console port ${console} already`, 'leave console out for a free one')
 }
+
+/** Ends the reading of a file with more nodes, segments and links than a lab may have. */
+function requireFewObjects(file: MapValue, most: number, faults: Faults): void {
+  const segments = sectionOf(file, 'segments')
+  const members =
+    segments?.type === 'map' ? [...segments.entries.values()].map(({ value }) => at(value, 'members')) : []
+  const sections = [sectionOf(file, 'nodes'), segments, sectionOf(file, 'links'), ...members]
+  const count = sections.reduce((sum, it) => sum + sizeOf(it), 0)
+  if (count <= most) return
+  faults.add(file.at, `the file has ${count} nodes, segments and links`, `a lab has at most ${most}`)
+  throw enough
+}
+
+const sizeOf = (value: Value | undefined): number =>
+  value?.type === 'map' ? value.entries.size : value?.type === 'list' ? value.items.length : 0
 
 /** A section; nothing after its colon means none. */
 function sectionOf(file: MapValue, name: string): Value | undefined {
@@ -264,9 +291,12 @@ function checkTemplates(templates: Templates, reading: Reading): void {
     ]
     for (const [key, entry] of merged.entries)
       if (!known.includes(key))
-        faults.add({ ...entry.key, path: template.at.path }, `unknown key ${quoted(key)}`, didYouMean(key, known))
+        faults.add({ ...entry.key, path: template.at.path }, `unknown key ${quoted(key)}`, () => didYouMean(key, known))
   }
 }
+
+/** Most nodes of a circle that a message names. */
+const maxCircle = 20
 
 /** Checks `after`, and gives the names there as the nodes have them. */
 function checkOrder(
@@ -280,27 +310,28 @@ function checkOrder(
   /** Follows `after` from one node; without recursion, as a file may have a chain of thousands. */
   for (const start of ordered) {
     const way: { readonly node: DesiredNode; next: number }[] = [{ node: start, next: 0 }]
-    const open = new Set([start.name])
+    /** Where the nodes of the way are on it. */
+    const open = new Map([[start.name, 0]])
     while (way.length > 0) {
       const last = way.at(-1)
       if (last === undefined) break
       const name = done.has(last.node.name) ? undefined : last.node.after[last.next]
+      const before = name === undefined ? undefined : open.get(name)
       last.next += 1
       if (name === undefined) {
         done.add(last.node.name)
         open.delete(last.node.name)
         way.pop()
-      } else if (open.has(name)) {
-        const names = way.map(({ node }) => node.name)
-        const circle = [...names.slice(names.indexOf(name)), name]
+      } else if (before !== undefined) {
+        const circle = [...way.slice(before, before + maxCircle).map(({ node }) => node.name), name]
         faults.add(
           last.node.keys.after ?? last.node.at,
-          `nodes wait for one another: ${circle.slice(0, 20).join(' after ')}`,
+          `nodes wait for one another: ${circle.slice(0, maxCircle).join(' after ')}`,
         )
       } else {
         const node = byName.get(name)
         if (node === undefined || done.has(name)) continue
-        open.add(name)
+        open.set(name, way.length)
         way.push({ node, next: 0 })
       }
     }
@@ -317,14 +348,7 @@ function afterOf(
   return after.flatMap((word) => {
     const target = targets.get(word.toLowerCase())
     if (target === undefined)
-      faults.add(
-        where,
-        `there is no node ${quoted(word)}`,
-        didYouMean(
-          word,
-          [...targets.values()].map((it) => it.name),
-        ),
-      )
+      faults.add(where, `there is no node ${quoted(word)}`, () => didYouMean(word, namesOf(targets)))
     else if (target.name === name) faults.add(where, `${quoted(name)} cannot start after itself`)
     else if (target.node?.start === false)
       faults.add(where, `${quoted(target.name)} is not started: it has start: false`, 'remove start or this after')
@@ -376,11 +400,13 @@ function checksIn(
   }: { reader: Reader; links: Links; targets: ReadonlyMap<string, Target>; reading: Reading },
 ): DesiredCheck[] {
   const section = sectionOf(file, 'checks')
-  if (section?.type !== 'list') {
+  if (section?.type !== 'list' || section.items.length > maxChecks) {
     reader.member(sections.checks, section)
     return []
   }
-  const names = { nodes: targets, links: links.all, contents: reading.contents, faults: reading.faults }
+  const named = links.all.flatMap(({ name }) => (name === undefined ? [] : [[name.toLowerCase(), name] as const]))
+  // The first link of a name: another one is a fault already.
+  const names = { nodes: targets, links: new Map(named.reverse()), contents: reading.contents, faults: reading.faults }
   return section.items.flatMap((value) => {
     const given = reader.read(sections.checks.items, value)
     return (given && readCheck(given, value, names)) ?? []

@@ -63,7 +63,7 @@ export class Reader {
       const member = Object.hasOwn(schema.properties, name) ? schema.properties[name] : undefined
       if (member === undefined) {
         isWrong ||= !this.#isPartial
-        this.#faults.add({ ...key, path: value.at.path }, `unknown key ${quoted(name)}`, didYouMean(name, known))
+        this.#faults.add({ ...key, path: value.at.path }, `unknown key ${quoted(name)}`, () => didYouMean(name, known))
         continue
       }
       const read = this.#value(member, given)
@@ -148,8 +148,8 @@ export class Reader {
             ? 'nothing'
             : typeof value.value === 'string'
               ? quoteValue(value.value, value.at.path)
-              : value.source
-    this.#faults.add(value.at, `expected ${expectation(schema)}, got ${got}`, hintFor(schema, value))
+              : quoted(value.source).slice(1, -1)
+    this.#faults.add(value.at, `expected ${expectation(schema)}, got ${got}`, () => hintFor(schema, value))
     return wrong
   }
 }

@@ -330,6 +330,9 @@ export const Check = closedSchema('LabFileCheck', 'A check of the lab', {
   not: Type.Optional(closedSchema('LabFileInnerCheck', 'A check that must not pass', checkKeys)),
 })
 
+/** Most checks of a lab file. */
+export const maxChecks = 1000
+
 export const Starting = closedSchema('LabFileStarting', 'How the nodes are started', {
   at_once: Type.Optional(
     Type.Integer({ minimum: 1, maximum: 10_000, description: 'Most nodes that start at the same time' }),
@@ -368,7 +371,7 @@ export const sections = {
   links: Type.Optional(Type.Array(link, { maxItems: 100_000, description: 'The links' })),
   starting: Type.Optional(Starting),
   checks: Type.Optional(
-    Type.Array(Check, { maxItems: 1000, description: 'The checks of `patchbay test`, in their order' }),
+    Type.Array(Check, { maxItems: maxChecks, description: 'The checks of `patchbay test`, in their order' }),
   ),
 }
 export const sectionNames: readonly string[] = [

@@ -70,7 +70,7 @@ function segmentKindIn(map: MapValue, key: Position, faults: Faults): SegmentKin
   const expected = `kinds of segments are ${segmentKinds.join(', ')}`
   if (value === undefined) faults.add(key, 'the kind is missing', expected)
   else if (kindOfWord(word) !== undefined) faults.add(value.at, `a ${word} is a node`, 'write it under `nodes`')
-  else faults.add(value.at, `unknown kind ${quoted(word)}`, didYouMean(word, segmentKinds) ?? expected)
+  else faults.add(value.at, `unknown kind ${quoted(word)}`, () => didYouMean(word, segmentKinds) ?? expected)
   return undefined
 }
 

@@ -1,9 +1,13 @@
-import { didYouMean, type Faults, quoted } from './faults.ts'
+import { didYouMean, enough, type Faults, quoted } from './faults.ts'
 import { kindOfWord } from './schema.ts'
 import { at, type Entry, type MapValue, type Value } from './tree.ts'
 
 /** Longest chain of templates behind a node. */
 const maxTemplates = 4
+/** Most values that all nodes together take over from templates; a long text counts as several. */
+export const maxTaken = 300_000
+/** Characters of a text that count as one value. */
+const textOfValue = 100
 
 /** Nodes with what they take over from templates. */
 export class Templates {
@@ -12,6 +16,8 @@ export class Templates {
   /** Templates that some node takes over. */
   readonly used = new Set<string>()
   readonly #partial = new WeakSet<MapValue>()
+  readonly #sizes = new Map<MapValue, number>()
+  #taken = 0
 
   constructor(section: Value | undefined, faults: Faults) {
     this.#faults = faults
@@ -46,6 +52,7 @@ export class Templates {
       this.used.add(name)
       const template = this.template(name)
       if (template === undefined) break
+      this.#count(template, node)
       for (const [key, entry] of template.entries) if (key !== 'is') takeOver(entries, key, entry)
       next = template.entries.get('is')
     }
@@ -57,6 +64,17 @@ export class Templates {
   /** Whether a template of that node has a fault: what the node lacks may be in it. */
   isPartial(merged: MapValue): boolean {
     return this.#partial.has(merged)
+  }
+
+  /** Ends the reading when nodes take over too much: a lab would have it all. */
+  #count(template: MapValue, node: MapValue): void {
+    const size = this.#sizes.get(template) ?? sizeOf(template)
+    this.#sizes.set(template, size)
+    this.#taken += size
+    if (this.#taken <= maxTaken) return
+    const message = `the nodes take over more than ${maxTaken} values from templates`
+    this.#faults.add(node.at, message, 'give the templates fewer keys and labels, or fewer nodes one of them')
+    throw enough
   }
 
   #hintFor(name: string): string | undefined {
@@ -71,7 +89,7 @@ export class Templates {
     }
     const name = value.source
     if (this.#section?.entries.has(name) !== true)
-      this.#faults.add(value.at, `there is no template ${quoted(name)}`, this.#hintFor(name))
+      this.#faults.add(value.at, `there is no template ${quoted(name)}`, () => this.#hintFor(name))
     else if (seen.includes(name))
       this.#faults.add(value.at, `the template ${quoted(name)} takes over itself: ${[...seen, name].join(', ')}`)
     else if (seen.length === maxTemplates)
@@ -84,6 +102,13 @@ export class Templates {
     else return name
     return undefined
   }
+}
+
+/** The number of values in a value. */
+function sizeOf(value: Value): number {
+  if (value.type === 'scalar') return 1 + Math.floor(value.source.length / textOfValue)
+  const inner = value.type === 'list' ? value.items : [...value.entries.values()].map((entry) => entry.value)
+  return inner.reduce((sum, it) => sum + sizeOf(it), 1)
 }
 
 /** Adds an entry of a template to those of a node, which win. */

@@ -24,8 +24,12 @@ export const maxDepth = 64
 const maxAliases = 100
 /** Tokens in the wrong position, after which the reading ends. */
 const maxWrong = 100
+/** Most tokens: names, texts, signs, line ends. A lab with as much as a lab may have needs half of them. */
+const maxTokens = 600_000
 /** Most values, with those that aliases repeat. */
-const maxValues = 200_000
+export const maxValues = 200_000
+/** Characters of a line that are looked at before and after a fault. */
+const maxLine = 200
 
 /** A value of the file with its position. */
 export type Value = ScalarValue | ListValue | MapValue
@@ -95,8 +99,8 @@ export function treeOf(text: string, faults: Faults, foreign?: ForeignNote): Val
     return { line, column: Math.max(1, line === 1 && text.startsWith('\ufeff') ? col - 1 : col), path }
   }
   const tokens = tokensOf(text, lines)
-  if (typeof tokens === 'number') {
-    faults.add(positionAt(tokens, ''), `maps and lists are nested more than ${maxDepth} deep`)
+  if (!Array.isArray(tokens)) {
+    faults.add(positionAt(tokens.end, ''), tokens.because)
     return undefined
   }
   // Keys are compared here: the library compares each with all before it.
@@ -107,7 +111,7 @@ export function treeOf(text: string, faults: Faults, foreign?: ForeignNote): Val
     uniqueKeys: false,
     prettyErrors: false,
   })
-  const [document, second] = withoutStacks(() => [...composer.compose(tokens, true, text.length)])
+  const [document, second] = withoutStacks(() => firstTwo(composer.compose(tokens, true, text.length)))
   if (document === undefined) return undefined
   if (second !== undefined && foreign !== undefined)
     foreign(positionAt(second.range[0], ''), 'a second document begins here, and is not taken over')
@@ -116,7 +120,8 @@ export function treeOf(text: string, faults: Faults, foreign?: ForeignNote): Val
   const { yaml, tags } = document.directives
   if (foreign === undefined && (yaml.explicit === true || Object.keys(tags).length > 1))
     faults.add(start, 'directives (lines that begin with %) are not allowed', 'a lab file is YAML 1.2')
-  for (const { pos, message } of document.errors) faults.add(positionAt(pos[0], ''), message, hintAt(text, pos[0]))
+  for (const { pos, message } of document.errors)
+    faults.add(positionAt(pos[0], ''), message, () => hintAt(text, pos[0]))
   if (!faults.isEmpty) return undefined
   const value = new Builder(faults, positionAt, foreign).build(document.contents)
   return faults.isEmpty ? value : undefined
@@ -138,21 +143,35 @@ function withoutStacks<T>(run: () => T): T {
   }
 }
 
-/** The tokens of the document, or the offset at which it is nested too deep: further on, the library would recurse too deep. */
-function tokensOf(text: string, lines: LineCounter): CST.Token[] | number {
+function firstTwo<T>(items: Iterable<T>): T[] {
+  const found: T[] = []
+  for (const item of items) if (found.push(item) === 2) break
+  return found
+}
+
+/** The tokens of the document; or where the reading ends, as the library would recurse too deep or work too long. */
+function tokensOf(text: string, lines: LineCounter): CST.Token[] | { readonly end: number; readonly because: string } {
   lines.addNewLine(0)
   const parser = new Parser(lines.addNewLine)
   const tokens: CST.Token[] = []
   let wrong = 0
+  let count = 0
+  let isAfterSign = false
   for (const lexeme of new Lexer().lex(text)) {
+    count += 1
+    if (count > maxTokens) return { end: parser.offset, because: `the file has more than ${maxTokens} tokens of YAML` }
+    // The library reports each item that is missing in `[,,` much later.
+    if (lexeme === ',' && isAfterSign) wrong += 1
+    if (lexeme.trim() !== '') isAfterSign = lexeme === ',' || lexeme === '[' || lexeme === '{'
     for (const token of parser.next(lexeme)) {
       tokens.push(token)
       if (token.type === 'error') wrong += 1
     }
     // After so many misplaced tokens the rest of the text has no meaning.
-    if (wrong > maxWrong) return tokens
+    if (wrong > maxWrong) break
     // The stack has the document, a token for each map and list, and a scalar.
-    if (parser.stack.length > maxDepth + 2) return parser.offset
+    if (parser.stack.length > maxDepth + 2)
+      return { end: parser.offset, because: `maps and lists are nested more than ${maxDepth} deep` }
   }
   for (const token of parser.end()) tokens.push(token)
   return tokens
@@ -160,9 +179,9 @@ function tokensOf(text: string, lines: LineCounter): CST.Token[] | number {
 
 /** `${` without quotes begins a map inside of `{ }` and `[ ]`: the message of the library does not say so. */
 function hintAt(text: string, offset: number): string | undefined {
-  const from = text.lastIndexOf('\n', offset - 1) + 1
-  const end = text.indexOf('\n', offset)
-  const line = text.slice(from, end === -1 ? undefined : end)
+  const before = text.slice(Math.max(0, offset - maxLine), offset)
+  const [after = ''] = text.slice(offset, offset + maxLine).split('\n', 1)
+  const line = `${before.slice(before.lastIndexOf('\n') + 1)}${after}`
   return /[^"'$]\$\{/.test(line) ? `write a value with $\{...} in quotes inside of { } and [ ]` : undefined
 }
 
@@ -198,8 +217,7 @@ class Builder {
   #value(node: ParsedNode | null, path: string, through: readonly [number, number] | undefined): Value {
     const [start, end] = node?.range ?? [0, 0]
     const at = this.#position(start, path)
-    this.#values += 1
-    if (this.#values > maxValues) throw this.#end(at, `the file has more than ${maxValues} values`)
+    this.#count(1, at)
     const located = {
       at,
       range: through ?? ([start, end] as const),
@@ -237,6 +255,11 @@ class Builder {
     }
   }
 
+  #count(values: number, at: Position): void {
+    this.#values += values
+    if (this.#values > maxValues) throw this.#end(at, `the file has more than ${maxValues} values`)
+  }
+
   #entries(
     pairs: readonly { readonly key: unknown; readonly value: unknown }[],
     path: string,
@@ -270,6 +293,7 @@ class Builder {
     }
     // Own members win, then those of the first map (yaml.org/type/merge).
     for (const map of merged.flatMap((it) => (it.type === 'list' ? it.items : [it]))) {
+      if (map.type === 'map') this.#count(map.entries.size, map.at)
       if (map.type !== 'map') this.#faults.add(map.at, 'expected a map after <<')
       else for (const [name, entry] of map.entries) if (!entries.has(name)) entries.set(name, entry)
     }

@@ -1,7 +1,10 @@
-import { didYouMean, type Faults, quoted } from './faults.ts'
+import { didYouMean, enough, type Faults, quoted } from './faults.ts'
 import type { Reader } from './reader.ts'
 import { sections } from './schema.ts'
 import { at, type MapValue, type ScalarValue, type Value } from './tree.ts'
+
+/** Most text that variables make in a file, characters. */
+const maxReplaced = 4 << 20
 
 type Scalar = string | number | boolean
 
@@ -33,6 +36,7 @@ export function withVariables(
   }
   for (const [name, text] of Object.entries(given)) variables.set(name, { value: typed(text), source: text })
   const used = new Set<string>()
+  let replacedLength = 0
 
   const replaced = (value: ScalarValue): ScalarValue => {
     const { value: text } = value
@@ -41,7 +45,12 @@ export function withVariables(
       used.add(name)
       const found = variables.get(name)
       if (found === undefined)
-        faults.add(value.at, `there is no variable ${quoted(name)}`, didYouMean(name, [...variables.keys()]))
+        faults.add(value.at, `there is no variable ${quoted(name)}`, () => didYouMean(name, [...variables.keys()]))
+      replacedLength += found?.source.length ?? 0
+      if (replacedLength > maxReplaced) {
+        faults.add(value.at, `the variables make more than ${maxReplaced >> 20} MiB of text`)
+        throw enough
+      }
       return found
     }
     const [, only] = alone.exec(text) ?? []
@@ -81,11 +90,9 @@ export function withVariables(
   for (const name of Object.keys(given)) {
     const isDeclared = declared?.type === 'map' && declared.entries.has(name)
     if (isDeclared || used.has(name)) continue
-    const known = new Set([...(declared?.type === 'map' ? declared.entries.keys() : []), ...used])
-    faults.add(
-      { line: 1, column: 1, path: '' },
-      `the file has no variable ${quoted(name)}`,
-      didYouMean(name, [...known]),
+    const known = () => [...new Set([...(declared?.type === 'map' ? declared.entries.keys() : []), ...used])]
+    faults.add({ line: 1, column: 1, path: '' }, `the file has no variable ${quoted(name)}`, () =>
+      didYouMean(name, known()),
     )
   }
   return { ...root, entries: new Map(entries) }

@@ -3,6 +3,7 @@ import { access, open, readFile, stat } from 'node:fs/promises'
 import { basename, dirname, join, resolve, sep } from 'node:path'
 import { buffer as bytesOf } from 'node:stream/consumers'
 import { PatchbayError } from '../../../src/client/patchbay-error.ts'
+import { ApiError } from '../../../src/errors/api-error.ts'
 import { counted } from '../../../src/errors/counted.ts'
 import { decodedText } from '../../../src/importers/encoding.ts'
 import { importLabFile } from '../../../src/importers/formats.ts'
@@ -168,8 +169,9 @@ function withFile<T>(file: string, read: () => T): T {
   try {
     return read()
   } catch (error) {
-    if (!(error instanceof LabFileError)) throw error
-    throw new CommandError(exits.wrong, faultsIn(file, error.faults, error.more))
+    if (error instanceof LabFileError) throw new CommandError(exits.wrong, faultsIn(file, error.faults, error.more))
+    if (error instanceof ApiError) throw new CommandError(exits.wrong, [{ message: error.message, file }])
+    throw error
   }
 }
 

@@ -76,11 +76,26 @@ function shortName(name: string): string {
 
 /** Finds a port by its name or short name in any case, by `adapter/port`, or by `eth` and the adapter. */
 export function portNamed(ports: readonly LabPort[], word: string): LabPort | undefined {
-  const wanted = word.toLowerCase()
-  return (
-    ports.find(({ name }) => name.toLowerCase() === wanted) ??
-    ports.find(({ short_name }) => short_name.toLowerCase() === wanted) ??
-    ports.find(({ adapter_number, port_number }) => `${adapter_number}/${port_number}` === wanted) ??
-    ports.find(({ adapter_number, port_number }) => port_number === 0 && wanted === `eth${adapter_number}`)
-  )
+  const known = indexes.get(ports) ?? indexOf(ports)
+  indexes.set(ports, known)
+  return known.get(word.toLowerCase())
+}
+
+/** Ports by their names: a machine has hundreds, and each may have a link. */
+const indexes = new WeakMap<readonly LabPort[], ReadonlyMap<string, LabPort>>()
+
+function indexOf(ports: readonly LabPort[]): ReadonlyMap<string, LabPort> {
+  const found = new Map<string, LabPort>()
+  const words: ((port: LabPort) => string | undefined)[] = [
+    ({ name }) => name.toLowerCase(),
+    ({ short_name }) => short_name.toLowerCase(),
+    ({ adapter_number, port_number }) => `${adapter_number}/${port_number}`,
+    ({ adapter_number, port_number }) => (port_number === 0 ? `eth${adapter_number}` : undefined),
+  ]
+  for (const wordOf of words)
+    for (const port of ports) {
+      const word = wordOf(port)
+      if (word !== undefined && !found.has(word)) found.set(word, port)
+    }
+  return found
 }
