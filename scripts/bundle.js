@@ -15,6 +15,7 @@ const programs = {
   nat: 'runtime/node/kinds/nat/main.ts',
   'packet-worker': 'runtime/node/switch/fast/worker.ts',
   'hash-worker': 'runtime/node/storage/hash-worker.ts',
+  'reader-thread': 'runtime/node/labs/reader-thread.ts',
 }
 
 /** What commands load of the service: bundled apart, so that commands which ask a service share no part with it and load none of it. */

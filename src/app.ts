@@ -40,6 +40,7 @@ import { isUpgrade, type Upgrade, upgradeToken } from './http/socket.ts'
 import { type TicketOffice, Tickets } from './http/tickets.ts'
 import { validate } from './http/validate.ts'
 import { openapi } from './openapi.ts'
+import { type ReadFile, readHere } from './readers.ts'
 import { newerPaths } from './routes/newer-paths.ts'
 import { endpoints } from './routes.ts'
 import { isUuid } from './schema/fields.ts'
@@ -59,6 +60,8 @@ export interface AppOptions {
   readonly peers?: Context['peers']
   /** See `Context.uploads`. */
   readonly uploads?: Context['uploads']
+  /** See `Context.read`; without it, files are read in this thread. */
+  readonly read?: ReadFile
   readonly version: string
   /** Who is let in; asked for every request. */
   readonly access: () => Access
@@ -279,6 +282,7 @@ export function createApp(options: AppOptions): App {
     appliance: options.appliance,
     peers: options.peers ?? (async (ends) => peersOnOneHost(ends)),
     uploads: options.uploads,
+    read: options.read ?? readHere,
     labs: options.labs,
     linking: new Set(),
     version,

@@ -25,6 +25,7 @@ import { computeIdOf } from './join/compute-id.ts'
 import { contentAtGateway } from './join/content-at-gateway.ts'
 import { Joiner } from './join/joiner.ts'
 import { type LabHost, openCompute, openGateway } from './lab-host.ts'
+import { ReaderThreads } from './labs/reader-threads.ts'
 import { createLog, type Log } from './log/log.ts'
 import { NodeOrganizations } from './organizations/node-organizations.ts'
 import { faultOfReplaced } from './programs/replaced-files.ts'
@@ -87,6 +88,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const computeId = current.join.url === '' ? undefined : await idFor(current.data)
   const webSockets = new WebSockets()
   const memory = new IdleMemory()
+  const readerThreads = new ReaderThreads()
   let { port } = current
   const open = current.gateway ? openGateway : openCompute
   const inside = (request: Request) => app.inside(request)
@@ -94,7 +96,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   const host = await open({ config, log, records, tokens, limits, port: () => port, inside }).catch(notReadable)
   /** What the app of each organization has, too. */
   const common = {
-    ...{ version, within: runAs, tickets, json, relayed },
+    ...{ version, within: runAs, tickets, json, relayed, read: readerThreads.read },
     assets: assetsWith(current.clients_web_ui),
     dialect: await dialectOf(current),
     access: accessOf(config, verifier),
@@ -154,6 +156,7 @@ export async function serve(config: LoadedConfig): Promise<number> {
   certificate?.close()
   await exitAfter(() => server.close())
   await exitAfter(async () => organizations?.close())
+  await exitAfter(() => readerThreads.close())
   // Without `exitAfter`: the guest needs time to shut down, and `end` has a timeout of its own.
   await host.end()
   await exitAfter(() => host.close())

@@ -303,6 +303,11 @@ export class Labs {
     this.#watch = new ComputeWatch(computes, listener, only)
   }
 
+  /** Most nodes, links, drawings and snapshots of a lab together. */
+  get maxObjects(): number {
+    return this.#limits().lab_objects
+  }
+
   /** Loads the heads of the labs, templates and symbols. `restore` opens labs. */
   static async start(options: LabsOptions): Promise<Labs> {
     const { store, warn, only, limits = () => defaultLabLimits } = options

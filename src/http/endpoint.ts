@@ -13,6 +13,7 @@ import type { PeerAddresses } from '../gateway/peer-address.ts'
 import type { HostAgent, SharedAgent } from '../host-agent.ts'
 import type { Role } from '../model/access-token.ts'
 import type { Organizations } from '../organizations/organizations.ts'
+import type { ReadFile } from '../readers.ts'
 import type { Admission } from './access/access.ts'
 import type { Peer } from './access/peer.ts'
 import type { ProjectAccess } from './access/project-access.ts'
@@ -55,6 +56,8 @@ export interface Context<Agent = SharedAgent> {
   readonly peers: (ends: readonly [ReservedNodePort, ReservedNodePort]) => Promise<PeerAddresses>
   /** Records the digests of images that are uploaded to computes. Absent where there is no gateway. */
   readonly uploads: Pick<UploadDigests, 'requireSpace' | 'watch'> | undefined
+  /** Reads files that clients send, which may take long: in another thread, where the host has one. */
+  readonly read: ReadFile
   /** Ports that are being linked now. */
   readonly linking: Set<string>
   readonly version: string

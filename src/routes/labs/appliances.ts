@@ -2,8 +2,6 @@ import { Type } from '@sinclair/typebox'
 import { applianceImages } from '../../controller/appliance-images.ts'
 import { requireTrust, untrustedNodes } from '../../controller/trust.ts'
 import { created, type Endpoint, endpoint } from '../../http/endpoint.ts'
-import { importAppliance } from '../../importers/appliance.ts'
-import { Source } from '../../importers/source.ts'
 import { ApplianceImport, ApplianceInput } from '../../model/lab/appliance.ts'
 import { labsOf, notTrusted, trustQuery } from './lab-request.ts'
 
@@ -19,7 +17,7 @@ export const applianceEndpoints: readonly Endpoint[] = [
     errors: { 403: notTrusted, 507: 'The disk is nearly full' },
     async handle({ query, body }, context) {
       const { labs, ask } = labsOf(context)
-      const appliance = importAppliance(new Source(body.text), { version: body.version ?? undefined })
+      const appliance = await context.read('appliance', { text: body.text, version: body.version ?? undefined })
       const images = await applianceImages(appliance.images, appliance.kind, { labs, ask })
       const named = Object.fromEntries(images.map(({ setting, image }) => [setting, image]))
       const input = { ...appliance.template, ...named, ...(body.name != null && { name: body.name }) }

@@ -1,6 +1,4 @@
 import { type Endpoint, endpoint, ok } from '../../http/endpoint.ts'
-import { importLabFile } from '../../importers/formats.ts'
-import { labFileText } from '../../labfile/text.ts'
 import { LabImport, LabImportInput } from '../../model/lab/import.ts'
 
 export const labImportEndpoints: readonly Endpoint[] = [
@@ -10,13 +8,9 @@ export const labImportEndpoints: readonly Endpoint[] = [
     description: 'The parts of the lab that the lab file lacks are listed, with line and column.',
     body: LabImportInput,
     replies: { 200: { description: 'The lab file', schema: LabImport } },
-    handle({ body }) {
-      const { format, file, images, leftOut } = importLabFile({
-        text: body.text,
-        format: body.format ?? undefined,
-        annotations: body.annotations ?? undefined,
-      })
-      return ok({ format, lab: file.lab, text: labFileText(file), images, left_out: leftOut })
+    async handle({ body: { text, format, annotations } }, { read }) {
+      const input = { text, format: format ?? undefined, annotations: annotations ?? undefined }
+      return ok(await read('labImport', input))
     },
   }),
 ]

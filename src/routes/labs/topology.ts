@@ -27,7 +27,6 @@ import { parseJson } from '../../http/whole-pairs.ts'
 import type { Desired } from '../../labfile/desired.ts'
 import { projectIdOf } from '../../labfile/ids.ts'
 import { schemaPath } from '../../labfile/json-schema.ts'
-import { readLabFile } from '../../labfile/read.ts'
 import { LabJob } from '../../model/lab/job.ts'
 import { applyOptions, LabApply, LabCheckRun, LabPlan, LabTopology } from '../../model/lab/topology.ts'
 import { isUuid, oneOf } from '../../schema/fields.ts'
@@ -153,7 +152,10 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const by = context.identity.name
       const found = await labNamed(word, context, isDry)
       const name = query.name ?? (isUuid(word) ? undefined : word)
-      const desired = await readLabFile(document, { files, vars, ...(name !== undefined && { name }) })
+      // A lab that was larger before the limit can still be applied.
+      const maxObjects = Math.max(labs.maxObjects, found?.document.objects ?? 0)
+      const toRead = { document, files, vars, maxObjects, ...(name !== undefined && { name }) }
+      const desired = await context.read('labFile', toRead)
       const ifMatch = request.headers.get('if-match')
       const isTrusted = options.trust === true
       if (!isDry) await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), isTrusted)
@@ -208,7 +210,10 @@ export const labTopologyEndpoints: readonly Endpoint[] = [
       const { labs, ask } = labsOf(context)
       const lab = await labs.lab(params.project_id)
       const { document, files = {}, vars = {} } = await readBody(LabCheckRun, request)
-      const desired = await readLabFile(document, { files, vars, name: lab.document.project.name })
+      const desired = await context.read('labFile', {
+        ...{ document, files, vars, name: lab.document.project.name },
+        maxObjects: Math.max(labs.maxObjects, lab.document.objects),
+      })
       const { checks } = desired
       if (checks.length === 0) throw badRequest('body: the lab file has no checks')
       await requireTrust(labs.trust, await untrustedIn(labs.trust, desired), query.trust === 'true')
