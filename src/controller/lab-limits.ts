@@ -1,4 +1,5 @@
 import { ApiError } from '../errors/api-error.ts'
+import { defaultMaxObjects } from '../labfile/max-objects.ts'
 
 /**
  * How much clients can store in sum. The settings `limits` of the service have these names and defaults. What is larger already, as it was
@@ -23,7 +24,7 @@ export interface LabLimits {
 
 export const defaultLabLimits: LabLimits = {
   lab_mb: 16,
-  lab_objects: 10_000,
+  lab_objects: defaultMaxObjects,
   open_labs_mb: 256,
   templates: 1000,
   templates_mb: 16,

@@ -1,6 +1,6 @@
-import { defaultLabLimits } from '../controller/lab-limits.ts'
 import { FreeNames, nameKey } from '../controller/names.ts'
 import { tooLarge } from '../errors/api-error.ts'
+import { defaultMaxObjects } from '../labfile/max-objects.ts'
 import type { Fields, LabFileData } from '../labfile/text.ts'
 import { maxValues } from '../labfile/tree.ts'
 import { withoutVariables } from '../labfile/variables.ts'
@@ -79,7 +79,7 @@ export class Draft {
   /** Counts a node, a segment or a link. */
   #add(part: Part, values: number): void {
     this.#objects += 1
-    const most = defaultLabLimits.lab_objects
+    const most = defaultMaxObjects
     if (this.#objects > most)
       throw tooLarge(`${part.where}: the lab file would have more than ${most} nodes, segments and links`)
     this.count(part, values)

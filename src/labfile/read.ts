@@ -1,4 +1,3 @@
-import { defaultLabLimits } from '../controller/lab-limits.ts'
 import { ApiError } from '../errors/api-error.ts'
 import { quotedPath } from '../errors/shown.ts'
 import type { ErrorWord } from '../errors/words.ts'
@@ -9,6 +8,7 @@ import { didYouMean, enough, Faults, maxFaults, moreFaults, quoted } from './fau
 import { Contents, isOutside, type NamedFile } from './files.ts'
 import { projectIdOf } from './ids.ts'
 import { Links, namesOf, type Target } from './links.ts'
+import { defaultMaxObjects } from './max-objects.ts'
 import { kindIn, type Reading, readNode } from './nodes.ts'
 import type { LabFileFault, Position } from './position.ts'
 import { Reader } from './reader.ts'
@@ -157,7 +157,7 @@ function desiredIn(root: Value, { faults, contents, options }: Given): Desired |
   if (!file.entries.has('nodes'))
     faults.add(root.at, '"nodes" is missing', 'write nodes: with the nodes, such as PC1: { kind: pc }')
   const lab = options.name ?? head.lab ?? ''
-  requireFewObjects(file, options.maxObjects ?? defaultLabLimits.lab_objects, faults)
+  requireFewObjects(file, options.maxObjects ?? defaultMaxObjects, faults)
   if (options.name !== undefined && !new RegExp(String(LabName.pattern)).test(options.name))
     faults.add(
       at(file, 'lab')?.at ?? root.at,
