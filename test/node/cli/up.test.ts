@@ -213,14 +213,22 @@ test('down takes the lab that the file names, also when the file is wrong otherw
 test('names cannot control a terminal or a shell', async () => {
   const service = await TestService.start({ 'pc.engine': 'embedded' })
   const patchbay = await CommandLine.of({ server: service.url })
-  // The character before 31m begins an escape sequence (ECMA-48, CSI); the last name turns the direction of text.
-  const names = ['$(id)', "it's", '路由器', 'a\u009b31m', 'b\u202e']
-  const nodes = Object.fromEntries(
-    names.map((name) => [name, { kind: 'pc', after: name === '$(id)' ? [] : ['$(id)'] }]),
-  )
-  await patchbay.file('odd.lab.yaml', JSON.stringify({ lab: 'odd', nodes }))
-  const { code, out, err } = await patchbay.run(['up'])
-  expect([code, `${out}${err}`]).toEqual([0, expect.not.stringMatching(/[\u009b\u202e]/)])
+  const file = (names: readonly string[]) => {
+    const nodes = Object.fromEntries(
+      names.map((name) => [name, { kind: 'pc', after: name === '$(id)' ? [] : ['$(id)'] }]),
+    )
+    return patchbay.file('odd.lab.yaml', JSON.stringify({ lab: 'odd', nodes }))
+  }
+  const names = ['$(id)', "it's", '路由器']
+  // The character before 31m begins an escape sequence (ECMA-48, CSI); the other name turns the direction of text.
+  for (const odd of ['a\u009b31m', 'b\u202e']) {
+    await file([...names, odd])
+    const { code, out, err } = await patchbay.run(['up'])
+    expect([code, `${out}${err}`]).toEqual([3, expect.not.stringMatching(/[\u009b\u202e]/)])
+  }
+  await file(names)
+  const { code, out } = await patchbay.run(['up'])
+  expect(code).toBe(0)
   expect(out).toContain("patchbay console 'odd/$(id)'\n")
   expect(out).toContain("patchbay console 'odd/it'\\''s'\n")
   expect(out).toContain('patchbay console odd/路由器\n')
