@@ -40,6 +40,7 @@ export const slow = [
   'test/node/organizations-apart.test.ts',
   'test/node/projects/deletion.test.ts',
   'test/node/switch/device-offload.test.ts',
+  'test/src/labfile/hostile-files.test.ts',
   'test/worker/{gateway,image-copies,image-push,kept-archives,kept-images,lab-copies,lab-objects,labs,lying-archives,organizations-apart,upgrade}.test.ts',
 ]
 

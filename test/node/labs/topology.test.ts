@@ -241,7 +241,7 @@ links:
     expect(await becauseOf(file(', capture: other.pcap'))).toEqual([['one', 'capture in other.pcap']])
     expect(await captures()).toEqual({ one: 'other.pcap', two: 'own.pcap' })
     expect(await becauseOf(file(', delay: 5ms'))).toEqual([
-      ['one', 'impairment'],
+      ['one', 'impairment: delay none -> 5ms'],
       ['one', 'no capture'],
     ])
     expect(await captures()).toEqual({ one: null, two: 'own.pcap' })
