@@ -13,7 +13,7 @@ async function campus() {
   const compute = new MemoryCompute()
   const labs = await labsInMemory(compute)
   const ask: AskCompute = compute.client
-  const { project_id } = await labs.create({ name: 'Campus 1/2' }, ask)
+  const { project_id } = await labs.create({ name: 'Campus 1' }, ask)
   const lab = await labs.lab(project_id)
   for (const [name, node_type] of [
     ['PC1', 'pc'],
