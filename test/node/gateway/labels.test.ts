@@ -96,7 +96,14 @@ nodes:
   expect(nodes.filter(({ compute_id }) => compute_id === 'a').length).toBeGreaterThan(0)
   expect(await (await put(file(''), '?dry_run=true')).json()).toMatchObject({ steps: [] })
   expect(await (await put(file(', policy: pack'), '?dry_run=true')).json()).toMatchObject({
-    steps: [{ do: 'update', name: 'PC3', how: 'live', because: expect.stringMatching(/^placement \{ policy: spread.* -> \{ policy: pack/) }],
+    steps: [
+      {
+        do: 'update',
+        name: 'PC3',
+        how: 'live',
+        because: expect.stringMatching(/^placement \{ policy: spread.* -> \{ policy: pack/),
+      },
+    ],
   })
   const text = await (await gateway.fetch('/v2/projects/labelled/topology?format=yaml')).text()
   expect(text).toContain('site=paris')
