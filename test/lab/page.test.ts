@@ -16,7 +16,7 @@ testWith(browser)(
     const lab = await LabPage.open(service.url)
     // The user is asked for once, and beside the scripts: by the link in the page, not by them.
     const asked = () => performance.getEntriesByName(`${location.origin}/v2/session`).map((it) => it.toJSON())
-    await lab.page.getByRole('heading', { name: 'Labs' }).waitFor()
+    await lab.page.getByRole('heading', { name: 'Labs', exact: true }).waitFor()
     expect(await lab.page.evaluate(asked)).toMatchObject([{ initiatorType: 'link' }])
     await firstLab(lab)
     expect(lab.faults).toEqual([])

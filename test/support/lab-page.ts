@@ -48,7 +48,7 @@ export class LabPage {
   async signIn(token: string): Promise<void> {
     await this.page.getByLabel('Token', { exact: true }).last().fill(token)
     await this.page.getByRole('button', { name: 'Sign in' }).click()
-    await this.page.getByRole('heading', { name: 'Labs' }).waitFor()
+    await this.page.getByRole('heading', { name: 'Labs', exact: true }).waitFor()
   }
 
   async newLab(name: string): Promise<void> {
