@@ -205,7 +205,8 @@ export function archivedLab(
     throw conflict(
       `The archive has revision ${theirs}, this service reads at most ${newestRevision}: export it with GNS3 3.0`,
     )
-  const known = newProject(document, () => crypto.randomUUID())
+  const isObject = typeof document === 'object' && document !== null && !Array.isArray(document)
+  const known = isObject ? newProject(document, () => crypto.randomUUID()) : document
   const { name, topology, ...settings } = validate(Document, known, documentName)
   const extra: More = Check(More, more) ? more : { nodes: {}, links: {}, images: {} }
   const names = new Set<string>()

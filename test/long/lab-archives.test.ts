@@ -557,7 +557,7 @@ describe('an archive of another program', () => {
     ],
     ['has no document', zipOf([{ name: 'project-files/a' }]), 400, 'no project.gns3'],
     ['has a document that is no JSON', zipOf([{ name: 'project.gns3', data: '{' }]), 400, 'not JSON'],
-    ['has a document of a newer version', zipOf([documentOf({}, { revision: 10 })]), 409, 'revision 10'],
+    ['has a document of a newer version', zipOf([documentOf({}, { revision: 11 })]), 409, 'revision 11'],
     ['has a document without nodes', zipOf([documentOf({ nodes: undefined })]), 400, 'nodes'],
     [
       'has a node twice',
@@ -575,9 +575,7 @@ describe('an archive of another program', () => {
       400,
       'no project.gns3',
     ],
-    ['has a document of an older version', zipOf([documentOf({}, { revision: 5 })]), 409, 'revision 5'],
     ['has a document that is no object', zipOf([{ name: 'project.gns3', data: '[1]' }]), 400, 'project.gns3'],
-    ['has a document without a revision', zipOf([documentOf({}, { revision: undefined })]), 400, 'revision'],
     [
       'is cut in the middle',
       member({ data: randomBytes(4096) }).subarray(0, 2048),
