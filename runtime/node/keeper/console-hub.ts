@@ -37,8 +37,8 @@ export class ConsoleHub {
   readonly #wait: (isWaiting: boolean) => void
   /** The client that typed last: a paste is what makes a guest write much, and only for that one it waits. */
   #typist: Socket | undefined
-  /** Ends the wait of the guest for a client. */
-  #goOn: (() => void) | undefined
+  /** Whether the guest waits for a client. */
+  #isWaiting = false
   /** Clients that got the message `refusal`. */
   readonly #refused = new WeakSet<Socket>()
   #server: Server | undefined
@@ -172,19 +172,18 @@ export class ConsoleHub {
     }
     if (!client.writable) return
     client.write(bytes)
-    if (client === this.#typist && this.#goOn === undefined && client.writableLength > behindBytes) this.#hold(client)
+    if (client === this.#typist && !this.#isWaiting && client.writableLength > behindBytes) this.#hold(client)
   }
 
   /** Has the guest wait until the client has read its output, for a bounded time. */
   #hold(client: Socket): void {
-    const goOn = () => {
-      this.#goOn = undefined
+    this.#isWaiting = true
+    this.#wait(true)
+    onceDrained(client, () => {
+      this.#isWaiting = false
       if (this.#typist === client && client.writableNeedDrain) this.#typist = undefined
       this.#wait(false)
-    }
-    this.#goOn = goOn
-    this.#wait(true)
-    onceDrained(client, goOn)
+    })
   }
 
   #closeServer(): void {
