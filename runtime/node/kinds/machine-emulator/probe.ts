@@ -60,6 +60,7 @@ export async function probe(path: string, confinement?: Confinement): Promise<Bi
       run(path, ['-machine', 'none', '-device', 'help'], confinement).then(devicesIn),
       run(path, ['-machine', 'none', '-netdev', 'help'], confinement).then(netdevsIn),
     ])
+    if (devices.size === 0) throw new Error('it lists no devices')
     const { version, arch, machines, types, commands, kvm } = answers
     const named = platformIn(path)
     const platform = named ?? (isPlatform(arch) ? arch : undefined)
@@ -86,7 +87,7 @@ async function askMonitor(path: string, confinement: Confinement | undefined) {
   try {
     return await askOnce(path, firstTryMs, confinement)
   } catch (error) {
-    if (!isStuck(error)) throw error
+    if (!isStuck(error) && !hasVanished(error)) throw error
     return askOnce(path, probeMs - firstTryMs, confinement)
   }
 }
@@ -94,6 +95,9 @@ async function askMonitor(path: string, confinement: Confinement | undefined) {
 /** Whether the program runs and its monitor is silent. */
 const isStuck = (error: unknown): boolean =>
   error instanceof QmpError && ['silent', 'timeout', 'unreachable'].includes(error.code)
+
+/** Whether the program ended without a word: something killed it. */
+const hasVanished = (error: unknown): boolean => error instanceof QmpError && error.code === 'closed'
 
 async function askOnce(path: string, ms: number, confinement: Confinement | undefined) {
   const directory = await mkdtemp(join(tmpdir(), 'patchbay-probe-'))
@@ -163,14 +167,16 @@ async function askAll(qmp: Qmp, ms: number) {
   }
 }
 
-/** The output of the program. */
+/** The output of the program: of a second run when something ended the first one before it was through. */
 async function run(path: string, args: readonly string[], confinement: Confinement | undefined): Promise<string> {
   const wrapped = confinement?.wrap({ cwd: '/', network: 'none' }, path, args) ?? { command: path, args }
-  // Some versions print to standard error, and some exit with 1.
-  const { stdout, stderr } = await runProgram(wrapped.command, wrapped.args, {
-    ms: probeMs,
-    maxBytes: maxOutputBytes,
-  })
+  const options = { ms: probeMs, maxBytes: maxOutputBytes }
+  const first = await runProgram(wrapped.command, wrapped.args, options)
+  const { error, stdout, stderr } = first.error?.signal
+    ? await runProgram(wrapped.command, wrapped.args, options)
+    : first
+  // Some versions print to standard error, and some exit with 1; what was cut off would be kept as all that there is.
+  if (error !== null && typeof error.code !== 'number') throw error
   return stdout.trim() === '' ? stderr : stdout
 }
 

@@ -92,6 +92,28 @@ qemuTest('one that gets stuck when it is first asked is asked again', async () =
   expect(await factsOf(path)).toMatchObject({ path, platform: 'x86_64' })
 })
 
+qemuTest.for([
+  ['the list of its devices', '-device help'],
+  ['the list of its networks', '-netdev help'],
+  ['the monitor', 'qmp'],
+])('one that is killed when it is asked for %s is asked again', async ([, words]) => {
+  const path = join(await temporaryDirectory(), qemuName)
+  const { path: real } = await resolveEmulator({ platform: 'x86_64' }, false)
+  const isKilledOnce = `case "$*" in *"${words}"*) mkdir ${path}.asked && kill -9 $$;; esac`
+  await writeFile(path, `#!/bin/sh\n${isKilledOnce}\nexec ${real} "$@"\n`)
+  await chmod(path, 0o755)
+  const facts = await factsOf(path)
+  expect(facts).toEqual({ ...(await factsOf(real)), path })
+})
+
+qemuTest('one that is always killed is reported, not kept as one without devices', async () => {
+  const path = join(await temporaryDirectory(), qemuName)
+  const { path: real } = await resolveEmulator({ platform: 'x86_64' }, false)
+  await writeFile(path, `#!/bin/sh\ncase "$*" in *"-device help"*) kill -9 $$;; esac\nexec ${real} "$@"\n`)
+  await chmod(path, 0o755)
+  await expect(factsOf(path)).rejects.toThrow(/cannot be used as an emulator: it was ended by SIGKILL/)
+})
+
 qemuTest('KVM counts only where its device opens and the processor fits', async () => {
   const facts = await resolveEmulator({ platform: 'x86_64' }, false)
   expect(acceleratorsOf(facts, '/nowhere/kvm')).toEqual(['tcg'])
