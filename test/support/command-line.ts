@@ -9,6 +9,7 @@ import { onTestFinished } from 'vitest'
 import { endsWithUs } from './ends-with-us.ts'
 import { hangMs } from './limits.ts'
 import { portRanges } from './ports.ts'
+import { processesWith } from './processes.ts'
 import { bundledProgram } from './service.ts'
 
 /** What a command printed, and its exit code. */
@@ -116,7 +117,9 @@ export class CommandLine {
 
   /** Ends the own service, and what it left running: a service that is asked to takes that over, and stops it. */
   async #end(data: string): Promise<void> {
+    if (processesWith(data).length === 0) return
     await this.run(['service', 'stop'])
+    if (processesWith(data).length === 0) return
     const last = this.start(['serve', '--data', data, '--on-exit', 'stop', '--log-level', 'silent'])
     for await (const line of createInterface({ input: last.stdout })) if (line.includes('is ready')) break
     last.kill('SIGTERM')

@@ -8,11 +8,16 @@ import { inject, onTestFinished } from 'vitest'
 import { succeeded } from './calls.ts'
 import { endsWithUs } from './ends-with-us.ts'
 import { portRanges } from './ports.ts'
+import { processesWith } from './processes.ts'
 
 const sources = join(import.meta.dirname, '../../runtime/node/main.ts')
 
 /** The program that tests start. */
 export const bundledProgram = (): string => join(inject('bundled'), 'patchbay.js')
+
+/** Services without anything in them that tests of this process gave back, by their settings. A start takes a second of a processor. */
+const given: { settings: string; service: TestService }[] = []
+const maxGiven = 3
 
 /** A `patchbay serve` in a process of its own, as a user would run it. */
 export class TestService {
@@ -20,6 +25,9 @@ export class TestService {
   #child: ChildProcess | undefined
   #url = ''
   #ranges: Record<string, unknown> = {}
+  /** What it can be given back as; undefined once it is not what a start would give any more. */
+  #settings: string | undefined
+  #files: readonly string[] = []
 
   readonly #launcher: readonly string[]
   #program: string
@@ -32,11 +40,23 @@ export class TestService {
   }
 
   /**
-   * Starts one on a new data directory, with ports of its own; it and its keeper are gone when the test ends. `launcher`: a
-   * command that becomes the program it is given.
+   * One with nothing in it, and with ports of its own, until the test ends. It may have served an earlier test, which left nothing.
+   * `launcher`: a command that becomes the program it is given.
    */
   static async start(settings: Record<string, unknown> = {}, launcher: readonly string[] = []): Promise<TestService> {
-    return new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), launcher).#begin(settings)
+    if (launcher.length > 0) return (await TestService.#new(launcher)).#begin(settings)
+    const service = await TestService.startForAll(settings)
+    onTestFinished(() => service.close())
+    return service
+  }
+
+  /** The same, in a process that nobody has asked for anything: for tests of counters, memory, and what a start does. */
+  static async startAlone(settings: Record<string, unknown> = {}): Promise<TestService> {
+    return (await TestService.#new()).#begin(settings)
+  }
+
+  static async #new(launcher: readonly string[] = []): Promise<TestService> {
+    return new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')), launcher)
   }
 
   /** The same, from the sources instead of the bundle. */
@@ -51,6 +71,7 @@ export class TestService {
 
   /** From its next start on it is another program, on the same data. */
   become(program: string): void {
+    this.#settings = undefined
     this.#program = program
   }
 
@@ -62,21 +83,61 @@ export class TestService {
     return this
   }
 
-  /** The same for the tests of a file together. */
+  /** The same for the tests of a file together, which call `close` themselves. */
   static async startForAll(settings: Record<string, unknown> = {}): Promise<TestService> {
-    const service = new TestService(await mkdtemp(join(tmpdir(), 'patchbay-')))
+    const text = JSON.stringify(settings)
+    const at = given.findIndex((it) => it.settings === text)
+    if (at >= 0) {
+      const [{ service } = { service: undefined }] = given.splice(at, 1)
+      if (service?.isRunning) return service
+    }
+    const service = await TestService.#new()
     service.#ranges = rangesFor(settings)
     await service.configure(settings)
     await service.restart()
+    service.#settings = text
+    service.#files = await service.#listed()
     return service
   }
 
-  /** Ends it and its keeper, and removes its data. */
+  /** Gives it back when it is as it was started, or else ends it and its keeper, and removes its data. */
   async close(): Promise<void> {
     // A service that was killed left its keeper; the next one takes it over and ends it politely.
-    if (!this.isRunning) await this.restart()
+    if (!this.isRunning && processesWith(this.data).length > 0) await this.restart()
+    const settings = this.#settings
+    if (settings !== undefined && this.isRunning && (await this.#isEmptied())) {
+      given.unshift({ settings, service: this })
+      for (const { service } of given.splice(maxGiven)) await service.#remove()
+    } else await this.#remove()
+  }
+
+  async #remove(): Promise<void> {
     await this.end()
     await rm(this.data, { recursive: true, force: true })
+  }
+
+  /** Deletes labs and projects; whether nothing else is left of what was done with it. */
+  async #isEmptied(): Promise<boolean> {
+    try {
+      for (const path of ['/v2/projects', '/v2/compute/projects']) {
+        const projects = await this.call<{ project_id: string }[]>('GET', path)
+        for (const { project_id } of projects) {
+          const { status } = await this.fetch(`${path}/${project_id}`, { method: 'DELETE' })
+          if (status !== 204 && status !== 404) return false
+        }
+      }
+      const files = await this.#listed()
+      return files.join() === this.#files.join()
+    } catch {
+      // It wants to know who asks, or is no compute.
+      return false
+    }
+  }
+
+  /** The names of all files in its directory, but for those that say which processes it has. */
+  async #listed(): Promise<readonly string[]> {
+    const names = await readdir(this.data, { recursive: true })
+    return names.filter((name) => !name.startsWith('run/')).sort()
   }
 
   get url(): string {
@@ -93,6 +154,7 @@ export class TestService {
 
   /** Writes the configuration file. The port ranges stay where the settings name none. */
   async configure(settings: Record<string, unknown>): Promise<void> {
+    this.#settings = undefined
     const lines = Object.entries({ ...this.#ranges, ...settings }).map(
       ([key, value]) => `${key} = ${JSON.stringify(value)}`,
     )
