@@ -14,6 +14,7 @@ import {
 } from '../node/kinds/nat/nat-lab.ts'
 import { confinementOf, launcherOfOther, otherUid } from '../support/confined.ts'
 import { freePort } from '../support/ports.ts'
+import { python3 } from '../support/python.ts'
 import { requireDevices, requireFastPath, requireProgram } from '../support/require.ts'
 import { describeWith } from '../support/test-with.ts'
 
@@ -28,9 +29,9 @@ describeWith(...needed, requireProgram('busybox'))('a nat', () => {
     const guest = await guestAt(lab)
     await service.call('POST', `${lab.nat}/start`)
     await guest.address('192.168.122.20')
-    const source = server.space.start('python3', '-uc', streamer, server.four)
+    const source = server.space.start(python3, '-uc', streamer, server.four)
     if (source.stdout !== null) await once(source.stdout, 'data')
-    const reader = guest.space.start('python3', '-uc', counter, server.four)
+    const reader = guest.space.start(python3, '-uc', counter, server.four)
     let total = 0
     if (reader.stdout !== null) createInterface({ input: reader.stdout }).on('line', (line) => (total = Number(line)))
     const grows = async () => {

@@ -8,6 +8,7 @@ import type { NetioPort } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { netioDirectory } from '../../runtime/node/switch/fast/netio-directory.ts'
 import { hangMs } from './limits.ts'
 import type { Namespace } from './namespace.ts'
+import { python3 } from './python.ts'
 
 export const headerBytes = 8
 
@@ -51,7 +52,7 @@ export async function iouInstance(id: number, host?: Namespace): Promise<IouInst
   // As an instance that starts before its bridge makes it.
   mkdirSync(netioDirectory(), { recursive: true, mode: 0o700 })
   const program = fileURLToPath(new URL('./netio.py', import.meta.url))
-  const command = ['python3', program, netioDirectory(), String(id), String(id + 512)]
+  const command = [python3, program, netioDirectory(), String(id), String(id + 512)]
   const roomy = 'echo 4000 > /proc/sys/net/unix/max_dgram_qlen && exec "$@"'
   const prefix = host === undefined ? [] : ['ip', 'netns', 'exec', host.name, 'sh', '-c', roomy, 'sh']
   const [first = '', ...rest] = [...prefix, ...command]

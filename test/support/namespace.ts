@@ -5,6 +5,7 @@ import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
 import { promisify } from 'node:util'
 import { onTestFinished } from 'vitest'
+import { python3 } from './python.ts'
 
 const run = promisify(execFile)
 let made = 0
@@ -86,7 +87,7 @@ export class Namespace {
 
   /** Raw frames at a device in it. */
   wire(device: string): Promise<Wire> {
-    return Wire.open(this.start('python3', wireProgram, device))
+    return Wire.open(this.start(python3, wireProgram, device))
   }
 }
 
@@ -107,7 +108,7 @@ async function ready(where: string, device: string): Promise<void> {
 const wireProgram = join(import.meta.dirname, 'wire.py')
 
 /** Raw frames at a device of this host. */
-export const wireOf = (device: string): Promise<Wire> => Wire.open(start('python3', [wireProgram, device]))
+export const wireOf = (device: string): Promise<Wire> => Wire.open(start(python3, [wireProgram, device]))
 
 /** A packet socket of another program, with which what we do is compared. */
 export class Wire {

@@ -1,6 +1,7 @@
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'
+import { python3 } from './python.ts'
 
 /** Becomes the parent of all that the program leaves behind (PR_SET_CHILD_SUBREAPER), and takes note of their ends. */
 const reaper = `import ctypes, os, sys
@@ -35,7 +36,7 @@ export class Reaped {
   }
 
   static async start(command: readonly string[], env: NodeJS.ProcessEnv): Promise<Reaped> {
-    const child = spawn('python3', ['-c', reaper, ...command], { env, stdio: ['ignore', 'pipe', 'ignore'], cwd: '/' })
+    const child = spawn(python3, ['-c', reaper, ...command], { env, stdio: ['ignore', 'pipe', 'ignore'], cwd: '/' })
     const lines = createInterface({ input: child.stdout })
     const gone = once(lines, 'close')
     const [pid] = await Promise.race([once(lines, 'line'), gone])

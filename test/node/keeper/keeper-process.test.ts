@@ -15,6 +15,7 @@ import { identify } from '../../../runtime/node/system/process-identity.ts'
 import { takeLock } from '../../../runtime/node/system/process-lock.ts'
 import { shellUnit } from '../../support/child-unit.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { python3 } from '../../support/python.ts'
 import { requireProgram, requireRoot } from '../../support/require.ts'
 import { TcpClient } from '../../support/tcp-client.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -73,7 +74,7 @@ it.listen()
 print("ready", flush=True)
 sys.stdin.read()`
     const args = ['-c', python, lockOf(keeperDirectory(data)).socket]
-    const squatter = spawn('python3', args, { uid: 65_534, gid: 65_534, stdio: ['pipe', 'pipe', 'inherit'] })
+    const squatter = spawn(python3, args, { uid: 65_534, gid: 65_534, stdio: ['pipe', 'pipe', 'inherit'] })
     onTestFinished(async () => {
       squatter.stdin.end()
       await once(squatter, 'exit')

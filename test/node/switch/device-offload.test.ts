@@ -7,6 +7,7 @@ import { address4and6, cable, deviceNio, nextFrame, nextPacket, vethLan } from '
 import { dissect, mac, ones, type Packet, superFrame } from '../../support/frames.ts'
 import { lan } from '../../support/lan.ts'
 import { freshName, ip, Namespace, removeLater, wireOf } from '../../support/namespace.ts'
+import { python3 } from '../../support/python.ts'
 import { requireDevices } from '../../support/require.ts'
 import { describeWith } from '../../support/test-with.ts'
 
@@ -55,7 +56,7 @@ describeWith(devices)('what senders leave to their device', () => {
 fd = os.open('/dev/net/tun', os.O_RDWR)
 fcntl.ioctl(fd, 0x400454ca, struct.pack('16sH22x', b'${device}', 0x5002))
 fcntl.ioctl(fd, 0x400454d0, 1 | 2 | 4)`
-    await promisify(execFile)('python3', ['-c', promise])
+    await promisify(execFile)(python3, ['-c', promise])
     const host = await Namespace.make()
     const { lan: it, guests } = await lan('fast', 'a')
     await it.attach('a', deviceNio('tap', device))

@@ -6,6 +6,7 @@ import { freshDirectory } from '../../support/directory.ts'
 import { bridgePath, header, netio } from '../../support/iou-instance.ts'
 import { lan, peer, udp } from '../../support/lan.ts'
 import { freePorts } from '../../support/ports.ts'
+import { python3 } from '../../support/python.ts'
 import { requireFastPath } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
 
@@ -39,7 +40,7 @@ testWith(requireFastPath())('descriptors that come along with frames are not tak
   const mark = join(await freshDirectory(), 'mark')
   writeFileSync(mark, '')
   const datagram = Buffer.concat([header(id + 512, id, 0), Buffer.from('frame')]).toString('hex')
-  execFileSync('python3', ['-c', script, bridgePath(id), mark, datagram])
+  execFileSync(python3, ['-c', script, bridgePath(id), mark, datagram])
   expect((await remote.holds(20)).map(String)).toEqual(Array.from({ length: 20 }, () => 'frame'))
   expect(openFiles().filter((path) => path === mark)).toEqual([])
 })

@@ -12,6 +12,7 @@ import { bridgePath, iouInstance, netio } from '../../support/iou-instance.ts'
 import { killKeeper, startKeeper } from '../../support/keeper.ts'
 import { peer, udp } from '../../support/lan.ts'
 import { freePorts } from '../../support/ports.ts'
+import { python3 } from '../../support/python.ts'
 import { requireFastPath, requireRoot } from '../../support/require.ts'
 import { describeWith, testWith } from '../../support/test-with.ts'
 
@@ -30,7 +31,7 @@ function open(directory: string): NetioSocket {
 
 /** A program in python that says a line when it has done its work, and waits; it ends with the test. */
 async function python(script: string, ...args: string[]) {
-  const child = spawn('python3', ['-c', `${script}\nprint(flush=True)\ninput()`, ...args])
+  const child = spawn(python3, ['-c', `${script}\nprint(flush=True)\ninput()`, ...args])
   child.stdin.on('error', () => {})
   const exited = once(child, 'exit')
   onTestFinished(async () => {

@@ -7,6 +7,7 @@ import { expect, onTestFinished, test } from 'vitest'
 import { isOurs } from '../../../runtime/node/system/abstract-socket.ts'
 import { isLocked, type LockName, takeLock } from '../../../runtime/node/system/process-lock.ts'
 import { freshDirectory } from '../../support/directory.ts'
+import { python3 } from '../../support/python.ts'
 import { requireProgram, requireRoot } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
 
@@ -75,7 +76,7 @@ it.bind(("\\0" + sys.argv[1]).encode().ljust(108, b"\\0"))
 ${body}
 print("ready", flush=True)
 sys.stdin.read()`
-  const child: ChildProcess = spawn('python3', ['-c', python, name], {
+  const child: ChildProcess = spawn(python3, ['-c', python, name], {
     stdio: ['pipe', 'pipe', 'inherit'],
     ...(user !== undefined && { uid: user, gid: user }),
   })

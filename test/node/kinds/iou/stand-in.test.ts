@@ -11,6 +11,7 @@ import { freshDirectory } from '../../../support/directory.ts'
 import { ones } from '../../../support/frames.ts'
 import { freeApplicationId, IouConsole, iourc, netioDirectory, requireGcc, standIn } from '../../../support/iou.ts'
 import { hangMs } from '../../../support/limits.ts'
+import { python3 } from '../../../support/python.ts'
 import { requireProgram } from '../../../support/require.ts'
 import { describeWith, testWith } from '../../../support/test-with.ts'
 
@@ -524,7 +525,7 @@ const sockets = async (id: number): Promise<boolean[]> =>
 /** Datagrams by hand; Node has no UNIX sockets for them. */
 async function newPeer(own: string, other: string) {
   const script = join(import.meta.dirname, '../../../stand-in/iou/peer.py')
-  const child = spawn('python3', [script, own, other], { stdio: ['pipe', 'pipe', 'inherit'] })
+  const child = spawn(python3, [script, own, other], { stdio: ['pipe', 'pipe', 'inherit'] })
   const exited = once(child, 'exit')
   const lines: string[] = []
   let wake = () => {}

@@ -11,6 +11,7 @@ import { libslirpVersion } from '../../../../runtime/node/kinds/nat/libslirp.ts'
 import { otherUid } from '../../../support/confined.ts'
 import { freshDirectory } from '../../../support/directory.ts'
 import { freshName, ip, Namespace, removeLater } from '../../../support/namespace.ts'
+import { python3 } from '../../../support/python.ts'
 import { requireThing } from '../../../support/require.ts'
 import { TestService } from '../../../support/service.ts'
 import type { Requirement } from '../../../support/test-with.ts'
@@ -67,7 +68,7 @@ export async function serve(where: Namespace, address: string, port: number): Pr
   const directory = await freshDirectory()
   await writeFile(join(directory, 'hello'), 'hello from outside')
   // It writes a line for each request to standard error, and a trace for each client that goes.
-  const quiet = 'exec python3 -u -m http.server -d "$0" -b "$1" "$2" 2>/dev/null'
+  const quiet = `exec ${python3} -u -m http.server -d "$0" -b "$1" "$2" 2>/dev/null`
   const program = where.start('sh', '-c', quiet, directory, address, String(port))
   if (program.stdout !== null) await once(program.stdout, 'data')
 }
@@ -185,7 +186,7 @@ export class Guest {
 
 /** Sends back each datagram to a port of a namespace. */
 export async function echoAt(where: Namespace, port: number): Promise<void> {
-  const program = where.start('python3', '-uc', echo, String(port))
+  const program = where.start(python3, '-uc', echo, String(port))
   if (program.stdout !== null) await once(program.stdout, 'data')
 }
 

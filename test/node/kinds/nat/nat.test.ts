@@ -4,6 +4,7 @@ import { createGuest, link, shellOf } from '../../../support/guest/lab.ts'
 import { linkUp } from '../../../support/guest/network.ts'
 import { openConsole, reserve, start } from '../../../support/lab.ts'
 import { freePort } from '../../../support/ports.ts'
+import { python3 } from '../../../support/python.ts'
 import { requireDevices, requireFastPath, requireProgram } from '../../../support/require.ts'
 import { describeWith, testWith } from '../../../support/test-with.ts'
 import {
@@ -132,6 +133,6 @@ describeWith(
     expect(await (await fetch(`http://127.0.0.1:${web}/hello`)).text()).toBe(page)
     expect(await (await fetch(`http://[::1]:${six}/hello`)).text()).toBe(page)
     await guest.echo(7)
-    expect(await onHost('python3', '-c', askByUdp, String(echo))).toBe('hello?\n')
+    expect(await onHost(python3, '-c', askByUdp, String(echo))).toBe('hello?\n')
   })
 })
