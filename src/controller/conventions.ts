@@ -15,4 +15,6 @@ export interface Conventions {
   runsAlways(kind: string): boolean
   /** A create with the id of a node or a drawing that is there answers with that one; else it is 409. */
   readonly showsExisting: boolean
+  /** Whether two ports of one node can be linked. */
+  readonly linksNodeToItself: boolean
 }

@@ -10,6 +10,7 @@ import { isKnownKind, type LabPort } from '../model/lab/node.ts'
 import { portNamed, portsOf } from '../model/lab/ports.ts'
 import type { Filters } from '../schema/filters.ts'
 import type { Nio } from '../schema/nio.ts'
+import type { Conventions } from './conventions.ts'
 import { Changes, type LinkRecord, type NodeRecord, type Wiring } from './document.ts'
 import { given } from './fields.ts'
 import type { EditStep } from './history.ts'
@@ -34,6 +35,7 @@ interface LinkOptions {
   readonly step?: EditStep
   /** Members of the record that no client gives. */
   readonly more?: Pick<LinkRecord, 'file'>
+  readonly conventions?: Conventions | undefined
 }
 
 /** A link that is being made: its ports and its name are claimed until `release` is called. */
@@ -100,9 +102,11 @@ export async function createLinks(
   }
 }
 
-function begin(lab: Lab, input: LabLinkCreate, { more = {} }: LinkOptions): NewLink {
+function begin(lab: Lab, input: LabLinkCreate, { more = {}, conventions }: LinkOptions): NewLink {
   const ends = input.nodes.map((end) => findEnd(lab, end)) as unknown as Ends
   requireFitting(ends)
+  if (conventions?.linksNodeToItself === false && ends[0].end.node_id === ends[1].end.node_id)
+    throw badRequest(`nodes: ${ends[0].node.name} cannot be linked to itself`, unfit)
   lab.requireRoom(1)
   const link_id = input.link_id?.toLowerCase() ?? crypto.randomUUID()
   if (lab.document.links.has(link_id)) throw conflict(`link_id: there is a link ${link_id} already`)

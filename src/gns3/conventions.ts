@@ -20,6 +20,7 @@ export const gns3Conventions: Conventions = {
   },
   runsAlways: runsAlwaysInGns3,
   showsExisting: true,
+  linksNodeToItself: false,
 }
 
 /** Without blanks; a taken `PC` becomes `PC1`, `PC1` the first of `PC{0}`, which stands for the first free number. */

@@ -41,7 +41,8 @@ export const labLinkEndpoints: readonly Endpoint[] = [
     },
     async handle({ params, body }, context) {
       const { labs, ask } = labsOf(context)
-      return created(await createLink(labs, await labs.lab(params.project_id), body, ask))
+      const { conventions } = context
+      return created(await createLink(labs, await labs.lab(params.project_id), body, ask, { conventions }))
     },
   }),
   endpoint({

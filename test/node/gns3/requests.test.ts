@@ -248,6 +248,10 @@ describe('the statuses of answers', () => {
     }
     const ends = { nodes: [port(node), port(node)] }
     await ask('POST', `${path}/links`, ends)
+    const lan = { name: 'lan', node_type: 'ethernet_switch', compute_id: 'local' }
+    const { node_id } = await service.call('POST', `${path}/nodes`, lan)
+    const ofLan = [0, 1].map((port_number) => ({ node_id, adapter_number: 0, port_number }))
+    expect((await ask('POST', `${path}/links`, { nodes: ofLan })).message).toBe('nodes: lan cannot be linked to itself')
     await ask('DELETE', `/v2/templates/${vpcs}`)
     await ask('PATCH', '/v2/version')
     expect(await ask('GET', `${path}/files/missing.txt`)).toEqual({ message: '404: Not Found', status: 404 })
@@ -258,7 +262,7 @@ describe('the statuses of answers', () => {
     const drawing = { svg: '<svg width="1" height="1"></svg>', x: 1, y: 1, z: 1, drawing_id: randomUUID() }
     await ask('POST', `${path}/drawings`, drawing)
     expect(await ask('POST', `${path}/drawings`, { ...drawing, x: 9 })).toMatchObject({ x: 1 })
-    expect(await ask('GET', `${path}/stats`)).toEqual({ nodes: 1, links: 0, drawings: 1, snapshots: 0 })
+    expect(await ask('GET', `${path}/stats`)).toEqual({ nodes: 2, links: 0, drawings: 1, snapshots: 0 })
     expect((await upload(`${path}/files/README.txt`)).status).toBe(201)
     expect((await upload('/v2/computes/local/qemu/images/through.img')).status).toBe(200)
     expect((await upload('/v2/compute/qemu/images/direct.img')).status).toBe(204)
@@ -269,7 +273,7 @@ describe('the statuses of answers', () => {
     await ask('POST', `${path}/nodes`, { name: 'late', node_type: 'vpcs', compute_id: 'local' })
     await ask('GET', `/v2/compute/projects/${project_id}`)
     expect(statuses.map(([, status]) => status)).toEqual([
-      409, 409, 405, 404, 404, 409, 201, 201, 201, 200, 200, 403, 404,
+      409, 409, 409, 405, 404, 404, 409, 201, 201, 201, 200, 200, 403, 404,
     ])
   })
 
