@@ -72,22 +72,55 @@ export async function peer(port: number, to?: number): Promise<Peer> {
   }
 }
 
-/** A switch with a guest on each of the ports. */
-export const lan = <Keys extends readonly string[]>(path: PathName, ...keys: Keys) => lanWith({}, path, ...keys)
+interface StartedSwitch {
+  readonly it: Switch
+  /** What it is told of captures that failed. */
+  failures: { key: string; file: string; message: string }[]
+}
 
+/** Switches of the fast path that earlier tests have emptied: the thread of a new one takes a tenth of a second to start. */
+const given: StartedSwitch[] = []
+
+async function start(path: PathName, options: Partial<SwitchOptions> = {}): Promise<StartedSwitch> {
+  const started: Omit<StartedSwitch, 'it'> = { failures: [] }
+  const it = await Switch.start({
+    captureFailed: (key, file, message) => started.failures.push({ key, file, message }),
+    log: () => {},
+    ...options,
+    ...(path === 'portable' && { path }),
+  })
+  return Object.assign(started, { it })
+}
+
+/** One that the next test may have when this one has ended. */
+async function emptySwitch(): Promise<StartedSwitch> {
+  const started = given.pop() ?? (await start('fast'))
+  started.failures = []
+  onTestFinished(async () => {
+    await Promise.all(started.it.list().map(({ key }) => started.it.close(key)))
+    await started.it.separate(started.it.links())
+    given.push(started)
+  })
+  return started
+}
+
+/** A switch with a guest on each of the ports. */
+export async function lan<Keys extends readonly string[]>(path: PathName, ...keys: Keys) {
+  return path === 'fast' ? withGuests(await emptySwitch(), path, keys) : lanWith({}, path, ...keys)
+}
+
+/** The same with a switch of its own. */
 export async function lanWith<Keys extends readonly string[]>(
   options: Partial<SwitchOptions>,
   path: PathName,
   ...keys: Keys
 ) {
-  const failures: { key: string; file: string; message: string }[] = []
-  const it = await Switch.start({
-    captureFailed: (key, file, message) => failures.push({ key, file, message }),
-    log: () => {},
-    ...options,
-    ...(path === 'portable' && { path }),
-  })
-  onTestFinished(() => it.closeAll())
+  const started = await start(path, options)
+  onTestFinished(() => started.it.closeAll())
+  return withGuests(started, path, keys)
+}
+
+async function withGuests<Keys extends readonly string[]>({ it, failures }: StartedSwitch, path: PathName, keys: Keys) {
   expect(it.pathName).toBe(path)
   const guests = await Promise.all(
     keys.map(async (key) => {

@@ -1,5 +1,6 @@
 import { type ChildProcess, execFile, spawn } from 'node:child_process'
 import { once } from 'node:events'
+import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { setTimeout as delay } from 'node:timers/promises'
@@ -18,14 +19,19 @@ export async function ip(args: string): Promise<string> {
   return (await run('ip', args.split(' '))).stdout
 }
 
+/** Commands of `ip`, one after the other in one process. */
+async function ipAll(where: readonly string[], ...commands: readonly string[]): Promise<string> {
+  const running = run('ip', [...where, '-batch', '-'])
+  running.child.stdin?.end(`${commands.join('\n')}\n`)
+  return (await running).stdout
+}
+
 /** Removes a device when the test ends, if it is still there. */
 export function removeLater(device: string): void {
-  onTestFinished(() =>
-    ip(`link del ${device}`).then(
-      () => {},
-      () => {},
-    ),
-  )
+  onTestFinished(async () => {
+    // That of a namespace may go at any time.
+    if (existsSync(`/sys/class/net/${device}`)) await ip(`link del ${device}`).catch(() => {})
+  })
 }
 
 /** A network namespace: a host beside the lab. */
@@ -62,27 +68,29 @@ export class Namespace {
   /** A pair of devices, the end `inside` in the namespace; both are up, without addresses, and can send. */
   async veth(mtu = 1500, outside = freshName()): Promise<{ outside: string; inside: string }> {
     const inside = freshName()
-    await ip(`link add ${outside} mtu ${mtu} type veth peer name ${inside} mtu ${mtu} netns ${this.name}`)
     removeLater(outside)
-    // Otherwise this host answers for addresses that it has on other devices.
-    await ip(`link set ${outside} arp off`)
-    await up('', outside)
-    await up(`-n ${this.name} `, inside)
+    await ipAll(
+      [],
+      `link add ${outside} mtu ${mtu} type veth peer name ${inside} mtu ${mtu} netns ${this.name}`,
+      // Otherwise this host answers for addresses that it has on other devices.
+      `link set ${outside} arp off`,
+      ...up(outside),
+    )
+    await ipAll(['-n', this.name], ...up(inside))
     // The kernel gives a device its queue when it learns of the carrier, which comes with the other end. Until then frames are lost.
-    await ready('', outside)
-    await ready(`-n ${this.name} `, inside)
+    await ready([], outside)
+    await ready(['-n', this.name], inside)
     return { outside, inside }
   }
 
   /** Brings a TAP of the host into it, with addresses. */
   async take(device: string, ...addresses: readonly string[]): Promise<void> {
     await ip(`link set ${device} netns ${this.name}`)
-    await up(`-n ${this.name} `, device)
-    for (const address of addresses) await this.address(device, address)
+    await ipAll(['-n', this.name], ...up(device), ...addresses.map((address) => addition(device, address)))
   }
 
   async address(device: string, address: string): Promise<void> {
-    await this.ip(`addr add ${address} dev ${device}${address.includes(':') ? ' nodad' : ''}`)
+    await this.ip(addition(device, address))
   }
 
   /** Raw frames at a device in it. */
@@ -92,14 +100,14 @@ export class Namespace {
 }
 
 /** Without the addresses that a device makes for itself, nor the frames that go with those. */
-async function up(where: string, device: string): Promise<void> {
-  await ip(`${where}link set ${device} addrgenmode none`)
-  await ip(`${where}link set ${device} up`)
-}
+const up = (device: string): string[] => [`link set ${device} addrgenmode none`, `link set ${device} up`]
+
+const addition = (device: string, address: string): string =>
+  `addr add ${address} dev ${device}${address.includes(':') ? ' nodad' : ''}`
 
 /** Resolves when a device that is up can send. */
-async function ready(where: string, device: string): Promise<void> {
-  for (let tries = 0; !(await ip(`${where}link show ${device}`)).includes(' state UP '); tries++) {
+async function ready(where: readonly string[], device: string): Promise<void> {
+  for (let tries = 0; !(await ipAll(where, `link show ${device}`)).includes(' state UP '); tries++) {
     if (tries === 1000) throw new Error(`${device} has no carrier`)
     await delay(10)
   }

@@ -1,4 +1,4 @@
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { setTimeout as delay } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { deviceNio, nextFrame, vethLan } from '../../support/device-lan.ts'
@@ -17,11 +17,7 @@ const stranger = mac(0x99)
 const isPromiscuous = (device: string): boolean =>
   (Number(readFileSync(`/sys/class/net/${device}/flags`, 'utf8')) & 0x100) !== 0
 
-const exists = async (device: string): Promise<boolean> =>
-  ip(`link show ${device}`).then(
-    () => true,
-    () => false,
-  )
+const exists = (device: string): boolean => existsSync(`/sys/class/net/${device}`)
 
 describeWith(devices)('a device of the host', () => {
   test('frames pass unchanged both ways, and our own are not received again', async () => {
@@ -57,18 +53,20 @@ describeWith(devices)('a device of the host', () => {
     expect(isPromiscuous(outside)).toBe(false)
   })
 
-  test.each([
-    ['one tag', [0x8100, 0x2005]],
-    ['a tag of a provider', [0x88a8, 7]],
-    ['two tags', [0x88a8, 7, 0x8100, 5]],
-  ])('frames with %s keep them, both ways', async (_, tags) => {
+  test('frames with one tag, a tag of a provider, or two tags keep them, both ways', async () => {
     const { guest, host, inside } = await vethLan()
     const wire = await host.wire(inside)
-    const frame = rawFrame(stranger, 'tagged', ...tags, experimental)
-    wire.send(frame)
-    expect(await nextFrame(guest)).toEqual(frame)
-    await guest.send(frame)
-    expect(await wire.next()).toEqual(frame)
+    for (const tags of [
+      [0x8100, 0x2005],
+      [0x88a8, 7],
+      [0x88a8, 7, 0x8100, 5],
+    ]) {
+      const frame = rawFrame(stranger, 'tagged', ...tags, experimental)
+      wire.send(frame)
+      expect(await nextFrame(guest)).toEqual(frame)
+      await guest.send(frame)
+      expect(await wire.next()).toEqual(frame)
+    }
   })
 
   test('jumbo frames go both ways, and one that is longer than the device takes is counted as dropped', async () => {
@@ -177,16 +175,16 @@ describeWith(devices)('a TAP device', () => {
 
   test('is created, and deleted when it is detached', async () => {
     const { lan: it, device } = await tapLan(false)
-    expect(await exists(device)).toBe(true)
+    expect(exists(device)).toBe(true)
     expect(await ip(`link show ${device}`)).toContain('LOWER_UP')
     await it.detach('a')
-    expect(await exists(device)).toBe(false)
+    expect(exists(device)).toBe(false)
   })
 
   test('stays when it existed before', async () => {
     const { lan: it, device } = await tapLan(true)
     await it.detach('a')
-    expect(await exists(device)).toBe(true)
+    expect(exists(device)).toBe(true)
     await it.attach('b', deviceNio('tap', device))
   })
 
@@ -203,7 +201,7 @@ describeWith(devices)('a TAP device', () => {
     const { outside } = await host.veth()
     await expect(it.attach('a', deviceNio('tap', outside))).rejects.toMatchObject({ code: 'bad_request' })
     await expect(it.attach('a', deviceNio('tap', 'pbt%d'))).rejects.toMatchObject({ code: 'bad_request' })
-    expect(await exists('pbt0')).toBe(false)
+    expect(exists('pbt0')).toBe(false)
   })
 
   test('works in a namespace that it was moved into, and says so', async () => {
@@ -224,7 +222,7 @@ describeWith(devices)('a TAP device', () => {
     await ip(`link del ${device}`)
     await vi.waitFor(async () => expect((await report('a')).link).toBe('peer_unreachable'), { timeout: hangMs })
     await expectQuiet(() => guest.send(rawFrame(stranger, 'nobody', experimental)))
-    expect(await exists(device)).toBe(false)
+    expect(exists(device)).toBe(false)
     await ip(`tuntap add dev ${device} mode tap`)
     await vi.waitFor(async () => expect((await report('a')).link).not.toBe('peer_unreachable'), { timeout: hangMs })
     const host = await Namespace.make()
@@ -254,7 +252,7 @@ async function expectQuiet(send: () => Promise<void>): Promise<void> {
   for (let frame = 0; frame < 20; frame++) await send()
   await delay(100)
   const before = process.cpuUsage()
-  await delay(1000)
+  await delay(500)
   const { user, system } = process.cpuUsage(before)
-  expect((user + system) / 1000).toBeLessThan(200)
+  expect((user + system) / 1000).toBeLessThan(100)
 }
