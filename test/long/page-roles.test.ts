@@ -54,10 +54,13 @@ testWith(browser)(
       const all = page.locator(
         'button:not(:disabled), a, input:not(:disabled), summary, select, textarea:not([readonly])',
       )
-      for (const it of await all.all()) {
-        const name = `${(await it.getAttribute('aria-label')) ?? ''} ${await it.innerText()}`.trim()
-        if ((await it.isVisible()) && changes.test(name)) offered.push(`${screen}: ${name}`)
-      }
+      const names = await all.evaluateAll((elements) =>
+        elements
+          .filter((it) => it.checkVisibility({ visibilityProperty: true }) && it.getClientRects().length > 0)
+          .map((it) => `${it.getAttribute('aria-label') ?? ''} ${(it as HTMLElement).innerText}`.trim()),
+      )
+      expect(names).not.toEqual([])
+      offered.push(...names.filter((it) => changes.test(it)).map((it) => `${screen}: ${it}`))
     }
     await look('labs')
     await page.getByRole('link', { name: 'Seen' }).click()
