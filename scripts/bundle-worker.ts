@@ -42,14 +42,16 @@ const docsScript: Plugin = {
   },
 }
 
-/** The files of the page, as `npm run build` leaves them for wrangler, made of the present sources. */
+let page: ReturnType<typeof bundleBrowser> | undefined
+
+/** The files of the page, as `npm run build` leaves them for wrangler, made once of the present sources. */
 export const browserFiles: Plugin = {
   name: 'browser files',
   setup({ onResolve, onLoad }) {
     onResolve({ filter: /\/dist\/page-files\.js$/ }, () => ({ path: 'page-files.js', namespace: 'browser' }))
-    onLoad({ filter: /./, namespace: 'browser' }, async () => ({
-      contents: JSON.stringify(Object.fromEntries(await bundleBrowser())),
-      loader: 'json',
-    }))
+    onLoad({ filter: /./, namespace: 'browser' }, async () => {
+      page ??= bundleBrowser()
+      return { contents: JSON.stringify(Object.fromEntries(await page)), loader: 'json' }
+    })
   },
 }

@@ -1,6 +1,6 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
-import { Miniflare } from 'miniflare'
+import { Miniflare, Response } from 'miniflare'
 import { parse } from 'smol-toml'
 import { bundleWorker } from './bundle-worker.ts'
 
@@ -35,6 +35,19 @@ export async function workerRules(): Promise<{ compatibilityDate: string; compat
   return { compatibilityDate: String(compatibility_date), compatibilityFlags: compatibility_flags as string[] }
 }
 
+/** What the main module is where the Worker is all there is. */
+const itself = `export * from './worker.js'\nexport { default } from './worker.js'`
+
+/**
+ * The modules of a Worker that has `script` as `worker.js`. workerd asks for that one: Miniflare copies what is in the configuration of
+ * workerd again for every few kilobytes that follow it, which takes a second where that is megabytes.
+ */
+export const modulesOf = (script: string, main = itself) => ({
+  modules: [{ type: 'ESModule' as const, path: 'main.js', contents: main }],
+  unsafeUseModuleFallbackService: true,
+  unsafeModuleFallbackService: async () => Response.json({ name: 'worker.js', esModule: script }),
+})
+
 /** The Durable Objects of the Worker, by their bindings. */
 export const durableObjects = {
   DIRECTORIES: { className: 'DirectoryObject', useSQLite: true },
@@ -62,7 +75,7 @@ export async function runWorker({
   objects,
 }: WorkerOptions): Promise<RunningWorker> {
   const worker = new Miniflare({
-    modules: [{ type: 'ESModule', path: 'worker.js', contents: script ?? (await bundleWorker()) }],
+    ...modulesOf(script ?? (await bundleWorker())),
     ...(await workerRules()),
     host,
     port,

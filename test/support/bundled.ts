@@ -8,6 +8,8 @@ declare module 'vitest' {
   interface ProvidedContext {
     /** The directory of the bundle. */
     bundled: string
+    /** Where the Worker of this run is, once a test file has bundled it. */
+    workerBundle: string
   }
 }
 
@@ -15,10 +17,19 @@ const cache = join(import.meta.dirname, '../../node_modules/.cache/bundled')
 const dayMs = 86_400_000
 
 /** Bundles the program as it is now for the test files: they start it hundreds of times, and its sources take much longer. */
-export async function setup(project: TestProject): Promise<void> {
-  const provide = async () => project.provide('bundled', await bundled())
+export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const workers: string[] = []
+  const provide = async () => {
+    project.provide('bundled', await bundled())
+    const worker = join(cache, `worker-${randomUUID()}.js`)
+    workers.push(worker)
+    project.provide('workerBundle', worker)
+  }
   await provide()
   project.onTestsRerun(provide)
+  return async () => {
+    for (const place of workers.flatMap((worker) => [worker, `${worker}.lock`])) await rm(place, { force: true })
+  }
 }
 
 /**

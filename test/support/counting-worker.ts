@@ -2,7 +2,7 @@ import { once } from 'node:events'
 import { request as httpRequest, type IncomingMessage } from 'node:http'
 import { Miniflare } from 'miniflare'
 import { onTestFinished } from 'vitest'
-import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
+import { durableObjects, modulesOf, workerRules } from '../../scripts/run-worker.ts'
 import type { TokenRecord } from '../../src/model/access-token.ts'
 import { succeeded } from './calls.ts'
 import { oneRequestEach } from './one-request-each.ts'
@@ -118,23 +118,29 @@ export interface Counts {
 /** The gateway's Worker in workerd, which tells what its object was asked. */
 export class CountingWorker {
   readonly url: string
+  /** Ends it. */
+  readonly close: () => Promise<void>
 
-  private constructor(url: string) {
+  private constructor(url: string, close: () => Promise<void>) {
     this.url = url
+    this.close = close
   }
 
   static async start(more: Record<string, string> = {}): Promise<CountingWorker> {
+    const worker = await CountingWorker.startForAll(more)
+    onTestFinished(() => worker.close())
+    return worker
+  }
+
+  /** The same for the tests of a file together, which call `close` themselves. */
+  static async startForAll(more: Record<string, string> = {}): Promise<CountingWorker> {
     const worker = new Miniflare({
-      modules: [
-        { type: 'ESModule', path: 'front.js', contents: front },
-        { type: 'ESModule', path: 'worker.js', contents: await workerBundle() },
-      ],
+      ...modulesOf(await workerBundle(), front),
       ...(await workerRules()),
       bindings: { FLEET_KEY: fleetKey, ADMIN_TOKEN: adminToken, ...more },
       durableObjects,
     })
-    onTestFinished(() => worker.dispose())
-    return new CountingWorker((await worker.ready).href.replace(/\/$/, ''))
+    return new CountingWorker((await worker.ready).href.replace(/\/$/, ''), () => worker.dispose())
   }
 
   async counts(): Promise<Counts> {

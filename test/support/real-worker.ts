@@ -1,6 +1,6 @@
 import { Miniflare } from 'miniflare'
 import { bundleWorker } from '../../scripts/bundle-worker.ts'
-import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
+import { durableObjects, modulesOf, workerRules } from '../../scripts/run-worker.ts'
 import type { Compute, ComputeRecord } from '../../src/model/compute.ts'
 import { joinPath } from '../../src/routes/v2/join.ts'
 import { adminToken } from './admin-token.ts'
@@ -32,8 +32,11 @@ export interface RealWorker {
 /** The gateway's Worker with its Durable Objects, in front of these computes. `areJoining`: those of the tests of labs join. */
 export async function realWorker(computes: readonly ComputeRecord[], areJoining = false): Promise<RealWorker> {
   const common = await workerRules()
-  const contents = await bundleWorker({ version: '0.0.0-test' })
+  const { modules, unsafeUseModuleFallbackService, unsafeModuleFallbackService } = modulesOf(
+    await bundleWorker({ version: '0.0.0-test' }),
+  )
   const mf = new Miniflare({
+    unsafeModuleFallbackService,
     workers: [
       {
         ...common,
@@ -44,7 +47,7 @@ export async function realWorker(computes: readonly ComputeRecord[], areJoining 
       ...gateways.map((name) => ({
         ...common,
         name,
-        modules: [{ type: 'ESModule' as const, path: 'worker.js', contents }],
+        ...{ modules, unsafeUseModuleFallbackService },
         bindings: {
           FLEET_KEY: 'a secret of tests that is long enough',
           ADMIN_TOKEN: adminToken,

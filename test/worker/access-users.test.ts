@@ -1,7 +1,7 @@
 import { exportJWK, generateKeyPair, SignJWT } from 'jose'
 import { Miniflare, Response as WorkerResponse } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
-import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
+import { durableObjects, modulesOf, workerRules } from '../../scripts/run-worker.ts'
 import { askAs, call } from '../support/organizations.ts'
 import { workerBundle } from '../support/worker-bundle.ts'
 import { adminToken } from '../support/worker-gateway.ts'
@@ -12,7 +12,7 @@ test('requests of users of Cloudflare Access count for the limit of their organi
   const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true })
   const keys = { keys: [{ ...(await exportJWK(publicKey)), kid: '1', alg: 'RS256' }] }
   const worker = new Miniflare({
-    modules: [{ type: 'ESModule', path: 'worker.js', contents: await workerBundle() }],
+    ...modulesOf(await workerBundle()),
     ...(await workerRules()),
     bindings: {
       ...{ FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: adminToken },

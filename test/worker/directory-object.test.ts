@@ -1,7 +1,7 @@
 import { Miniflare } from 'miniflare'
 import { expect, onTestFinished, test } from 'vitest'
 import type { KnownCompute } from '../../runtime/worker/compute-object.ts'
-import { durableObjects, workerRules } from '../../scripts/run-worker.ts'
+import { durableObjects, modulesOf, workerRules } from '../../scripts/run-worker.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { workerBundle } from '../support/worker-bundle.ts'
 
@@ -21,10 +21,7 @@ export default {
 
 async function startWorker() {
   const worker = new Miniflare({
-    modules: [
-      { type: 'ESModule', path: 'front.js', contents: front },
-      { type: 'ESModule', path: 'worker.js', contents: await workerBundle() },
-    ],
+    ...modulesOf(await workerBundle(), front),
     ...(await workerRules()),
     bindings: { FLEET_KEY: 'a secret of tests that is long enough', ADMIN_TOKEN: 'the-admin-token-of-tests' },
     durableObjects,

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { isDeepStrictEqual } from 'node:util'
-import { expect, test, vi } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { mapLimit } from '../../src/async/map-limit.ts'
 import type { Endpoint } from '../../src/http/endpoint.ts'
 import type { Compute } from '../../src/model/compute.ts'
@@ -61,25 +61,44 @@ const filled = (path: string, values: Values): string =>
     return name.endsWith('_id') ? '11111111-1111-4111-8111-111111111111' : '1'
   })
 
-/** The id of a compute that joins. */
-async function joinedCompute(worker: CountingWorker): Promise<string> {
+let worker: CountingWorker
+/** Registered by its address. */
+let near: TestService
+/** Has joined by a tunnel. */
+let far: TestService
+let farId: string
+
+beforeAll(async () => {
+  worker = await CountingWorker.startForAll({ RATE_PER_S: '0' })
+  ;[near, far] = await Promise.all([TestService.startForAll({ 'pc.engine': 'embedded' }), joining()])
+  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
+  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
+  farId = await joinedId(far)
+})
+
+afterAll(async () => {
+  await Promise.all([near, far].map((service) => service?.close()))
+  await worker?.close()
+})
+
+/** A compute that joins. */
+async function joining(): Promise<TestService> {
   const { token } = await worker.call('POST', '/v2/tokens', { name: 'lab', purpose: 'join' })
-  const joining = { 'join.url': worker.url.replace('http', 'ws'), 'join.token': token }
-  const service = await TestService.start({ 'pc.engine': 'embedded', ...joining })
-  return (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
+  const join = { 'join.url': worker.url.replace('http', 'ws'), 'join.token': token }
+  return TestService.startForAll({ 'pc.engine': 'embedded', ...join })
 }
 
-const untilConnected = (worker: CountingWorker, count: number): Promise<void> =>
-  vi.waitFor(
-    async () => {
-      const all = await worker.call<Compute[]>('GET', '/v2/computes')
-      expect(all.filter(({ connected }) => connected)).toHaveLength(count)
-    },
-    { timeout: hangMs, interval: 100 },
-  )
+/** The id of a compute, which is connected then. */
+async function joinedId(service: TestService): Promise<string> {
+  const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
+  const isConnected = async () =>
+    (await worker.call<Compute[]>('GET', '/v2/computes')).some((it) => it.compute_id === id && it.connected)
+  await vi.waitFor(async () => expect(await isConnected()).toBe(true), { timeout: hangMs, interval: 50 })
+  return id
+}
 
 /** The paths of a pc that runs on that compute, and of its project. */
-async function startedPc(worker: CountingWorker, compute_id: string): Promise<{ node: string; project: string }> {
+async function startedPc(compute_id: string): Promise<{ node: string; project: string }> {
   const { project_id } = await worker.call('POST', projects, { name: `at ${compute_id}`, compute_id })
   const node = await createPc(worker, `${projects}/${project_id}`, 1)
   await worker.call('POST', `${node}/start`, {})
@@ -87,13 +106,7 @@ async function startedPc(worker: CountingWorker, compute_id: string): Promise<{ 
 }
 
 test('each kind of request calls the objects that it is about, and no shared one', async () => {
-  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
-  const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
-  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
-  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
-  await untilConnected(worker, 2)
-  const nodeAt = (compute: string) => startedPc(worker, compute)
-  const [byAddress, byTunnel] = [await nodeAt('near'), await nodeAt(farId)]
+  const [byAddress, byTunnel] = [await startedPc('near'), await startedPc(farId)]
   const lab = await worker.call('POST', '/v2/projects', { name: 'lab' })
   const labPath = `/v2/projects/${lab.project_id}`
 
@@ -125,6 +138,7 @@ test('each kind of request calls the objects that it is about, and no shared one
   expect(await calls('GET', `${byAddress.project}/notifications/ws`, opened, 101)).toEqual({})
 
   // So does what is about a compute. Its object makes the digests of images.
+  const uploadsBefore = (await worker.counts()).ofComputes['directory imageUploaded'] ?? 0
   for (const [compute, called] of [
     ['near', {}],
     [farId, ask],
@@ -137,8 +151,8 @@ test('each kind of request calls the objects that it is about, and no shared one
     const note = `/v2/computes/${compute}/projects/none/files/notes.txt`
     expect([compute, await calls('POST', note, file, 400)]).toEqual([compute, called])
   }
-  expect((await worker.counts()).ofComputes['directory imageUploaded']).toBe(2)
-  expect(await calls('GET', '/v2/computes/nobody/capabilities', asAdmin, 404)).toEqual({
+  expect((await worker.counts()).ofComputes['directory imageUploaded']).toBe(uploadsBefore + 2)
+  expect(await calls('GET', '/v2/computes/none-is-called-so/capabilities', asAdmin, 404)).toEqual({
     directory: { hasCompute: 1, fetch: 1 },
   })
 
@@ -160,16 +174,7 @@ test('each kind of request calls the objects that it is about, and no shared one
 })
 
 test('credentials for some projects keep the data of these from the directory, too', async () => {
-  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
-  const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
-  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
-  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
-  await untilConnected(worker, 2)
-  const [own, far, others] = [
-    await startedPc(worker, 'near'),
-    await startedPc(worker, farId),
-    await startedPc(worker, 'near'),
-  ]
+  const [own, far, others] = [await startedPc('near'), await startedPc(farId), await startedPc('near')]
   const ids = [own, far].map(({ project }) => project.slice(project.lastIndexOf('/') + 1))
   const scope = { name: 'class', role: 'operate', projects: ids }
   const { token } = await worker.call('POST', '/v2/tokens', scope)
@@ -191,11 +196,6 @@ test('credentials for some projects keep the data of these from the directory, t
 })
 
 test('every endpoint calls the objects that it is about, and the directory only for requests about all', async () => {
-  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
-  const [near, farId] = await Promise.all([TestService.start({ 'pc.engine': 'embedded' }), joinedCompute(worker)])
-  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
-  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
-  await untilConnected(worker, 2)
   const projectAt = async (compute_id: string) =>
     String((await worker.call('POST', projects, { name: `at ${compute_id}`, compute_id })).project_id)
   const [here, there] = [await projectAt('near'), await projectAt(farId)]
@@ -264,11 +264,7 @@ test('every endpoint calls the objects that it is about, and the directory only 
 })
 
 test('a request whose object ends meanwhile is answered with 503 and Retry-After, also where it was to search for a project', async () => {
-  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
-  const near = await TestService.start({ 'pc.engine': 'embedded' })
-  const address = { protocol: 'http', host: '127.0.0.1', port: Number(new URL(near.url).port) }
-  await worker.call('POST', '/v2/computes', { compute_id: 'near', ...address })
-  const { project_id } = await worker.call('POST', projects, { name: 'lab' })
+  const { project_id } = await worker.call('POST', projects, { name: 'lab', compute_id: 'near' })
   const path = `${projects}/${project_id}`
   await worker.call('GET', path)
   // The isolate still takes it to be there.
@@ -287,10 +283,10 @@ test('a request whose object ends meanwhile is answered with 503 and Retry-After
 })
 
 test('each of two computes sends its traffic through its own object, and none through the directory', async () => {
-  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
-  const [one, other] = await Promise.all([joinedCompute(worker), joinedCompute(worker)])
-  await untilConnected(worker, 2)
-  const [first, second] = [await startedPc(worker, one), await startedPc(worker, other)]
+  const another = await joining()
+  onTestFinished(() => another.close())
+  const [one, other] = [farId, await joinedId(another)]
+  const [first, second] = [await startedPc(one), await startedPc(other)]
   const before = await worker.counts()
   for (let round = 0; round < 5; round++) {
     expect(await worker.status('GET', first.node, asAdmin)).toBe(200)
@@ -305,11 +301,7 @@ test('each of two computes sends its traffic through its own object, and none th
 })
 
 test('requests that come together have the state of a compute and the list of tokens refreshed once', async () => {
-  const worker = await CountingWorker.start({ RATE_PER_S: '0' })
-  const near = await TestService.start({ 'pc.engine': 'embedded' })
-  const { hostname: host, port } = new URL(near.url)
-  await worker.call('POST', '/v2/computes', { compute_id: 'near', protocol: 'http', host, port: Number(port) })
-  const { node } = await startedPc(worker, 'near')
+  const { node } = await startedPc('near')
   const user = { name: 'alice', role: 'read', purpose: 'user' }
   const { token } = await worker.call<{ token: string }>('POST', '/v2/tokens', user)
   const clients = [asAdmin, { authorization: `Bearer ${token}` }]
