@@ -21,6 +21,8 @@ export interface EndedRecord {
 export class EndedSessions {
   #until: number
   readonly #sessions: Map<string, EndedSession>
+  /** None of them is over before this time. */
+  #firstEnd = 0
 
   constructor({ until, sessions }: EndedRecord = { until: 0, sessions: [] }) {
     this.#until = until
@@ -32,13 +34,22 @@ export class EndedSessions {
   }
 
   add({ id, begunAt, endsAt }: EndedSession, now: number): void {
-    for (const [other, it] of this.#sessions) if (it.endsAt <= now) this.#sessions.delete(other)
+    if (now >= this.#firstEnd) this.#removeExpired(now)
     this.#sessions.set(id, { id, begunAt, endsAt })
+    this.#firstEnd = Math.min(this.#firstEnd, endsAt)
     if (this.#sessions.size <= maxEnded) return
     const oldest = [...this.#sessions.values()].toSorted((a, b) => a.begunAt - b.begunAt).slice(0, maxEnded / 2)
     for (const it of oldest) {
       this.#sessions.delete(it.id)
       this.#until = Math.max(this.#until, it.begunAt)
+    }
+  }
+
+  #removeExpired(now: number): void {
+    this.#firstEnd = Number.POSITIVE_INFINITY
+    for (const [id, { endsAt }] of this.#sessions) {
+      if (endsAt <= now) this.#sessions.delete(id)
+      else this.#firstEnd = Math.min(this.#firstEnd, endsAt)
     }
   }
 
