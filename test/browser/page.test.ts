@@ -1,12 +1,16 @@
 import { gzipSync } from 'node:zlib'
-import { expect, test } from 'vitest'
+import { beforeAll, expect, test } from 'vitest'
 import { bundleBrowser } from '../../scripts/bundle-browser.js'
+
+let files: Map<string, string>
+beforeAll(async () => {
+  files = await bundleBrowser()
+})
 
 const kb = (texts: readonly (string | undefined)[]) =>
   texts.reduce((sum, text) => sum + gzipSync(text ?? '', { level: 9 }).length, 0) / 1024
 
-test('the first load is at most 60 KB compressed, and all parts together 260 KB', async () => {
-  const files = await bundleBrowser()
+test('the first load is at most 60 KB compressed, and all parts together 260 KB', () => {
   const page = files.get('index.html') ?? ''
   const named = [...page.matchAll(/"\/app\/([^"]+)"/g)].map(([, name = '']) => name)
   expect(named.length).toBeGreaterThanOrEqual(2)
@@ -25,7 +29,7 @@ test('the first load is at most 60 KB compressed, and all parts together 260 KB'
   }
 })
 
-test('the page has no script and no style of its own that the policy would refuse', async () => {
-  const page = (await bundleBrowser()).get('index.html') ?? ''
+test('the page has no script and no style of its own that the policy would refuse', () => {
+  const page = files.get('index.html') ?? ''
   expect(page).not.toMatch(/<script(?![^>]*\bsrc=)|\son\w+=|https?:\/\/(?!www\.w3\.org)/)
 })

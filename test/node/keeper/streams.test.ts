@@ -23,7 +23,7 @@ test('a scroll-back has exactly the last bytes, for pieces of any size', () => {
         expect(scrollback.read()).toEqual(all.subarray(-capacity))
       }
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 
@@ -45,7 +45,7 @@ test('every line feed gets its carriage return once, also when the two come apar
         .replace(/(?<!\r)\n/g, '\r\n')
       expect(Buffer.concat(completed).toString('latin1')).toBe(expected)
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   )
 })
 
@@ -61,7 +61,7 @@ test('frames are unchanged, wherever the stream was split', () => {
       const reader = new FrameReader()
       expect(split(whole, cuts).flatMap((piece) => reader.push(piece))).toEqual(frames)
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 
@@ -79,7 +79,7 @@ test('lines are unchanged, wherever the stream and its characters were split', (
       expect(split(whole, cuts).flatMap((piece) => reader.push(piece))).toEqual(lines)
       expect(reader.rest.toString()).toBe(rest)
     }),
-    { numRuns: 500 },
+    { numRuns: 200 },
   )
 })
 

@@ -60,7 +60,7 @@ describe.each(packetPaths)('streams of captures on the %s packet path', (path) =
     await recorder.stream(told.socket, ethernet, () => {}, true)
     slow.far.pause()
     told.far.pause()
-    const count = 2000
+    const count = 1000
     // On a busy host nobody is quick who is not waited for.
     await sendAll(guest, remote, count, 8000, quick.holds)
     await counted(({ out_frames }) => expect(out_frames).toBe(count))

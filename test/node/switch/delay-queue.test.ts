@@ -87,7 +87,7 @@ test('all frames leave unchanged, in order, and not before they are due', () => 
         expect(tried.queue.nextDue).toBeGreaterThan(now)
       }
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 
@@ -109,7 +109,7 @@ test('a caller that polls at nextDue gets every frame less than a tick after it 
       // Once a frame, and once a turn for those that are due in a later one.
       expect(looks).toBeLessThanOrEqual(puts.length * (1 + Math.ceil(32_768 / turnMs)))
     }),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })
 

@@ -28,7 +28,7 @@ test('any split of any byte stream gives the same data and the same replies', ()
     fc.property(bytes, fc.array(fc.nat()), (whole, cuts) => {
       expect(decode(...split(whole, cuts))).toEqual(decode(whole))
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   )
 })
 
@@ -51,7 +51,7 @@ test('input of a client arrives without the telnet commands in it, wherever they
       const { data } = decode(Uint8Array.from(items.flatMap(({ sent }) => sent)))
       expect(data).toEqual(items.flatMap(({ meant }) => meant))
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   )
 })
 
@@ -95,7 +95,7 @@ test('there are no loops: no reply makes the other side reply', () => {
       const { reply } = decode(whole)
       expect(decode(Uint8Array.from(reply)).reply).toEqual([])
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   )
 })
 
@@ -106,7 +106,7 @@ test('output reaches a telnet terminal unchanged, however it is split', () => {
       const sent = Uint8Array.from([...greeting, ...encodeTelnet(output)])
       expect(split(sent, cuts).flatMap((piece) => [...stripper.strip(piece)])).toEqual([...output])
     }),
-    { numRuns: 1000 },
+    { numRuns: 300 },
   )
 })
 

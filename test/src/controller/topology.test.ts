@@ -116,7 +116,7 @@ test('an apply of a file gives the same lab after any other file as for a new la
       expect(shapeOf(a.lab, desired)).toEqual(shapeOf(b.lab, desired))
       expect((await a.plan(desired)).plan).toMatchObject({ steps: [], withheld: [] })
     }),
-    { numRuns: 80 },
+    { numRuns: 40 },
   )
 })
 
@@ -140,7 +140,7 @@ test('an apply without flags takes the steps that need none, and a later one wit
       await b.apply(desired)
       expect(shapeOf(a.lab, desired)).toEqual(shapeOf(b.lab, desired))
     }),
-    { numRuns: 70, examples: [leftConfig] },
+    { numRuns: 35, examples: [leftConfig] },
   )
 })
 
@@ -245,7 +245,7 @@ const exchangedEnds: [SmallLab, SmallLab, number] = [
 ]
 
 test.each([
-  ['stopped', 80],
+  ['stopped', 40],
   // Their starts take time.
   ['running', 25],
 ] as const)(

@@ -388,7 +388,7 @@ test.each([
           Object.keys(imported.file.nodes).length + Object.keys(imported.file.segments ?? {}).length,
         )
       }),
-      { numRuns: 40 },
+      { numRuns: 25 },
     )
   },
 )

@@ -236,6 +236,6 @@ test('any edits of any file give the file with just these edits', () => {
         expect(editedLabFile(after, edits)).toBe(after)
       },
     ),
-    { numRuns: 300 },
+    { numRuns: 100 },
   )
 })

@@ -165,7 +165,7 @@ describe('a lab file', () => {
         const desired = await readLabFile(JSON.stringify(file), { files: contents })
         expect(placeless(await again(desired, contents))).toEqual(placeless(desired))
       }),
-      { numRuns: 70 },
+      { numRuns: 35 },
     )
   })
 })
@@ -201,7 +201,7 @@ describe('hostile text', () => {
 
   test('of any form is refused with its faults', async () => {
     const yaml = fc.string({ unit: fc.constantFrom(...'a:-{}[]&*!|>%@`"\'#,?$ \n\t\r0.~<\ufeff\u0000'), maxLength: 80 })
-    await fc.assert(fc.asyncProperty(yaml, survives), { numRuns: 600 })
+    await fc.assert(fc.asyncProperty(yaml, survives), { numRuns: 200 })
   })
 
   test('in any value of a lab file is refused with its faults', async () => {
@@ -229,7 +229,7 @@ describe('hostile text', () => {
     )
     await fc.assert(
       fc.asyncProperty(file, (it) => survives(JSON.stringify(it))),
-      { numRuns: 130 },
+      { numRuns: 60 },
     )
   })
 
@@ -245,7 +245,7 @@ describe('hostile text', () => {
         for (const [at, length, more] of changes) source = source.slice(0, at) + more + source.slice(at + length)
         await survives(source)
       }),
-      { numRuns: 70 },
+      { numRuns: 35 },
     )
   })
 

@@ -53,7 +53,7 @@ test('a second save writes no position, whichever nodes were moved, added or rem
       expect((await save(saved.text, now, { all })).changes).toEqual([])
     }),
     {
-      numRuns: 50,
+      numRuns: 25,
       // Moving A down moves the grid of all others.
       examples: [
         [
@@ -321,7 +321,7 @@ test('after a save with all, the file describes the lab, and a second save chang
       expect(said(withoutLost(now, actual))).toEqual(said(actual))
       expect((await save(saved.text, lab, { ...all, configured: none }, saved.files)).text).toBe(saved.text)
     }),
-    { numRuns: 100 },
+    { numRuns: 40 },
   )
 })
 

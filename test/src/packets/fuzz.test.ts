@@ -14,7 +14,7 @@ test('any bytes are decoded without an exception, within the frame', () => {
     fc.property(fc.uint8Array({ maxLength: 400 }), fc.nat(100), linkType, (bytes, cut, type) => {
       check({ bytes, length: bytes.length + cut, linkType: type })
     }),
-    { numRuns: 5000 },
+    { numRuns: 1500 },
   )
 })
 
@@ -32,7 +32,7 @@ test('so are valid frames with wrong bytes', () => {
       for (const [at, value] of wrong) bytes[at % frame.length] = value
       check({ bytes, length: bytes.length, linkType })
     }),
-    { numRuns: 10_000 },
+    { numRuns: 3000 },
   )
 })
 
@@ -51,7 +51,7 @@ test('a byte beyond the end of the frame does not change the result', () => {
         )
       },
     ),
-    { numRuns: 2000 },
+    { numRuns: 600 },
   )
 })
 
@@ -104,7 +104,7 @@ test('any bytes after the beginning of a capture are frames, a wait for more, or
         expect(error).toBeInstanceOf(TypeError)
       }
     }),
-    { numRuns: 3000 },
+    { numRuns: 1000 },
   )
 })
 

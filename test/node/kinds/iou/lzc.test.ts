@@ -43,7 +43,7 @@ test.for([10, 11, 12, 14, 16])('codes of up to %i bits, with and without a table
       const read = decompressLzc(compressLzc(data, { bits, isBlockMode, clearEvery }), data.length)
       expect(read.equals(data)).toBe(true)
     }),
-    { numRuns: 60 },
+    { numRuns: 30 },
   )
 })
 
@@ -91,6 +91,6 @@ test('any input is read or refused', () => {
         expect(error).toMatchObject({ status: 409 })
       }
     }),
-    { numRuns: 600 },
+    { numRuns: 200 },
   )
 })

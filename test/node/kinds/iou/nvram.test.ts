@@ -280,7 +280,7 @@ test('any configurations that are written are read unchanged', () => {
       expect(nvram.equals(nvramFile({ kb, version, startup, own, padding }))).toBe(true)
       expect(writeConfigs(nvram, { startup, private: own }, kb).nvram.equals(nvram)).toBe(true)
     }),
-    { numRuns: 150 },
+    { numRuns: 60 },
   )
 })
 
@@ -314,7 +314,7 @@ test('a damaged file is read or refused, and never changed beyond its first half
         }
       }
     }),
-    { numRuns: 1500 },
+    { numRuns: 600 },
   )
 })
 

@@ -62,7 +62,7 @@ test('any words are read from their quoted form, as by a real shell', () => {
       const real = execFileSync('/bin/sh', ['-c', `printf '[%s]' ${line}`], { encoding: 'utf8' })
       expect(real).toBe(ours.length === 0 ? '[]' : ours.map((word) => `[${word}]`).join(''))
     }),
-    { numRuns: 60 },
+    { numRuns: 25 },
   )
 })
 
