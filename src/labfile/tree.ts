@@ -294,7 +294,7 @@ class Builder {
     // Own members win, then those of the first map (yaml.org/type/merge).
     for (const map of merged.flatMap((it) => (it.type === 'list' ? it.items : [it]))) {
       if (map.type === 'map') this.#count(map.entries.size, map.at)
-      if (map.type !== 'map') this.#faults.add(map.at, 'expected a map after <<')
+      if (map.type !== 'map') this.#foreign?.(map.at, 'the merge key << has no map, and is not read')
       else for (const [name, entry] of map.entries) if (!entries.has(name)) entries.set(name, entry)
     }
     return entries
