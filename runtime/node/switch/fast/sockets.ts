@@ -73,10 +73,11 @@ export class Sockets {
   ethernet({ device }: DeviceEnd): OpenedSocket {
     const libc = this.#libc
     const { address } = this.#scratch
+    // A device that is not there is no question of rights.
+    const index = this.#deviceIndex(device)
     // Protocol 0 receives nothing until the socket is bound to its device (packet(7)).
     const fd = this.#socket(linux.AF_PACKET, linux.SOCK_RAW, 0, 'cap_net_raw', device)
     try {
-      const index = this.#deviceIndex(device)
       this.#growBuffers(fd)
       this.#option(fd, linux.SOL_PACKET, linux.PACKET_IGNORE_OUTGOING, 1)
       this.#option(fd, linux.SOL_PACKET, linux.PACKET_AUXDATA, 1)
