@@ -1,9 +1,12 @@
 import { randomUUID } from 'node:crypto'
 import { afterAll, describe, expect, it } from 'vitest'
+import { requireLibpcap } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 import { answerOf } from './gns3-service.ts'
 
 type Members = Record<string, unknown>
+const withLibpcap = testWith(requireLibpcap())
 
 const service = await TestService.startForAll({ 'pc.engine': 'embedded', clients: 'gns3' })
 afterAll(() => service.close())
@@ -21,7 +24,7 @@ async function project(...types: string[]) {
 const port = ({ node_id }: Members = {}) => ({ node_id, adapter_number: 0, port_number: 0 })
 
 describe('the filters of a link', () => {
-  it('are taken as the web client sends them: all five, with those that are off', async () => {
+  withLibpcap('are taken as the web client sends them: all five, with those that are off', async () => {
     const { path, nodes } = await project('vpcs', 'vpcs')
     const filters = { bpf: [], corrupt: [0], delay: [80, 0], frequency_drop: [0], packet_loss: [0] }
     const ends = nodes.map(port)

@@ -6,7 +6,9 @@ import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { expect, onTestFinished, test } from 'vitest'
 import { freshDirectory } from '../../support/directory.ts'
+import { requireProgram } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const settings = {
   'pc.engine': 'embedded',
@@ -176,30 +178,33 @@ test('more feeds than the limit are refused, and a closed feed makes room', asyn
   await expect.poll(async () => (await service.fetch(path, { method: 'HEAD' })).status).toBe(200)
 })
 
-test('a large body that is refused early gets its answer, with Connection: close, however it is sent', async () => {
-  const service = await TestService.start({ min_free_space_mb: 10 ** 9, token: 'let-me-in-please' })
-  const directory = await freshDirectory()
-  const file = join(directory, 'large')
-  await writeFile(file, Buffer.alloc(50 * 2 ** 20))
-  const token = ['-H', 'Authorization: Bearer let-me-in-please']
-  const image = '/v2/compute/machine-emulator/images/large'
-  const cases: readonly (readonly [status: number, path: string, options: readonly string[]])[] = [
-    [507, image, token],
-    [401, image, []],
-    [404, '/v2/compute/nothing', token],
-    [413, '/v2/compute/projects', token],
-  ]
-  for (const [status, path, options] of cases) {
-    for (const how of [[], ['-H', 'Expect:'], ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked']]) {
-      const flags = ['-s', '-S', '-i', '-X', 'POST', '-T', file, ...how, ...options, service.url + path]
-      const { stdout } = await promisify(execFile)('curl', flags)
-      const answer = stdout.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '')
-      expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
-      expect(answer).toMatch(/\r\nConnection: close\r\n/i)
-      expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual({ status, message: expect.any(String) })
+testWith(requireProgram('curl'))(
+  'a large body that is refused early gets its answer, with Connection: close, however it is sent',
+  async () => {
+    const service = await TestService.start({ min_free_space_mb: 10 ** 9, token: 'let-me-in-please' })
+    const directory = await freshDirectory()
+    const file = join(directory, 'large')
+    await writeFile(file, Buffer.alloc(50 * 2 ** 20))
+    const token = ['-H', 'Authorization: Bearer let-me-in-please']
+    const image = '/v2/compute/machine-emulator/images/large'
+    const cases: readonly (readonly [status: number, path: string, options: readonly string[]])[] = [
+      [507, image, token],
+      [401, image, []],
+      [404, '/v2/compute/nothing', token],
+      [413, '/v2/compute/projects', token],
+    ]
+    for (const [status, path, options] of cases) {
+      for (const how of [[], ['-H', 'Expect:'], ['-H', 'Expect:', '-H', 'Transfer-Encoding: chunked']]) {
+        const flags = ['-s', '-S', '-i', '-X', 'POST', '-T', file, ...how, ...options, service.url + path]
+        const { stdout } = await promisify(execFile)('curl', flags)
+        const answer = stdout.replace(/^HTTP\/1\.1 100 Continue\r\n\r\n/, '')
+        expect(answer).toMatch(new RegExp(`^HTTP/1\\.1 ${status} `))
+        expect(answer).toMatch(/\r\nConnection: close\r\n/i)
+        expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toEqual({ status, message: expect.any(String) })
+      }
     }
-  }
-})
+  },
+)
 
 test('a client that sends for a second gets the answer to a refused body', async () => {
   const service = await TestService.start({ ...settings, min_free_space_mb: 10 ** 9 })
