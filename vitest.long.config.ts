@@ -1,11 +1,25 @@
 import { defineConfig } from 'vitest/config'
+import { BaseSequencer, type TestSpecification } from 'vitest/node'
 import all, { host, slow } from './vitest.config.ts'
 
-/** Tests that measure, load the machine or look at all of it: they have it to themselves. */
-const alone = [
-  'test/long/{cpu-limit,debian-packages,deletion,dynamips-measurements,dynamips-nodes,guests,hanging-pc,hibernation}.test.ts',
-  'test/long/{survival,torture}.test.ts',
+/** Tests that measure processors: they have the machine to themselves. */
+const alone = ['test/long/{cpu-limit,dynamips-measurements}.test.ts']
+
+/** What takes longest, mostly by waiting: begun last, one of them would keep the run from its end while a processor idles. */
+const longest = [
+  ...['long/torture', 'long/worker-stop-time', 'long/container', 'long/hibernation', 'long/debian-packages'],
+  ...['long/page-screens', 'long/page-gateways', 'long/guests', 'kinds/nat/nat', 'long/deletion', 'long/gallery'],
 ]
+
+class LongestFirst extends BaseSequencer {
+  override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
+    const rank = ({ moduleId }: TestSpecification) => {
+      const at = longest.findIndex((it) => moduleId.endsWith(`${it}.test.ts`))
+      return at < 0 ? longest.length : at
+    }
+    return (await super.sort(files)).sort((a, b) => rank(a) - rank(b))
+  }
+}
 
 /** The second suite: what takes longer than `npm test` may. */
 export default defineConfig({
@@ -13,8 +27,9 @@ export default defineConfig({
     ...all.test,
     testTimeout: 300_000,
     hookTimeout: 120_000,
+    sequence: { sequencer: LongestFirst },
     projects: [
-      { extends: true, test: { name: 'alone', ...host, isolate: true, include: alone, maxWorkers: 1 } },
+      { extends: true, test: { name: 'alone', ...host, include: alone, maxWorkers: 2 } },
       {
         extends: true,
         test: {

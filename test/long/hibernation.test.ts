@@ -58,7 +58,7 @@ class Lab {
   /** Does something while the object sleeps, and `proof` once it has happened; nothing else wakes it before. */
   async whileAsleep(act: () => Promise<unknown>, proof: () => Promise<unknown>): Promise<void> {
     for (let tries = 0; ; tries++) {
-      if (tries === 3) throw new Error('the object does not sleep')
+      if (tries === 6) throw new Error('the object does not sleep')
       while (this.#lookedAt + asleepAfterMs < Date.now() + asleepAfterMs - 2000) this.#lookedAt += lookMs
       await pause(this.#lookedAt + asleepAfterMs - Date.now())
       const at = Date.now()

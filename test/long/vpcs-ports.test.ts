@@ -10,7 +10,7 @@ const qemu = requireProgram('qemu-system-x86_64')
 
 const pairs = 20
 const machines = 4
-const rounds = 3
+const rounds = 2
 
 testWith(vpcs, qemu)(
   '40 VPCS pcs and machines that start together have a port each, and all links work, every time',
