@@ -59,7 +59,11 @@ export function openByteStreams(
         start(controller) {
           output = controller
         },
-        cancel: () => socket.close(),
+        cancel() {
+          // A stream that was cancelled takes no bytes and no end any more.
+          output = undefined
+          socket.close()
+        },
       },
       { highWaterMark: maxWaiting },
     )
