@@ -25,9 +25,9 @@ const serviceParts = ['serve', 'config/load', 'cli/doctor', 'cli/config', 'cli/s
 
 /**
  * Bundles the program, and what it starts in processes and threads of their own, into a directory. Two bundles with the same
- * `build` share their keepers: it is the digest of the sources unless a test says otherwise.
+ * `build` share their keepers: it is the digest of the sources unless a test says otherwise. `others`: more programs, by their names.
  */
-export async function bundle(outdir, { build: given, define, ...more } = {}) {
+export async function bundle(outdir, { build: given, define, others = {}, ...more } = {}) {
   const { version } = JSON.parse(await readFile(join(root, 'package.json'), 'utf8'))
   // Only who bundles needs the bundler.
   const esbuild = await import('esbuild')
@@ -79,7 +79,7 @@ export async function bundle(outdir, { build: given, define, ...more } = {}) {
       entryPoints: parts,
       chunkNames: `[name]-of-service-${digest}-[hash]`,
     }),
-    ...Object.entries(programs).map(build),
+    ...Object.entries({ ...programs, ...others }).map(build),
   ])
   const { outputs } = service.metafile
   const kinds = Object.keys(outputs).filter((path) => /^runtime\/node\/kinds\//.test(outputs[path].entryPoint ?? ''))

@@ -1,5 +1,6 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
+import { existsSync } from 'node:fs'
+import { mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { TestProject } from 'vitest/node'
 import { bundle } from '../../scripts/bundle.js'
@@ -13,8 +14,11 @@ declare module 'vitest' {
   }
 }
 
-const cache = join(import.meta.dirname, '../../node_modules/.cache/bundled')
+const root = join(import.meta.dirname, '../..')
+const cache = join(root, 'node_modules/.cache/bundled')
 const dayMs = 86_400_000
+/** Programs of the tests, which are bundled with ours. */
+const others = { 'command-host': 'test/support/command-host.ts' }
 
 /** Bundles the program as it is now for the test files: they start it hundreds of times, and its sources take much longer. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -37,10 +41,37 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
  * what Node compiled is found again.
  */
 async function bundled(): Promise<string> {
+  await mkdir(cache, { recursive: true })
+  // Where sources did not change, neither does their bundle: bundling takes seconds of all processors.
+  const note = join(cache, `${await digestOfSources()}.of`)
+  const known = await readFile(note, 'utf8').catch(() => undefined)
+  const place = known !== undefined && existsSync(known) ? known : await make()
+  await writeFile(note, place)
+  await utimes(place, new Date(), new Date())
+  await removeOld()
+  return place
+}
+
+/** Of all that a bundle is made of. */
+async function digestOfSources(): Promise<string> {
+  const hash = createHash('sha256')
+  const listed = await Promise.all(
+    ['src', 'runtime', 'scripts'].map(async (directory) =>
+      (await readdir(join(root, directory), { recursive: true })).map((name) => join(directory, name)),
+    ),
+  )
+  const names = [...listed.flat(), ...Object.values(others), 'package.json', 'package-lock.json']
+  for (const name of names.filter((name) => /\.\w+$/.test(name)).sort()) {
+    hash.update(name).update(await readFile(join(root, name)).catch(() => ''))
+  }
+  return hash.digest('hex').slice(0, 16)
+}
+
+async function make(): Promise<string> {
   const made = join(cache, randomUUID())
   // With NODE_OPTIONS=--enable-source-maps traces show the sources; it is not the default, as it slows each start.
   // The test processes run the sources, and are to find the keepers of the bundle.
-  await bundle(made, { sourcemap: true, build: 'source' })
+  await bundle(made, { sourcemap: true, build: 'source', others })
   await writeFile(join(made, 'package.json'), '{ "type": "module" }\n')
   const hash = createHash('sha256')
   const files = (await readdir(made, { recursive: true })).filter((name) => /\.\w+$/.test(name))
@@ -48,8 +79,6 @@ async function bundled(): Promise<string> {
   const place = join(cache, hash.digest('hex').slice(0, 16))
   // Where it is already there, that one stays.
   await rename(made, place).catch(() => rm(made, { recursive: true }))
-  await utimes(place, new Date(), new Date())
-  await removeOld()
   return place
 }
 

@@ -1,11 +1,12 @@
-import { execFile, spawn } from 'node:child_process'
+import { type ChildProcess, execFile, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
-import { join } from 'node:path'
+import { dirname, join } from 'node:path'
 import { createInterface } from 'node:readline'
 import { onTestFinished } from 'vitest'
+import type { HostedCommand } from './command-host.ts'
 import { endsWithUs } from './ends-with-us.ts'
 import { hangMs } from './limits.ts'
 import { portRanges } from './ports.ts'
@@ -17,6 +18,39 @@ export interface Printed {
   readonly code: number | null
   readonly out: string
   readonly err: string
+}
+
+/** Has its output as a file descriptor, or does not end. */
+const needProcess = ['capture', 'serve']
+
+/** The process that runs the commands of this one, and the command that it runs. A process for each command is 0.3 s of a processor. */
+let host: { readonly child: ChildProcess; readonly program: string; isBusy: boolean } | undefined
+
+/** Runs a command by the host. */
+async function hosted(command: Omit<HostedCommand, 'program'>): Promise<Printed> {
+  const program = bundledProgram()
+  if (host === undefined || host.program !== program || !host.child.connected) {
+    if (host?.child.connected) host.child.disconnect()
+    const stdio = ['ignore', 'inherit', 'inherit', 'ipc'] as const
+    const child = fork(join(dirname(program), 'command-host.js'), { stdio: [...stdio], execArgv: [] })
+    child.unref()
+    child.channel?.unref()
+    host = { child, program, isBusy: false }
+  }
+  const its = host
+  its.isBusy = true
+  const hang = setTimeout(() => its.child.kill('SIGKILL'), hangMs)
+  try {
+    its.child.send({ ...command, program })
+    return await new Promise<Printed>((resolve) => {
+      its.child.once('message', (printed) => resolve(printed as Printed))
+      its.child.once('exit', (code) => resolve({ code, out: '', err: 'the process of the command ended' }))
+    })
+  } finally {
+    clearTimeout(hang)
+    its.child.removeAllListeners('message').removeAllListeners('exit')
+    its.isBusy = false
+  }
 }
 
 /** The commands of one user, with a home directory and a data directory of their own. */
@@ -65,8 +99,17 @@ export class CommandLine {
     return name
   }
 
-  /** Runs a command to its end. `to`: the file that its output goes to. */
+  /** Runs a command to its end, beside others of the test in a process of its own. */
   run(
+    argv: readonly string[],
+    { input = '', env = {} }: { input?: string; env?: NodeJS.ProcessEnv } = {},
+  ): Promise<Printed> {
+    if (host?.isBusy === true || needProcess.includes(argv[0] ?? '')) return this.runProgram(argv, { input, env })
+    return hosted({ argv, input, env: { ...this.#env, ...env }, cwd: this.home })
+  }
+
+  /** The same in a process of its own in any case, as a shell does it. `to`: the file that its output goes to. */
+  runProgram(
     argv: readonly string[],
     { input = '', env = {}, to }: { input?: string; env?: NodeJS.ProcessEnv; to?: string } = {},
   ): Promise<Printed> {

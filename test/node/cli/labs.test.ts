@@ -321,7 +321,7 @@ test('a command ends when the reader of its output does, and reports output that
     await patchbay.run(['start', 'unread/PC1'])
   }
   expect([await ended, messages]).toEqual([[0, null], ''])
-  expect(await patchbay.run(['ls', '--json'], { to: '/dev/full' })).toMatchObject({
+  expect(await patchbay.runProgram(['ls', '--json'], { to: '/dev/full' })).toMatchObject({
     code: 1,
     err: 'patchbay: standard output: the disk is full\n',
   })
