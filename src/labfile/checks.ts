@@ -15,6 +15,8 @@ export interface CheckNames {
   readonly links: ReadonlyMap<string, string>
   readonly contents: Contents
   readonly faults: Faults
+  /** Whether a member of the check has a fault already: a member that is missing then is none. */
+  readonly isPartial?: boolean
 }
 
 type Inner = Omit<Static<typeof Check>, 'not'>
@@ -38,39 +40,39 @@ const forms = {
 } as const satisfies Record<string, readonly (keyof Inner)[]>
 
 function readInner(given: Inner, value: Value, names: CheckNames, byDefault: number): DesiredCheck | undefined {
-  const { faults } = names
+  const { faults, isPartial = false } = names
   const positionOf = (key: string) => at(value, key)?.at ?? value.at
   const keys = Object.keys(given)
   const form = (Object.keys(forms) as (keyof typeof forms)[]).find((it) => forms[it].some((key) => keys.includes(key)))
   if (form === undefined) {
-    faults.add(
-      value.at,
-      'this is not a check',
-      'a check has from and ping; on, type and expect; link and verdict; or not',
-    )
+    if (!isPartial)
+      faults.add(
+        value.at,
+        'this is not a check',
+        'a check has from and ping; on, type and expect; link and verdict; or not',
+      )
     return undefined
   }
   const wanted: readonly string[] = forms[form]
   const missing = wanted.find((key) => !keys.includes(key))
   const other = keys.find((key) => !wanted.includes(key) && key !== 'name' && key !== 'within')
-  if (missing !== undefined)
+  if (missing !== undefined && !isPartial)
     faults.add(value.at, `${quoted(missing)} is missing`, `this check has ${wanted.join(', ')}`)
   if (other !== undefined)
     faults.add(positionOf(other), `${other} belongs to another type of check`, `this one has ${wanted.join(', ')}`)
   const within_s = seconds(given.within, 'within', positionOf, faults) ?? byDefault
-  if (missing !== undefined) return undefined
   const base = { within_s, at: value.at }
-  const { name, from = '', ping = '', on = '', type = '', expect = '', link = '', verdict = 'ok' } = given
+  const { name, from, ping, on, type = '', expect, link, verdict = 'ok' } = given
   if (form === 'ping') {
-    const source = find(from, positionOf('from'), names)
+    const source = from === undefined ? undefined : find(from, positionOf('from'), names)
     if (source !== undefined && source.kind !== 'pc')
       faults.add(
         positionOf('from'),
         `${quoted(source.name)} is no pc`,
         'a ping is from a pc; use on, type and expect for other nodes',
       )
-    const address = addressOf(ping, positionOf('ping'), names)
-    if (source === undefined || address === undefined) return undefined
+    const address = ping === undefined ? undefined : addressOf(ping, positionOf('ping'), names)
+    if (source === undefined || ping === undefined || address === undefined) return undefined
     return {
       ...base,
       check: 'ping',
@@ -81,19 +83,21 @@ function readInner(given: Inner, value: Value, names: CheckNames, byDefault: num
     }
   }
   if (form === 'console') {
-    const node = find(on, positionOf('on'), names)
-    requireExpression(expect, positionOf('expect'), faults)
+    const node = on === undefined ? undefined : find(on, positionOf('on'), names)
+    if (expect !== undefined) requireExpression(expect, positionOf('expect'), faults)
     if (node?.segment !== undefined) faults.add(positionOf('on'), `${quoted(node.name)} has no console`)
-    if (node === undefined) return undefined
+    if (node === undefined || expect === undefined || missing !== undefined) return undefined
     const check = { check: 'console', on: node.name, type, expect } as const
     return { ...base, ...check, name: name ?? derivedName(check) }
   }
+  if (link === undefined) return undefined
   const found = names.links.get(link.toLowerCase())
   if (found === undefined) {
     const hint = () => didYouMean(link, [...names.links.values()]) ?? 'give a link a name'
     faults.add(positionOf('link'), `there is no link ${quoted(link)}`, hint)
     return undefined
   }
+  if (missing !== undefined) return undefined
   const check = { check: 'link', link: found, verdict } as const
   return { ...base, ...check, name: name ?? derivedName(check) }
 }

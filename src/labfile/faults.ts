@@ -17,13 +17,20 @@ export type Hint = string | (() => string | undefined)
 /** Collects what is wrong in one lab file. */
 export class Faults {
   readonly #found = new Map<string, { readonly fault: LabFileFault; readonly hint: Hint | undefined }>()
+  #count = 0
 
   get isEmpty(): boolean {
     return this.#found.size === 0
   }
 
+  /** How many were added, those that are there already among them. */
+  get count(): number {
+    return this.#count
+  }
+
   /** A fault at a position that has one already with the same words is dropped: templates and aliases are read more than once. */
   add({ line, column, path }: Position, message: string, hint?: Hint): void {
+    this.#count++
     const key = `${line}:${column}:${message}`
     if (this.#found.has(key)) return
     this.#found.set(key, { fault: { line, column, path: shown(cut(path, maxPath)), message: shown(message) }, hint })

@@ -408,7 +408,10 @@ function checksIn(
   // The first link of a name: another one is a fault already.
   const names = { nodes: targets, links: new Map(named.reverse()), contents: reading.contents, faults: reading.faults }
   return section.items.flatMap((value) => {
-    const given = reader.read(sections.checks.items, value)
-    return (given && readCheck(given, value, names)) ?? []
+    const before = reading.faults.count
+    const given = reader.readPartly(sections.checks.items, value)
+    const isPartial = reading.faults.count > before
+    const check = given && readCheck(given, value, { ...names, isPartial })
+    return check === undefined || isPartial ? [] : [check]
   })
 }

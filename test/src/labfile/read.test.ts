@@ -365,6 +365,19 @@ checks:
   ])('%s is refused: %s', async (check, message) => {
     expect((await faultsIn(nodes, `checks: [${check}]`)).join('\n')).toContain(message)
   })
+
+  test('have all their faults reported at once, and none that follows from another', async () => {
+    const both = [expect.stringContaining('unknown key "pingg"'), expect.stringContaining('there is no node "X"')]
+    expect(await faultsIn(nodes, 'checks: [{ from: X, pingg: P }]')).toEqual(expect.arrayContaining(both))
+    expect(await faultsIn(nodes, 'checks: [{ from: X, pingg: P }]')).toHaveLength(2)
+    expect(await faultsIn(nodes, 'checks: [{ from: X }]')).toEqual([
+      expect.stringContaining('"ping" is missing'),
+      expect.stringContaining('there is no node "X"'),
+    ])
+    expect(await faultsIn(nodes, 'checks: [{ lnk: core, verdict: ok }]')).toEqual([
+      expect.stringContaining('unknown key "lnk"'),
+    ])
+  })
 })
 
 describe('variables', () => {
