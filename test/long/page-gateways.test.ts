@@ -1,7 +1,8 @@
 import { randomBytes } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { mkdtemp, readFile, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, vi } from 'vitest'
+import { afterAll, afterEach, beforeAll, expect, vi } from 'vitest'
 import type { Compute } from '../../src/model/compute.ts'
 import { accessibilityFaults } from '../support/accessibility.ts'
 import { firstLab } from '../support/first-lab.ts'
@@ -19,37 +20,59 @@ const browser = requireProgram('chromium')
 const qemu = requireProgram('qemu-system-x86_64')
 const joinToken = 'page-test-0123456789'
 
-/** The id of a compute, when a gateway on Node has it. */
-async function connected(gateway: TestService, compute: TestService): Promise<string> {
-  const id = (await readFile(join(compute.data, 'compute-id'), 'utf8')).trim()
-  await vi.waitFor(
-    async () => {
-      const all = await gateway.call<Compute[]>('GET', '/v2/computes')
-      expect(all.find(({ compute_id }) => compute_id === id)?.connected).toBe(true)
-    },
-    { timeout: hangMs },
-  )
-  return id
+/** Starts a compute that dials a gateway; its id. */
+async function joined(url: string, token: string): Promise<string> {
+  const compute = await TestService.startForAll({ 'pc.engine': 'embedded', 'join.url': url, 'join.token': token })
+  ended.push(() => compute.close())
+  return (await readFile(join(compute.data, 'compute-id'), 'utf8')).trim()
 }
 
-/** A Worker, and the id of a compute that has joined it. */
-async function joinedWorker(): Promise<{ gateway: WorkerGateway; id: string }> {
-  const gateway = await WorkerGateway.start()
-  const { token } = await gateway.call<{ token: string }>('POST', '/v2/tokens', { name: 'far', purpose: 'join' })
-  const compute = await joined(gateway.url.replace('http', 'ws'), token)
-  const id = (await readFile(join(compute.data, 'compute-id'), 'utf8')).trim()
-  await gateway.untilConnected(id)
-  return { gateway, id }
-}
+/** What ends with the tests, the last first. */
+const ended: (() => Promise<unknown>)[] = []
+afterAll(async () => {
+  for (const end of ended.reverse()) await end()
+})
 
-/** A compute that dials a gateway. */
-const joined = (url: string, token: string) =>
-  TestService.start({ 'pc.engine': 'embedded', 'join.url': url, 'join.token': token })
+/** A gateway on Node with two computes that have joined it. */
+let node: { readonly gateway: TestService; readonly ids: readonly [string, string] }
+/** The Worker, with one. */
+let worker: { readonly gateway: WorkerGateway; readonly id: string }
+
+beforeAll(async () => {
+  if (browser.skip) return
+  const tokens = [joinToken, `${joinToken}-2`] as const
+  const gateway = await TestService.startForAll({ gateway: true, 'fleet.join_tokens': tokens })
+  ended.push(() => gateway.close())
+  const ids = [await joined(gateway.url, tokens[0]), await joined(gateway.url, tokens[1])] as const
+  const connected = async () => {
+    const all = (await gateway.call<Compute[]>('GET', '/v2/computes')).filter((it) => it.connected)
+    expect(all.map((it) => it.compute_id)).toEqual(expect.arrayContaining([...ids]))
+  }
+  await vi.waitFor(connected, { timeout: hangMs })
+  node = { gateway, ids }
+
+  const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
+  ended.push(() => rm(data, { recursive: true, force: true }))
+  const edge = await WorkerGateway.startForAll(data)
+  ended.push(() => edge.stop())
+  const { token } = await edge.call<{ token: string }>('POST', '/v2/tokens', { name: 'far', purpose: 'join' })
+  const id = await joined(edge.url.replace('http', 'ws'), token)
+  await edge.untilConnected(id)
+  worker = { gateway: edge, id }
+})
+
+/** Tests leave their labs behind. */
+afterEach(async () => {
+  if (browser.skip) return
+  for (const { gateway } of [node, worker])
+    for (const { project_id } of await gateway.call<{ project_id: string }[]>('GET', '/v2/projects'))
+      await gateway.call('DELETE', `/v2/projects/${project_id}`)
+})
 
 testWith(browser)(
   'a lab is made by the keyboard alone at the Worker, and another window follows it',
   async () => {
-    const { gateway } = await joinedWorker()
+    const { gateway } = worker
     await gateway.call('POST', '/v2/projects', { name: 'Keys' })
     const open = async () => {
       const lab = await LabPage.open(gateway.url)
@@ -67,8 +90,7 @@ testWith(browser)(
 testWith(browser)(
   'a lab is made by fingers on a phone at the Worker',
   async () => {
-    const { gateway } = await joinedWorker()
-    const lab = await LabPage.open(gateway.url, '/', phone)
+    const lab = await LabPage.open(worker.gateway.url, '/', phone)
     await lab.signIn(adminToken)
     await phoneLab(lab)
     expect(lab.faults).toEqual([])
@@ -79,9 +101,7 @@ testWith(browser)(
 testWith(browser)(
   'a first lab on a wide screen at a gateway on Node, on a compute that has joined it',
   async () => {
-    const gateway = await TestService.start({ gateway: true, 'fleet.join_tokens': [joinToken] })
-    await connected(gateway, await joined(gateway.url, joinToken))
-    const lab = await LabPage.open(gateway.url, '/', { viewport: { width: 1600, height: 900 } })
+    const lab = await LabPage.open(node.gateway.url, '/', { viewport: { width: 1600, height: 900 } })
     await firstLab(lab)
     expect(lab.faults).toEqual([])
   },
@@ -91,8 +111,7 @@ testWith(browser)(
 testWith(browser)(
   'a first lab at the Worker, on a compute that has joined it',
   async () => {
-    const { gateway } = await joinedWorker()
-    const lab = await LabPage.open(gateway.url)
+    const lab = await LabPage.open(worker.gateway.url)
     await lab.signIn(adminToken)
     await firstLab(lab)
     expect(lab.faults).toEqual([])
@@ -103,10 +122,10 @@ testWith(browser)(
 testWith(browser)(
   'a drain of a compute says what will move, what has moved and what stays, and is undone',
   async () => {
-    const tokens = [joinToken, `${joinToken}-2`] as const
-    const gateway = await TestService.start({ gateway: true, 'fleet.join_tokens': tokens })
-    const compute_id = await connected(gateway, await joined(gateway.url, tokens[0]))
-    await connected(gateway, await joined(gateway.url, tokens[1]))
+    const {
+      gateway,
+      ids: [compute_id],
+    } = node
     const { name: compute } = await gateway.call<Compute>('PUT', `/v2/computes/${compute_id}`, { name: 'Room 1' })
     for (const name of ['Idle', 'Busy']) {
       const { project_id } = await gateway.call<{ project_id: string }>('POST', '/v2/projects', { name, compute_id })
@@ -175,10 +194,9 @@ async function screenAndFiles(lab: LabPage, call: Call, compute_id: string): Pro
 testWith(browser, qemu)(
   'the screen and the files of a machine at a gateway on Node, on a compute that has joined it',
   async () => {
-    const gateway = await TestService.start({ gateway: true, 'fleet.join_tokens': [joinToken] })
-    const id = await connected(gateway, await joined(gateway.url, joinToken))
+    const { gateway, ids } = node
     const lab = await LabPage.open(gateway.url)
-    await screenAndFiles(lab, (...call) => gateway.call(...call), id)
+    await screenAndFiles(lab, (...call) => gateway.call(...call), ids[0])
   },
   240_000,
 )
@@ -186,7 +204,7 @@ testWith(browser, qemu)(
 testWith(browser, qemu)(
   'the screen and the files of a machine at the Worker, on a compute that has joined it',
   async () => {
-    const { gateway, id } = await joinedWorker()
+    const { gateway, id } = worker
     const lab = await LabPage.open(gateway.url)
     await lab.signIn(adminToken)
     await screenAndFiles(lab, (...call) => gateway.call(...call), id)

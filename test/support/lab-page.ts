@@ -95,13 +95,18 @@ export class LabPage {
     if (box === null) throw new Error(`${knob} has no slider`)
     const { mouse } = this.page
     const y = box.y + box.height / 2
-    await mouse.move(box.x + 6, y)
-    await mouse.down()
-    for (let x = 7; x < box.width; x += 0.5) {
+    const shown = async (x: number) => {
       await mouse.move(box.x + x, y)
       await this.page.evaluate('new Promise(requestAnimationFrame)')
-      if ((await slider.getAttribute('aria-valuetext')) === wanted) break
+      return (await slider.getAttribute('aria-valuetext')) ?? ''
     }
+    await mouse.move(box.x + 6, y)
+    await mouse.down()
+    // In strides until it is past the value, and from the stride before in small steps.
+    const isShort = (text: string) => !(Number.parseFloat(text) >= Number.parseFloat(wanted))
+    let x = 7
+    while (x < box.width && isShort(await shown(x))) x += 16
+    for (x = Math.max(7, x - 16); x < box.width; x += 0.5) if ((await shown(x)) === wanted) break
     await mouse.up()
   }
 
