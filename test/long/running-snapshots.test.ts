@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process'
 import { existsSync, readdirSync, readFileSync, statfsSync } from 'node:fs'
-import { mkdir, symlink, writeFile } from 'node:fs/promises'
+import { mkdir, rm, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setImmediate } from 'node:timers/promises'
 import { expect, it, onTestFinished } from 'vitest'
@@ -37,6 +37,11 @@ class CountingLab {
     for (const [name, program] of Object.entries({ counting, own: counting, full: countingFull }))
       await writeImage(join(service.data, `images/machine-emulator/${name}.img`), program)
     prepare(join(service.data, 'projects'))
+    // Without them it can serve the next test.
+    onTestFinished(async () => {
+      if (service.isRunning) await service.call('DELETE', campus)
+      await rm(join(service.data, 'images/machine-emulator'), { recursive: true })
+    })
     return new CountingLab(service, await service.call('POST', '/v2/projects', { name: 'Campus' }))
   }
 
