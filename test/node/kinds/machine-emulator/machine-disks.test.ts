@@ -88,15 +88,21 @@ describeWith(needsQemu)('the disk of a machine', () => {
     await machine.remove()
   })
 
-  test('is reported once as one of another image, when the image was replaced under its name', async () => {
+  test('is reported once as one of another image, when the image was replaced under its name, until the machine stops', async () => {
     const lab = await MachineLab.create(service())
+    const reason = async () => (await machine.view()).status_reason
     const machine = await lab.machine({ hda_disk_image: await lab.image('replaced.img', writing) })
     const feed = await lab.feed()
     await machine.must('start', 'stop')
     await lab.image('replaced.img', counting)
     await machine.must('start')
     await feed.until(({ action, event }) => action === 'log.warning' && /^R1: hda_disk_image /.test(`${event.message}`))
-    await machine.must('stop', 'start', 'stop')
+    expect(await reason()).toMatch(/^hda_disk_image /)
+    await machine.must('stop')
+    expect(await reason()).toBe(null)
+    await machine.must('start')
+    expect(await reason()).toBe(null)
+    await machine.must('stop')
     expect(feed.messages('log.warning')).toHaveLength(1)
     await machine.remove()
   })
