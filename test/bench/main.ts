@@ -7,6 +7,7 @@ import { browser } from './browser.ts'
 import { commandLine } from './cli.ts'
 import { coldStart, pcs, requests } from './compute.ts'
 import { gateway, gatewayRequests } from './gateway.ts'
+import { hostile } from './hostile.ts'
 import { archives } from './labs/archives.ts'
 import { jobs } from './labs/jobs.ts'
 import { joinedAtOnce, labs } from './labs/labs.ts'
@@ -31,6 +32,7 @@ const suites: Readonly<Record<string, readonly (() => Promise<Row[]>)[]>> = {
   gateway: [gateway],
   worker: [worker],
   logins: [logins],
+  hostile: [hostile],
   packets: [packets],
   netio: [netio],
   labs: [labs, large, jobs, archives, snapshots, nat],
