@@ -245,7 +245,8 @@ test('a body that a client breaks off while it is refused ends neither the servi
   const breakOff = async (_: unknown, index: number) => {
     const socket = await open(service)
     socket.write(`${head}Content-Length: 10000000\r\n\r\n${'x'.repeat(index * 20_000)}`)
-    await once(socket, 'data')
+    // Some connections break before this process reads: that is how bodies break off, too.
+    await once(socket, 'data').catch(() => {})
     socket.destroy()
   }
   await Promise.all(Array.from({ length: 40 }, breakOff))
