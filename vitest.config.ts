@@ -8,8 +8,15 @@ export const handlers = {
   globalSetup: ['test/support/setup.ts'],
   isolate: false,
 }
-/** Files with tests of what the Worker is not, or does not have, and of who is let in: those go to its app in workerd, too. */
-const notByWorker = ['test/handlers/{appliance-vm,browsers,computes,http,metrics}.test.ts']
+/** Files with tests of what the Worker is not, or does not have: those go to its app in workerd, too. */
+const notByWorker = ['test/handlers/{appliance-vm,computes,http,metrics}.test.ts']
+/**
+ * Files about nodes of a kind: their fields, states and files, and what is refused of them. All that is said of these by the compute which
+ * has them, whoever was asked, so that they run at the Node server alone. At workerd is what a gateway takes part in: bodies, uploads,
+ * streams and websockets, errors, limits, who is let in, which compute is asked, the labs that it has itself. Nodes of every kind have the
+ * same endpoints: those of pcs, machines and nats are asked there, and some of iou routers.
+ */
+const ofKinds = ['test/handlers/{dynamips,hypervisor,iou,iou-configs,iou-links,lab-imports,read-only-members}.test.ts']
 export const host = {
   globalSetup: ['test/support/bundled.ts'],
   setupFiles: ['test/support/from-bundle.ts'],
@@ -60,9 +67,9 @@ export default defineConfig({
     // Most tests wait for processes and clocks most of the time.
     maxWorkers: Math.max(5, Math.ceil(availableParallelism() / 2)),
     projects: [
-      // The same black-box HTTP tests on the Node server and, in real workerd, through the gateway's Worker.
+      // The same black-box HTTP tests on the Node server and, in real workerd, through the gateway's Worker, where that can differ.
       { extends: true, test: { name: 'node', ...handlers } },
-      { extends: true, test: { name: 'workerd', ...handlers } },
+      { extends: true, test: { name: 'workerd', ...handlers, exclude: ofKinds } },
       { extends: true, test: { name: 'app', ...handlers, include: notByWorker } },
       // Everything that needs the host itself: processes, sockets, files, emulators.
       {
