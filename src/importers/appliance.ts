@@ -167,6 +167,9 @@ function categoryOf(part: Part): string {
 /** The name of an image, which may be below one directory: `router.ova/disk1.vmdk` is a disk of an archive of a VM. */
 const isImageName = (name: string): boolean => /^(?:[^./\\][^/\\]{0,254}\/)?[^./\\][^/\\]{0,254}$/.test(name)
 
+/** Most images of a version: no kind of node has more than 20 settings that name one. */
+const maxImages = 64
+
 /** The images of a version, with what the list of images of the appliance says of each. */
 function imagesOf(root: Part, kind: string, version: Part | undefined): ApplianceImage[] {
   const known = new Map<string | undefined, Part>()
@@ -174,7 +177,11 @@ function imagesOf(root: Part, kind: string, version: Part | undefined): Applianc
     const filename = it.get('filename').optionalText()
     if (!known.has(filename)) known.set(filename, it)
   }
-  return (version?.get('images').entries() ?? []).map(([word, part]) => {
+  const asked = version?.get('images')
+  const entries = asked?.entries() ?? []
+  if (asked !== undefined && entries.length > maxImages)
+    throw asked.fault(`expected at most ${maxImages} images, got ${entries.length}`)
+  return entries.map(([word, part]) => {
     const filename = part.text()
     if (!isImageName(filename)) throw part.fault(`expected the name of a file, got ${quoted(filename)}`)
     const found = known.get(filename)

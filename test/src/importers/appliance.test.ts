@@ -115,6 +115,14 @@ test.each([
     undefined,
     /expected the name of a file, got "..\/x"/,
   ],
+  [
+    {
+      ...router,
+      versions: [{ name: '1', images: Object.fromEntries(Array.from({ length: 65 }, (_, it) => [`i${it}`, 'a'])) }],
+    },
+    undefined,
+    /versions\[0\].images: expected at most 64 images, got 65/,
+  ],
 ])('%j is refused: %s', (value, version, message) => {
   expect(() => imported(value, version)).toThrow(
     expect.objectContaining({ status: 400, message: expect.stringMatching(message) }),
