@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { expect, onTestFinished, test } from 'vitest'
 import type { AttachedSpec } from '../../../runtime/node/keeper-protocol/protocol.ts'
 import { freshDirectory } from '../../support/directory.ts'
-import { startKeeper, type TestKeeper } from '../../support/keeper.ts'
+import { emptyKeeper, type TestKeeper } from '../../support/keeper.ts'
 import { freePort } from '../../support/ports.ts'
 
 const key = 'hypervisor:1'
@@ -28,7 +28,7 @@ async function serialPort(place: { port: number } | { path: string }): Promise<{
 }
 
 async function attach(place: Pick<AttachedSpec, 'port' | 'path'>, readyMs = 5000) {
-  const keeper = await startKeeper()
+  const keeper = await emptyKeeper()
   const { run } = await keeper.client.call('unit.start', {
     key,
     run: { type: 'attached', ...place, ready_ms: readyMs },

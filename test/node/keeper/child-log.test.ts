@@ -4,11 +4,11 @@ import { mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
-import { startKeeper } from '../../support/keeper.ts'
+import { emptyKeeper } from '../../support/keeper.ts'
 import { processesWith } from '../../support/processes.ts'
 
 test('a log that is a FIFO, a link or a device is refused, and the keeper goes on', async () => {
-  const { data, client, shell } = await startKeeper()
+  const { data, client, shell } = await emptyKeeper()
   const there = join(data, 'there')
   await writeFile(there, 'mine')
   execFileSync('mkfifo', [join(data, 'fifo')])
@@ -22,7 +22,7 @@ test('a log that is a FIFO, a link or a device is refused, and the keeper goes o
 })
 
 test('a file that replaces the log of a child is not read for its last output', async () => {
-  const { data, client, shell, exit } = await startKeeper()
+  const { data, client, shell, exit } = await emptyKeeper()
   await writeFile(join(data, 'secret'), 'a secret')
   await shell('iou:a', 'rm a.log; mkfifo a.log; exit 3', { log: join(data, 'a.log') })
   expect(await exit()).toMatchObject({ key: 'iou:a', exit: { code: 3, last_words: '' } })
@@ -34,7 +34,7 @@ test('a file that replaces the log of a child is not read for its last output', 
 })
 
 test('a child whose record cannot be written does not run: the next keeper would not find it', async () => {
-  const { data, client, shell } = await startKeeper()
+  const { data, client, shell } = await emptyKeeper()
   const mark = randomUUID()
   const record = createHash('sha256').update('iou:a').digest('hex').slice(0, 32)
   await mkdir(join(keeperDirectory(data), 'children', `${record}.json`))

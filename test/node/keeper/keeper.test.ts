@@ -10,7 +10,7 @@ import { ChildRecords, reapLeftovers } from '../../../runtime/node/keeper/child-
 import { KeeperClient } from '../../../runtime/node/keeper/client.ts'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { ensureKeeper } from '../../../runtime/node/keeper/launch.ts'
-import { isAlive, startKeeper } from '../../support/keeper.ts'
+import { emptyKeeper, isAlive, startKeeper } from '../../support/keeper.ts'
 import { freePorts } from '../../support/ports.ts'
 import { requireProgram } from '../../support/require.ts'
 import { Terminal } from '../../support/terminal.ts'
@@ -21,7 +21,7 @@ const first = freePorts(20)
 const port = (offset: number) => first + offset
 
 test('a unit that ends by itself is reported with its code and its last output, also later', async () => {
-  const { client, shell, exit } = await startKeeper()
+  const { client, shell, exit } = await emptyKeeper()
   await shell('a', 'echo something is wrong; exit 3')
   expect(await exit()).toEqual({
     key: 'a',
@@ -33,7 +33,7 @@ test('a unit that ends by itself is reported with its code and its last output, 
 })
 
 test('a unit that ignores SIGTERM is killed with all its children', async () => {
-  const { client, shell, data } = await startKeeper()
+  const { client, shell, data } = await emptyKeeper()
   const grandchild = join(data, 'grandchild')
   await shell('a', `trap "" TERM; sleep 1000 & echo $! > ${grandchild}; echo ready; wait; sleep 1000`, {
     ready: 'ready',
@@ -46,7 +46,7 @@ test('a unit that ignores SIGTERM is killed with all its children', async () => 
 })
 
 test('a key has one unit at a time, and a start waits for the stop before it', async () => {
-  const { client, shell } = await startKeeper()
+  const { client, shell } = await emptyKeeper()
   await shell('a', 'cat')
   await expect(shell('a', 'cat')).rejects.toMatchObject({ code: 'exists' })
   const stopping = client.call('unit.stop', { key: 'a', grace_ms: 1000 })
@@ -56,7 +56,7 @@ test('a key has one unit at a time, and a start waits for the stop before it', a
 })
 
 test('a program that cannot be started, or ends before it is ready, says why', async () => {
-  const { shell } = await startKeeper()
+  const { shell } = await emptyKeeper()
   await expect(shell('a', 'echo no licence; exit 1', { ready: 'welcome' })).rejects.toMatchObject({
     code: 'spawn_failed',
     message: expect.stringContaining('exit code 1): no licence'),
@@ -68,7 +68,7 @@ test('a program that cannot be started, or ends before it is ready, says why', a
 })
 
 test('a console port that is taken is reported before anything is started', async () => {
-  const { client, shell } = await startKeeper()
+  const { client, shell } = await emptyKeeper()
   const other = createServer().listen(port(1), '127.0.0.1')
   await once(other, 'listening')
   onTestFinished(() => void other.close())
@@ -77,7 +77,7 @@ test('a console port that is taken is reported before anything is started', asyn
 })
 
 test('a console has many clients, and a new one gets the scroll-back', async () => {
-  const { shell } = await startKeeper()
+  const { shell } = await emptyKeeper()
   await shell('a', 'echo hello; cat', {}, port(2))
   const [one, two] = await Promise.all([Terminal.connect(port(2)), Terminal.connect(port(2))])
   await one.expect('hello')
@@ -90,7 +90,7 @@ test('a console has many clients, and a new one gets the scroll-back', async () 
 })
 
 test('a client that does not read is dropped, while the guest and another client go on', async () => {
-  const { shell } = await startKeeper()
+  const { shell } = await emptyKeeper()
   await shell(
     'a',
     'read go; i=0; while [ $i -lt 2000 ]; do i=$((i+1)); printf "%01000d\\n" $i; done; echo the end; cat',
@@ -107,7 +107,7 @@ test('a client that does not read is dropped, while the guest and another client
 })
 
 test('a guest that does not read does not block others', async () => {
-  const { client, shell } = await startKeeper()
+  const { client, shell } = await emptyKeeper()
   await shell('a', 'sleep 1000', {}, port(4))
   const terminal = await Terminal.connect(port(4))
   for (let round = 0; round < 100; round++) terminal.type('x'.repeat(10_000))
@@ -115,7 +115,7 @@ test('a guest that does not read does not block others', async () => {
 })
 
 test('the end of a unit closes its console, whose port can be used again at once', async () => {
-  const { client, shell } = await startKeeper()
+  const { client, shell } = await emptyKeeper()
   for (let round = 0; round < 3; round++) {
     await shell('a', 'cat', {}, port(5))
     const terminal = await Terminal.connect(port(5))
@@ -127,7 +127,7 @@ test('the end of a unit closes its console, whose port can be used again at once
 })
 
 test('a console is moved while its unit runs, and attached to without telnet', async () => {
-  const { client, shell } = await startKeeper()
+  const { client, shell } = await emptyKeeper()
   await shell('a', 'echo hello; cat', {}, port(6))
   await client.call('console.listen', { key: 'a', listen: { host: '127.0.0.1', port: port(7) } })
   await (await Terminal.connect(port(7))).expect('hello')
@@ -145,7 +145,7 @@ test('a console is moved while its unit runs, and attached to without telnet', a
 })
 
 testWith(vpcs)('VPCS runs on its own terminal, and quit is an end that was not requested', async () => {
-  const { client, exit, data } = await startKeeper()
+  const { client, exit, data } = await emptyKeeper()
   const start = () =>
     client.call('unit.start', {
       key: 'pc:1',

@@ -7,7 +7,7 @@ import fc from 'fast-check'
 import { expect, onTestFinished, test } from 'vitest'
 import { keeperDirectory } from '../../../runtime/node/keeper/generation.ts'
 import { operationInputs } from '../../../runtime/node/keeper-protocol/protocol.ts'
-import { startKeeper } from '../../support/keeper.ts'
+import { emptyKeeper } from '../../support/keeper.ts'
 import { freePorts } from '../../support/ports.ts'
 
 interface Answer {
@@ -32,7 +32,7 @@ async function rawConnection(data: string) {
 /** A keeper with two embedded pcs and a program that run, and whether they still do. */
 async function busyKeeper() {
   const first = freePorts(40)
-  const { client, data, shell } = await startKeeper()
+  const { client, data, shell } = await emptyKeeper()
   const pc = (at: number) => ({
     type: 'pc' as const,
     mac: `00:50:79:66:68:0${at}`,
