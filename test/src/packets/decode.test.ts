@@ -8,26 +8,20 @@ import { dissect, summarize } from '../../../src/packets/decode.ts'
 import type { Field } from '../../../src/packets/dissection.ts'
 import { freshDirectory } from '../../support/directory.ts'
 import { type Sample, samples } from '../../support/packet-samples.ts'
-import { pcapOf } from '../../support/pcap.ts'
 import { requireProgram } from '../../support/require.ts'
 import { testWith } from '../../support/test-with.ts'
 import { alone, tshark } from '../../support/tshark.ts'
 
-const linkTypes = [...new Set(samples.map(({ linkType }) => linkType))]
-const of = (linkType: number): readonly Sample[] => samples.filter((it) => it.linkType === linkType)
 const captured = ({ linkType, frame }: Sample, length = frame.length): Captured => ({ bytes: frame, length, linkType })
 
 testWith(requireProgram('tshark'))('source, destination, protocol and summary are those of tshark', async () => {
-  for (const linkType of linkTypes) {
-    const file = await captureOf(linkType)
-    const columns = ['Source', 'Destination', 'Protocol', 'Info'].map((column) => `_ws.col.${column}`)
-    const theirs = await tshark(file, columns, '', alone)
-    const ours = of(linkType).map((it) => {
-      const { source, destination, protocol, info } = summarize(captured(it))
-      return [it.name, source, destination, protocol, info.trimEnd()]
-    })
-    expect(ours).toEqual(of(linkType).map(({ name }, index) => [name, ...(theirs[index] ?? []).map(withoutHistory)]))
-  }
+  const columns = ['Source', 'Destination', 'Protocol', 'Info'].map((column) => `_ws.col.${column}`)
+  const theirs = await tshark(await captureOfAll(), columns, '', alone)
+  const ours = samples.map((it) => {
+    const { source, destination, protocol, info } = summarize(captured(it))
+    return [it.name, source, destination, protocol, info.trimEnd()]
+  })
+  expect(ours).toEqual(samples.map(({ name }, index) => [name, ...(theirs[index] ?? []).map(withoutHistory)]))
 })
 
 /** Without what Wireshark adds from other frames, and the second form of an address that `-n` leaves as it is. */
@@ -99,24 +93,22 @@ const fieldNames: Readonly<Record<string, string>> = {
 testWith(requireProgram('tshark'))('fields have the values and the bytes that tshark gives them', async () => {
   const compared = new Set<string>()
   const [ours, expected]: [string[], string[]] = [[], []]
-  for (const linkType of linkTypes) {
-    const packets = await pdmlOf(await captureOf(linkType))
-    for (const [index, it] of of(linkType).entries()) {
-      // Of a protocol that is there twice, as in a tunnel or an error, the first is looked at.
-      const fields = new Map<string, Field>()
-      for (const layer of dissect(captured(it)).layers)
-        for (const field of layer.fields) {
-          const key = `${layer.name.replace('IEEE 802.3 Ethernet', 'Ethernet II')}/${field.name}`
-          if (!fields.has(key)) fields.set(key, field)
-        }
-      for (const [name, theirs] of packets[index] ?? []) {
-        const key = fieldNames[name]
-        if (key === undefined || theirs.size === 0) continue
-        const field = fields.get(key)
-        ours.push(`${it.name}: ${name} ${field?.from}+${sizeOf(field)} ${plain(field?.value)}`)
-        expected.push(`${it.name}: ${name} ${theirs.at}+${theirs.size} ${plain(theirs.value)}`)
-        compared.add(name)
+  const packets = await pdmlOf(await captureOfAll())
+  for (const [index, it] of samples.entries()) {
+    // Of a protocol that is there twice, as in a tunnel or an error, the first is looked at.
+    const fields = new Map<string, Field>()
+    for (const layer of dissect(captured(it)).layers)
+      for (const field of layer.fields) {
+        const key = `${layer.name.replace('IEEE 802.3 Ethernet', 'Ethernet II')}/${field.name}`
+        if (!fields.has(key)) fields.set(key, field)
       }
+    for (const [name, theirs] of packets[index] ?? []) {
+      const key = fieldNames[name]
+      if (key === undefined || theirs.size === 0) continue
+      const field = fields.get(key)
+      ours.push(`${it.name}: ${name} ${field?.from}+${sizeOf(field)} ${plain(field?.value)}`)
+      expected.push(`${it.name}: ${name} ${theirs.at}+${theirs.size} ${plain(theirs.value)}`)
+      compared.add(name)
     }
   }
   expect(ours).toEqual(expected)
@@ -202,16 +194,35 @@ test('frames of a link type that is not decoded say so', () => {
   })
 })
 
-async function captureOf(linkType: number): Promise<string> {
-  const file = join(await freshDirectory(), `${linkType}.pcap`)
+/** All samples, a second apart: pcapng has an interface for each link type, so that tshark starts once. */
+async function captureOfAll(): Promise<string> {
+  const linkTypes = [...new Set(samples.map(({ linkType }) => linkType))]
+  const header = Buffer.alloc(16, 0xff)
+  header.writeUInt32LE(0x1a2b3c4d, 0)
+  header.writeUInt32LE(1, 4)
+  const file = join(await freshDirectory(), 'samples.pcapng')
   await writeFile(
     file,
-    pcapOf(
-      linkType,
-      of(linkType).map(({ frame }) => frame),
-    ),
+    Buffer.concat([
+      block(0x0a0d0d0a, header),
+      ...linkTypes.map((linkType) => block(1, words(linkType, 0))),
+      ...samples.map(({ linkType, frame }, index) => {
+        const micros = BigInt(index) * 1_000_000n
+        const time = [Number(micros >> 32n), Number(micros & 0xffff_ffffn)]
+        return block(6, Buffer.concat([words(linkTypes.indexOf(linkType), ...time, frame.length, frame.length), frame]))
+      }),
+    ]),
   )
   return file
+}
+
+const words = (...values: readonly number[]): Buffer => Buffer.from(Uint32Array.from(values).buffer)
+
+/** A block of pcapng: its type and length, what is in it up to a whole word, and its length again. */
+function block(type: number, body: Buffer): Buffer {
+  const padding = Buffer.alloc(-body.length & 3)
+  const length = body.length + padding.length + 12
+  return Buffer.concat([words(type, length), body, padding, words(length)])
 }
 
 interface PdmlField {
