@@ -191,7 +191,7 @@ describe('direct links', () => {
   })
 
   test('report at most 250 states in one answer, and the others in the next', async () => {
-    const service = await TestService.start()
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
     const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
     const project = `/v2/compute/projects/${project_id}`
     const ports_mapping = Array.from({ length: 520 }, (_, port_number) => ({ port_number }))

@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { chmod, mkdir, mkdtemp, readFile, symlink, writeFile } from 'node:fs/promises'
+import { chmod, mkdir, readFile, symlink, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { findProgram } from '../../../../runtime/node/system/find-program.ts'
@@ -82,11 +82,13 @@ describeWith(needsQemu)('the bound of a wait', () => {
     async (how) => {
       const lab = await newLab()
       const { nodes, projects } = lab.agent
-      const directory = await mkdtemp(join(lab.data, 'programs-'))
+      // What the emulator can do is asked once for all three.
+      const directory = join(lab.data, 'programs')
       const qemu_path = join(directory, qemuName)
-      await symlink(findProgram(qemuName) ?? '', qemu_path)
-      const begun = join(directory, 'begun')
-      const script = `#!/bin/sh\necho $$ >${begun}.new && mv ${begun}.new ${begun}\nexec sleep 1000\n`
+      await mkdir(directory, { recursive: true })
+      await symlink(findProgram(qemuName) ?? '', qemu_path).catch(() => {})
+      const begun = join(directory, how)
+      const script = `#!/bin/sh\necho $ >"${begun}.new" && mv "${begun}.new" "${begun}"\nexec sleep 1000\n`
       await writeFile(join(directory, 'qemu-img'), script, { mode: 0o755 })
       const image = join(directory, 'disk.img')
       await writeFile(image, counting)
