@@ -7,8 +7,9 @@ const alone = ['test/long/{cpu-limit,dynamips-measurements}.test.ts']
 
 /** What takes longest, mostly by waiting: begun last, one of them would keep the run from its end while a processor idles. */
 const longest = [
-  ...['long/torture', 'long/worker-stop-time', 'long/container', 'long/hibernation', 'long/debian-packages'],
-  ...['long/page-screens', 'long/page-gateways', 'long/guests', 'kinds/nat/nat', 'long/deletion', 'long/gallery'],
+  ...['long/gallery', 'long/torture', 'long/worker-stop-time', 'long/page-gateways', 'long/container'],
+  ...['long/hibernation', 'long/guests', 'long/page-screens', 'long/debian-packages', 'long/archives'],
+  ...['long/running-snapshots', 'kinds/nat/nat', 'long/page-consoles', 'long/deletion', 'long/packaging'],
 ]
 
 class LongestFirst extends BaseSequencer {
@@ -37,7 +38,8 @@ export default defineConfig({
           ...host,
           include: [...slow, 'test/long/**/*.test.ts'],
           exclude: alone,
-          maxWorkers: 4,
+          // Some only wait, and the two processors have others to work for.
+          maxWorkers: 5,
           sequence: { groupOrder: 1 },
         },
       },
