@@ -19,7 +19,7 @@ test('a command does not load the fetch of Node, which takes longer than most co
   const server = await serverWith((_, answer) => answer.end('[]'))
   const patchbay = await CommandLine.of({ server })
   const listed = `data:text/javascript,process.on('exit',()=>console.error(process.moduleLoadList.join()))`
-  const { code, out, err } = await patchbay.run(['ls'], { env: { NODE_OPTIONS: `--import=${listed}` } })
+  const { code, out, err } = await patchbay.runProgram(['ls'], { env: { NODE_OPTIONS: `--import=${listed}` } })
   expect({ code, out }).toEqual({ code: 0, out: `No labs on ${server}\n` })
   expect(err).toContain('NativeModule http')
   expect(err).not.toContain('undici')
