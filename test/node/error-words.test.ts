@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { once } from 'node:events'
 import { readFile } from 'node:fs/promises'
 import { connect } from 'node:net'
@@ -35,7 +36,7 @@ class Lab {
     const [first] = ranges.console_port_range as [number, number]
     const service = await TestService.startForAll({
       ...ranges,
-      console_port_range: [first, first + 2],
+      console_port_range: [first, first + 3],
       'pc.engine': 'embedded',
       'limits.json_kb': 4,
       'limits.body_timeout_ms': 200,
@@ -56,9 +57,21 @@ class Lab {
 }
 
 let lab: Lab
+let gateway: TestService
+/** It wants to know who asks, knows an issuer of statements that cannot be reached, and its disk is full. */
+let guarded: TestService
 beforeAll(async () => {
-  lab = await Lab.start()
-  return () => lab.service.close()
+  ;[lab, gateway, guarded] = await Promise.all([
+    Lab.start(),
+    TestService.startForAll({ gateway: true }),
+    TestService.startForAll({
+      token: 'secret-token',
+      min_free_space_mb: 10 ** 9,
+      'cloudflare_access.team_domain': 'team.invalid',
+      'cloudflare_access.audience': 'a',
+    }),
+  ])
+  return () => Promise.all([lab.service, gateway, guarded].map((it) => it.close()))
 })
 
 /** The head of the answer to bytes that are no whole request. */
@@ -76,11 +89,17 @@ async function answerTo(bytes: string): Promise<Response> {
   return new Response(text, { status: Number(status), headers: { 'x-patchbay-error': word } })
 }
 
-/** A gateway in front of a stand-in for a compute. */
-async function gatewayOf(compute: StandIn): Promise<TestService> {
-  const gateway = await TestService.start({ gateway: true })
-  await gateway.call('POST', '/v2/computes', compute.input())
-  return gateway
+type Send = (method: string, path: string, body?: object) => Promise<Response>
+
+/** An organization of its own on the gateway, in front of stand-ins for computes. */
+async function organization(computes: readonly StandIn[] = [], limits: object = {}): Promise<Send> {
+  const organization_id = `o-${randomUUID()}`
+  await gateway.call('POST', '/v2/organizations', { organization_id, ...limits })
+  const headers = { 'x-patchbay-organization': organization_id }
+  const send: Send = (method, path, body) =>
+    gateway.fetch(path, { method, headers, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  for (const compute of computes) expect((await send('POST', '/v2/computes', compute.input())).status).toBe(201)
+  return send
 }
 
 const standIn = async (answer: StandIn['answer'] = () => {}): Promise<StandIn> => {
@@ -98,7 +117,7 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   'invalid-request': () => lab.ask('GET', `${projects}/none`),
   'is-lab-file': () => lab.ask('POST', '/v2/imports', { text: 'lab: two\nnodes: {}\n' }),
   'is-appliance': () => lab.ask('POST', '/v2/imports', { text: '{"appliance_id": "1", "name": "Firewall"}' }),
-  unauthorized: async () => (await TestService.start({ token: 'secret-token' })).fetch(projects),
+  unauthorized: () => guarded.fetch(projects),
   forbidden: () => lab.ask('GET', projects, undefined, { origin: 'https://elsewhere.example' }),
   'not-trusted': () => {
     const script = { config: { text: '!id' } }
@@ -141,18 +160,10 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   },
   'nothing-attached': () => lab.ask('GET', `${lab.started}/adapters/0/ports/0/nio`),
   'no-such-compute': () => lab.ask('GET', '/v2/computes/none'),
-  async 'no-such-organization'() {
-    const gateway = await TestService.start({ gateway: true })
-    return gateway.fetch('/v2/organizations/none')
-  },
+  'no-such-organization': () => gateway.fetch('/v2/organizations/none'),
   async 'limit-reached'() {
-    const gateway = await TestService.start({ gateway: true })
-    await gateway.call('POST', '/v2/organizations', { organization_id: 'small', max_computes: 1 })
-    const headers = { 'x-patchbay-organization': 'small' }
-    const add = (name: string) =>
-      gateway.fetch('/v2/computes', {
-        ...{ method: 'POST', headers, body: JSON.stringify({ name, protocol: 'http', host: '127.0.0.1', port: 1 }) },
-      })
+    const send = await organization([], { max_computes: 1 })
+    const add = (name: string) => send('POST', '/v2/computes', { name, protocol: 'http', host: '127.0.0.1', port: 1 })
     await add('one')
     return add('two')
   },
@@ -164,9 +175,11 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   'image-missing': () => lab.ask('POST', `${lab.project}/iou/nodes`, { name: 'R1', path: 'none.bin' }),
   'port-taken': () => lab.ask('PUT', lab.stopped, { console: lab.console }),
   async 'no-port-left'() {
+    const { project_id } = await lab.service.call('POST', projects, { name: 'many' })
     let answer: Response
-    do answer = await lab.ask('POST', `${lab.project}/pc/nodes`, { name: 'PC3' })
+    do answer = await lab.ask('POST', `${projects}/${project_id}/pc/nodes`, { name: 'PC' })
     while (answer.ok)
+    await lab.service.call('DELETE', `${projects}/${project_id}`)
     return answer
   },
   'project-exists': () => lab.ask('POST', '/v1/projects', { project_id: lab.project.split('/').at(-1) }),
@@ -183,14 +196,14 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   'node-stopped': () => lab.ask('POST', `${lab.stopped}/console/reset`),
   'not-in-time': () => lab.ask('POST', `${lab.started}/console/expect`, { expect: 'nothing like it', within_s: 0 }),
   async 'ambiguous-compute'() {
-    const service = await TestService.start()
+    const send = await organization()
     const compute = await standIn()
     // Without names both have that of their address.
-    const register = (compute_id: string) =>
-      service.call<{ name: string }>('POST', '/v2/computes', compute.input({ compute_id }))
+    const register = async (compute_id: string) =>
+      (await (await send('POST', '/v2/computes', compute.input({ compute_id }))).json()) as { name: string }
     await register('one')
     const { name } = await register('other')
-    return service.fetch('/v2/projects', { method: 'POST', body: JSON.stringify({ name: 'lab', compute_id: name }) })
+    return send('POST', '/v2/projects', { name: 'lab', compute_id: name })
   },
   'label-missing': () => lab.ask('POST', '/v2/projects', { name: 'labelled', placement: { labels: ['site=nowhere'] } }),
   async 'compute-refuses'() {
@@ -199,11 +212,14 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
     return lab.ask('POST', '/v2/computes', compute.input())
   },
   'changed-meanwhile': async () => {
-    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    const { service } = lab
     await service.call('POST', '/v2/projects', { name: 'configured' })
     await service.call('POST', '/v2/projects/configured/nodes', { name: 'PC1', node_type: 'pc' })
     const headers = { 'if-match': '"older"' }
-    return service.fetch('/v2/projects/configured/nodes/PC1/config', { method: 'PUT', body: 'ip dhcp', headers })
+    const at = '/v2/projects/configured'
+    const answer = await service.fetch(`${at}/nodes/PC1/config`, { method: 'PUT', body: 'ip dhcp', headers })
+    await service.call('DELETE', at)
+    return answer
   },
   'too-large': () => lab.ask('POST', projects, { name: 'x'.repeat(5000) }),
   'unsupported-media-type': () =>
@@ -231,33 +247,30 @@ const requests: Readonly<Record<keyof typeof errorWords, () => Promise<Response>
   },
   async 'not-supported'() {
     const older = await standIn((_, res) => json(res, 404, { message: 'There is nothing', status: 404 }))
-    return (await gatewayOf(older)).fetch('/v2/compute/iou/images')
+    return (await organization([older]))('GET', '/v2/compute/iou/images')
   },
   async 'compute-failed'() {
-    return (await gatewayOf(await standIn((_, res) => json(res, 200, { what: 'ever' })))).fetch(projects)
+    const send = await organization([await standIn((_, res) => json(res, 200, { what: 'ever' }))])
+    return send('GET', projects)
   },
   async unavailable() {
-    const service = await TestService.start({
-      'cloudflare_access.team_domain': 'team.invalid',
-      'cloudflare_access.audience': 'a',
-    })
     const encoded = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
     const statement = `${encoded({ alg: 'RS256', kid: 'k' })}.${encoded({ exp: 2 ** 32 })}.c2lnbmF0dXJl`
-    return service.fetch(projects, { headers: { 'cf-access-jwt-assertion': statement } })
+    return guarded.fetch(projects, { headers: { 'cf-access-jwt-assertion': statement } })
   },
   async 'compute-unreachable'() {
     const compute = await standIn()
-    const gateway = await gatewayOf(compute)
+    const send = await organization([compute])
     await compute.stop()
-    return gateway.fetch(projects, { method: 'POST', body: '{"name": "lab"}' })
+    return send('POST', projects, { name: 'lab' })
   },
   async 'compute-lost'() {
     const compute = await standIn((_, res) => void res.destroy())
-    return (await gatewayOf(compute)).fetch(projects, { method: 'POST', body: '{"name": "lab"}' })
+    return (await organization([compute]))('POST', projects, { name: 'lab' })
   },
-  async 'disk-full'() {
-    const service = await TestService.start({ min_free_space_mb: 10 ** 9 })
-    return service.fetch(projects, { method: 'POST', body: '{"name": "lab"}' })
+  'disk-full': () => {
+    const headers = { authorization: 'Bearer secret-token' }
+    return guarded.fetch(projects, { method: 'POST', headers, body: '{"name": "lab"}' })
   },
 }
 
