@@ -9,7 +9,7 @@ const scrape = async (service: TestService): Promise<Map<string, Family>> =>
   parseExposition(await (await service.fetch('/metrics')).text())
 
 test('the metrics of a lab follow its changes', async () => {
-  const service = await TestService.start({ 'pc.engine': 'embedded' })
+  const service = await TestService.startAlone({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v2/compute/projects', { name: 'lab' })
   const project = `/v2/compute/projects/${project_id}`
   const expected = async (figures: Record<string, number>) => {
