@@ -1,4 +1,4 @@
-import { execFile, spawn } from 'node:child_process'
+import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { mkdtemp, readFile, rm, stat } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -8,32 +8,23 @@ import { expect, onTestFinished, test } from 'vitest'
 import { commands } from '../../runtime/node/commands.ts'
 import { flagOf, settingKeys } from '../../runtime/node/config/keys.ts'
 import { keeperDirectory } from '../../runtime/node/keeper/generation.ts'
+import { CommandLine, type Printed } from '../support/command-line.ts'
 import { createPc, openConsole, start } from '../support/lab.ts'
 import { hangMs } from '../support/limits.ts'
 import { bundledProgram, TestService } from '../support/service.ts'
 
-async function run(
-  argv: string[],
-  input = '',
-  more: Record<string, string> = {},
-): Promise<{ code: number | null; out: string; err: string }> {
-  const data = await mkdtemp(join(tmpdir(), 'patchbay-cli-'))
-  onTestFinished(() => rm(data, { recursive: true, force: true }))
-  return new Promise((resolve) => {
-    const env = { ...process.env, XDG_CONFIG_HOME: data, ...more }
-    const child = execFile(process.execPath, [bundledProgram(), ...argv], { env, timeout: hangMs }, (_, out, err) =>
-      resolve({ code: child.exitCode, out, err }),
-    )
-    child.stdin?.end(input)
-  })
+/** Runs a command of a user who has nothing yet. */
+async function run(argv: readonly string[], input = '', env: Record<string, string> = {}): Promise<Printed> {
+  return (await CommandLine.of()).run(argv, { input, env })
 }
 
 test('version and help', async () => {
   const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
     version: string
   }
-  expect(await run(['version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
-  expect((await run(['help'])).out).toContain('  serve ')
+  const patchbay = await CommandLine.of()
+  expect(await patchbay.runProgram(['version'])).toEqual({ code: 0, out: `${version}\n`, err: '' })
+  expect((await patchbay.runProgram(['help'])).out).toContain('  serve ')
 })
 
 test('a command asks the service that --server or PATCHBAY_SERVER names, with the token of PATCHBAY_TOKEN', async () => {
@@ -177,7 +168,7 @@ test('doctor says what it found, and how to fix each fault', async () => {
 })
 
 test('a data directory has one service, its files are private, and SIGTERM ends it with code 0', async () => {
-  const service = await TestService.start()
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   expect((await stat(join(service.data, 'run'))).mode & 0o777).toBe(0o700)
   await expect
     .poll(async () => (await stat(join(keeperDirectory(service.data), 'keeper.sock')).catch(() => undefined))?.mode, {
