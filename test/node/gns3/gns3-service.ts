@@ -1,9 +1,15 @@
 import { onTestFinished } from 'vitest'
 import { TestService } from '../../support/service.ts'
 
+const settings = { 'pc.engine': 'embedded', clients: 'gns3' }
+
 /** A service for clients of release 2.2. */
 export const gns3Service = (more: Record<string, unknown> = {}): Promise<TestService> =>
-  TestService.start({ 'pc.engine': 'embedded', clients: 'gns3', ...more })
+  TestService.start({ ...settings, ...more })
+
+/** The same for several tests, which call `close`. */
+export const startGns3 = (more: Record<string, unknown> = {}): Promise<TestService> =>
+  TestService.startForAll({ ...settings, ...more })
 
 /** The status and the body of an answer. */
 export async function answerOf(

@@ -1,12 +1,12 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { describe, expect, it, onTestFinished } from 'vitest'
+import { beforeAll, describe, expect, it } from 'vitest'
 import { idling } from '../../stand-in/mips/programs.ts'
 import { requireProgram } from '../../support/require.ts'
 import type { TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
-import { answerOf, gns3Service, heard } from './gns3-service.ts'
+import { answerOf, gns3Service, heard, startGns3 } from './gns3-service.ts'
 
 type Members = Record<string, unknown>
 const qemuTest = testWith(requireProgram('qemu-system-x86_64'))
@@ -130,6 +130,7 @@ describe('a server for clients of release 2.2', () => {
     const node = await service.call('POST', `${project}/templates/${template.template_id}`, { x: 0, y: 0 })
     expect(node).toMatchObject({ custom_adapters, properties: { custom_adapters, uefi: false, tpm: false } })
     expect((node.ports as Members[]).map(({ name }) => name)).toEqual(['Ethernet0', 'wan'])
+    await service.call('DELETE', `/v2/templates/${template.template_id}`)
   })
 
   it('gives a router the cards of its template', async () => {
@@ -146,6 +147,9 @@ describe('a server for clients of release 2.2', () => {
     const node = await service.call('POST', `${project}/templates/${template.template_id}`, { x: 0, y: 0 })
     expect(node).toMatchObject({ node_type: 'dynamips', properties: { chassis: '1751', wic0: 'WIC-2T' } })
     expect((node.ports as Members[]).map(({ name }) => name)).toEqual(['FastEthernet0', 'Serial0', 'Serial1'])
+    await service.call('DELETE', `/v2/templates/${template.template_id}`)
+    await service.call('DELETE', project)
+    await service.call('DELETE', '/v2/compute/dynamips/images/c1700.bin')
   })
 
   it('accepts the settings of the appliance VM as it shows them, also without a name', async () => {
@@ -216,32 +220,41 @@ describe('a server for clients of release 2.2', () => {
     expect(lines.some(({ action }) => action === 'link.state')).toBe(false)
   })
 
-  it('reports the same version as the desktop client', async () => {
-    const service = await gns3Service({ clients_version: '2.2.40' })
-    const headers = { 'user-agent': 'GNS3 QT Client v2.2.57' }
-    expect(await (await service.fetch('/v2/version', { headers })).json()).toMatchObject({ version: '2.2.57' })
-    const check = { method: 'POST', headers, body: JSON.stringify({ version: '2.2.57' }) }
-    expect((await service.fetch('/v2/version', check)).status).toBe(200)
-    expect(await service.call('GET', '/v2/version')).toMatchObject({ version: '2.2.40' })
-  })
+  describe('with a version of its own and a directory of a web client', () => {
+    let directory: string
+    let service: TestService
+    beforeAll(async () => {
+      directory = await mkdtemp(join(tmpdir(), 'patchbay-web-'))
+      await mkdir(join(directory, 'ui'))
+      await writeFile(join(directory, 'ui', 'index.html'), '<title>client</title>')
+      await writeFile(join(directory, 'ui', 'main.js'), 'go()')
+      await writeFile(join(directory, 'secret.txt'), 'secret')
+      service = await startGns3({ clients_version: '2.2.40', clients_web_ui: join(directory, 'ui') })
+      return async () => {
+        await service.close()
+        await rm(directory, { recursive: true, force: true })
+      }
+    })
 
-  it('serves the web client of a directory, and nothing outside of it', async () => {
-    const directory = await mkdtemp(join(tmpdir(), 'patchbay-web-'))
-    onTestFinished(() => rm(directory, { recursive: true, force: true }))
-    await mkdir(join(directory, 'ui'))
-    await writeFile(join(directory, 'ui', 'index.html'), '<title>client</title>')
-    await writeFile(join(directory, 'ui', 'main.js'), 'go()')
-    await writeFile(join(directory, 'secret.txt'), 'secret')
-    const service = await gns3Service({ clients_web_ui: join(directory, 'ui') })
-    const page = await service.fetch('/')
-    expect([page.url, await page.text()]).toEqual([`${service.url}/static/web-ui/bundled`, '<title>client</title>'])
-    const script = await service.fetch('/static/web-ui/main.js')
-    expect([script.headers.get('content-type'), await script.text()]).toEqual([
-      'text/javascript; charset=utf-8',
-      'go()',
-    ])
-    const outside = await service.fetch('/static/web-ui/%2e%2e%2fsecret.txt')
-    expect(await outside.text()).not.toContain('secret\n')
-    expect(await (await service.fetch('/static/web-ui/..%2fsecret.txt')).text()).not.toBe('secret')
+    it('reports the same version as the desktop client', async () => {
+      const headers = { 'user-agent': 'GNS3 QT Client v2.2.57' }
+      expect(await (await service.fetch('/v2/version', { headers })).json()).toMatchObject({ version: '2.2.57' })
+      const check = { method: 'POST', headers, body: JSON.stringify({ version: '2.2.57' }) }
+      expect((await service.fetch('/v2/version', check)).status).toBe(200)
+      expect(await service.call('GET', '/v2/version')).toMatchObject({ version: '2.2.40' })
+    })
+
+    it('serves the web client of a directory, and nothing outside of it', async () => {
+      const page = await service.fetch('/')
+      expect([page.url, await page.text()]).toEqual([`${service.url}/static/web-ui/bundled`, '<title>client</title>'])
+      const script = await service.fetch('/static/web-ui/main.js')
+      expect([script.headers.get('content-type'), await script.text()]).toEqual([
+        'text/javascript; charset=utf-8',
+        'go()',
+      ])
+      const outside = await service.fetch('/static/web-ui/%2e%2e%2fsecret.txt')
+      expect(await outside.text()).not.toContain('secret\n')
+      expect(await (await service.fetch('/static/web-ui/..%2fsecret.txt')).text()).not.toBe('secret')
+    })
   })
 })

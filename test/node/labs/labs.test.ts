@@ -271,6 +271,7 @@ describe('templates and symbols', () => {
     await expect.poll(async () => (await service.fetch(path('campus'))).status).toBe(200)
     const node: LabNode = await service.call('POST', `${path('campus')}/templates/web`, { x: 0, y: 0 })
     expect(node.properties).toMatchObject({ startup_script: 'ip 10.0.0.9/24' })
+    await service.call('DELETE', `/v2/templates/${made.template_id}`)
   })
 
   it('refuses changes of a built-in template, and changes a copy of it', async () => {
@@ -283,7 +284,7 @@ describe('templates and symbols', () => {
   })
 
   it('has a picture for every symbol name of clients, and for uploaded symbols', async () => {
-    const service = await TestService.start()
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
     const raw = async (id: string) => service.fetch(`/v2/symbols/${encodeURIComponent(id)}/raw`)
     for (const id of ['router', ':/symbols/vpcs_guest.svg', ':/symbols/classic/unheard_of.svg']) {
       const answer = await raw(id)
@@ -295,10 +296,11 @@ describe('templates and symbols', () => {
   })
 
   it('emits events of projects and templates to the feed of the service', async () => {
-    const service = await TestService.start()
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
     const feed = await service.fetch('/v2/notifications')
     await service.call('POST', projects, { name: 'told' })
     await service.call('POST', '/v2/templates', { name: 'told', template_type: 'pc' })
+    await service.call('DELETE', '/v2/templates/told')
     await service.call('DELETE', path('told'))
     let text = ''
     for await (const piece of feed.body as unknown as AsyncIterable<Uint8Array>) {
