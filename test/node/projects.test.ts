@@ -37,7 +37,7 @@ test('a project in another directory is found after a restart, moved with its fi
 })
 
 test('forbidden directories for a project are refused, and nothing is created or deleted there', async () => {
-  const service = await TestService.start()
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const place = await directory()
   await writeFile(join(place, 'precious'), 'mine')
   const cases: readonly (readonly [path: string, status: number])[] = [
@@ -62,7 +62,7 @@ test('forbidden directories for a project are refused, and nothing is created or
 })
 
 test('symbolic links do not lead out of a project', async () => {
-  const service = await TestService.start()
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const outside = await directory()
   await writeFile(join(outside, 'secret'), 'secret')
   const project = await service.call<{ project_id: string; path: string }>('POST', '/v1/projects', {})
@@ -136,7 +136,7 @@ test('a project with a node without a record is opened, and reports what is wron
 })
 
 test('a truncated record is replaced by the version before', async () => {
-  const service = await TestService.start()
+  const service = await TestService.start({ 'pc.engine': 'embedded' })
   const { project_id } = await service.call<{ project_id: string }>('POST', '/v1/projects', { name: 'first' })
   await service.call('PUT', `/v1/projects/${project_id}`, { name: 'second' })
   await service.kill('SIGKILL')

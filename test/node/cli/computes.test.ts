@@ -6,7 +6,7 @@ const embedded = { 'pc.engine': 'embedded' }
 
 test('computes are added, listed and removed by their names', async () => {
   const [service, other] = await Promise.all([
-    TestService.start(),
+    TestService.start(embedded),
     TestService.start({ user: 'lab', password: 'secret-of-the-test' }),
   ])
   const patchbay = await CommandLine.of({ server: service.url })
@@ -96,7 +96,7 @@ test('a lab file names computes by their names, too, but not by one that several
 })
 
 test('a server that is not a compute is reported, and not registered', async () => {
-  const service = await TestService.start()
+  const service = await TestService.start(embedded)
   const patchbay = await CommandLine.of({ server: service.url })
   const wrong = [
     [['computes', 'add', '10.0.0.7'], 64, 'URL: expected an address such as'],

@@ -70,7 +70,7 @@ test('a missing file of any format is reported', async () => {
 })
 
 test('an appliance becomes a template, and an archive a lab of the service', async () => {
-  const { url: server } = await TestService.start()
+  const { url: server } = await TestService.start({ 'pc.engine': 'embedded' })
   const appliance = {
     name: 'Router',
     category: 'router',

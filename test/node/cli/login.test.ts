@@ -69,7 +69,7 @@ test('flags and variables override the stored login, and a token is sent to its 
 test('a service without credentials is stored without a token; its URL may come from a variable or the last login', async () => {
   const patchbay = await CommandLine.of()
   expect(await patchbay.run(['login'])).toMatchObject({ code: 64, err: expect.stringContaining('expected URL') })
-  const open = await TestService.start()
+  const open = await TestService.start({ 'pc.engine': 'embedded' })
   const first = await patchbay.run(['login'], { env: { PATCHBAY_SERVER: open.url } })
   expect(first).toMatchObject({ code: 0, out: expect.stringContaining('which wants no token') })
   expect(await patchbay.json(['login'])).toMatchObject({ ok: true, server: open.url, has_token: false })

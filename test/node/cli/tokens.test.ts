@@ -48,7 +48,7 @@ test('a join token is for computes only, and wrong arguments are reported', asyn
   ] as const
   for (const [argv, code, message] of wrong)
     expect(await admin.run(['tokens', ...argv])).toMatchObject({ code, err: expect.stringContaining(message) })
-  const open = await TestService.start()
+  const open = await TestService.start({ 'pc.engine': 'embedded' })
   const none = await CommandLine.of({ server: open.url })
   expect(await none.run(['tokens', 'ls'])).toMatchObject({ code: 1, err: expect.stringContaining('has no tokens') })
 })
