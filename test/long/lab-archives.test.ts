@@ -3,7 +3,7 @@ import { readdir, watch } from 'node:fs/promises'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import { deflateRawSync } from 'node:zlib'
-import { afterAll, describe, expect, it } from 'vitest'
+import { afterAll, describe, expect, it, onTestFinished } from 'vitest'
 import yauzl from 'yauzl'
 import type { LabLink } from '../../src/model/lab/link.ts'
 import type { LabNode } from '../../src/model/lab/node.ts'
@@ -160,7 +160,7 @@ describe('an archive of a lab', () => {
 
   it('is made of a closed project for several clients at once', async () => {
     const { service } = await lab()
-    await service.fetch(`${campus}/nodes/PC2/files/more.img`, { method: 'POST', body: randomBytes(32 << 20) })
+    await service.fetch(`${campus}/nodes/PC2/files/more.img`, { method: 'POST', body: randomBytes(16 << 20) })
     await service.call('POST', `${campus}/close`)
     const slow = await service.fetch(`${campus}/export?compression=none`)
     await exported(service)
@@ -198,9 +198,19 @@ describe('images of an archive', () => {
   const images = '/v2/compute/machine-emulator/images'
   const namesOf = async (service: TestService) =>
     (await service.call<{ path: string }[]>('GET', images)).map(({ path }) => path)
+  /** A service whose images go with the test, so that it can serve the next one. */
+  async function serviceOfImages(): Promise<TestService> {
+    const service = await TestService.start({ 'pc.engine': 'embedded' })
+    onTestFinished(async () => {
+      for (const { project_id } of await service.call<LabProject[]>('GET', projects))
+        await service.call('DELETE', `${projects}/${project_id}`)
+      for (const name of await namesOf(service)) await service.call('DELETE', `${images}/${name}`)
+    })
+    return service
+  }
   /** A lab with a machine whose disk is that image, and its archive. */
   async function machineLab(query: string) {
-    const service = await TestService.start()
+    const service = await serviceOfImages()
     const disk = randomBytes(4096)
     await service.fetch(`${images}/disk.img`, { method: 'POST', body: disk })
     await service.call('POST', projects, { name: 'Campus' })
@@ -216,7 +226,7 @@ describe('images of an archive', () => {
 
   it('are stored where they are missing, and under another name beside a different image', async () => {
     const { archive } = await machineLab('?include_images=yes')
-    const other = await TestService.start()
+    const other = await serviceOfImages()
     expect((await imported(other, archive, { query: '?name=Copy' })).status).toBe(201)
     expect([await machineIn(other), await namesOf(other)]).toEqual([['disk.img', null], ['disk.img']])
     await other.call('DELETE', `${projects}/copy`)
@@ -227,7 +237,7 @@ describe('images of an archive', () => {
 
   it('are found by their digests under other names, also when the archive has the digests alone', async () => {
     const { disk, archive } = await machineLab('')
-    const other = await TestService.start()
+    const other = await serviceOfImages()
     await other.fetch(`${images}/named-otherwise.img`, { method: 'POST', body: disk })
     expect((await imported(other, archive, { query: '?name=Copy' })).status).toBe(201)
     expect(await machineIn(other)).toEqual(['named-otherwise.img', null])
@@ -245,7 +255,7 @@ describe('images of an archive', () => {
     )
     more.images['QEMU/disk.img'] = '0'.repeat(64)
     const forged = members.map((it) => (it.name === 'patchbay.json' ? { ...it, data: JSON.stringify(more) } : it))
-    const other = await TestService.start()
+    const other = await serviceOfImages()
     expect((await imported(other, zipOf(forged))).status).toBe(400)
     expect([await other.call('GET', projects), await namesOf(other), await placesOf(other)]).toEqual([[], [], []])
   })
@@ -273,7 +283,7 @@ describe('an import or a copy of a lab', () => {
     ['duplicate', 'projects'],
   ])('is whole or gone when the service is killed during %s, with the first of its %s', async (what, place) => {
     const { service } = await lab()
-    await service.fetch(`${campus}/nodes/PC2/files/more.img`, { method: 'POST', body: randomBytes(64 << 20) })
+    await service.fetch(`${campus}/nodes/PC2/files/more.img`, { method: 'POST', body: randomBytes(16 << 20) })
     const archive = await exported(service, '?compression=none')
     const began = changeIn(join(service.data, place))
     const answer = (
