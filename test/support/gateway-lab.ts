@@ -87,17 +87,17 @@ export interface Asked {
 }
 
 /**
- * Two hundred clients at once that create projects and nodes through a gateway: each has its project once, also those that two
+ * A hundred clients at once that create projects and nodes through a gateway: each has its project once, also those that two
  * ask for, and more than one of `computes` has some. They are deleted again.
  */
 export async function serveManyClients(gateway: Asked, computes: readonly Asked[]): Promise<void> {
   const idsAt = async (asked: Asked) => (await asked.call<Project[]>('GET', projects)).map((it) => it.project_id)
   const before = await idsAt(gateway)
   // No more than one compute has ports for: a busy one leaves nearly all to the others.
-  const ids = Array.from({ length: 160 }, () => randomUUID())
-  // Forty are asked for twice.
+  const ids = Array.from({ length: 80 }, () => randomUUID())
+  // Twenty are asked for twice.
   await Promise.all(
-    [...ids, ...ids.slice(0, 40)].map(async (project_id, client) => {
+    [...ids, ...ids.slice(0, 20)].map(async (project_id, client) => {
       await gateway.call('POST', projects, { name: 'lab', project_id })
       const nodes = `${projects}/${project_id}/pc/nodes`
       if (client < ids.length) await gateway.call('POST', nodes, { name: 'PC' })

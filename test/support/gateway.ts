@@ -1,5 +1,8 @@
+import { mkdtemp, readdir, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { onTestFinished } from 'vitest'
-import { createNodeAgent } from '../../runtime/node/agent.ts'
+import { createNodeAgent, type NodeAgentService } from '../../runtime/node/agent.ts'
 import { loadConfig } from '../../runtime/node/config/load.ts'
 import { type App, type AppOptions, createApp } from '../../src/app.ts'
 import { headersFor } from '../../src/auth/caller.ts'
@@ -12,7 +15,7 @@ import type { HostAgent } from '../../src/host-agent.ts'
 import type { Access } from '../../src/http/access/access.ts'
 import { responseOf } from '../../src/http/relayed-answer.ts'
 import { succeeded } from './calls.ts'
-import { freshDirectory } from './directory.ts'
+import { endsWithUs } from './ends-with-us.ts'
 import { MemoryDigests, testHasher } from './memory-digests.ts'
 import { MemoryPlacements } from './memory-placements.ts'
 import { portArguments } from './ports.ts'
@@ -35,16 +38,47 @@ export interface TestGateway {
   call<T = Record<string, unknown>>(method: string, path: string, body?: unknown): Promise<T>
 }
 
-/** A real host agent in this process, with the embedded pc. */
+interface StartedAgent {
+  readonly data: string
+  readonly service: NodeAgentService
+  /** The names of the files that it had then. */
+  readonly files: string
+}
+
+/** Agents without anything in them that tests of this process gave back. */
+const given: StartedAgent[] = []
+const maxGiven = 2
+
+/** A real host agent in this process, with the embedded pc. It may have served an earlier test, which left nothing. */
 export async function startAgent(): Promise<HostAgent> {
-  const data = await freshDirectory()
+  const started = given.pop() ?? (await newAgent())
+  onTestFinished(() => giveBack(started))
+  return started.service.agent
+}
+
+const filesOf = async (data: string) => (await readdir(data, { recursive: true })).sort().join()
+
+async function giveBack(started: StartedAgent): Promise<void> {
+  const { data, service, files } = started
+  const { projects } = service.agent
+  for (const { project_id } of await projects.list('all')) {
+    await projects.create({ project_id, name: 'to be removed' })
+    await projects.remove(project_id)
+  }
+  if (given.length < maxGiven && (await filesOf(data)) === files) return void given.push(started)
+  await service.close()
+  await rm(data, { recursive: true, force: true })
+}
+
+async function newAgent(): Promise<StartedAgent> {
+  const data = await mkdtemp(join(tmpdir(), 'patchbay-'))
+  endsWithUs(data)
   const config = loadConfig({
     argv: ['--data', data, '--pc-engine', 'embedded', ...portArguments()],
     env: { XDG_CONFIG_HOME: data },
   })
   const service = await createNodeAgent({ config, log, diagnose: async () => ({ ok: true, checks: [] }) })
-  onTestFinished(() => service.close())
-  return service.agent
+  return { data, service, files: await filesOf(data) }
 }
 
 /** A gateway in front of these agents, as `c0`, `c1` and so on. */

@@ -67,10 +67,13 @@ export async function sentWithTwoLengths({ url, token }: Gateway, path: string):
   const client = connect({ port: Number(port), host: '127.0.0.1' }).on('error', () => {})
   await once(client, 'connect')
   const lengths = 'Content-Length: 9\r\nTransfer-Encoding: chunked\r\nConnection: close'
-  client.write(`POST ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n${lengths}\r\n\r\n`)
-  client.write('4\r\nhalf\r\n0\r\n\r\n')
   let answer = ''
-  for await (const data of client) answer += data
+  client.on('data', (data) => (answer += data))
+  // It is refused before its body is read: the connection may end with that.
+  const closed = new Promise((resolve) => client.once('close', resolve))
+  const head = `POST ${path} HTTP/1.1\r\nHost: ${host}\r\nAuthorization: Bearer ${token}\r\n${lengths}\r\n\r\n`
+  client.write(`${head}4\r\nhalf\r\n0\r\n\r\n`)
+  await closed
   return answer
 }
 
@@ -88,43 +91,71 @@ export const imagesOf = async (services: readonly TestService[]) =>
     .flat()
     .filter((name) => !name.startsWith('.'))
 
-export const everyWay = (['length', 'chunked'] as const).flatMap((framing) =>
-  (['reset', 'close'] as const).map((end) => ({ framing, end })),
-)
+/** Each path has both framings and both ends, each framing has both ends. */
+const waysOf = (index: number): readonly Pick<Torn, 'framing' | 'end'>[] =>
+  index % 2 === 0
+    ? [
+        { framing: 'length', end: 'reset' },
+        { framing: 'chunked', end: 'close' },
+      ]
+    : [
+        { framing: 'length', end: 'close' },
+        { framing: 'chunked', end: 'reset' },
+      ]
 
-/** Registers two computes by their addresses, and sees that no upload which breaks off changes anything on them. */
-export async function expectTornUploadsChangeNothing(gateway: Gateway, a: TestService, b: TestService): Promise<void> {
+/** Registers two computes by their addresses: `a` and `b`. */
+export async function registerBoth(gateway: Gateway, a: TestService, b: TestService): Promise<void> {
   for (const [compute_id, service] of [['a', a] as const, ['b', b] as const]) {
     const port = Number(new URL(service.url).port)
     await gateway.call('POST', '/v2/computes', { compute_id, protocol: 'http', host: '127.0.0.1', port })
   }
-  const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id: 'a' })
-  const file = `${projects}/${project_id}/files/notes.txt`
-  expect((await gateway.fetch('POST', file, undefined, { body: 'kept' })).ok).toBe(true)
+}
+
+interface Computes {
+  readonly a: TestService
+  readonly b: TestService
+  /** One that has joined, if there is one. */
+  readonly joined?: { readonly id: string; readonly service: TestService }
+}
+
+/** Sees that no upload which breaks off changes anything on the computes of a gateway. */
+export async function expectTornUploadsChangeNothing(gateway: Gateway, { a, b, joined }: Computes): Promise<void> {
+  const all = [a, b, ...(joined === undefined ? [] : [joined.service])]
   const uploads: [string, TestService[]][] = [
-    [file, [a]],
-    [`/v1/projects/${project_id}/files/notes.txt`, [a]],
-    ['/v2/compute/machine-emulator/images/v2.img', [a, b]],
-    ['/v1/machine-emulator/vms/v1.img', [a, b]],
-    ['/v2/computes/a/machine-emulator/images/handed-on.img', [a]],
-    [`/v2/computes/a/projects/${project_id}/files/notes.txt`, [a]],
+    ['/v2/compute/machine-emulator/images/v2.img', all],
+    ['/v1/machine-emulator/vms/v1.img', all],
   ]
-  for (const [path, services] of uploads)
-    for (const way of everyWay) {
+  const files: string[] = []
+  for (const { id, service } of [{ id: 'a', service: a }, ...(joined === undefined ? [] : [joined])]) {
+    const { project_id } = await gateway.call('POST', projects, { name: 'lab', compute_id: id })
+    const file = `${projects}/${project_id}/files/notes.txt`
+    files.push(file)
+    expect((await gateway.fetch('POST', file, undefined, { body: 'kept' })).ok).toBe(true)
+    uploads.push(
+      [file, [service]],
+      [`/v1/projects/${project_id}/files/notes.txt`, [service]],
+      [`/v2/computes/${id}/machine-emulator/images/handed-on.img`, [service]],
+      [`/v2/computes/${id}/projects/${project_id}/files/notes.txt`, [service]],
+    )
+  }
+  const kept = async () => Promise.all(files.map(async (file) => (await gateway.fetch('GET', file)).text()))
+  for (const [index, [path, services]] of uploads.entries())
+    for (const way of waysOf(index)) {
       const reached = async (count: number) => {
         for (const service of services) await untilInFlight(() => service.fetch('/metrics'), count)
       }
       await tear(gateway, { path, ...way }, () => reached(1))
       await reached(0)
-      const kept = [await (await gateway.fetch('GET', file)).text(), await imagesOf([a, b])]
-      expect([path, way, ...kept]).toEqual([path, way, 'kept', []])
+      expect([path, way, ...(await kept()), await imagesOf(all)]).toEqual([path, way, ...files.map(() => 'kept'), []])
     }
-  expect(await gateway.call('GET', '/v2/computes')).toMatchObject([{ connected: true }, { connected: true }])
+  expect(await gateway.call('GET', '/v2/computes')).toMatchObject(all.map(() => ({ connected: true })))
   // What comes whole is stored as ever.
   for (const [path] of uploads) {
     const content = new Blob(['whole, ', path]).stream()
     const answer = await gateway.fetch('POST', path, undefined, { body: content, duplex: 'half' } as RequestInit)
     expect([path, answer.ok]).toEqual([path, true])
   }
-  expect((await imagesOf([a, b])).toSorted()).toEqual(['handed-on.img', 'v1.img', 'v1.img', 'v2.img', 'v2.img'])
+  const expected = [...files.map(() => 'handed-on.img'), ...all.map(() => 'v1.img'), ...all.map(() => 'v2.img')]
+  expect((await imagesOf(all)).toSorted()).toEqual(expected)
+  for (const name of new Set(expected)) await gateway.call('DELETE', `/v2/compute/machine-emulator/images/${name}`)
 }

@@ -1,5 +1,8 @@
 import { randomUUID } from 'node:crypto'
-import { expect, test, vi } from 'vitest'
+import { mkdtemp, rm } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { version } from '../../runtime/node/system/version.ts'
 import { json, StandIn } from '../support/fleet.ts'
 import { hangMs } from '../support/limits.ts'
@@ -44,12 +47,25 @@ async function computeWithNodes() {
   return { compute, here }
 }
 
-/** A gateway with a project on such a compute, and a client with a token to which everything is known. */
-async function bed(more: { projects?: string[] } = {}) {
-  const [gateway, { compute, here }] = await Promise.all([WorkerGateway.start({ RATE_PER_S: '0' }), computeWithNodes()])
-  await gateway.call('POST', '/v2/computes', { ...compute.input(), compute_id: 'one' })
+let gateway: WorkerGateway
+
+beforeAll(async () => {
+  gateway = await WorkerGateway.startForAll(await mkdtemp(join(tmpdir(), 'patchbay-')), { RATE_PER_S: '0' })
+})
+
+afterAll(async () => {
+  await gateway?.stop()
+  if (gateway !== undefined) await rm(gateway.data, { recursive: true, force: true })
+})
+
+/** A project on such a compute of the gateway, and a client with a token to which everything is known. */
+async function bed(more: { name?: string; projects?: string[] } = {}) {
+  const { compute, here } = await computeWithNodes()
+  const compute_id = randomUUID()
+  await gateway.call('POST', '/v2/computes', { ...compute.input(), compute_id, name: compute_id })
+  onTestFinished(async () => void (await gateway.fetch('DELETE', `/v2/computes/${compute_id}`)))
   const project_id = more.projects?.[0] ?? randomUUID()
-  await gateway.call('POST', projects, { name: 'lab', project_id })
+  await gateway.call('POST', projects, { name: 'lab', project_id, compute_id })
   const { token, token_id } = await gateway.call<{ token: string; token_id: string }>('POST', '/v2/tokens', {
     ...{ name: 'alice', role: 'read', purpose: 'user', ...more },
   })
@@ -58,11 +74,11 @@ async function bed(more: { projects?: string[] } = {}) {
   const askedFor = (path: string) => compute.asked.filter((it) => it === `GET ${path}`).length
   // The first request finds out what the others know.
   await call(ask, 'GET', node)
-  return { gateway, compute, here, ask, node, project_id, token_id, askedFor }
+  return { compute, compute_id, here, ask, node, project_id, token_id, askedFor }
 }
 
 test('what is answered directly is the same as what the administrator gets the usual way', async () => {
-  const { gateway, compute, ask, node } = await bed()
+  const { compute, ask, node } = await bed()
   const headers = { 'x-request-id': 'one', origin: 'https://example.org' }
   const [direct, usual] = [
     await ask('GET', `${node}?a=b`, undefined, headers),
@@ -107,8 +123,8 @@ test('an error is asked for once, and a project that its compute has lost is sea
 
 test('a token for some projects reads these alone', async () => {
   const [own, other] = [randomUUID(), randomUUID()]
-  const { gateway, ask, node } = await bed({ projects: [own] })
-  await gateway.call('POST', projects, { name: 'other', project_id: other })
+  const { ask, node, compute_id } = await bed({ projects: [own] })
+  await gateway.call('POST', projects, { name: 'other', project_id: other, compute_id })
   const theirs = node.replace(own, other)
   await gateway.call('GET', theirs)
   for (let asked = 0; asked < 3; asked++) {
@@ -119,10 +135,10 @@ test('a token for some projects reads these alone', async () => {
 })
 
 test('a token that was revoked reads nothing more, and every read is counted by the name of its token', async () => {
-  const { gateway, ask, node, token_id } = await bed()
+  const { ask, node, token_id } = await bed({ name: 'counted' })
   for (let asked = 0; asked < 4; asked++) await call(ask, 'GET', node)
   const metrics = () => gateway.fetch('GET', '/metrics').then((answer) => answer.text())
-  await vi.waitFor(async () => expect(await metrics()).toContain('credential="alice"} 5\n'), {
+  await vi.waitFor(async () => expect(await metrics()).toContain('credential="counted"} 5\n'), {
     timeout: hangMs,
     interval: 200,
   })

@@ -89,7 +89,7 @@ test('a live capture and a console go through Worker, tunnel and keeper', async 
   await live.ended
 })
 
-test('200 clients at once: each has its project and its node once, and the computes share them', async () => {
+test('100 clients at once: each has its project and its node once, and the computes share them', async () => {
   await serveManyClients(gateway, [a, b])
 })
 

@@ -2,7 +2,10 @@ import { randomBytes, randomUUID } from 'node:crypto'
 import { readdir, readFile, truncate } from 'node:fs/promises'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
-import { expect, onTestFinished, test } from 'vitest'
+import { beforeAll, describe, expect, it, onTestFinished, test } from 'vitest'
+import type { Compute } from '../../../src/model/compute.ts'
+import type { LabNode } from '../../../src/model/lab/node.ts'
+import type { LabProject } from '../../../src/model/lab/project.ts'
 import type { Project } from '../../../src/model/project.ts'
 import { figure, parseExposition } from '../../support/exposition.ts'
 import { json, StandIn } from '../../support/fleet.ts'
@@ -97,7 +100,7 @@ test.each(['a', 'far'] as const)(
   },
 )
 
-test('200 clients at once: each has its project and its node once, and the computes share them', async () => {
+test('100 clients at once: each has its project and its node once, and the computes share them', async () => {
   await serveManyClients(lab.gateway, lab.computes)
 })
 
@@ -197,6 +200,161 @@ test('computes that are silent, slow or lie are named in lists, and delay answer
   await lab.shows('b', { connected: true })
   expect((await gateway.fetch(onB)).status).toBe(200)
 })
+
+test('at a gateway requests to the compute local follow the placements, and no list has it', async () => {
+  const { gateway } = lab
+  const listed = await gateway.call<Compute[]>('GET', '/v2/computes')
+  expect(listed.map(({ compute_id }) => compute_id)).not.toContain('local')
+  const made = await gateway.fetch(`/v2/computes/local/projects`, { method: 'POST', body: '{"name": "lab"}' })
+  expect([made.status, made.headers.get('x-patchbay-compute')]).toEqual([
+    201,
+    expect.stringMatching(new RegExp(`^(a|b|${lab.farId})$`)),
+  ])
+  const { project_id } = (await made.json()) as Project
+  // Also as where a project is wanted.
+  const wanted = await gateway.call<Project>('POST', '/v2/compute/projects', { name: 'x', compute_id: 'local' })
+  const all = (await gateway.call<Project[]>('GET', `/v2/computes/local/projects`)).map((it) => it.project_id)
+  expect(all).toEqual(expect.arrayContaining([project_id, wanted.project_id]))
+
+  const nodes = `/v2/computes/local/projects/${project_id}/pc/nodes`
+  const { node_id } = await gateway.call<{ node_id: string }>('POST', nodes, { name: 'PC1' })
+  await gateway.call('POST', `${nodes}/${node_id}/start`)
+  const console = await openSocketConsole(gateway, `${nodes}/${node_id}`)
+  await console.expect('PC1> ')
+  const upload = await gateway.fetch(`/v2/computes/local/machine-emulator/images/x.img`, {
+    method: 'POST',
+    body: 'content',
+  })
+  expect(upload.status).toBe(204)
+  const held = lab.computes.map((it) => it.call<object[]>('GET', '/v2/compute/machine-emulator/images'))
+  expect((await Promise.all(held)).map((images) => images.length)).toEqual([1, 1, 1])
+  expect(await (await gateway.fetch(`/v2/computes/local/machine-emulator/images/x.img`)).text()).toBe('content')
+  const images = await gateway.call<{ filename: string }[]>('GET', `/v2/computes/local/machine-emulator/images`)
+  expect(images).toMatchObject([{ filename: 'x.img' }])
+  expect(await gateway.call('GET', `/v2/computes/local/ports`)).toMatchObject({ udp_ports: expect.any(Array) })
+  const place = await gateway.call<{ endpoint: string }>('GET', `/v2/computes/endpoint/local/pc/nodes`)
+  expect(place.endpoint).toBe(`${gateway.url}/v2/compute/pc/nodes`)
+  const missing = await gateway.fetch(`/v2/computes/local/auto_idlepc`, {
+    method: 'POST',
+    body: JSON.stringify({ platform: 'c3745', image: 'nothing.bin', ram: 256 }),
+  })
+  expect([missing.status, await missing.json()]).toMatchObject([409, { image: 'nothing.bin' }])
+  await gateway.call('DELETE', `/v2/compute/projects/${project_id}`)
+})
+
+describe('a gateway with labels', () => {
+  beforeAll(async () => {
+    const put = (id: string, labels: string[]) => lab.gateway.call<Compute>('PUT', `/v2/computes/${id}`, { labels })
+    await put('a', ['site=berlin', 'fast'])
+    await put('b', ['site=paris'])
+  })
+
+  it('has computes with detected labels, and labels of the administrator', async () => {
+    const { gateway } = lab
+    const labels = ['site=berlin', 'fast']
+    expect(await gateway.call<Compute>('GET', '/v2/computes/a')).toMatchObject({ labels, connected: true })
+    const { capabilities } = await gateway.call<Compute>('GET', '/v2/computes/b')
+    expect(capabilities.labels).toContain(`platform=${process.platform}`)
+    const refused = await gateway.fetch('/v2/computes/a', {
+      method: 'PUT',
+      body: JSON.stringify({ labels: ['no good'] }),
+    })
+    expect([refused.status, await refused.json()]).toMatchObject([
+      400,
+      { message: /a label such as kvm or site=berlin/ },
+    ])
+  })
+
+  it('places a node on a compute with its labels and those of its lab', async () => {
+    const path = await labWith({ placement: { labels: ['site'] } })
+    expect(await addTo(path, { placement: { labels: ['site=paris'] } })).toBe('b')
+    expect(await addTo(path, { placement: { labels: ['fast'] } })).toBe('a')
+    // A compute that is named goes before all labels.
+    expect(await addTo(path, { placement: { labels: ['fast'] }, compute_id: 'b' })).toBe('b')
+    expect(await lab.gateway.call('GET', `${path}/nodes`)).toMatchObject([
+      { placement: { labels: ['site=paris'] } },
+      {},
+      {},
+    ])
+    await lab.gateway.call('DELETE', path)
+  })
+
+  it('refuses a node whose labels no compute has, and lists the existing ones', async () => {
+    const path = await labWith({})
+    const body = JSON.stringify({ name: 'PC1', node_type: 'pc', placement: { labels: ['site=oslo'] } })
+    const answer = await lab.gateway.fetch(`${path}/nodes`, { method: 'POST', body })
+    expect([answer.status, answer.headers.get('x-patchbay-error')]).toEqual([409, 'label-missing'])
+    expect(await answer.json()).toMatchObject({
+      message: expect.stringMatching(
+        /^placement.labels: no compute has site=oslo; there are .*fast \(compute a\).*site=berlin \(compute a\), site=paris \(compute b\)/,
+      ),
+    })
+    expect(await lab.gateway.call('GET', `${path}/nodes`)).toEqual([])
+    await lab.gateway.call('DELETE', path)
+  })
+
+  it('keeps a lab together by room or packed, and spreads it on request, also nodes that are made at the same time', async () => {
+    for (const [policy, computes] of [
+      ['room', 1],
+      ['pack', 1],
+      ['spread', 2],
+    ] as const) {
+      const path = await labWith({ placement: { policy, labels: ['site'] } })
+      const placed = await Promise.all(Array.from({ length: 6 }, () => addTo(path)))
+      const counts = [...new Set(placed)].map((id) => placed.filter((it) => it === id).length)
+      expect(counts).toEqual(Array.from({ length: computes }, () => 6 / computes))
+      await lab.gateway.call('DELETE', path)
+    }
+  })
+
+  it('uses the placement of a lab file for all nodes, together with that of each node', async () => {
+    const { gateway } = lab
+    const file = (more: string) => `
+lab: labelled
+placement: { policy: spread, labels: [site] }
+nodes:
+  PC1: { kind: pc }
+  PC2: { kind: pc }
+  PC3: { kind: pc, placement: { labels: [site=paris]${more} } }
+`
+    const put = async (text: string, query = '') => {
+      const init = { method: 'PUT', body: text, headers: { 'content-type': 'application/yaml' } }
+      return gateway.fetch(`/v2/projects/labelled/topology${query}`, init)
+    }
+    const { job_id } = (await (await put(file(''))).json()) as { job_id: string }
+    await expect
+      .poll(async () => (await gateway.call<{ status: string }>('GET', `/v2/jobs/${job_id}`)).status)
+      .toBe('done')
+    const nodes = await gateway.call<LabNode[]>('GET', '/v2/projects/labelled/nodes')
+    const named = Object.fromEntries(nodes.map(({ name, compute_id, placement }) => [name, { compute_id, placement }]))
+    expect(named.PC3).toEqual({ compute_id: 'b', placement: { policy: 'spread', labels: ['site', 'site=paris'] } })
+    expect(nodes.filter(({ compute_id }) => compute_id === 'a').length).toBeGreaterThan(0)
+    expect(await (await put(file(''), '?dry_run=true')).json()).toMatchObject({ steps: [] })
+    expect(await (await put(file(', policy: pack'), '?dry_run=true')).json()).toMatchObject({
+      steps: [
+        {
+          do: 'update',
+          name: 'PC3',
+          how: 'live',
+          because: expect.stringMatching(/^placement \{ policy: spread.* -> \{ policy: pack/),
+        },
+      ],
+    })
+    const text = await (await gateway.fetch('/v2/projects/labelled/topology?format=yaml')).text()
+    expect(text).toContain('site=paris')
+    await gateway.call('DELETE', '/v2/projects/labelled')
+  })
+})
+
+/** A lab with these settings; its path. */
+async function labWith(settings: object): Promise<string> {
+  const { gateway } = lab
+  const name = `placed-${crypto.randomUUID().slice(0, 8)}`
+  const { project_id } = await gateway.call<LabProject>('POST', '/v2/projects', { name, ...settings })
+  return `/v2/projects/${project_id}`
+}
+const addTo = async (path: string, input: object = {}) =>
+  (await lab.gateway.call<LabNode>('POST', `${path}/nodes`, { name: 'PC1', node_type: 'pc', ...input })).compute_id
 
 const idOf = (path: string): string => path.slice(projects.length + 1)
 const idsOf = (list: unknown): string[] => (list as Project[]).map(({ project_id }) => project_id)

@@ -2,7 +2,7 @@ import { test } from 'vitest'
 import { bearer } from '../../support/auth-app.ts'
 import { succeeded } from '../../support/calls.ts'
 import { TestService } from '../../support/service.ts'
-import { expectTornUploadsChangeNothing, type Gateway } from '../../support/torn-uploads.ts'
+import { expectTornUploadsChangeNothing, type Gateway, registerBoth } from '../../support/torn-uploads.ts'
 
 const token = 'the-admin-token-of-tests'
 
@@ -31,5 +31,6 @@ test('an upload to a gateway whose connection breaks changes nothing on its comp
     TestService.start({ 'pc.engine': 'embedded' }),
     TestService.start({ 'pc.engine': 'embedded' }),
   ])
-  await expectTornUploadsChangeNothing(gateway, a, b)
+  await registerBoth(gateway, a, b)
+  await expectTornUploadsChangeNothing(gateway, { a, b })
 })

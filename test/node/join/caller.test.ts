@@ -1,8 +1,10 @@
 import { mkdtemp, readFile, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import type { Compute } from '../../../src/model/compute.ts'
+import { hangMs } from '../../support/limits.ts'
+import { expectNotLocal } from '../../support/not-local.ts'
 import { requireProgram } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
 import { testWith } from '../../support/test-with.ts'
@@ -12,29 +14,39 @@ const embedded = { 'pc.engine': 'embedded' }
 const basic = (user: string) => `Basic ${btoa(`${user}:geheim-geheim`)}`
 const credentials = { user: 'anna', password: 'geheim-geheim' }
 
-/** A gateway, a compute that has joined it, and one that is registered by its address. Both are in local mode. */
-async function lab() {
-  const gateway = await TestService.start({ gateway: true, ...credentials, 'fleet.join_tokens': [token] })
-  const joined = await TestService.start({
+let gateway: TestService
+/** Computes in local mode: one that has joined the gateway, and one that is registered by its address. */
+let joined: TestService
+let registered: TestService
+/** Their ids. */
+let computes: string[]
+
+const ask = (path: string, init: RequestInit = {}) =>
+  gateway.fetch(path, { ...init, headers: { authorization: basic('anna'), ...init.headers } })
+
+beforeAll(async () => {
+  gateway = await TestService.startForAll({ gateway: true, ...credentials, 'fleet.join_tokens': [token] })
+  joined = await TestService.startForAll({
     ...{ ...embedded, 'join.url': gateway.url, 'join.token': token },
     local: true,
   })
-  const registered = await TestService.start({ ...embedded, ...credentials })
-  const ask = (path: string, init: RequestInit = {}) =>
-    gateway.fetch(path, { ...init, headers: { authorization: basic('anna'), ...init.headers } })
+  registered = await TestService.startForAll({ ...embedded, ...credentials })
   const { hostname: host, port } = new URL(registered.url)
   const input = { compute_id: 'near', protocol: 'http', host, port: Number(port), ...credentials }
   expect((await ask('/v2/computes', { method: 'POST', body: JSON.stringify(input) })).status).toBe(201)
   const id = (await readFile(join(joined.data, 'compute-id'), 'utf8')).trim()
   const isThere = async () => ((await (await ask(`/v2/computes/${id}`)).json()) as Compute).connected
-  await expect.poll(isThere, { interval: 50 }).toBe(true)
-  return { ask, computes: [id, 'near'], joined, registered }
-}
+  await vi.waitFor(async () => expect(await isThere()).toBe(true), { timeout: hangMs, interval: 50 })
+  computes = [id, 'near']
+})
+
+afterAll(async () => {
+  await Promise.all([gateway, joined, registered].map((service) => service?.close()))
+})
 
 const post = (body: unknown): RequestInit => ({ method: 'POST', body: JSON.stringify(body) })
 
 test('a compute in local mode is not local for requests of a gateway, through a tunnel or by its address', async () => {
-  const { ask, computes, joined, registered } = await lab()
   const outside = await mkdtemp(join(tmpdir(), 'patchbay-outside-'))
   onTestFinished(() => rm(outside, { recursive: true, force: true }))
   for (const id of computes) {
@@ -66,7 +78,6 @@ test('a compute in local mode is not local for requests of a gateway, through a 
 testWith(requireProgram('qemu-system-x86_64'))(
   'options that read files of the host are refused to requests of a gateway, through a tunnel or by its address',
   async () => {
-    const { ask, computes } = await lab()
     for (const compute_id of computes) {
       const made = await ask('/v2/compute/projects', post({ name: 'x', compute_id }))
       const { project_id } = (await made.json()) as { project_id: string }
@@ -77,6 +88,12 @@ testWith(requireProgram('qemu-system-x86_64'))(
     }
   },
 )
+
+test('a gateway is not in local mode, and refuses requests that need it', async () => {
+  const send = (method: string, path: string, body?: unknown) =>
+    ask(path, { method, ...(body !== undefined && { body: JSON.stringify(body) }) })
+  await expectNotLocal(send, computes)
+})
 
 test('a client that claims to be a gateway only loses local mode', async () => {
   const service = await TestService.start({ ...embedded })

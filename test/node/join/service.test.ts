@@ -4,43 +4,49 @@ import { readFile, stat } from 'node:fs/promises'
 import type { IncomingMessage } from 'node:http'
 import { connect } from 'node:net'
 import { join } from 'node:path'
-import { expect, onTestFinished, test } from 'vitest'
+import { afterAll, beforeAll, expect, onTestFinished, test } from 'vitest'
 import { WebSocket } from 'ws'
 import { Joiner } from '../../../runtime/node/join/joiner.ts'
 import type { Compute } from '../../../src/model/compute.ts'
 import { refusedJoiner } from '../../support/refused-joiner.ts'
 import { TestService } from '../../support/service.ts'
 
-const token = 'tunnel-test-0123456789'
-const second = 'tunnel-test-9876543210'
+/** Of the compute of all tests, of one that joins in a loop, and of nobody until a test uses it. */
+const [token, looping, other, liars, unused] = ['compute', 'looping', 'other', 'liar', 'unused'].map(
+  (name) => `tunnel-test-of-${name}-0123456789`,
+) as [string, string, string, string, string]
 const embedded = { 'pc.engine': 'embedded' }
-const gatewaySettings = {
-  ...embedded,
-  user: 'anna',
-  password: 'geheim',
-  'fleet.join_tokens': [token],
-}
+
+let gateway: TestService
+/** Has joined it. */
+let service: TestService
+let id: string
+/** Its path. */
+let compute: string
+
+beforeAll(async () => {
+  gateway = await TestService.startForAll({
+    ...{ ...embedded, user: 'anna', password: 'geheim' },
+    'fleet.join_tokens': [token, looping, other, liars, unused],
+  })
+  service = await TestService.startForAll({ ...embedded, 'join.url': gateway.url, 'join.token': token })
+  id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
+  compute = `/v2/computes/${id}`
+})
+
+afterAll(async () => {
+  await service?.close()
+  await gateway?.close()
+})
+
 const authorization = `Basic ${btoa('anna:geheim')}`
 
 const ask = (gateway: TestService, path: string, init: RequestInit = {}) =>
   gateway.fetch(path, { ...init, headers: { authorization, ...init.headers } })
 const json = async <T>(answer: Promise<Response>) => (await (await answer).json()) as T
 
-/** A gateway, and a compute that joins it. */
-async function joined(more: object = {}) {
-  const gateway = await TestService.start(gatewaySettings)
-  const settings = { ...embedded, 'join.url': gateway.url, 'join.token': token, ...more }
-  const service = await TestService.start(settings)
-  const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
-  return { gateway, service, id, compute: `/v2/computes/${id}` }
-}
-
 /** Resolves when the gateway shows the compute so. */
-async function until(
-  gateway: TestService,
-  id: string,
-  isSo: (compute: Compute | undefined) => boolean,
-): Promise<Compute> {
+async function until(id: string, isSo: (compute: Compute | undefined) => boolean): Promise<Compute> {
   for (;;) {
     const found = (await json<Compute[]>(ask(gateway, '/v2/computes'))).find(({ compute_id }) => compute_id === id)
     if (isSo(found)) return found as Compute
@@ -53,8 +59,7 @@ const memoryOf = async (pid: number) =>
   Number(/VmRSS:\s+(\d+)/.exec(await readFile(`/proc/${pid}/status`, 'utf8'))?.[1]) / 1024
 
 test('a compute that joins answers by the tunnel: requests, an upload, concurrent streams, websockets', async () => {
-  const { gateway, service, id, compute } = await joined()
-  const shown = await until(gateway, id, isConnected)
+  const shown = await until(id, isConnected)
   expect(shown).toMatchObject({ protocol: 'tunnel', port: 0, capabilities: { platform: 'linux' }, last_error: null })
   const where = await json<{ endpoint: string }>(ask(gateway, `/v2/computes/endpoint/${id}/pc/images`))
   expect(where.endpoint).toBe(`${gateway.url}${compute}/pc/images`)
@@ -127,12 +132,11 @@ test('a compute that joins answers by the tunnel: requests, an upload, concurren
 })
 
 test('a compute returns to a gateway that was killed, and a killed compute is shown so at once', async () => {
-  const { gateway, service, id, compute } = await joined()
-  await until(gateway, id, isConnected)
+  await until(id, isConnected)
   const port = Number(new URL(gateway.url).port)
   await gateway.kill('SIGKILL')
   await gateway.restart(port)
-  const back = await until(gateway, id, isConnected)
+  const back = await until(id, isConnected)
   expect(back.capabilities.version).not.toBeNull()
   expect((await ask(gateway, `${compute}/network/ports`)).status).toBe(200)
 
@@ -140,7 +144,7 @@ test('a compute returns to a gateway that was killed, and a killed compute is sh
   const waiting = ask(gateway, `${compute}/projects/${project_id}/notifications`)
   const reader = (await waiting).body?.getReader()
   await service.kill('SIGKILL')
-  const gone = until(gateway, id, (it) => it?.connected === false)
+  const gone = until(id, (it) => it?.connected === false)
   await expect(
     (async () => {
       while ((await reader?.read())?.done === false);
@@ -152,13 +156,13 @@ test('a compute returns to a gateway that was killed, and a killed compute is sh
 
   // The same data directory is the same compute.
   await service.restart()
-  await until(gateway, id, isConnected)
-  expect(await json<Compute[]>(ask(gateway, '/v2/computes'))).toHaveLength(2)
+  await until(id, isConnected)
+  const ids = (await json<Compute[]>(ask(gateway, '/v2/computes'))).map(({ compute_id }) => compute_id)
+  expect(ids.filter((it) => it === id)).toHaveLength(1)
   expect((await stat(join(service.data, 'compute-id'))).mode & 0o077).toBe(0)
 })
 
 test('a join needs a token; pages and tickets are refused', async () => {
-  const gateway = await TestService.start({ ...gatewaySettings })
   const url = `${gateway.url.replace('http', 'ws')}/v2/computes/join`
   const attempt = async (headers: Record<string, string>, path = '') => {
     const socket = new WebSocket(url + path, { headers })
@@ -176,15 +180,14 @@ test('a join needs a token; pages and tickets are refused', async () => {
   }
   expect(await attempt({}, `?ticket=${ticket}`)).toContain('401')
   // The token of a compute opens nothing else.
-  const other = await gateway.fetch('/v2/computes', { headers: { authorization: `Bearer ${token}` } })
-  expect(other.status).toBe(401)
+  const elsewhere = await gateway.fetch('/v2/computes', { headers: { authorization: `Bearer ${token}` } })
+  expect(elsewhere.status).toBe(401)
   // A plain request is none that joins.
   const plain = await gateway.fetch('/v2/computes/join', { headers: { authorization: `Bearer ${token}` } })
   expect(plain.status).toBe(401)
 })
 
 test('a compute that joins in a loop is refused until it waits, and others are not', async () => {
-  const gateway = await TestService.start({ ...gatewaySettings, 'fleet.join_tokens': [token, second] })
   const url = `${gateway.url.replace('http', 'ws')}/v2/computes/join`
   /** The answer; undefined: the websocket opened. */
   const attempt = async (secret: string): Promise<IncomingMessage | undefined> => {
@@ -196,24 +199,23 @@ test('a compute that joins in a loop is refused until it waits, and others are n
     return answer
   }
   let opened = 0
-  let answer = await attempt(token)
+  let answer = await attempt(looping)
   while (answer === undefined) {
     opened += 1
-    answer = await attempt(token)
+    answer = await attempt(looping)
   }
   expect(opened).toBeGreaterThanOrEqual(60)
   expect(answer.statusCode).toBe(429)
   expect(Number(answer.headers['retry-after'])).toBeGreaterThan(0)
-  expect(await attempt(second)).toBeUndefined()
+  expect(await attempt(other)).toBeUndefined()
 })
 
 test('what a compute sends is never taken for another answer of the gateway', async () => {
-  const gateway = await TestService.start(gatewaySettings)
   const content = new TextEncoder().encode('{"a":1}HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nforged')
   const headers = { 'Content-Type': 'application/json', 'Content-Length': '7' }
   const quiet = () => {}
   const joiner = new Joiner({
-    ...{ url: gateway.url, token, who: { version: '0.1.0', compute_id: 'liar', name: 'liar' } },
+    ...{ url: gateway.url, token: liars, who: { version: '0.1.0', compute_id: 'liar', name: 'liar' } },
     fetch: async ({ url }) => {
       if (url.endsWith('/whole')) return { status: 200, headers, content }
       if (url.endsWith('/pieces')) return { status: 200, headers, content: new Blob([content]).stream() }
@@ -224,7 +226,7 @@ test('what a compute sends is never taken for another answer of the gateway', as
     log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
   })
   onTestFinished(() => joiner.close())
-  await until(gateway, 'liar', isConnected)
+  await until('liar', isConnected)
   for (const path of ['whole', 'pieces']) {
     const socket = connect(Number(new URL(gateway.url).port), '127.0.0.1')
     let got = ''
@@ -242,21 +244,16 @@ test('what a compute sends is never taken for another answer of the gateway', as
 })
 
 test('a token belongs to the compute that used it first, also after restarts of both services', async () => {
-  const gateway = await TestService.start({ ...gatewaySettings, 'fleet.join_tokens': [token, second] })
-  const service = await TestService.start({
-    ...{ ...embedded, 'join.url': gateway.url, 'join.token': token },
-  })
-  const id = (await readFile(join(service.data, 'compute-id'), 'utf8')).trim()
-  await until(gateway, id, isConnected)
+  await until(id, isConnected)
   const refused = 'The token is for another compute: each compute needs its own'
   expect(await refusedJoiner(gateway.url, token, 'thief')).toBe(refused)
-  expect(await refusedJoiner(gateway.url, second, id)).toContain('joins with another token')
+  expect(await refusedJoiner(gateway.url, unused, id)).toContain('joins with another token')
   await service.end()
-  await until(gateway, id, (compute) => compute?.connected === false)
+  await until(id, (compute) => compute?.connected === false)
   await gateway.end()
   await gateway.restart(Number(new URL(gateway.url).port))
   expect(await refusedJoiner(gateway.url, token, 'thief')).toBe(refused)
-  expect(await refusedJoiner(gateway.url, second, id)).toContain('joins with another token')
+  expect(await refusedJoiner(gateway.url, unused, id)).toContain('joins with another token')
   await service.restart()
-  await until(gateway, id, isConnected)
+  await until(id, isConnected)
 })
