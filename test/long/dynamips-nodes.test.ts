@@ -1,11 +1,11 @@
-import { mkdir, readFile, writeFile } from 'node:fs/promises'
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { expect, onTestFinished, test, vi } from 'vitest'
+import { beforeAll, expect, onTestFinished, test, vi } from 'vitest'
 import { reach } from '../../runtime/node/kinds/dynamips/ready.ts'
 import type { DynamipsNode } from '../../src/kinds/dynamips.ts'
 import { portsOfRouter } from '../../src/kinds/dynamips-hardware.ts'
 import { bridging, echoing, idling, ring } from '../stand-in/mips/programs.ts'
-import { freshDirectory } from '../support/directory.ts'
 import { dynamipsIn, hex, niceDynamips } from '../support/dynamips.ts'
 import { IouConsole } from '../support/iou.ts'
 import { peer } from '../support/lan.ts'
@@ -24,12 +24,30 @@ const programs = {
   ...Object.fromEntries((['c7200', 'c3600', 'c3725'] as const).map((it) => [`${it}.image`, echoing(it)])),
 }
 
-/** A service with a compute project. */
-async function start() {
-  const service = await TestService.start({ 'dynamips.path': await niceDynamips(await freshDirectory()) })
+const dynamips = requireProgram('dynamips')
+let service: TestService
+
+beforeAll(async () => {
+  if (dynamips.skip) return
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-dynamips-'))
+  service = await TestService.startForAll({ 'dynamips.path': await niceDynamips(directory) })
   await mkdir(join(service.data, 'images/dynamips'), { recursive: true })
   for (const [name, program] of Object.entries(programs))
     await writeFile(join(service.data, 'images/dynamips', name), program)
+  return async () => {
+    await service.close()
+    await rm(directory, { recursive: true })
+  }
+})
+
+/** The service, with a compute project of the test. */
+async function start() {
+  onTestFinished(async () => {
+    if (!service.isRunning) await service.restart()
+    for (const all of ['/v2/projects', '/v2/compute/projects'])
+      for (const { project_id } of await service.call<{ project_id: string }[]>('GET', all))
+        await service.call('DELETE', `${all}/${project_id}`)
+  })
   const { project_id } = await service.call('POST', '/v2/compute/projects', { name: 'lab' })
   const nodes = `/v2/compute/projects/${project_id}/dynamips/nodes`
   return {
@@ -54,7 +72,7 @@ async function commandsOf({ node_directory: directory, command_line }: DynamipsN
 const frame = (text: string) =>
   Buffer.concat([Buffer.from('ffffffffffff02000000000188b5', 'hex'), Buffer.from(text.padEnd(60))])
 
-describeWith(requireProgram('dynamips'))('a router', () => {
+describeWith(dynamips)('a router', () => {
   test.for(['c7200', 'c3600', 'c3725'] as const)('has a console by telnet and websocket: %s', async (platform) => {
     const { service, router, view } = await start()
     const at = await router({ platform, image: `${platform}.image`, idlepc: null })
