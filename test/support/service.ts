@@ -19,6 +19,16 @@ export const bundledProgram = (): string => join(inject('bundled'), 'patchbay.js
 const given: { settings: string; service: TestService }[] = []
 const maxGiven = 3
 
+/** What a service deletes by requests, with the member that names one. */
+const deletable = [
+  ['/v2/projects', 'project_id'],
+  ['/v2/compute/projects', 'project_id'],
+  ['/v2/templates', 'template_id'],
+  ['/v2/computes', 'compute_id'],
+] as const
+/** Files that stay when all that was in them is deleted. */
+const emptied = ['labs/templates.jsonl', 'computes.json', 'computes.json.bak']
+
 /** A `patchbay serve` in a process of its own, as a user would run it. */
 export class TestService {
   readonly data: string
@@ -116,13 +126,13 @@ export class TestService {
     await rm(this.data, { recursive: true, force: true })
   }
 
-  /** Deletes labs and projects; whether nothing else is left of what was done with it. */
+  /** Deletes labs, projects, templates and computes; whether nothing else is left of what was done with it. */
   async #isEmptied(): Promise<boolean> {
     try {
-      for (const path of ['/v2/projects', '/v2/compute/projects']) {
-        const projects = await this.call<{ project_id: string }[]>('GET', path)
-        for (const { project_id } of projects) {
-          const { status } = await this.fetch(`${path}/${project_id}`, { method: 'DELETE' })
+      for (const [path, id] of deletable) {
+        for (const it of await this.call<Record<string, unknown>[]>('GET', path)) {
+          if (it.builtin === true || it[id] === 'local') continue
+          const { status } = await this.fetch(`${path}/${it[id]}`, { method: 'DELETE' })
           if (status !== 204 && status !== 404) return false
         }
       }
@@ -137,7 +147,7 @@ export class TestService {
   /** The names of all files in its directory, but for those that say which processes it has. */
   async #listed(): Promise<readonly string[]> {
     const names = await readdir(this.data, { recursive: true })
-    return names.filter((name) => !name.startsWith('run/')).sort()
+    return names.filter((name) => !name.startsWith('run/') && !emptied.includes(name)).sort()
   }
 
   get url(): string {
