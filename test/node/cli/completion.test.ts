@@ -71,19 +71,25 @@ beforeAll(async () => {
   return () => service.close()
 })
 
-/** What bash offers at the end of a line. */
-async function byBash(patchbay: CommandLine, line: string): Promise<string[]> {
+/** What bash offers at the end of each line; one shell takes all of them. */
+async function byBash(patchbay: CommandLine, lines: readonly string[]): Promise<string[][]> {
+  const tabs = lines.map(
+    (line) => `COMP_LINE='${line}' COMP_POINT=${line.length}
+     _patchbay
+     printf '%s\\n' "\${COMPREPLY[@]}" ---`,
+  )
   const { code, out, err } = await patchbay.inShell(
     'bash',
     `export PATCHBAY_COMPLETION_WAIT=${hangMs}ms
      source <(patchbay completion bash)
      COMP_WORDBREAKS=$' \\t\\n"\\'><=;|&(:'
-     COMP_LINE='${line}' COMP_POINT=${line.length}
-     _patchbay
-     printf '%s\\n' "\${COMPREPLY[@]}"`,
+     ${tabs.join('\n')}`,
   )
   expect({ code, err }).toEqual({ code: 0, err: '' })
-  return out.trimEnd().split('\n')
+  return out
+    .split('---\n')
+    .slice(0, -1)
+    .map((offers) => offers.trimEnd().split('\n'))
 }
 
 test('bash completes names of the service, files and flags', async () => {
@@ -95,28 +101,24 @@ nodes: { R1: { kind: pc }, R2: { kind: pc }, "R 3": { kind: pc }, R4: { kind: pc
 links: [{ name: core, ends: [R1, R2] }, [R 3, R4]]`,
   )
   await patchbay.run(['apply'])
-  expect(await byBash(patchbay, 'patchbay insp')).toEqual(['inspect'])
-  expect(await byBash(patchbay, 'patchbay console na')).toEqual(['named/'])
-  expect(await byBash(patchbay, 'patchbay console named/R')).toEqual(
-    expect.arrayContaining(['named/R1', 'named/R2', String.raw`named/R\ 3`, 'named/R4']),
-  )
-  expect(await byBash(patchbay, 'patchbay link named/')).toEqual([
-    'named/core',
-    String.raw`named/R\ 3:e0`,
-    'named/R4:e0',
-  ])
-  // Bash replaces what follows the colon alone.
-  expect(await byBash(patchbay, 'patchbay link named/R4:')).toEqual(['e0'])
-  expect(await byBash(patchbay, 'patchbay up nam')).toEqual(['named.lab.yaml'])
-  expect(await byBash(patchbay, 'patchbay up --dry')).toEqual(['--dry-run'])
+  const offers = {
+    'patchbay insp': ['inspect'],
+    'patchbay console na': ['named/'],
+    'patchbay console named/R': expect.arrayContaining(['named/R1', 'named/R2', String.raw`named/R\ 3`, 'named/R4']),
+    'patchbay link named/': ['named/core', String.raw`named/R\ 3:e0`, 'named/R4:e0'],
+    // Bash replaces what follows the colon alone.
+    'patchbay link named/R4:': ['e0'],
+    'patchbay up nam': ['named.lab.yaml'],
+    'patchbay up --dry': ['--dry-run'],
+  }
+  expect(await byBash(patchbay, Object.keys(offers))).toEqual(Object.values(offers))
 })
 
 test('without a service, or with one that does not answer, there are no names and no errors', async () => {
   const alone = await CommandLine.of()
-  expect(await byBash(alone, 'patchbay inspect ')).toEqual([''])
+  expect(await byBash(alone, ['patchbay inspect '])).toEqual([['']])
   const away = await CommandLine.of({ server: 'http://127.0.0.1:9' })
-  expect(await byBash(away, 'patchbay inspect ')).toEqual([''])
-  expect(await byBash(away, 'patchbay down na')).toEqual([''])
+  expect(await byBash(away, ['patchbay inspect ', 'patchbay down na'])).toEqual([[''], ['']])
 })
 
 test.each(['bash', 'zsh', 'fish'])('the script for %s exists', async (shell) => {
