@@ -18,26 +18,28 @@ const overtakings = (numbers: readonly number[]): number =>
 /** Where other work takes the processors frames are late as well: such a measurement is made again. */
 const whenQuiet = (measure: () => Promise<void>) => vi.waitFor(measure, { timeout: hangMs, interval: 10 })
 
-/** Sends frames; how long each was on its way. */
-async function round(way: Way, make?: (number: number) => Buffer): Promise<number[]> {
+/**
+ * Sends frames, so many every millisecond; how long each was on its way. Those that are under way must fit into the buffer of a socket
+ * of 208 KB: all of them come while this process has a pause.
+ */
+async function round(way: Way, make?: (number: number) => Buffer, everyMs = 8): Promise<number[]> {
   const before = way.came.length
-  await way.stream(some, 8, make)
+  await way.stream(some, everyMs, make)
   await way.holds(before + some)
   return way.transits.slice(before)
 }
 
-/** The usual delay: that of a hundred frames in a row that nothing else disturbed. */
-const quietest = (transits: readonly number[]): number =>
-  Math.min(...[0, 100, 200, 300, 400].map((from) => median(transits.slice(from, from + 100))))
+/** The delay of the frames that nothing else disturbed: of one in twenty, where other programs take the processors. */
+const quietest = (transits: readonly number[]): number => percentile(transits, 5)
 
 describe.each(packetPaths)('the %s packet path', (path) => {
   /** How late the frame in the middle may be. A timer of Node wakes the portable path, to the millisecond. */
   const usuallyLateMs = path === 'fast' ? 1 : 2
 
   /** Sends frames until the usual delay shows, and expects it of all of them. */
-  async function expectDelay(way: Way, ms: number, make?: (number: number) => Buffer): Promise<void> {
+  async function expectDelay(way: Way, ms: number, make?: (number: number) => Buffer, everyMs?: number): Promise<void> {
     await whenQuiet(async () => {
-      const transits = await round(way, make)
+      const transits = await round(way, make, everyMs)
       expect(quietest(transits), way.name).toBeLessThan(ms + usuallyLateMs)
     })
     const { name, transits, numbers } = way
@@ -212,7 +214,7 @@ describe.each(packetPaths)('the %s packet path', (path) => {
     const { ways } = await wires(path, { filters: [delay(20)] })
     const sizes = [64, 9000, 1514, 2048, 2049]
     for (const way of ways) {
-      await expectDelay(way, 20, (number) => numbered(number, sizes[number % sizes.length]))
+      await expectDelay(way, 20, (number) => numbered(number, sizes[number % sizes.length]), 1)
       expect(way.came.every(({ frame }, index) => way.sent[index]?.frame.equals(frame))).toBe(true)
     }
   })
