@@ -131,6 +131,26 @@ test('frames of several turns of the wheel leave in order, however late the queu
   expect(tried.take(10 * turnMs).map(({ number }) => number)).toEqual([3, 4, 2, 1, 5, 0])
 })
 
+test('frames of an end that is gone are dropped, and their room is free; others leave as before', () => {
+  const tried = new Tried()
+  const lengths = [60, 9000, 2049, 1514]
+  for (let number = 0; number < 400; number++) tried.put(1 + (number % 7) * turnMs, lengths[number % 4] ?? 0, 0)
+  const isGone = (number: number) => number % 3 === 0
+  for (let number = 0; number < 400; number++) if (isGone(number)) tried.queue.forget(number)
+  tried.waiting = tried.waiting.filter(({ number }) => !isGone(number))
+  expect(tried.queue.size).toBe(tried.waiting.length)
+  const taken = tried.take(8 * turnMs)
+  expect(taken).toEqual(tried.expect(8 * turnMs).map(({ number }) => expect.objectContaining({ number })))
+
+  const one = new DelayQueue((bytes) => ({ bytes: new Uint8Array(bytes), address: 0 }))
+  const put = (end: number) => one.put(new Uint8Array(60), 0, 60, 30_000, 0, end, 1)
+  for (let number = 0; number < capacity; number++) expect(put(1)).toBe(true)
+  expect(put(2)).toBe(false)
+  one.forget(1)
+  expect([one.size, one.nextDue, put(2), one.nextDue]).toEqual([0, Number.POSITIVE_INFINITY, true, expect.any(Number)])
+  expect(one.nextDue).toBeLessThan(30_001)
+})
+
 test('frames without a delay leave at the next poll', () => {
   const tried = new Tried()
   tried.put(1000, 60, 1000)

@@ -137,11 +137,34 @@ export class DelayQueue {
     release()
     while (taken !== none) {
       const next = this.#next[taken] as number
-      if (this.#large.delete(taken)) this.#largeBytes -= this.#lengths[taken] as number
-      this.#next[taken] = this.#free
-      this.#free = taken
+      this.#giveBack(taken)
       taken = next
     }
+  }
+
+  /** Drops the frames of an end that is gone: until they are due they would take the room of others. A millisecond for a full queue. */
+  forget(end: number): void {
+    for (let bucket = 0; bucket < buckets && this.#size > 0; bucket++) {
+      let slot = this.#heads[bucket] as number
+      if (slot === none) continue
+      this.#heads[bucket] = none
+      this.#tails[bucket] = none
+      this.#setOccupied(bucket, false)
+      while (slot !== none) {
+        const next = this.#next[slot] as number
+        if (this.#ends[slot] === end) {
+          this.#giveBack(slot)
+          this.#size -= 1
+        } else this.#append(bucket, slot)
+        slot = next
+      }
+    }
+  }
+
+  #giveBack(slot: number): void {
+    if (this.#large.delete(slot)) this.#largeBytes -= this.#lengths[slot] as number
+    this.#next[slot] = this.#free
+    this.#free = slot
   }
 
   #append(bucket: number, slot: number): void {

@@ -102,6 +102,7 @@ export class Pump {
     this.#ends.delete(id)
     // Descriptor numbers are reused: no lane may still point to this one.
     for (const other of this.#ends.values()) if (other.lane?.output === end) other.lane = null
+    this.#queue.forget(id)
     // Closing removes it from the epoll set.
     end.close()
   }

@@ -104,6 +104,7 @@ export class PortablePath implements PacketPath {
     const end = this.#ends.get(id)
     this.#ends.delete(id)
     for (const other of this.#ends.values()) if (other.lane?.output === end) other.lane = null
+    this.#queue.forget(id)
     await end?.close()
   }
 
