@@ -33,7 +33,8 @@ export async function packContainer(out: string, { build }: Pick<DebOptions, 'bu
         `--customize-hook=rm "$1/etc/patchbay/token" ${inside.replaceAll('/tmp/', '"$1"/tmp/')}`,
         ...[suite, tree],
       ],
-      { maxBuffer: 1 << 26 },
+      // Its filters run by the python3 of the system, whatever comes first in PATH.
+      { maxBuffer: 1 << 26, env: { ...process.env, PATH: '/usr/sbin:/usr/bin:/sbin:/bin' } },
     )
     const buildah = async (...args: string[]) => (await run('buildah', args)).stdout.trim()
     const container = await buildah('from', 'scratch')

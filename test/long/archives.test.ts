@@ -20,10 +20,10 @@ describe('a zip archive (zip64)', () => {
     async function* members() {
       for (let at = 0; at < count; at++) yield member(`${at}`, at === count - 1 ? 'last' : '')
     }
-    await using archive = await zip.open(zip.write(members(), 1))
+    await using archive = await zip.open(zip.write(members(), 0))
     expect(archive.members.size).toBe(count)
     expect(await new Response(await archive.read(`${count - 1}`)).text()).toBe('last')
-  })
+  }, 900_000)
 
   it('has a file larger than 32 bits count', async () => {
     const zip = await archives()
