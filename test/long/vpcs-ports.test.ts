@@ -38,7 +38,7 @@ testWith(vpcs, qemu)(
       await Promise.all(
         Array.from({ length: pairs }, async (_, pair) => {
           const console = await openConsole(service, pcs[2 * pair] ?? '')
-          console.type(`ping 10.0.0.${2 * pair + 2} -c 5\r`)
+          console.type(`ping 10.0.0.${2 * pair + 2} -c 60\r`)
           await console.expect(/icmp_seq=\d ttl=64/)
         }),
       )

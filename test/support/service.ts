@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline'
 import { inject, onTestFinished } from 'vitest'
 import { succeeded } from './calls.ts'
 import { endsWithUs } from './ends-with-us.ts'
+import { oneRequestEach } from './one-request-each.ts'
 import { portRanges } from './ports.ts'
 import { processesWith } from './processes.ts'
 
@@ -228,8 +229,9 @@ export class TestService {
     await gone
   }
 
+  /** By a connection of its own: the service ends one that was idle for seconds, perhaps just when a request is sent by it. */
   fetch(path: string, init?: RequestInit): Promise<Response> {
-    return fetch(this.#url + path, init)
+    return fetch(this.#url + path, { ...init, ...{ dispatcher: oneRequestEach } })
   }
 
   /** A request that must succeed; its JSON answer. */
