@@ -14,7 +14,7 @@ export interface HostedCommand {
 }
 
 // A program of its own: it runs the commands that it is sent, one after the other, each as if this process were its own.
-process.on('message', async (command: HostedCommand) => process.send?.(await run(command)))
+process.on('message', (command: HostedCommand) => void run(command).then((ended) => process.send?.(ended)))
 process.on('disconnect', () => process.exit())
 
 async function run({ program, argv, input, env, cwd }: HostedCommand) {

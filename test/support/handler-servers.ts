@@ -59,10 +59,11 @@ type Undo = () => Promise<unknown>
 
 async function main([what = '', count = '']: readonly string[]): Promise<void> {
   const undo: Undo[] = []
-  process.once('disconnect', async () => {
+  const end = async () => {
     for (const step of undo.reverse()) await step()
     process.exit(0)
-  })
+  }
+  process.once('disconnect', () => void end())
   const tell = (served: Served) => process.send?.(served)
   if (what === 'service') return void tell({ url: await node(undo), computes: [] })
   const computes = await behind(undo, Number(count))

@@ -249,10 +249,7 @@ const two = '{ a: { kind: linux }, b: { kind: linux } }'
 test.each([
   [`${topology('{ a: { kind: linux } }')}---\nx: 1\n`, ': a second document begins here, and is not taken over'],
   [`name: y\n${topology('{ a: { kind: linux } }')}`, 'name: the key is there twice: this last one is read'],
-  [
-    topology('{ a: { kind: linux, <<: 1 } }'),
-    'topology.nodes.a: the merge key << has no map, and is not read',
-  ],
+  [topology('{ a: { kind: linux, <<: 1 } }'), 'topology.nodes.a: the merge key << has no map, and is not read'],
   [
     topology('{ a: { kind: linux }, b: {} }'),
     'topology.nodes.b: is not taken over: kind is missing, expected one such as linux',
