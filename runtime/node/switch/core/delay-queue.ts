@@ -142,7 +142,7 @@ export class DelayQueue {
     }
   }
 
-  /** Drops the frames of an end that is gone: until they are due they would take the room of others. A millisecond for a full queue. */
+  /** Drops the frames of an end that is gone: until they are due they would take the room of others. Looks at every frame that waits. */
   forget(end: number): void {
     for (let bucket = 0; bucket < buckets && this.#size > 0; bucket++) {
       let slot = this.#heads[bucket] as number
