@@ -1,7 +1,7 @@
 import type { Filter } from '../../runtime/node/filters/index.ts'
 import type { PortCounters } from '../../runtime/node/keeper-protocol/protocol.ts'
 import { isProbe } from '../../runtime/node/switch/core/probe-frame.ts'
-import { lanWith, type PathName, type Peer, peer, udp } from './lan.ts'
+import { lan, type PathName, type Peer, peer, udp } from './lan.ts'
 import { hangMs } from './limits.ts'
 import { freePort } from './ports.ts'
 
@@ -146,8 +146,7 @@ export interface Stages {
 
 /** A port with the stages on a link to a remote UDP peer, another that is joined with a third port, and the ways over them. */
 export async function wires(path: PathName, stages: Stages) {
-  // One of its own: delayed frames wait in it after the links of a test are gone.
-  const { lan: it, guests } = await lanWith({}, path, 'r', 'a', 'b')
+  const { lan: it, guests } = await lan(path, 'r', 'a', 'b')
   const [r, a, b] = guests
   const remote = await peer(0)
   const [rPort, aPort, bPort] = [freePort(), freePort(), freePort()]

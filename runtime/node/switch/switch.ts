@@ -315,13 +315,14 @@ export class Switch {
   }
 
   async #close(port: Port): Promise<void> {
-    await this.#linking.run('', () => {
+    await this.#linking.run('', async () => {
       this.#ports.delete(port.key)
-      return this.#unlink(port)
+      // Before its lane goes: what it sent last still reaches the node at the other end of its link.
+      await this.#path.close(port.guest)
+      await this.#unlink(port)
     })
     await port.recorder.close()
     this.#byRow.delete(port.row)
-    await this.#path.close(port.guest)
     await this.#path.forget(port.row)
     this.#counters.release(port.row)
   }

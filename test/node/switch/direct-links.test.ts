@@ -93,6 +93,35 @@ describe.each(packetPaths)('a direct link on the %s packet path', (path) => {
     expect(await guests[1].next()).toBe('late')
   })
 
+  test('takes the frames that wait for it with it, and their room', async () => {
+    const { lan: it, guests, counted, report } = await lan(path, 'a', 'b', 'c')
+    const [a, b, c] = guests
+    const late = { delay: [30_000, 0] }
+    await it.joinAll([link('1', 'a', 'b', { ab: late })])
+    // More than can wait: the room for long frames, 32 MiB, is that of all links.
+    const long = Buffer.alloc(9000)
+    for (let sent = 0; sent < 4000; sent += 20) {
+      for (let index = 0; index < 20; index++) void a.send(long)
+      await counted('a', ({ out_frames }) => expect(out_frames).toBe(sent + 20))
+    }
+    expect((await report('b')).counters.dropped.queue_full).toBeGreaterThan(0)
+    await it.separate([{ link_id: '1', ports: ['a', 'b'] }])
+    await it.joinAll([link('2', 'c', 'b', { ab: { delay: [20, 0] } })])
+    await c.send(long.fill('c'))
+    expect(await b.next()).toMatch(/^c+$/)
+    expect(b.got).toEqual([])
+  })
+
+  test('still delivers what a node sent before it was closed', async () => {
+    const { lan: it, guests, counted } = await lan(path, 'a', 'b')
+    const [a, b] = guests
+    await it.joinAll([link('1', 'a', 'b', { ab: { delay: [100, 0] } })])
+    await a.send('farewell')
+    await counted('a', ({ out_frames }) => expect(out_frames).toBe(1))
+    await it.close('a')
+    expect(await b.next()).toBe('farewell')
+  })
+
   test('joins hundreds at once', async () => {
     const names = Array.from({ length: 200 }, (_, index) => `p${index}`)
     const { lan: it, guests } = await lan(path, ...names)

@@ -111,7 +111,10 @@ export class Pump {
     const end = this.#ends.get(input)
     if (end === undefined) return
     const output = spec === null ? undefined : this.#ends.get(spec.output)
+    const before = end.lane?.output
     end.lane = spec === null || output === undefined ? null : this.rows.lane(spec, output)
+    // Until they are due, frames that wait for a link that is gone would take the room of those of others.
+    if (before !== undefined && before !== end.lane?.output) this.#queue.forget(before.id)
   }
 
   /** Removes the files of the sockets of an instance and its bridge that no program has. */
