@@ -2,7 +2,7 @@ import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import { conflict } from '../../../../src/errors/api-error.ts'
-import { killWithGroup, runProgram, startProgram } from '../../programs/start.ts'
+import { killWithGroup, type ProgramEnd, runProgram, startProgram } from '../../programs/start.ts'
 import { give } from '../../sandbox/box.ts'
 import type { Confinement } from '../../sandbox/sandbox.ts'
 import { isPlatform, type Platform, platformIn } from './platforms.ts'
@@ -172,13 +172,17 @@ async function run(path: string, args: readonly string[], confinement: Confineme
   const wrapped = confinement?.wrap({ cwd: '/', network: 'none' }, path, args) ?? { command: path, args }
   const options = { ms: probeMs, maxBytes: maxOutputBytes }
   const first = await runProgram(wrapped.command, wrapped.args, options)
-  const { error, stdout, stderr } = first.error?.signal
+  const { error, stdout, stderr } = isKill(first.error)
     ? await runProgram(wrapped.command, wrapped.args, options)
     : first
   // Some versions print to standard error, and some exit with 1; what was cut off would be kept as all that there is.
-  if (error !== null && typeof error.code !== 'number') throw error
+  if (error !== null && (typeof error.code !== 'number' || isKill(error))) throw error
   return stdout.trim() === '' ? stderr : stdout
 }
+
+/** Whether a signal ended the program; bubblewrap, which it runs in when confined, ends with 128 and the signal then. */
+const isKill = (error: ProgramEnd['error']): boolean =>
+  error !== null && (Boolean(error.signal) || (typeof error.code === 'number' && error.code > 128))
 
 /** `name "e1000", bus PCI, alias "e1000-82540em", desc "..."` under headings such as `Network devices:`. */
 export function devicesIn(text: string): ReadonlyMap<string, DeviceModel> {

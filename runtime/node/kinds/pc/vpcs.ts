@@ -20,12 +20,14 @@ const probes = new FileProbes<Vpcs | undefined>()
 /** The VPCS program of that path or name; undefined when it is missing or too old. */
 export async function findVpcs(pathOrName: string): Promise<Vpcs | undefined> {
   const path = findProgram(pathOrName)
-  return path === undefined ? undefined : probes.get(path, () => probe(path))
+  // One that was killed, or took too long on a busy host, is asked again the next time.
+  return path === undefined ? undefined : probes.get(path, () => probe(path)).catch(() => undefined)
 }
 
 async function probe(path: string): Promise<Vpcs | undefined> {
   // The exit code is 0 or 1, depending on the version.
-  const { stdout } = await runProgram(path, ['-v'], { ms: 5000 })
+  const { error, stdout } = await runProgram(path, ['-v'], { ms: 5000 })
+  if (error !== null && typeof error.code !== 'number') throw error
   const version = /Virtual PC Simulator, version (\S+)/.exec(stdout)?.[1]
   // Versions before 0.5b1 have other options. The relay came with 0.8b.
   if (version === undefined || compareVersions(version, '0.5b1') < 0) return undefined

@@ -106,6 +106,15 @@ qemuTest.for([
   expect(facts).toEqual({ ...(await factsOf(real)), path })
 })
 
+qemuTest('one that is killed within its confinement, which ends with a code then, is asked again', async () => {
+  const path = join(await temporaryDirectory(), qemuName)
+  const { path: real } = await resolveEmulator({ platform: 'x86_64' }, false)
+  const isKilledOnce = `case "$*" in *"-device help"*) mkdir ${path}.asked && exit 137;; esac`
+  await writeFile(path, `#!/bin/sh\n${isKilledOnce}\nexec ${real} "$@"\n`)
+  await chmod(path, 0o755)
+  expect((await factsOf(path)).devices).toEqual((await factsOf(real)).devices)
+})
+
 qemuTest('one that is always killed is reported, not kept as one without devices', async () => {
   const path = join(await temporaryDirectory(), qemuName)
   const { path: real } = await resolveEmulator({ platform: 'x86_64' }, false)

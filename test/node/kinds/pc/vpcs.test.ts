@@ -44,6 +44,17 @@ test('another program is not mistaken for VPCS', async () => {
   expect(await findVpcs('/nowhere/vpcs')).toBeUndefined()
 })
 
+test('one that is killed while it is asked is not taken for missing until the service ends', async () => {
+  const directory = await mkdtemp(join(tmpdir(), 'patchbay-vpcs-'))
+  onTestFinished(() => rm(directory, { recursive: true }))
+  const program = join(directory, 'vpcs')
+  const said = 'Welcome to Virtual PC Simulator, version 0.8.3'
+  await writeFile(program, `#!/bin/sh\nmkdir ${directory}/asked && kill -9 $$\necho '${said}'\nexit 1\n`)
+  await chmod(program, 0o755)
+  expect(await findVpcs(program)).toBeUndefined()
+  expect(await findVpcs(program)).toMatchObject({ version: '0.8.3' })
+})
+
 test.for([
   ['0.5b2', 'embedded', /0\.5b2.*commands.*embedded/],
   ['0.8.3', 'vpcs', /^0\.8\.3, /],
