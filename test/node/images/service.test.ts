@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { requireProgram } from '../../support/require.ts'
 import { TestService } from '../../support/service.ts'
+import { testWith } from '../../support/test-with.ts'
 
 const images = '/v2/compute/machine-emulator/images'
 
@@ -63,9 +64,8 @@ test('an upload whose connection broke is continued, also one that was not in pa
   await expect.poll(() => hidden(own)).toEqual([])
 })
 
-test(
+testWith(requireProgram('qemu-system-x86_64'))(
   'an image that a node of an open project or another image needs is neither deleted nor renamed',
-  requireProgram('qemu-system-x86_64'),
   async () => {
     const service = await TestService.start()
     const own = join(service.data, 'images/machine-emulator')
