@@ -5,6 +5,7 @@ import { hangMs } from './test/support/limits.ts'
 
 export const handlers = {
   include: ['test/handlers/**/*.test.ts'],
+  exclude: ['test/**/*.long.test.ts'],
   globalSetup: ['test/support/setup.ts'],
   isolate: false,
 }
@@ -16,40 +17,20 @@ const notByWorker = ['test/handlers/{appliance-vm,computes,http,metrics}.test.ts
  * streams and websockets, errors, limits, who is let in, which compute is asked, the labs that it has itself. Nodes of every kind have the
  * same endpoints: those of pcs, machines and nats are asked there, and some of iou routers.
  */
-const ofKinds = ['test/handlers/{dynamips,hypervisor,iou,iou-configs,iou-links,lab-imports,read-only-members}.test.ts']
+const ofKinds = ['test/handlers/{dynamips,iou,iou-configs,iou-links,lab-imports,read-only-members}.test.ts']
 export const host = {
   globalSetup: ['test/support/bundled.ts'],
   setupFiles: ['test/support/from-bundle.ts'],
   isolate: false,
 }
 
-/** Tests of how long something takes: they run when all others have ended, and mostly wait. */
-export const timing = ['test/node/switch/impairment-timing.test.ts', 'test/lab/impairment.test.ts']
-
 /**
- * Tests of guests, emulators, browsers and other versions that need many processes: `npm run test:long` has them, so that `npm test` on two
- * cores takes minutes. What they are about has quicker tests beside them.
+ * Tests that are slow for what they prove, or need many processes: `npm run test:long` has them, so that `npm test` on two cores takes
+ * minutes. What they are about has quicker tests beside them.
  */
-export const slow = [
-  'test/lab/{docs,foreign-page,held-pc,hypervisor-virtualbox,routers-lines}.test.ts',
-  'test/node/appliance-vm/libvirt.test.ts',
-  'test/node/cli/{gateway,images}.test.ts',
-  'test/node/gateway/{drain,image-copies,kept-archives,mixed-versions}.test.ts',
-  'test/node/images/executables.test.ts',
-  'test/node/kinds/dynamips/{routers,service}.test.ts',
-  'test/node/kinds/hypervisor/{libvirt,libvirt-clones}.test.ts',
-  'test/node/kinds/iou/{endings,licences}.test.ts',
-  'test/node/kinds/machine-emulator/{confined-tool,machine-disks,saved-state}.test.ts',
-  'test/node/kinds/nat/nat.test.ts',
-  'test/node/kinds/sixth-kind.test.ts',
-  'test/node/labs/stop-time.test.ts',
-  'test/node/nodes/unknown.test.ts',
-  'test/node/organizations-apart.test.ts',
-  'test/node/projects/deletion.test.ts',
-  'test/node/switch/device-offload.test.ts',
-  'test/src/labfile/hostile-files.test.ts',
-  'test/worker/{gateway,image-copies,image-push,kept-archives,kept-images,lab-copies,lab-objects,labs,lying-archives,organizations-apart,upgrade}.test.ts',
-]
+export const slow = ['test/**/*.long.test.ts', 'test/long/**/*.test.ts']
+/** Of what is asked at workerd, the files that are about nodes most of all. */
+export const slowAtWorkerd = ['test/handlers/{browsers,captures,iou-fields,machine-emulator,pc,topology}.test.ts']
 
 export default defineConfig({
   test: {
@@ -69,7 +50,10 @@ export default defineConfig({
     projects: [
       // The same black-box HTTP tests on the Node server and, in real workerd, through the gateway's Worker, where that can differ.
       { extends: true, test: { name: 'node', ...handlers } },
-      { extends: true, test: { name: 'workerd', ...handlers, exclude: ofKinds } },
+      {
+        extends: true,
+        test: { name: 'workerd', ...handlers, exclude: [...handlers.exclude, ...ofKinds, ...slowAtWorkerd] },
+      },
       { extends: true, test: { name: 'app', ...handlers, include: notByWorker } },
       // Everything that needs the host itself: processes, sockets, files, emulators.
       {
@@ -78,12 +62,8 @@ export default defineConfig({
           name: 'host',
           ...host,
           include: ['test/{src,node,browser,lab,worker,documents}/**/*.test.ts'],
-          exclude: [...timing, ...slow],
+          exclude: slow,
         },
-      },
-      {
-        extends: true,
-        test: { name: 'timing', ...host, include: timing, maxWorkers: 3, sequence: { groupOrder: 1 } },
       },
     ],
   },

@@ -1,9 +1,11 @@
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
-import all, { host, slow } from './vitest.config.ts'
+import all, { handlers, host, slow, slowAtWorkerd } from './vitest.config.ts'
 
 /** Tests that measure processors: they have the machine to themselves. */
 const alone = ['test/long/{cpu-limit,dynamips-measurements}.test.ts']
+/** Tests of how long something takes: they run when all others have ended, and mostly wait. */
+const timing = ['test/node/switch/impairment-timing.long.test.ts', 'test/lab/impairment.long.test.ts']
 
 /** What takes longest, mostly by waiting: begun last, one of them would keep the run from its end while a processor idles. */
 const longest = [
@@ -15,7 +17,7 @@ const longest = [
 class LongestFirst extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const rank = ({ moduleId }: TestSpecification) => {
-      const at = longest.findIndex((it) => moduleId.endsWith(`${it}.test.ts`))
+      const at = longest.findIndex((it) => moduleId.includes(`/${it}.`))
       return at < 0 ? longest.length : at
     }
     return (await super.sort(files)).sort((a, b) => rank(a) - rank(b))
@@ -36,12 +38,28 @@ export default defineConfig({
         test: {
           name: 'host',
           ...host,
-          include: [...slow, 'test/long/**/*.test.ts'],
-          exclude: alone,
-          // Some only wait, and the two processors have others to work for.
-          maxWorkers: 5,
+          include: slow,
+          exclude: [...alone, ...timing, 'test/handlers/**'],
           sequence: { groupOrder: 1 },
         },
+      },
+      {
+        extends: true,
+        test: {
+          name: 'node',
+          ...handlers,
+          include: ['test/handlers/**/*.long.test.ts'],
+          exclude: [],
+          sequence: { groupOrder: 1 },
+        },
+      },
+      {
+        extends: true,
+        test: { name: 'workerd', ...handlers, include: slowAtWorkerd, sequence: { groupOrder: 1 } },
+      },
+      {
+        extends: true,
+        test: { name: 'timing', ...host, include: timing, maxWorkers: 3, sequence: { groupOrder: 2 } },
       },
     ],
   },
