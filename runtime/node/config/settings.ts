@@ -47,27 +47,27 @@ export type Settings = Static<typeof Settings>
 export const Settings = Type.Object(
   {
     host: text('Address to listen on', { minLength: 1, default: '127.0.0.1' }),
-    port: whole(0, 3080, 'TCP port; 0 takes a free one', { maximum: 65535 }),
-    data: text('Directory of the whole state', { minLength: 1, default: '~/.local/share/patchbay' }),
+    port: whole(0, 3080, 'TCP port to listen on; 0 picks a free one', { maximum: 65535 }),
+    data: text('Directory of all state', { minLength: 1, default: '~/.local/share/patchbay' }),
     log_level: oneOf(['silent', 'error', 'warn', 'info', 'debug'], {
       default: 'info',
-      description: 'Lowest severity of the messages in the log',
+      description: 'Least severe messages that are logged',
       reload: true,
     }),
     local: Type.Optional(
       Type.Boolean({
         description:
-          'Local mode: project paths and images anywhere the user may read; never for requests of a gateway. Default: on when host is loopback and join.url is not set',
+          'Local mode: allow project and image paths anywhere this user can read. Never applies to requests from a gateway. Default: on if host is loopback and join.url is not set',
       }),
     ),
-    gateway: off('Be a gateway: run no nodes, and place labs on the computes that are registered or join'),
-    insecure: off('Listen beyond loopback without credentials, and take HTTP Basic there without TLS'),
-    user: text('User of HTTP Basic'),
-    password: text('Password of HTTP Basic', { secret: true }),
-    password_file: text('File with the password, in one line', { fileOf: 'password' }),
+    gateway: off('Run as a gateway: run no nodes, and place labs on the computes that are registered or join'),
+    insecure: off('Allow non-loopback access without credentials, and HTTP Basic without TLS'),
+    user: text('User name for HTTP Basic'),
+    password: text('Password for HTTP Basic', { secret: true }),
+    password_file: text('File that has the password on one line', { fileOf: 'password' }),
     token: text('Bearer token', { secret: true }),
-    token_file: text('File with the token, in one line', { fileOf: 'token' }),
-    allowed_hosts: words('Host names by which clients may call the service, beside its own addresses', {
+    token_file: text('File that has the token on one line', { fileOf: 'token' }),
+    allowed_hosts: words('Host names that clients may use for the service, in addition to its own addresses', {
       reload: true,
     }),
     allowed_origins: words('Origins of web pages that may use the service', { reload: true }),
@@ -75,36 +75,36 @@ export const Settings = Type.Object(
       'Addresses or networks (10.0.0.0/8) of proxies whose X-Forwarded-For, X-Forwarded-Proto and Forwarded are trusted',
       { reload: true },
     ),
-    console_host: Type.Optional(Type.String({ description: 'Address of telnet consoles. Default: loopback' })),
+    console_host: Type.Optional(Type.String({ description: 'Address that consoles listen on. Default: 127.0.0.1' })),
     console_replay: Type.Boolean({
       default: true,
       reload: true,
       description:
-        'Whether a new telnet client first gets the scroll-back of the console; for nodes started from then on',
+        'Whether a new telnet client first gets the scroll-back of the console. A change applies to nodes started afterwards',
     }),
-    console_port_range: portRange(5000, 10000, 'TCP ports of consoles, inclusive'),
-    vnc_port_range: portRange(11000, 12000, 'TCP ports of VNC consoles, inclusive'),
-    udp_port_range: portRange(20000, 30000, 'UDP ports of links, inclusive'),
+    console_port_range: portRange(5000, 10000, 'TCP ports for consoles, inclusive'),
+    vnc_port_range: portRange(11000, 12000, 'TCP ports for VNC consoles, inclusive'),
+    udp_port_range: portRange(20000, 30000, 'UDP ports for links, inclusive'),
     allowed_interfaces: Type.Array(Type.String({ minLength: 1, maxLength: 64 }), {
       default: [],
       description:
-        'Network devices of the host that NIOs may use, * for any text; without any: all in local mode, else none',
+        'Network devices of the host that NIOs may use; * matches any text. If empty: all in local mode, otherwise none',
       reload: true,
     }),
     udp_peers: Type.Array(NetworkText, {
       default: [],
       description:
-        'Networks of other hosts that nio_udp and UDP ports of clouds may lead to outside local mode; links between computes need none',
+        'Networks of other hosts that nio_udp and UDP ports of clouds may send to outside local mode. Not needed for links between computes',
       reload: true,
     }),
     sandbox: oneOf(['auto', 'bubblewrap', 'namespaces', 'off'], {
       default: 'auto',
       description:
-        'How emulators are confined outside local mode; auto takes bubblewrap where it is installed, else namespaces',
+        'How emulators are confined outside local mode; auto uses bubblewrap if it is installed, otherwise namespaces',
     }),
-    require_sandbox: off('Outside local mode run no emulator without confinement', { reload: true }),
+    require_sandbox: off('Outside local mode, refuse to run an emulator that cannot be confined', { reload: true }),
     emulator_user: text(
-      'User (or UID:GID) of confined emulators when the service runs as root; otherwise they run as the user of the service',
+      'User (or UID:GID) that runs confined emulators if the service is root; otherwise the user of the service runs them',
       { minLength: 1, default: 'nobody', reload: true },
     ),
     executables: Type.Array(
@@ -112,52 +112,55 @@ export const Settings = Type.Object(
       {
         default: [],
         description:
-          'SHA-256 digests of IOU images that may run outside local mode, beside the uploads of administrators',
+          'SHA-256 digests of IOU images that may run outside local mode, in addition to images that administrators uploaded',
         reload: true,
       },
     ),
     on_exit: oneOf(['stop', 'keep'], {
       default: 'stop',
-      description: 'Whether running nodes stop when the service ends, or keep running',
+      description: 'What happens to running nodes when the service ends: they stop, or keep running',
       reload: true,
     }),
-    min_free_space_mb: whole(0, 200, 'With less free disk space than this (MB) nothing new is written', {
+    min_free_space_mb: whole(0, 200, 'If less disk space than this (MB) is free, nothing new is written', {
       reload: true,
     }),
-    additional_images_path: words('Directories searched for images, after the one in the data directory'),
+    additional_images_path: words('Directories to search for images, after the one in the data directory'),
     aliases: Type.Record(Type.String({ pattern: '^[a-z0-9-]+$' }), Type.String({ pattern: '^[a-z0-9-]+$' }), {
       default: {},
-      description: 'Aliases of words in paths, such as vpcs = "pc"',
+      description: 'Aliases for words in URL paths, such as vpcs = "pc"',
     }),
     clients: oneOf(['patchbay', 'gns3'], {
       default: 'patchbay',
-      description: 'Whose words, members and statuses the service speaks; gns3: those of release 2.2',
+      description: 'Which API dialect (words, members, statuses) the service speaks; gns3 is the dialect of GNS3 2.2',
     }),
-    clients_version: text('Version that clients = "gns3" says to clients that do not say their own', {
+    clients_version: text('With clients = "gns3": the version reported to clients that do not send their own', {
       default: '2.2.59',
     }),
     clients_streams_to: words(
-      'Addresses or networks of controllers that get consoles and captures without credentials, as release 2.2 sends none for them',
+      'With clients = "gns3": addresses or networks of controllers that get consoles and captures without credentials, because GNS3 2.2 sends none for them',
       { reload: true },
     ),
-    clients_web_ui: text('Directory with the files of the web client of clients = "gns3", served at /static/web-ui/'),
+    clients_web_ui: text('With clients = "gns3": directory of the files of the web client, served at /static/web-ui/'),
     tls: group({
-      cert: text('PEM file of the certificate, with its chain: the service speaks https. Read again when it changes', {
-        reload: true,
-      }),
+      cert: text(
+        'PEM file of the certificate and its chain; with it the service uses https. Read again when it changes',
+        {
+          reload: true,
+        },
+      ),
       key: text('PEM file of its private key', { reload: true }),
     }),
     join: group({
       url: text(
-        'Gateway to join, wss://...: the compute keeps a connection to it, by which the gateway reaches the compute',
+        'Gateway to join, wss://...; the gateway reaches this compute over the connection that the compute keeps open',
         {
           flag: 'join',
         },
       ),
-      token: text('Join token of that gateway. Default: token', { secret: true }),
-      token_file: text('File with the join token, in one line', { fileOf: 'join.token' }),
+      token: text('Join token from that gateway. Default: the setting token', { secret: true }),
+      token_file: text('File that has the join token on one line', { fileOf: 'join.token' }),
       addresses: words(
-        'IP addresses at which other computes reach this one, for links between two computes, beside those of its interfaces',
+        'IP addresses at which other computes can reach this one for links, in addition to the addresses of its interfaces',
         { reload: true, maxItems: maxToldAddresses },
       ),
     }),
@@ -170,7 +173,7 @@ export const Settings = Type.Object(
         {
           default: [],
           description:
-            'Tokens with which computes join, one for each: TOKEN for the first compute that uses it, or COMPUTE_ID:TOKEN',
+            'Join tokens, one for each compute: TOKEN belongs to the first compute that uses it, COMPUTE_ID:TOKEN to that compute',
           secret: true,
           reload: true,
         },
@@ -178,18 +181,23 @@ export const Settings = Type.Object(
       keep_archives: Type.Boolean({
         default: false,
         description:
-          'Whether a gateway keeps an archive of each project that is closed, from which a drain of its compute makes it elsewhere when the compute is gone',
+          'Whether a gateway keeps an archive of each closed project. If its compute is gone, a drain restores the project from the archive on another one',
       }),
-      drain_s: whole(1, defaultDrainS, 'Longest drain of a compute, s; then its job says which projects are left', {
-        maximum: 604_800,
-        reload: true,
-      }),
+      drain_s: whole(
+        1,
+        defaultDrainS,
+        'Time limit for draining a compute, s. After that the job lists the projects that are left',
+        {
+          maximum: 604_800,
+          reload: true,
+        },
+      ),
     }),
     limits: group({
       json_kb: whole(1, 1024, 'Largest JSON body, KB'),
       image_gb: whole(1, 100, 'Largest upload of an image, GB', { maximum: 1_000_000, reload: true }),
-      feeds: whole(1, 64, 'Open notification feeds of a project', { reload: true }),
-      history: whole(1, 1024, 'Events of a project that are kept for reconnecting feeds'),
+      feeds: whole(1, 64, 'Most open notification feeds of a project', { reload: true }),
+      history: whole(1, 1024, 'Events of a project that are kept for feeds that reconnect'),
       lab_mb: whole(
         1,
         defaultLabLimits.lab_mb,
@@ -205,27 +213,37 @@ export const Settings = Type.Object(
       open_labs_mb: whole(
         1,
         defaultLabLimits.open_labs_mb,
-        'Most memory of all open projects, MiB, with the edits that they can undo; never more than a sixth of the heap. A larger project stays closed',
+        'Most memory for all open projects and their undo history, MiB; never more than a sixth of the heap. A project that does not fit stays closed',
         { maximum: 65_536, reload: true },
       ),
       templates: whole(0, defaultLabLimits.templates, 'Most templates that users have made', {
         ...{ maximum: 100_000, reload: true },
       }),
-      templates_mb: whole(0, defaultLabLimits.templates_mb, 'Most templates, and most symbols, of users, MiB as JSON', {
-        ...{ maximum: 1024, reload: true },
-      }),
+      templates_mb: whole(
+        0,
+        defaultLabLimits.templates_mb,
+        'Largest size of the templates that users have made, and of their symbols, MiB as JSON (for each of the two)',
+        {
+          ...{ maximum: 1024, reload: true },
+        },
+      ),
       projects: whole(1, defaultLabLimits.projects, 'Most projects', { maximum: 1_000_000, reload: true }),
-      token_projects: whole(1, defaultLabLimits.token_projects, 'Most projects of a token for some projects', {
-        ...{ maximum: 1_000_000, reload: true },
-      }),
+      token_projects: whole(
+        1,
+        defaultLabLimits.token_projects,
+        'Most projects in the scope of a token that is limited to certain projects',
+        {
+          ...{ maximum: 1_000_000, reload: true },
+        },
+      ),
       wrong_logins: whole(
         0,
         10,
-        'Wrong log-ins per minute from one address with one name, and ten times as many from the address; 0: no limit',
+        'Failed log-ins per minute from one address with one name; ten times as many from one address with any names. 0: no limit',
         { maximum: 1_000_000, reload: true },
       ),
-      header_timeout_ms: whole(100, 10_000, 'Timeout for the headers of a request, ms'),
-      body_timeout_ms: whole(100, 60_000, 'Timeout for more data of a request body, ms'),
+      header_timeout_ms: whole(100, 10_000, 'Timeout for receiving the headers of a request, ms'),
+      body_timeout_ms: whole(100, 60_000, 'Timeout for receiving more of a request body, ms'),
     }),
     rate_limit: group({
       per_s: Type.Optional(
@@ -233,7 +251,7 @@ export const Settings = Type.Object(
           minimum: 0,
           maximum: 1_000_000,
           description:
-            'Requests per second with one token or other credentials; 0: no limit. Default: 100 on a gateway, else 0',
+            'Requests per second for one token or other credential; 0: no limit. Default: 100 on a gateway, otherwise 0',
           reload: true,
         }),
       ),
@@ -243,10 +261,13 @@ export const Settings = Type.Object(
       }),
     }),
     cloudflare_access: group({
-      team_domain: text('Accepts the users of Cloudflare Access: the team domain, such as team.cloudflareaccess.com', {
-        pattern: '^([a-z0-9-]+(\\.[a-z0-9-]+)+)?$',
-        expects: 'a domain such as team.cloudflareaccess.com',
-      }),
+      team_domain: text(
+        'Team domain of Cloudflare Access, such as team.cloudflareaccess.com; with it (and audience) its users are accepted',
+        {
+          pattern: '^([a-z0-9-]+(\\.[a-z0-9-]+)+)?$',
+          expects: 'a domain such as team.cloudflareaccess.com',
+        },
+      ),
       audience: text('The Application Audience (AUD) tag of Cloudflare Access'),
       role: Type.Union(Role.anyOf, { default: 'operate', description: 'Role of the users of Cloudflare Access' }),
       admins: Type.Array(Type.String({ minLength: 3 }), {
@@ -256,7 +277,7 @@ export const Settings = Type.Object(
       organizations: Type.Record(Type.String({ pattern: '^[a-z0-9-]+(\\.[a-z0-9-]+)+$' }), OrganizationId, {
         default: {},
         description:
-          'Organizations of users of Cloudflare Access, by the domain of their e-mail address, such as "school.example" = "school"; others belong to default',
+          'Organization of users of Cloudflare Access by the domain of their e-mail address, such as "school.example" = "school"; all other users belong to default',
       }),
     }),
     ...kindGroups,

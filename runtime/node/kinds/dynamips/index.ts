@@ -11,7 +11,7 @@ const settings = {
   path: Type.String({
     minLength: 1,
     default: 'dynamips',
-    description: 'The dynamips program: a path, or a name to look for in PATH',
+    description: 'Path of the dynamips program, or a name to look up in PATH',
     reload: true,
   }),
 }

@@ -6,17 +6,17 @@ import type { HypervisorProperties } from './properties.ts'
 const settings = {
   driver: Type.Union([Type.Literal('auto'), Type.Literal('libvirt'), Type.Literal('virtualbox')], {
     default: 'auto',
-    description: 'The hypervisor of new hypervisor nodes; auto takes libvirt where it answers, else VirtualBox',
+    description: 'Hypervisor for new hypervisor nodes; auto uses libvirt if it responds, otherwise VirtualBox',
     reload: true,
   }),
   libvirt_uri: Type.String({
     default: '',
-    description: 'qemu:///system or qemu:///session. Default: the system where this user may, else the session',
+    description: 'qemu:///system or qemu:///session. Default: system if this user has access to it, otherwise session',
     reload: true,
   }),
   vboxmanage_path: Type.String({
     default: '',
-    description: 'The VBoxManage program. Default: that in PATH',
+    description: 'Path of the VBoxManage program. Default: the one in PATH',
     reload: true,
   }),
 }

@@ -8,12 +8,12 @@ import type { IouProperties } from './properties.ts'
 const settings = {
   iourc_path: Type.String({
     default: '',
-    description: 'Licence file of IOU images. Default: ~/.iourc, then that of the node',
+    description: 'Licence file for IOU images. Default: ~/.iourc, then the licence file of the node',
     reload: true,
   }),
   license_check: Type.Boolean({
     default: true,
-    description: 'Whether the form of the licence file is checked before a start',
+    description: 'Whether the format of the licence file is checked before a node starts',
     reload: true,
   }),
 }

@@ -7,7 +7,7 @@ const settings = {
   acceleration: Type.Union([Type.Literal('auto'), Type.Literal('kvm'), Type.Literal('tcg')], {
     default: 'auto',
     description:
-      'How processors are emulated; auto takes KVM where a guest boots under it, kvm refuses to start without the device, tcg never uses it',
+      'How processors are emulated; auto uses KVM if a guest boots under it, kvm refuses to start without /dev/kvm, tcg never uses KVM',
     reload: true,
   }),
 }

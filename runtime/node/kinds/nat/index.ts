@@ -11,7 +11,7 @@ const settings = {
   reach: Type.Array(NetworkText, {
     default: [],
     description:
-      'Addresses and networks that guests of nats reach although they are of the host, or private outside local mode',
+      'Addresses and networks that guests of nats may reach although they belong to the host or, outside local mode, are private',
     reload: true,
   }),
 }

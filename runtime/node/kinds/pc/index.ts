@@ -7,13 +7,13 @@ const settings = {
   engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {
     default: 'auto',
     description:
-      'What runs pcs; auto takes VPCS 0.6.1 or later when it is installed, and outside local mode the embedded simulator',
+      'What runs pcs; auto uses VPCS if 0.6.1 or later is installed, and the embedded simulator otherwise or outside local mode',
     reload: true,
   }),
   vpcs_path: Type.String({
     minLength: 1,
     default: 'vpcs',
-    description: 'The VPCS program: a path, or a name to look for in PATH',
+    description: 'Path of the VPCS program, or a name to look up in PATH',
     reload: true,
   }),
 }
