@@ -192,7 +192,7 @@ export interface Early {
 
 /** The refusal of a request that the service has sent itself. */
 export const ownCompute = (): ApiError =>
-  conflict('This service is registered as a compute of itself: delete that compute')
+  conflict('This service is registered as one of its own computes; remove that entry')
 
 /** How an endpoint that was found is answered. */
 interface Found {
@@ -804,7 +804,7 @@ function withoutBody(response: Response): Response {
 }
 
 const unexpected = (isAborted: boolean): ApiError =>
-  isAborted ? new ApiError(408, 'The request was given up by the client') : new ApiError(500, 'Internal Server Error')
+  isAborted ? new ApiError(408, 'The client aborted the request') : new ApiError(500, 'Internal Server Error')
 
 /** v1 says `*`, as its clients expect; v2 names an allowed origin. Only requests that were let in come here. */
 function allowOrigin(request: Request, path: string, headers: Record<string, string>): void {

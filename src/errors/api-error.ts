@@ -46,7 +46,8 @@ export class ApiError extends Error {
 
 export const badRequest = (message: string, options?: ApiErrorOptions) => new ApiError(400, message, options)
 /** 400: the client stopped sending in the middle of a body. */
-export const bodyBrokeOff = (cause: unknown) => badRequest('The body broke off; nothing was stored', { cause })
+export const bodyBrokeOff = (cause: unknown) =>
+  badRequest('The request body ended early; nothing was stored', { cause })
 export const forbidden = (message: string, options?: ApiErrorOptions) => new ApiError(403, message, options)
 export const notFound = (message: string, options?: ApiErrorOptions) => new ApiError(404, message, options)
 export const conflict = (message: string, options?: ApiErrorOptions) => new ApiError(409, message, options)

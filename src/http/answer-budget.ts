@@ -74,4 +74,4 @@ export class AnswerBudget {
 /** The budget of this process. */
 export const answerBudget = new AnswerBudget({ bytes: 8 * maxAnswerBytes })
 
-const full = () => retryLater(503, 'Too many large answers of computes are being read at once; try again', 5)
+const full = () => retryLater(503, 'Too many large responses from computes are being read at once; try again', 5)

@@ -54,7 +54,7 @@ export async function sendAsset(
   more: Readonly<Record<string, string>> = {},
 ): Promise<Response> {
   const asset = await assets(name)
-  if (asset === undefined) throw notFound(`There is no file ${name}`)
+  if (asset === undefined) throw notFound(`No such file: ${name}`)
   const { body, type, gzip } = asset
   const compress = gzip !== undefined && takesGzip(request) ? gzip : undefined
   // Another representation has another strong tag (RFC 9110, 8.8.3.3).

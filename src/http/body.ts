@@ -83,10 +83,10 @@ function decode(bytes: Uint8Array): string {
   try {
     return decoder().decode(bytes)
   } catch (cause) {
-    throw badRequest('body: expected text in UTF-8, got bytes that are not; send it in that encoding', { cause })
+    throw badRequest('body: not valid UTF-8; send the text encoded as UTF-8', { cause })
   }
 }
 
 const nothing = new Uint8Array()
 
-const tooBig = (limit: number) => tooLarge(`body: larger than the ${limit} bytes this service takes (limits.json_kb)`)
+const tooBig = (limit: number) => tooLarge(`body: larger than the limit of ${limit} bytes (limits.json_kb)`)

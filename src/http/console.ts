@@ -29,8 +29,8 @@ export function bridgeScreen(socket: Socket, screen: ConsoleStream, aborter: Abo
   }
   socket.onMessage((data) => {
     if (aborter.signal.aborted) return
-    if (typeof data === 'string') refuse(1003, 'A screen takes binary frames only')
-    else if (!input.take(data)) refuse(1008, 'More was sent than the screen reads')
+    if (typeof data === 'string') refuse(1003, 'A screen accepts binary frames only')
+    else if (!input.take(data)) refuse(1008, 'Input was sent faster than the screen reads it')
   })
 }
 

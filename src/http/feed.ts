@@ -63,7 +63,7 @@ export async function openFeed(options: FeedOptions): Promise<Response> {
 
 /** Throws 404 for a plain GET of a path that is only for websockets. */
 export function requireUpgrade(request: Request): void {
-  if (!isUpgrade(request)) throw notFound('This path is only for websockets: send "Upgrade: websocket"')
+  if (!isUpgrade(request)) throw notFound('This endpoint is a websocket: send "Upgrade: websocket"')
 }
 
 function sequence(text: string): number {

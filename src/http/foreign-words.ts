@@ -23,7 +23,8 @@ export const oursFor = (word: string): string | undefined => (Object.hasOwn(fore
 
 /** Why an alias is wrong, and what would be right; undefined when it is valid. */
 export function aliasFault(theirs: string, ours: string): string | undefined {
-  if (pathWords.includes(theirs)) return `${JSON.stringify(theirs)} is a word of ours, and cannot stand for another one`
+  if (pathWords.includes(theirs))
+    return `${JSON.stringify(theirs)} is a path segment of this service and cannot be an alias`
   if (pathWords.includes(ours)) return undefined
   const guess = oursFor(theirs) ?? nearest(ours, pathWords)
   const meant = guess === undefined ? '' : ` (did you mean ${guess}?)`

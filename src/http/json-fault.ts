@@ -1,13 +1,13 @@
 /** Why a text is not JSON, and what would be right. The message quotes nothing of the text: it may hold a secret. */
 export function jsonFault(text: string): string {
   const begin = text.trimStart()
-  if (begin === '') return 'it has blanks only; send an object such as {"name": "lab"}, or nothing'
+  if (begin === '') return 'it contains only whitespace; send an object such as {"name": "lab"}, or nothing'
   if (begin.startsWith('<')) return `it looks like XML or HTML; ${example}`
-  if (begin.startsWith('--')) return `it looks like a form with parts; ${example}`
+  if (begin.startsWith('--')) return `it looks like a multipart form; ${example}`
   if (!/^[[{"]/.test(begin)) {
     if (/^[\w.-]+=/.test(begin)) return `it looks like a form (name=value); ${example}`
     if (/^[\w.-]+:(\s|$)/.test(begin)) return `it looks like YAML; ${example}`
-    return `it begins with none of { [ "; ${example}`
+    return `it does not begin with {, [ or "; ${example}`
   }
   return withPosition(text, begin)
 }
@@ -18,19 +18,16 @@ const example = 'send JSON such as {"name": "lab"}'
 function withPosition(text: string, begin: string): string {
   const bare = withoutTexts(text)
   const rules: readonly (readonly [RegExp, string])[] = [
-    [/'/, 'names and texts are written in double quotes, not in single ones'],
+    [/'/, 'write names and strings in double quotes, not in single quotes'],
     [/,\s*[}\]]/, 'there is a comma before } or ]: leave it out'],
     [
       /\b(?:NaN|Infinity|undefined|None)\b/,
-      'NaN, Infinity, undefined and None are no values of JSON: use a number or null',
+      'NaN, Infinity, undefined and None are not JSON values: use a number or null',
     ],
-    [/\b(?:True|False)\b/, 'true and false are written in small letters'],
+    [/\b(?:True|False)\b/, 'write true and false in lower case'],
     [/\/\/|\/\*|#/, 'JSON has no comments: leave them out'],
-    [/[{,]\s*[A-Za-z_]\w*\s*:/, 'names are written in double quotes'],
-    [
-      /\b0\d|\b0x|(?:^|[^\d])\.\d|\d\.(?:$|[^\d])|\+\d/,
-      'a number is written in a way that JSON does not have: such as 10, -0.5 or 1e3',
-    ],
+    [/[{,]\s*[A-Za-z_]\w*\s*:/, 'write names in double quotes'],
+    [/\b0\d|\b0x|(?:^|[^\d])\.\d|\d\.(?:$|[^\d])|\+\d/, 'not a JSON number: write it like 10, -0.5 or 1e3'],
   ]
   for (const [pattern, fault] of rules) {
     const at = pattern.exec(bare)?.index
@@ -41,7 +38,7 @@ function withPosition(text: string, begin: string): string {
   if (count(bare, '"') % 2 === 1) return 'a closing double quote is missing'
   const gap = /(?:"·*"|[\w\]}])\s*(?=["{[])/.exec(bare)
   if (gap !== null) return `${positionText(text, gap.index + gap[0].length)}: a comma or a colon is missing before it`
-  return `there is a sign too many, too few or at the wrong place; ${example}`
+  return `a punctuation mark is missing, extra or misplaced; ${example}`
 }
 
 /** The text with a dot for every character within double quotes, so that only JSON's own characters are left. */

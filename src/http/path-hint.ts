@@ -9,16 +9,16 @@ export function pathHint(path: string, templates: readonly string[]): string {
   if (path.length <= longestPath) {
     const [theirs, ours] = foreignWord(path, templates) ?? []
     if (theirs !== undefined) {
-      return `: "${theirs}" is called "${ours}" here; write that, or set aliases = { ${theirs} = "${ours}" } in the configuration`
+      return `. "${theirs}" is called "${ours}" here: use that, or set aliases = { ${theirs} = "${ours}" } in the configuration`
     }
     const meant = respelt(path).find((it) =>
       templates.some((template) => matches(segmentsOf(it), segmentsOf(template))),
     )
-    if (meant !== undefined) return `, did you mean ${meant}?`
+    if (meant !== undefined) return `. Did you mean ${meant}?`
     const hint = oneWordWrong(segmentsOf(path), templates)
     if (hint !== undefined) return hint
   }
-  return '; /docs shows all paths, and /openapi.json has them for programs'
+  return '. /docs lists all endpoints, /openapi.json describes them for programs'
 }
 
 const segmentsOf = (path: string): string[] => path.split('/').slice(1)
@@ -72,7 +72,7 @@ function oneWordWrong(path: readonly string[], templates: readonly string[]): st
   }
   if (words.size === 0) return undefined
   const guess = nearest(path[at] ?? '', [...words])
-  if (guess !== undefined) return `, did you mean /${path.map((it, index) => (index === at ? guess : it)).join('/')}?`
+  if (guess !== undefined) return `. Did you mean /${path.map((it, index) => (index === at ? guess : it)).join('/')}?`
   const shown = [...words].slice(0, most).join(', ')
-  return `: expected ${shown}${words.size > most ? ', ...' : ''} in the place of "${(path[at] ?? '').slice(0, 60)}"`
+  return `. Expected ${shown}${words.size > most ? ', ...' : ''} in place of "${(path[at] ?? '').slice(0, 60)}"`
 }

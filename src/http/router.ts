@@ -110,7 +110,8 @@ export class Routes {
       if (it !== undefined && endpoint !== undefined) return { endpoint, params: paramsOf(it, segments) }
     }
     const allow = allowed(methods)
-    throw new ApiError(405, `${method} is not possible here; ${allow} are`, { headers: { Allow: allow } })
+    const instead = allow.replace(/, (?=[A-Z]+$)/, ' or ')
+    throw new ApiError(405, `Method ${method} is not allowed; use ${instead}`, { headers: { Allow: allow } })
   }
 
   #routeOf(path: string, segments: readonly string[]): Route | undefined {
@@ -128,7 +129,7 @@ export class Routes {
       path,
       this.#routes.map(({ template }) => template),
     )
-    return notFound(`There is nothing at ${path.slice(0, 200)}${hint}`, {
+    return notFound(`No such endpoint: ${path.slice(0, 200)}${hint}`, {
       word: 'no-such-path',
     })
   }
@@ -179,7 +180,7 @@ function paramsOf({ params, hasTail }: Route, path: readonly string[]): Record<s
   for (const [at, [name, index]] of params.entries()) {
     const text = hasTail && at === params.length - 1 ? path.slice(index).join('/') : (path[index] ?? '')
     decoded[name] = text.includes('%') ? decode(name, text) : text
-    if (decoded[name].includes('\0')) throw badRequest(`${name}: a NUL character is not possible here`)
+    if (decoded[name].includes('\0')) throw badRequest(`${name}: must not contain a NUL character`)
   }
   return decoded
 }
@@ -188,6 +189,6 @@ function decode(name: string, text: string): string {
   try {
     return decodeURIComponent(text)
   } catch (cause) {
-    throw badRequest(`${name}: malformed percent-encoding in the path: a percent sign itself is written %25`, { cause })
+    throw badRequest(`${name}: malformed percent-encoding in the path; write a literal percent sign as %25`, { cause })
   }
 }

@@ -155,7 +155,7 @@ test('a copy of a lab has the files of the lab and of its nodes', async () => {
 
 test('a name with a slash is refused for a new project and for a rename', async () => {
   const { at } = await newLab()
-  const [name, message] = [`${nameOf('up')}/down`, 'name: / and \\ are not possible in the name of a project']
+  const [name, message] = [`${nameOf('up')}/down`, 'name: the name of a project cannot contain / or \\']
   for (const answer of [
     await post(projects, { name }),
     await put(at, { name }),

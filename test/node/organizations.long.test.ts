@@ -154,7 +154,7 @@ describe('the organizations of a gateway', () => {
     const token = await makeOrganization(admin, 'round')
     const input = { name: 'itself', protocol: 'http', host: '127.0.0.1', port: portOf(gateway) }
     const refused = await message(as(token)('POST', '/v2/computes', { ...input, user: 'any', password: token }))
-    expect(refused).toMatchObject({ status: 409, message: expect.stringContaining('a compute of itself') })
+    expect(refused).toMatchObject({ status: 409, message: expect.stringContaining('one of its own computes') })
     await call(admin, 'DELETE', '/v2/organizations/round')
   })
 

@@ -111,7 +111,7 @@ test('a client that sends more than a screen reads is disconnected, and no byte 
   const end = closed(client)
   const sent = randomBytes(256 * 1024)
   for (let count = 0; count < 200; count++) client.send(sent)
-  expect(await end).toEqual([1008, 'More was sent than the screen reads'])
+  expect(await end).toEqual([1008, 'Input was sent faster than the screen reads it'])
   connected?.on('data', (bytes: Buffer) => read.push(bytes)).resume()
   await once(connected as Connection, 'close')
   const all = Buffer.concat(read)
@@ -124,7 +124,7 @@ test('a client that sends more than a screen reads is disconnected, and no byte 
 test('text messages to a screen are refused', async () => {
   const client = await open(() => {})
   client.send('hello')
-  expect(await closed(client)).toEqual([1003, 'A screen takes binary frames only'])
+  expect(await closed(client)).toEqual([1003, 'A screen accepts binary frames only'])
 })
 
 test.each([bridgeConsole, bridgeScreen])('data that is sent just before the end still arrives: %o', async (bridge) => {

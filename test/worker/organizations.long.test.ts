@@ -102,7 +102,7 @@ test('an organization cannot make the Worker send requests to itself', async () 
   const itself = { ...input, user: 'any', password: token }
   const refused = await as(token)('POST', '/v2/computes', itself)
   const { message } = (await refused.json()) as { message: string }
-  expect([refused.status, message]).toEqual([409, expect.stringContaining('a compute of itself')])
+  expect([refused.status, message]).toEqual([409, expect.stringContaining('one of its own computes')])
   // Nor later, when its password is another one.
   await call(as(token), 'POST', '/v2/computes', { ...input, port: 1, user: 'any', password: token })
   await call(as(token), 'PUT', '/v2/computes/itself', { port: Number(port) })
@@ -110,7 +110,7 @@ test('an organization cannot make the Worker send requests to itself', async () 
     const [it] = await call<Compute[]>(as(token), 'GET', '/v2/computes')
     return [it?.connected, it?.last_error]
   }
-  await expect.poll(state, { timeout: hangMs }).toEqual([false, expect.stringContaining('a compute of itself')])
+  await expect.poll(state, { timeout: hangMs }).toEqual([false, expect.stringContaining('one of its own computes')])
   expect([409, 503]).toContain((await as(token)('GET', '/v2/computes/itself/projects')).status)
 })
 

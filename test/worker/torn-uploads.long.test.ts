@@ -85,7 +85,7 @@ test('a client that ends its side of the connection in the middle of a body is t
       const isSentAsItIs = compute_id === 'a' && framing === 'length'
       const message = isSentAsItIs
         ? 'The body, or the connection to the compute, broke off: look whether it was stored'
-        : 'The body broke off; nothing was stored'
+        : 'The request body ended early; nothing was stored'
       expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({ message })
     }
   }

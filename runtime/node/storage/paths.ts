@@ -48,7 +48,7 @@ export async function resolveInProject(root: string, path: string): Promise<stri
 
 /** 400 for a path with a NUL, which no file has. */
 export function requireNoNul(path: string): void {
-  if (path.includes('\0')) throw badRequest('path: a NUL character is not possible here')
+  if (path.includes('\0')) throw badRequest('path: must not contain a NUL character')
 }
 
 /** 400 for a path that is not absolute. */

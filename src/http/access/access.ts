@@ -193,7 +193,7 @@ export class Admission {
   #sessions(): Sessions {
     const { sessions, access } = this.#options
     if (sessions === undefined || !isProtected(access())) {
-      throw notFound('This service has no sessions: no credentials are configured, so that none are needed')
+      throw notFound('This service has no sessions: no credentials are configured, so none are needed')
     }
     return sessions
   }
@@ -330,8 +330,8 @@ const isAddress = (name: string): boolean => /^(\[.*\]|\d+(\.\d+){3})$/.test(nam
 export function requirePrivate({ address, isSecure }: Peer, { takesPlainBasic }: Access): void {
   if (isSecure || takesPlainBasic === true || address === '' || isLoopback(address)) return
   throw forbidden(
-    'Authorization: without https others can read the password on its way: set tls.cert and tls.key, or name the proxy that ' +
-      'speaks https in trusted_proxies; insecure = true takes it so',
+    'Authorization: without TLS, others on the network can read the password; set tls.cert and tls.key, list your TLS ' +
+      'proxy in trusted_proxies, or allow it with insecure = true',
   )
 }
 

@@ -56,9 +56,10 @@ export class ProjectAccess {
   }): void {
     const { projects, name: who } = this.#identity
     if (projects === undefined) return
-    if (path != null) throw forbidden(`path: "${who}" is for some projects, and cannot name a directory`)
+    if (path != null)
+      throw forbidden(`path: token "${who}" is limited to certain projects and cannot choose a directory`)
     const isOwn = id != null ? isInScope(projects, id, undefined) : name != null && isInScope(projects, undefined, name)
-    if (!isOwn) throw forbidden(`name: "${who}" is for the projects ${projects.join(', ')}`)
+    if (!isOwn) throw forbidden(`name: token "${who}" is limited to the projects ${projects.join(', ')}`)
   }
 
   /** 403 unless the client sees the project by this name. */
@@ -84,7 +85,9 @@ export class ProjectAccess {
     // Another program as compute may decode the path before it matches its routes.
     const inner = there === undefined ? [] : spellingsOf(there).map((it) => routes.match(method, it))
     if (inner.length > 0 && inner.every((it) => this.#allowsThere(it))) return
-    throw forbidden(`Authorization: "${this.#identity.name}" is for some projects, and this is about all`)
+    throw forbidden(
+      `Authorization: token "${this.#identity.name}" is limited to certain projects; this request needs access to all of them`,
+    )
   }
 
   /** The id of a project that a path names by its id, or of a lab by its name; undefined: there is no lab of that name. */

@@ -21,13 +21,13 @@ export function requireKnownSource(
   if (origin !== null) {
     if (isOwnOrigin(origin, request, isSecure) || allowedOrigins.has(origin.toLowerCase())) return
     throw forbidden(
-      `Origin: pages of ${origin.slice(0, 80)} may not use this service; add the origin to allowed_origins, or send ` +
+      `Origin: pages from ${origin.slice(0, 80)} may not use this service; add the origin to allowed_origins, or send ` +
         '"Authorization: Bearer" from the program that serves the page',
     )
   }
   // Browsers omit Origin in GETs that are no CORS requests, but send Sec-Fetch-Site.
   if (isFromOtherSite(request) && !isTopLevelNavigation(request)) {
-    throw forbidden('Sec-Fetch-Site: a page of another site may not use this service')
+    throw forbidden('Sec-Fetch-Site: pages from other sites may not use this service')
   }
 }
 
@@ -44,18 +44,18 @@ export function requireDeliberate(
   if (identity.ambient !== true) return
   if (isFromOtherSite(request) && !request.headers.has('origin') && endpoint.page !== true) {
     throw forbidden(
-      'Sec-Fetch-Site: a link of another site leads to pages of this service only; enter the address by hand',
+      'Sec-Fetch-Site: links from other sites may only open pages of this service; type the address into the browser',
     )
   }
   if (isRead(request) && role !== 'read' && isUntoldBrowser(request) && !isOwnReferer(request, isSecure)) {
     throw forbidden(
-      'Referer: this GET changes something, and the browser does not say which page asks; use a Bearer token',
+      'Referer: this GET has side effects and the browser did not say which page sent it; use a Bearer token',
     )
   }
   const mayBeForm = !isRead(request) && (isFormMedia(request) || !request.headers.has('content-type'))
   if (mayBeForm && isOldBrowser(request) && !isOwnReferer(request, isSecure)) {
     throw forbidden(
-      'Referer: this may be a form, and the browser does not say of which page; use a newer browser or a Bearer token',
+      'Referer: this may be a form and the browser did not say which page sent it; use a newer browser or a Bearer token',
     )
   }
   const isBrowser = saysPage(request) || isOldBrowser(request)

@@ -6,7 +6,7 @@ import { type SessionCreate, SessionCreate as SessionCreateSchema, SessionView }
 /** Path at which browsers log in. */
 export const sessionPath = '/v2/session'
 const self = { owner: 'self', tag: 'v2 session' } as const
-const noneHere = 'This service has no sessions: no credentials are configured, so that none are needed'
+const noneHere = 'This service has no sessions: no credentials are configured, so none are needed'
 
 export const sessionEndpoints: readonly Endpoint[] = [
   endpoint({

@@ -257,7 +257,7 @@ test('a body that fails on its way ends the other end of it', async () => {
   const post = (body: ReadableStream<Uint8Array>) => pair.asking.send(request('x', { method: 'POST', body }))
   await expect(post(failing())).rejects.toMatchObject({
     status: 400,
-    message: 'The body broke off; nothing was stored',
+    message: 'The request body ended early; nothing was stored',
   })
   // Of another compute, whose file is copied.
   for (const error of [new ConnectionLost('it has gone'), new ApiError(504, 'it has gone')])
