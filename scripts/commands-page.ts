@@ -30,7 +30,7 @@ function section(name: string, command: Command): string {
     ...args.map(({ name, about, choices }) => [name, withChoices(about, choices)] as const),
     ...Object.entries(flags).map(([flag, { value, short, about, choices, many = false }]) => {
       const long = `--${flag}${value === undefined ? '' : ` ${value}`}`
-      const text = withChoices(many ? `${about}; may be given several times` : about, choices)
+      const text = withChoices(many ? `${about}; repeatable` : about, choices)
       return [short === undefined ? long : `-${short}, ${long}`, text] as const
     }),
   ].map(([left, right]) => `| \`${left.replaceAll('|', '\\|')}\` | ${plain(right)} |`)

@@ -90,14 +90,14 @@ export const showing = {
 export const asking = {
   server: {
     value: 'URL',
-    about: 'the service; default: PATCHBAY_SERVER, else that of "patchbay login", else that of this user',
+    about: 'service URL (default: $PATCHBAY_SERVER, then the saved login, then your local service)',
   },
   ...showing,
 } as const satisfies Readonly<Record<string, Flag>>
 /** The flags of every command that shows lines of a log. */
 export const logging = {
-  follow: { short: 'f', about: 'show new lines as they come, until Ctrl-C' },
-  lines: { value: 'NUMBER', about: 'how many of the last lines; default 50' },
+  follow: { short: 'f', about: 'show new lines until Ctrl-C' },
+  lines: { value: 'NUMBER', about: 'number of last lines to show (default: 50)' },
   ...showing,
 } as const satisfies Readonly<Record<string, Flag>>
 export type Asking = FlagValues<typeof asking>

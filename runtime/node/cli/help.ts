@@ -63,7 +63,7 @@ function overview(all: readonly (readonly [string, Command])[], words: string): 
 Usage: ${words}COMMAND [ARGUMENTS] [FLAGS]
 
 ${sections.join('\n')}
-"patchbay help COMMAND" says more.`
+Run "patchbay help COMMAND" for details.`
 }
 
 /** The first line of the help of a command. */
@@ -83,7 +83,7 @@ async function helpOf(name: string, command: Command): Promise<string> {
     ...Object.entries(command.flags).map(
       ([flag, { value, short, about, choices, many = false }]): Row => [
         `${short === undefined ? '' : `-${short}, `}--${flag}${value === undefined ? '' : ` ${value}`}`,
-        withChoices(many ? `${about}; may be given several times` : about, choices),
+        withChoices(many ? `${about}; repeatable` : about, choices),
       ],
     ),
   ]
