@@ -300,7 +300,7 @@ export class ComputeObject extends DurableObject<Env> {
         if (isRefusal(opened)) return answerOf(opened)
         return upgrade(request, {
           open: (socket) => joinSockets(socket, opened),
-          abandon: () => opened.close(1001, 'The client went away'),
+          abandon: () => opened.close(1001, 'The client disconnected'),
         }) as Response
       }
       const rests = given.has(restsHeader)

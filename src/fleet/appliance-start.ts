@@ -57,12 +57,11 @@ export async function answering({
       } catch (error) {
         signal.throwIfAborted()
         if (error instanceof ComputeRefused)
-          refusal ??= new ComputeRefused(`what answers at ${originOf(address)}: ${error.message}`)
+          refusal ??= new ComputeRefused(`the program at ${originOf(address)} cannot be used: ${error.message}`)
       }
     }
     if (refusal !== undefined) throw refusal
-    if (!(await abortable(engine.isRunning(settings), signal)))
-      throw conflict('it ended before a service answered in it')
+    if (!(await abortable(engine.isRunning(settings), signal))) throw conflict('it stopped before its service answered')
     await pause(timeouts.pauseMs, signal)
     signal.throwIfAborted()
   }

@@ -303,4 +303,4 @@ function shownOf({ password: _, ...shown }: ApplianceVmRecord): Settings {
 const isSameUse = (a: ApplianceVmRecord, b: ApplianceVmRecord): boolean => a.enable === b.enable && isSameVm(a, b)
 
 const superseded = () => conflict('The settings of the appliance VM were changed meanwhile')
-const ending = () => conflict('The service ends')
+const ending = () => conflict('The service is shutting down')

@@ -29,7 +29,7 @@ export async function bridge(
     if (isRefusal(opened)) return await passOn(opened, fleet.nameOf(id))
     return upgrade(request, {
       open: (socket) => joinSockets(socket, opened),
-      abandon: () => opened.close(1001, 'The client went away'),
+      abandon: () => opened.close(1001, 'The client disconnected'),
     })
   } finally {
     stay()
@@ -42,7 +42,7 @@ export function joinSockets(client: Socket, compute: Socket): void {
   relay(compute, client)
   client.onClose(() => compute.close(1000))
   compute.onClose((code) => {
-    if (code === 1006) client.close(1011, 'The compute went away')
+    if (code === 1006) client.close(1011, 'The compute disconnected')
     else client.close(isSendable(code) ? code : 1000)
   })
   compute.resume?.()

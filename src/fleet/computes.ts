@@ -33,7 +33,7 @@ export class Computes {
     const found = computeKey(id) === localId ? this.local : this.get(id)
     if (found !== undefined) return found
     if (computeKey(id) === applianceId)
-      throw notFound('compute_id: the appliance VM does not run', { word: 'no-such-compute' })
+      throw notFound('compute_id: the appliance VM is not running', { word: 'no-such-compute' })
     throw notFound(`compute_id: there is no compute ${id}; GET /v2/computes lists the computes`, {
       word: 'no-such-compute',
     })
@@ -69,11 +69,11 @@ export class Computes {
     const max = Math.min(this.#max() || maxComputes, maxComputes)
     const { size } = this.#remote
     if (size >= max)
-      throw conflict(`This organization may have ${counted(max, 'compute')}, and has ${size}: delete one first`, {
+      throw conflict(`This organization is limited to ${counted(max, 'compute')} and has ${size}: delete one first`, {
         word: 'limit-reached',
       })
     if (name !== null && this.isTaken(name)) {
-      throw conflict(`name: there is a compute ${JSON.stringify(name)} already`)
+      throw conflict(`name: a compute ${JSON.stringify(name)} already exists`)
     }
   }
 

@@ -384,7 +384,7 @@ export class Fleet {
     if (isReserved(hello.compute_id)) throw conflict(`compute_id: ${hello.compute_id} is reserved`)
     const known = this.#computes.get(hello.compute_id)
     if (known !== undefined && known.record.protocol !== tunnelled) {
-      throw conflict(`There is a compute ${hello.compute_id} already, which has an address`)
+      throw conflict(`compute_id: ${hello.compute_id} is already registered, with an address`)
     }
     const record = joinedRecord(hello, (name) => this.#computes.isTaken(name))
     // Before the token is bound: one that is refused for want of room may be given to another compute.
@@ -400,13 +400,13 @@ export class Fleet {
     if (joinTokens === undefined || grant === undefined) throw conflict('The token was revoked')
     if (grant.compute_id === undefined && (await joinTokens.isOwned(id))) {
       throw conflict(
-        `The compute ${id} joins with another token: use that one, or revoke it, or make a token with its compute_id`,
+        `The compute ${id} joins with another token: use or revoke that token, or create one with its compute_id`,
       )
     }
     const owner = grant.compute_id ?? (await joinTokens.bind(key, id))
     if (owner === undefined) throw conflict('The token was revoked')
     if (computeKey(owner) !== computeKey(id))
-      throw conflict('The token is for another compute: each compute needs its own')
+      throw conflict('The token belongs to another compute: each compute needs its own')
   }
 
   /** Why the service cannot connect to a compute yet. */
@@ -415,7 +415,7 @@ export class Fleet {
   }
 
   #requireRoom(record: ComputeRecord): void {
-    if (this.#isClosed) throw conflict('The service ends')
+    if (this.#isClosed) throw conflict('The service is shutting down')
     this.#computes.requireRoom(record)
   }
 

@@ -129,7 +129,7 @@ export async function readAnswer(answer: ComputeAnswer, maxBytes: number, name: 
     return await readJson(answer, maxBytes)
   } catch (cause) {
     if (cause instanceof ApiError) throw cause
-    throw new ApiError(504, `The compute ${name} went away before it had answered`, { cause })
+    throw new ApiError(504, `Lost the connection to compute ${name} before it responded`, { cause })
   }
 }
 

@@ -23,21 +23,21 @@ export async function followHeartbeat(
   feed: ReadableStream<Uint8Array>,
   { silenceMs, limit, signal, line }: HeartbeatOptions,
 ): Promise<string> {
-  const lines = new Lines(feed, longest, () => new Wrong('its feed of events has a line without an end'), limit)
+  const lines = new Lines(feed, longest, () => new Wrong('a line of its event feed is too long'), limit)
   const over = new AbortController()
   const forget = onAbort(signal, () => over.abort('it was given up'))
   let timer: ReturnType<typeof setTimeout> | undefined
   const live = () => {
     clearTimeout(timer)
-    timer = setTimeout(() => over.abort(`it was silent for ${silenceMs / 1000} s`), silenceMs)
+    timer = setTimeout(() => over.abort(`it sent nothing for ${silenceMs / 1000} s`), silenceMs)
   }
   const read = async (): Promise<string> => {
     for (;;) {
       const text = await lines.next()
-      if (text === undefined) return 'its feed of events ended'
+      if (text === undefined) return 'its event feed ended'
       live()
       const value = jsonIn(text)
-      if (typeof value !== 'object' || value === null) return 'its feed of events is no JSON'
+      if (typeof value !== 'object' || value === null) return 'its event feed is not JSON'
       line(value as Record<string, unknown>)
     }
   }
@@ -46,7 +46,7 @@ export async function followHeartbeat(
     return await abortable(read(), over.signal)
   } catch (error) {
     if (over.signal.aborted) return over.signal.reason
-    return error instanceof Wrong ? error.message : 'the connection to it broke'
+    return error instanceof Wrong ? error.message : 'the connection was lost'
   } finally {
     clearTimeout(timer)
     forget()

@@ -30,7 +30,7 @@ export class JoinLimit {
     if (!this.#tokens.take(key, ofToken))
       throw retryLater(
         429,
-        `Authorization: this token opens too many connections: ${burst} at once and ${perSecond * 60} a minute are possible; wait ${seconds} s`,
+        `Authorization: too many connections with this token: the limit is ${burst} at once and ${perSecond * 60} a minute; wait ${seconds} s`,
         seconds,
       )
     // Only what the first bucket lets through counts here: one compute cannot take the room of the others.
@@ -38,7 +38,7 @@ export class JoinLimit {
     if (!this.#all.take('', ofAll))
       throw retryLater(
         429,
-        `Too many computes join: ${ofAll.perSecond} a second are possible; wait ${secondsOfAll} s`,
+        `Too many computes are joining: the limit is ${ofAll.perSecond} a second; wait ${secondsOfAll} s`,
         secondsOfAll,
       )
   }

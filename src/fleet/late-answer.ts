@@ -77,7 +77,7 @@ async function readLine(reader: Reader): Promise<{ line: string; rest: Uint8Arra
     try {
       line += decoder.decode(piece, { stream: end < 0 })
     } catch (cause) {
-      throw new Malformed('the head of a late answer is no text', { cause })
+      throw new Malformed('the head of a late answer is not text', { cause })
     }
     if (end >= 0) return { line, rest: value.subarray(end + 1) }
   }
@@ -93,7 +93,7 @@ function headOf(line: string): LateHead {
     const head: unknown = JSON.parse(line)
     if (Check(LateHead, head)) return head
   } catch (cause) {
-    throw new Malformed('the head of a late answer is no JSON', { cause })
+    throw new Malformed('the head of a late answer is not JSON', { cause })
   }
   throw new Malformed('the head of a late answer has no status and headers')
 }
@@ -151,6 +151,6 @@ function sizeOf(headers: Headers): number | undefined {
   try {
     return announcedSize(headers)
   } catch (cause) {
-    throw new Malformed('the length of a late answer is no number', { cause })
+    throw new Malformed('the length of a late answer is not a number', { cause })
   }
 }

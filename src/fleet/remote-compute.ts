@@ -354,7 +354,7 @@ export class RemoteCompute {
 }
 
 const goneAway = (name: string, reason: string, cause?: Error): ApiError =>
-  new ApiError(504, `The compute ${name} went away before it had answered: ${reason}`, { cause })
+  new ApiError(504, `Lost the connection to compute ${name} before it responded: ${reason}`, { cause })
 
 /** Sends requests with the credentials of the compute. Answers may come late, except by a tunnel, which has its own pings. */
 export function senderOf(transport: Transport, record: ComputeRecord): Send {

@@ -242,7 +242,7 @@ export class ComputeSession {
     const path = '/v2/compute/notifications'
     const response = await send({ method: 'GET', path, headers: { Accept: 'application/json' }, body: null, signal })
     requireAnswer(response)
-    if (response.body === null) throw new ComputeRefused('its feed of events has nothing in it')
+    if (response.body === null) throw new ComputeRefused('its event feed is empty')
     return { capabilities, feed: response.body }
   }
 
@@ -269,7 +269,7 @@ export class ComputeSession {
   #warnOf(theirs: string | null, ours: string): void {
     if (!differ(theirs, ours) || this.#warnedOf === theirs) return
     this.#warnedOf = theirs
-    this.#options.warn(`The compute ${this.#options.name} runs ${theirs}, this service ${ours}`)
+    this.#options.warn(`The compute ${this.#options.name} runs version ${theirs}, this service ${ours}`)
   }
 
   #heard({ action, event }: { action?: unknown; event?: unknown }): void {

@@ -128,7 +128,7 @@ export class Tunnels implements TunnelHolder {
     this.#open.add(end)
     const isTooMany = awaiting.size >= maxAwaiting
     awaiting.add(end)
-    if (isTooMany) end.close(tryAgainLater, 'Too many connections with this token are being opened')
+    if (isTooMany) end.close(tryAgainLater, 'Too many connections are being opened with this token')
     return end
   }
 
@@ -151,7 +151,7 @@ export class Tunnels implements TunnelHolder {
   }
 
   close(): void {
-    for (const end of this.#open) end.close(1001, 'The service ends')
+    for (const end of this.#open) end.close(1001, 'The service is shutting down')
   }
 
   async #greeted(end: AskingEnd, hello: ComputeHello, grant: JoinGrant, address?: string): Promise<void> {

@@ -195,7 +195,7 @@ async function within<T>(ask: () => Promise<T>, { name }: Member, left: number):
 /** As `presented`, with the name of the compute in the message. */
 export function atCompute(error: unknown, member: Member): unknown {
   if (!(error instanceof ApiError) || error instanceof Unreachable) return presented(error, member)
-  return new ApiError(error.status, `At the compute ${member.name}: ${error.message}`, {
+  return new ApiError(error.status, `Compute ${member.name}: ${error.message}`, {
     word: error.word,
     cause: error,
     headers: error.headers,

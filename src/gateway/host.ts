@@ -59,23 +59,21 @@ export function gatewayHost(own: GatewayHost, members: FleetMembers, fanOut: Fan
     async doctor() {
       const checks = (await members.all()).map(({ name, isConnected, load }): Check => {
         if (!isConnected) {
-          const fix = 'see its last_error at GET /v2/computes, and PUT what is wrong'
+          const fix = 'see its last_error at GET /v2/computes, and correct its record with PUT'
           return { name: `compute ${name}`, status: 'error', found: 'it is not connected', fix }
         }
         const figures = load && `, ${load.cpu_usage_percent} % CPU, ${load.memory_usage_percent} % memory`
         return { name: `compute ${name}`, status: 'ok', found: `connected${figures ?? ''}`, fix: null }
       })
       if (checks.length === 0) {
-        const fix = 'POST /v2/computes, or patchbay serve --join at the compute'
-        checks.push({ name: 'computes', status: 'error', found: 'there is none', fix })
+        const fix = 'add one with POST /v2/computes, or run patchbay serve --join on it'
+        checks.push({ name: 'computes', status: 'error', found: 'none is registered', fix })
       }
       return { ok: checks.every(({ status }) => status !== 'error'), checks }
     },
     // As a compute outside local mode answers: a gateway is never in local mode.
     reloadConfig: async () => {
-      throw forbidden(
-        'The configuration of a gateway is not reloaded by a request: restart it to read its settings again',
-      )
+      throw forbidden('A gateway cannot reload its configuration: restart it to apply new settings')
     },
     async action(kind, name, input, signal) {
       const { merge, isSlow = false } = namedAction(kindOf(kind).computeActions, name)

@@ -102,9 +102,9 @@ async function copy(members: FleetMembers, wanted: Copy): Promise<Outcome> {
   const quoted = quotedImage(image)
   const why =
     digest === undefined
-      ? 'the gateway has no digest of it, so it is not copied from the computes that have it'
-      : 'no compute has it as it was uploaded through the gateway'
-  const toDo = `upload it by POST /v2/compute/${kind}/images/ and its name at the gateway, then try again`
+      ? 'it cannot be copied from other computes because the gateway has no digest of it'
+      : 'no compute has the version that was uploaded through the gateway'
+  const toDo = `upload it to the gateway with POST /v2/compute/${kind}/images/NAME, then try again`
   return { refused: `image: ${quoted} is not on the compute ${to.name}, and ${why}; ${toDo}` }
 }
 

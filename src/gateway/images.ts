@@ -113,7 +113,7 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
       }
       const removing = uploads === undefined ? remove() : uploads.whileRemoved(kind, name, remove)
       await removing.catch((error: unknown) => {
-        throw removed.length === 0 ? error : withMore(error, `it is deleted on ${removed.join(', ')}`)
+        throw removed.length === 0 ? error : withMore(error, `it was deleted on ${removed.join(', ')}`)
       })
       if (!found) throw missing
     },
@@ -121,7 +121,7 @@ export function gatewayImages(fanOut: FanOut, { uploads, byAdmin, isKept }: Gate
       const rename = async ({ digest, isTaken }: Partial<RecordedNames> = {}) => {
         if (isKept && isTaken)
           throw conflict(
-            `path: the gateway keeps an image ${quotedImage(to)}; delete it first, or choose another name`,
+            `path: the gateway already has an image ${quotedImage(to)}; delete it first, or choose another name`,
             {
               word: 'name-taken',
             },
@@ -213,7 +213,7 @@ async function renameOnComputes(fanOut: FanOut, { kind, name, to }: Renaming): P
   if (members.length > 1 && name !== to)
     await fanOut.order(async (agent) => {
       if (await hasImage(agent, kind, to))
-        throw conflict(`path: there is an image ${quotedImage(to)} already; choose another name`, {
+        throw conflict(`path: an image ${quotedImage(to)} already exists; choose another name`, {
           word: 'name-taken',
         })
     }, members)

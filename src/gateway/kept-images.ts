@@ -77,7 +77,9 @@ export function imageKeeper({ members, digests, kept, unkept, waitUntil, warn }:
     waiting.add(sha256)
     const work = turns
       .run(() => keep(image))
-      .catch(({ message }: Error) => warn(`The image ${image.name} is not kept apart from the computes: ${message}`))
+      .catch(({ message }: Error) =>
+        warn(`The image ${image.name} could not be stored outside the computes: ${message}`),
+      )
       .finally(() => waiting.delete(sha256))
     waitUntil(work)
   }

@@ -50,7 +50,7 @@ export function withoutLabels(wanted: readonly string[], computes: readonly Labe
       headers: retryAfter,
     })
   if (fitting.length > 0)
-    return conflict(`placement.labels: the computes with ${words} take no new projects: ${namesOf(fitting)}`)
+    return conflict(`placement.labels: the computes with ${words} accept no new projects: ${namesOf(fitting)}`)
   return conflict(`placement.labels: no compute has ${words}; ${shownLabels(wanted, computes)}`, {
     word: 'label-missing',
   })

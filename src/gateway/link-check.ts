@@ -121,7 +121,7 @@ async function toldBy(fleet: Fleet, party: Party, toDo: string): Promise<LinkCan
     if (!(error instanceof ApiError && error.status === 501)) throw error
     const { name } = party.compute
     throw conflict(
-      `nodes: no address of the compute ${name} is known to the other, and its version cannot look for one: upgrade it, or ${toDo}`,
+      `nodes: no address of the compute ${name} is known to the other, and its version cannot find one: upgrade it, or ${toDo}`,
       { cause: error },
     )
   }
@@ -158,8 +158,8 @@ const portPath = ({ project_id, udp_port }: ReservedPort): string =>
 const isSame = (a: UdpAddress, b: UdpAddress): boolean => a.address === b.address && a.port === b.port
 
 const outcomes = {
-  answered: 'answered, but only one way',
-  heard: 'its probes came, but no answer',
+  answered: 'replied, but only one way works',
+  heard: 'its probes arrived, but no reply',
   silent: 'no answer',
   failed: 'not sent',
 } as const satisfies Record<LinkCheckResult['tried'][number]['outcome'], string>

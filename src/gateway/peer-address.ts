@@ -17,12 +17,12 @@ export const peersOfNodes =
     const find = async ({ project_id, node_id, udp_port }: ReservedNodePort): Promise<ReservedPort> => {
       const member = await locator.find(project_id, node_id)
       if (member !== undefined) return { compute_id: member.id, project_id, udp_port }
-      throw notFound('nodes: no compute has one of the projects', { word: 'no-such-project' })
+      throw notFound('nodes: one of the projects is not on any compute', { word: 'no-such-project' })
     }
     return peerAddresses(
       fleet,
       await Promise.all([find(ends[0]), find(ends[1])]),
-      'attach the NIOs with addresses of your own',
+      'attach the NIOs with addresses that you choose',
     )
   }
 

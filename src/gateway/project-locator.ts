@@ -248,7 +248,7 @@ export class ProjectLocator {
     const names = members.map(({ name, id }) => `${name} (${id})`).join(' and ')
     const message =
       `The project ${projectId} is open on the computes ${names}: ` +
-      `close it on all but one, as by POST /v2/computes/${members.at(-1)?.id}/projects/${projectId}/close`
+      `close it on all but one, for example with POST /v2/computes/${members.at(-1)?.id}/projects/${projectId}/close`
     if (this.#shared.get(projectId) !== names) {
       setNewest(this.#shared, projectId, names, maxShared)
       this.#isShared(projectId, message)
@@ -346,6 +346,6 @@ function noSuchProject(projectId: string, members: readonly Member[]): ApiError 
 }
 
 export const elsewhere = (projectId: string, { name }: Member): ApiError =>
-  conflict(`compute_id: the project ${projectId} is on the compute ${name}; leave compute_id out, or name that one`, {
+  conflict(`compute_id: the project ${projectId} is on the compute ${name}; omit compute_id, or use that one`, {
     word: 'project-exists',
   })

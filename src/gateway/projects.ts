@@ -133,7 +133,7 @@ async function named(members: FleetMembers, id: string): Promise<Member> {
   const member = await members.find(id)
   if (member === undefined) throw badRequest(`compute_id: there is no compute ${id}`)
   if (!member.isConnected) throw unreachable(member)
-  if (!member.acceptsProjects) throw conflict(`compute_id: the compute ${member.name} takes no new projects`)
+  if (!member.acceptsProjects) throw conflict(`compute_id: the compute ${member.name} accepts no new projects`)
   return member
 }
 

@@ -24,7 +24,7 @@ export function splitStream(source: ReadableStream<Uint8Array>, count: number): 
     for (const controller of readers) {
       if (waiting.has(controller)) continue
       readers.delete(controller)
-      controller.error(new ApiError(504, `It took nothing of the body for ${stallMs / 1000} s`))
+      controller.error(new ApiError(504, `It read nothing of the body for ${stallMs / 1000} s`))
     }
     void advance()
   }

@@ -130,7 +130,7 @@ async function pump(items: Items, line: ToLine, socket: Socket, aborter: AbortCo
     }
     socket.close(1000, 'The project was closed')
   } catch {
-    socket.close(1001, 'The service ends')
+    socket.close(1001, 'The service is shutting down')
   } finally {
     aborter.abort()
   }

@@ -40,7 +40,7 @@ export class ProjectQuota {
     if (known.has(projectId) || this.#coming.has(projectId)) return
     const count = new Set([...known, ...this.#coming.keys()]).size
     if (count >= max)
-      throw conflict(`This organization may have ${counted(max, 'project')}, and has ${count}: delete one first`, {
+      throw conflict(`This organization is limited to ${counted(max, 'project')} and has ${count}: delete one first`, {
         word: 'limit-reached',
       })
   }

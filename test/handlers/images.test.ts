@@ -107,9 +107,9 @@ test('an image gets no name that another one has, or that no image can have', as
   await store(`vendor/${below}`, 'below')
   const refusals: [from: string, to: string, status: number, word: string, message: string][] = [
     ['none.img', fresh(), 404, 'no-such-image', 'image: there is no "none.img"; GET .../images lists the images'],
-    [name, taken, 409, 'name-taken', `path: there is an image "${taken}" already; choose another name`],
+    [name, taken, 409, 'name-taken', `path: an image "${taken}" already exists; choose another name`],
     // Nodes find that one by the name alone.
-    [name, below, 409, 'name-taken', `path: there is an image "${below}" already`],
+    [name, below, 409, 'name-taken', `path: an image "${below}" already exists`],
     [
       name,
       `vendor/${name}`,
@@ -356,7 +356,7 @@ test('only a tool that was found in PATH is run', async () => {
   for (const qemu_img of ['/bin/sh', 'sh', '../qemu-img']) {
     const answer = await post(`${v2}/img`, { path: fresh(), format: 'raw', size: 1, qemu_img })
     expect(answer.status).toBe(409)
-    expect(await body(answer)).toMatchObject({ message: expect.stringMatching(/^(At the compute .*: )?qemu_img: /) })
+    expect(await body(answer)).toMatchObject({ message: expect.stringMatching(/^(Compute .*: )?qemu_img: /) })
   }
   for (const path of [`${v2}/img-binaries`, '/v1/machine-emulator/img-binaries']) {
     for (const tool of await body<object[]>(send(path))) {

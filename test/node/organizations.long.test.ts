@@ -101,7 +101,7 @@ describe('the organizations of a gateway', () => {
       ...{
         status: 409,
         word: 'limit-reached',
-        message: 'This organization may have 1 compute, and has 1: delete one first',
+        message: 'This organization is limited to 1 compute and has 1: delete one first',
       },
     })
     for (const { compute_id } of await call<Compute[]>(ask, 'GET', '/v2/computes'))

@@ -109,7 +109,7 @@ test('a compute joins by a tunnel, and returns when the Worker was evicted', asy
     await refusedJoiner(gateway.url, token as string, 'thief'),
     await refusedJoiner(gateway.url, other.token as string, id),
   ]
-  const refusals = [expect.stringContaining('is for another'), expect.stringContaining('joins with another token')]
+  const refusals = [expect.stringContaining('belongs to another'), expect.stringContaining('joins with another token')]
   expect(await takenBy()).toEqual(refusals)
   const { node } = await lab(gateway)
   const typeHelp = async () => {

@@ -85,7 +85,7 @@ export class WebSockets {
 
   /** Ends all of them: the service goes away. */
   close(): void {
-    for (const socket of this.#server.clients) socket.close(1001, 'The service ends')
+    for (const socket of this.#server.clients) socket.close(1001, 'The service is shutting down')
     setTimeout(() => {
       for (const socket of this.#server.clients) socket.terminate()
     }, 500).unref()
@@ -120,7 +120,7 @@ class WaitingClient {
     this.#connection.off('close', this.#leave).off('end', this.#leave).off('data', this.#keep).pause()
   }
 
-  readonly #leave = () => this.#gone.abort(new Error('The client went away'))
+  readonly #leave = () => this.#gone.abort(new Error('The client disconnected'))
 
   readonly #keep = (piece: Buffer) => {
     this.#pieces.push(piece)

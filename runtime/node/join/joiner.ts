@@ -59,7 +59,7 @@ export class Joiner {
     if (socket === undefined || socket.readyState === WebSocket.CLOSED) return
     // Not once() of node:events: `ws` emits an error when a connection is closed before it is open.
     const closed = new Promise<void>((resolve) => void socket.once('close', () => resolve()))
-    closeSoon(socket, 1001, 'The compute ends')
+    closeSoon(socket, 1001, 'The compute is shutting down')
     await closed
   }
 

@@ -56,7 +56,7 @@ test('a project is placed by room, by the request, and by its files', async () =
   a.weight = 0.01
   expect(gateway.placements.get(await createProject(gateway))).toBe('c0')
   const drained = await gateway.fetch('POST', projects, { name: 'lab', compute_id: 'c1' })
-  expect([drained.status, await drained.json()]).toMatchObject([409, { message: /takes no new projects/ }])
+  expect([drained.status, await drained.json()]).toMatchObject([409, { message: /accepts no new projects/ }])
   const unknown = await gateway.fetch('POST', projects, { name: 'lab', compute_id: 'c7' })
   expect([unknown.status, await unknown.json()]).toMatchObject([400, { message: /there is no compute c7/ }])
 })

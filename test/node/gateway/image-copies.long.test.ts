@@ -38,7 +38,7 @@ testWith(requireProgram('qemu-system-x86_64'))(
       return [answer.status, await answer.json()]
     }
     await writeFile(there(first), randomBytes(300_000))
-    const message = expect.stringContaining('no compute has it as it was uploaded through the gateway')
+    const message = expect.stringContaining('no compute has the version that was uploaded through the gateway')
     expect(await create()).toMatchObject([409, { image: 'disk.img', message }])
     await expect(readFile(there(second))).rejects.toThrow('ENOENT')
     await writeFile(there(first), disk)

@@ -190,7 +190,7 @@ test('where one compute refuses, no other one has the image by its new name, or 
   const [one, used, none] = [compute({ a: 'A' }), compute({ a: 'A' }, refuse), compute({})]
   const gateway = startGateway([one.agent, used.agent, none.agent])
   uploaded(gateway, { a: 'A' })
-  const why = 'At the compute Compute 1: image: "a" is needed by the node R1'
+  const why = 'Compute Compute 1: image: "a" is needed by the node R1'
   expect(await rename(gateway, 'a', 'b')).toEqual([409, `${why}; it has its old name on all computes`])
   expect([...one.images.keys(), ...used.images.keys(), ...none.images.keys()]).toEqual(['a', 'a'])
   expect([...gateway.digests.map.keys()]).toEqual(['machine-emulator/a'])
@@ -236,7 +236,7 @@ test('no image gets a name that another one has on any compute, also when two ge
   const gateway = startGateway([one.agent, two.agent])
   expect(await rename(gateway, 'a', 'b')).toEqual([
     409,
-    'At the compute Compute 1: path: there is an image "b" already; choose another name',
+    'Compute Compute 1: path: an image "b" already exists; choose another name',
   ])
   const both = await Promise.all([rename(gateway, 'a', 'd'), rename(gateway, 'c', 'd')])
   expect(both.map(([status]) => status).sort()).toEqual([204, 409])
@@ -250,7 +250,7 @@ test('a compute of an earlier version is in the way only when it has the image',
   expect(await rename(gateway, 'a', 'c')).toEqual([204, ''])
   expect(await rename(gateway, 'b', 'd')).toEqual([
     501,
-    'At the compute Compute 1: It has no such operation; it has its old name on all computes',
+    'Compute Compute 1: It has no such operation; it has its old name on all computes',
   ])
   expect([...one.images.keys()].sort()).toEqual(['b', 'c'])
   expect(await rename(gateway, 'x', 'y')).toEqual([404, expect.stringContaining('There is no image x')])
@@ -287,7 +287,7 @@ test('where a node of one compute needs an image, it is deleted and renamed on n
   const gateway = startGateway([one.agent, used.agent])
   uploaded(gateway, { a: 'A' })
   const nodes = 'the node R1, the node R2, the node R3, the node R4, the node R5 and 1 more'
-  const why = `At the compute Compute 1: image: "a" is needed by ${nodes}`
+  const why = `Compute Compute 1: image: "a" is needed by ${nodes}`
   const removed = await gateway.fetch('DELETE', '/v2/compute/machine-emulator/images/a')
   expect([removed.status, await removed.json()]).toMatchObject([409, { message: why }])
   expect(await rename(gateway, 'a', 'b')).toEqual([409, why])
@@ -300,7 +300,7 @@ test('an image that one compute refuses to delete in spite of that is gone on th
   const computes = [compute({ a: 'A' }), compute({ a: 'A' }, refuse), compute({})]
   const gateway = startGateway(computes.map(({ agent }) => agent))
   const removed = await gateway.fetch('DELETE', '/v2/compute/machine-emulator/images/a')
-  const message = 'At the compute Compute 1: image: "a" is needed by the node R1; it is deleted on Compute 0'
+  const message = 'Compute Compute 1: image: "a" is needed by the node R1; it was deleted on Compute 0'
   expect([removed.status, await removed.json()]).toMatchObject([409, { message }])
 })
 
@@ -369,7 +369,8 @@ test('an image that was not uploaded through the gateway is not copied, and the 
   const [one, newcomer] = [compute({ 'a.qcow2': 'A', 'b.qcow2': 'B' }), compute({})]
   const { create } = await createOn([one, newcomer])
   const refused = await create()
-  const why = /not on the compute Compute 1, and the gateway has no digest of it.*upload it by POST .* at the gateway/
+  const why =
+    /not on the compute Compute 1, and it cannot be copied from other computes because the gateway has no digest of it; upload it to the gateway with POST /
   expect([refused.status, await refused.json()]).toMatchObject([
     409,
     { image: 'a.qcow2', message: expect.stringMatching(why) },
@@ -382,7 +383,7 @@ test('a different image of the same name is not copied', async () => {
   const { create, gateway } = await createOn([fake, newcomer])
   uploaded(gateway, { 'a.qcow2': 'A', 'b.qcow2': 'B' })
   const refused = await create()
-  const message = expect.stringContaining('no compute has it as it was uploaded through the gateway')
+  const message = expect.stringContaining('no compute has the version that was uploaded through the gateway')
   expect([refused.status, await refused.json()]).toMatchObject([409, { image: 'a.qcow2', message }])
   expect(newcomer.images.size).toBe(0)
 
@@ -468,7 +469,7 @@ test('an upload that one compute refuses is refused with its name, and the other
   if (third !== undefined) third.isConnected = false
   const upload = () => gateway.fetch('POST', '/v2/compute/machine-emulator/images/x', undefined, { body: 'content' })
   const refused = await upload()
-  expect([refused.status, await refused.json()]).toMatchObject([507, { message: 'At the compute Compute 1: full' }])
+  expect([refused.status, await refused.json()]).toMatchObject([507, { message: 'Compute Compute 1: full' }])
   expect(refused.headers.get('X-Patchbay-Unreachable')).toBe('Compute%202')
   expect(one.images.get('x')).toBe('content')
 })

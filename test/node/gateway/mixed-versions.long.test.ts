@@ -130,7 +130,7 @@ test('an image keeps its name where a compute of 0.1.0 has it, and gets another 
     return [answer.status, await answer.text()]
   }
   expect(await rename('one.img', 'new.img')).toEqual([204, ''])
-  const why = /At the compute older: .* no such operation.*; it has its old name on all computes/
+  const why = /Compute older: .* no such operation.*; it has its old name on all computes/
   expect(await rename('both.img', 'other.img')).toEqual([501, expect.stringMatching(why)])
   const names = async (service: TestService) =>
     (await service.call<{ path: string }[]>('GET', images)).map(({ path }) => path)

@@ -47,7 +47,7 @@ test.for<[how: string, leave: (client: Socket) => void]>([
   const left = once(signal, 'abort')
   leave(client)
   await left
-  expect((signal.reason as Error).message).toBe('The client went away')
+  expect((signal.reason as Error).message).toBe('The client disconnected')
 })
 
 test('what a client sends before its websocket is open is not lost, and an open one does not end its request', async () => {

@@ -67,14 +67,14 @@ function join(url: string, waits = { first: 10, longest: 40, steadyMs: 60_000 })
 
 test('a lost connection is opened again, with growing waits, and reported once', async () => {
   const there = await gateway('right')
-  there.server.on('connection', (socket) => socket.close(1001, 'The service ends'))
+  there.server.on('connection', (socket) => socket.close(1001, 'The service is shutting down'))
   const { said } = join(there.url)
   await there.until(5)
   expect(said).toEqual([
     [
       'warn',
       'the gateway is not connected; the compute tries again',
-      { gateway: `${there.url}/v2/computes/join`, reason: 'The service ends' },
+      { gateway: `${there.url}/v2/computes/join`, reason: 'The service is shutting down' },
     ],
   ])
 })
@@ -104,7 +104,7 @@ test('requests are answered while the tunnel is open, and it is closed with a co
   const closed = once(socket, 'close') as Promise<[number, Buffer]>
   await joiner.close()
   const [code, reason] = await closed
-  expect([code, String(reason)]).toEqual([1001, 'The compute ends'])
+  expect([code, String(reason)]).toEqual([1001, 'The compute is shutting down'])
   expect(there.attempts).toHaveLength(1)
 })
 

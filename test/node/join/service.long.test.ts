@@ -245,7 +245,7 @@ test('what a compute sends is never taken for another answer of the gateway', as
 
 test('a token belongs to the compute that used it first, also after restarts of both services', async () => {
   await until(id, isConnected)
-  const refused = 'The token is for another compute: each compute needs its own'
+  const refused = 'The token belongs to another compute: each compute needs its own'
   expect(await refusedJoiner(gateway.url, token, 'thief')).toBe(refused)
   expect(await refusedJoiner(gateway.url, unused, id)).toContain('joins with another token')
   await service.end()

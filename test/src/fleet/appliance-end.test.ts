@@ -50,7 +50,7 @@ test('the end of the service waits for a guest for a limited time', async () => 
   const ended = faultOf(appliance.update({ enable: false }))
   await until('vm', { last_error: 'The appliance VM "a" is being stopped' })
   await appliance.close()
-  expect(await ended).toMatchObject({ status: 409, message: 'The service ends' })
+  expect(await ended).toMatchObject({ status: 409, message: 'The service is shutting down' })
   expect(engine.done).toEqual(['start a', 'stop a', 'hurry a'])
 })
 
@@ -103,6 +103,6 @@ test('the end of the service cancels a start', async () => {
   const started = faultOf(appliance.update({ enable: true, vmname: 'a' }))
   await until('vm', { last_error: 'The appliance VM "a" is starting: its address is not known yet' })
   await appliance.close()
-  expect(await started).toMatchObject({ status: 409, message: /The service ends/ })
+  expect(await started).toMatchObject({ status: 409, message: /The service is shutting down/ })
   expect(engine.done).toEqual(['start a', 'stop a'])
 })

@@ -110,7 +110,7 @@ test('a VM that ends while it starts, and one with another version, fail at once
   const started = faultOf(appliance.update({ enable: true, vmname: 'a' }))
   await until('vm', { last_error: 'The appliance VM "a" is starting: its address is not known yet' })
   engine.isOn = false
-  expect(await started).toMatchObject({ status: 409, message: /it ended before a service answered in it/ })
+  expect(await started).toMatchObject({ status: 409, message: /it stopped before its service answered/ })
   const compute = await StandIn.start()
   compute.capabilities = (_, res) => void res.end('{"version":"9.0.0","node_types":[]}')
   engine.port = compute.port

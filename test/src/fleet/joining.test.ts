@@ -81,9 +81,9 @@ test('a compute that joins is registered and connected, and stays registered whe
   expect(await textOf(await it.fleet.send('one', request('x')))).toBe('x')
   expect(it.fleet.originOf('one')).toBeUndefined()
   expect(it.fleet.registered().size).toBe(0)
-  answering.close(1001, 'The compute ends')
+  answering.close(1001, 'The compute is shutting down')
   const left = await it.until('one', { connected: false })
-  expect(left).toMatchObject({ last_error: 'The compute ends', cpu_usage_percent: null, capabilities })
+  expect(left).toMatchObject({ last_error: 'The compute is shutting down', cpu_usage_percent: null, capabilities })
   await expect(it.fleet.send('one', request('x'))).rejects.toMatchObject({ status: 409 })
   expect([...it.registry.records.values()]).toMatchObject([{ compute_id: 'One', protocol: 'tunnel', port: 0 }])
   const events = it.events.map(({ type }) => type)
@@ -109,8 +109,11 @@ test('a request that is under way when the compute leaves gets 504 at once', asy
   await joined(it)
   const answer = it.fleet.send('one', request('x'))
   await isAsked
-  answering.close(1001, 'The compute ends')
-  await expect(answer).rejects.toMatchObject({ status: 504, message: expect.stringContaining('The compute ends') })
+  answering.close(1001, 'The compute is shutting down')
+  await expect(answer).rejects.toMatchObject({
+    status: 504,
+    message: expect.stringContaining('The compute is shutting down'),
+  })
 })
 
 test('the newest tunnel of a compute counts', async () => {
@@ -138,11 +141,11 @@ test('a compute that is refused gets the reason', async () => {
     return end()
   }
   expect(await refused({ compute_id: 'placed' })).toEqual({
-    ...{ code: 4403, reason: 'There is a compute placed already, which has an address' },
+    ...{ code: 4403, reason: 'compute_id: placed is already registered, with an address' },
   })
   expect(await refused({ compute_id: 'local' })).toMatchObject({ code: 4403 })
   expect(await refused({}, { key: 'bound' })).toEqual({
-    ...{ code: 4403, reason: 'The token is for another compute: each compute needs its own' },
+    ...{ code: 4403, reason: 'The token belongs to another compute: each compute needs its own' },
   })
   expect(await refused({ compute_id: '../x' })).toMatchObject({ code: 4400 })
   registry.fault = new Error('no disk')
@@ -157,7 +160,10 @@ test('a compute that is refused because the fleet is full does not bind its toke
   await joined(it)
   const second = join(it, { compute_id: 'two' }, { grant: { key: 'second' } })
   await until(() => second.end() !== undefined)
-  expect(second.end()).toMatchObject({ code: 4403, reason: expect.stringContaining('may have 1 compute, and has 1') })
+  expect(second.end()).toMatchObject({
+    code: 4403,
+    reason: expect.stringContaining('is limited to 1 compute and has 1'),
+  })
   expect([...joinTokens.owners.keys()]).toEqual(['first'])
 })
 
@@ -172,7 +178,7 @@ test('a fleet without a limit of its own has room for 1,000 computes', async () 
   await until(() => one.end() !== undefined)
   expect(one.end()).toMatchObject({
     code: 4403,
-    reason: expect.stringContaining('may have 1000 computes, and has 1000'),
+    reason: expect.stringContaining('is limited to 1000 computes and has 1000'),
   })
 })
 
@@ -272,7 +278,7 @@ test('a token belongs to the compute that used it first', async () => {
   const before = await openFleet({ registry, joinTokens })
   const first = join(before)
   await joined(before)
-  const refusal = { code: 4403, reason: 'The token is for another compute: each compute needs its own' }
+  const refusal = { code: 4403, reason: 'The token belongs to another compute: each compute needs its own' }
   const second = join(before, { compute_id: 'two' })
   await until(() => second.end() !== undefined)
   expect([second.end(), first.end()]).toEqual([refusal, undefined])
@@ -305,7 +311,7 @@ test('another token replaces no compute, connected or not', async () => {
   expect(await textOf(await it.fleet.send('one', request('x')))).toBe('x')
   expect([first.end(), joinTokens.owners.has('second')]).toEqual([undefined, false])
 
-  first.answering.close(1001, 'The compute ends')
+  first.answering.close(1001, 'The compute is shutting down')
   await it.until('one', { connected: false })
   expect(await attempt({ key: 'second' })).toEqual(owned)
   join(it, {}, { grant: made })

@@ -25,7 +25,7 @@ test('a silent compute does not count as connected', async () => {
   const compute = await StandIn.start()
   const { fleet, until } = await openFleet({ timeouts: { silenceMs: 80, retryMs: never } })
   await fleet.create(compute.input())
-  expect(await until('one', { connected: false })).toMatchObject({ last_error: 'it was silent for 0.08 s' })
+  expect(await until('one', { connected: false })).toMatchObject({ last_error: 'it sent nothing for 0.08 s' })
   await expect.poll(() => compute.openFeeds).toBe(0)
 })
 

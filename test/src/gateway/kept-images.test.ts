@@ -33,5 +33,5 @@ test('keeping an image is retried while it is in the list of images to keep, and
   keep(image, true)
   await Promise.all(work)
   expect([[...unkept], warned.length]).toEqual([[], 3])
-  expect(warned[0]).toBe('The image a is not kept apart from the computes: it is too large')
+  expect(warned[0]).toBe('The image a could not be stored outside the computes: it is too large')
 })

@@ -44,5 +44,5 @@ test('the error says which labels there are, or which computes with them are awa
     'placement.labels: the computes with site=berlin are not connected: two',
     'compute-unreachable',
   ])
-  expect(said('kvm')).toEqual([409, 'placement.labels: the computes with kvm take no new projects: one', 'conflict'])
+  expect(said('kvm')).toEqual([409, 'placement.labels: the computes with kvm accept no new projects: one', 'conflict'])
 })

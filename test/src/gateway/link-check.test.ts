@@ -153,7 +153,7 @@ test('when no address works, 409 says which ones each compute has tried', async 
   await expect(peers(fleet)).rejects.toEqual(
     conflict(
       'nodes: no UDP passes between the computes a and b: a tried 10.0.0.2:40000 (no answer); ' +
-        'b tried [2001:db8::1]:40000 (its probes came, but no answer); do something else',
+        'b tried [2001:db8::1]:40000 (its probes arrived, but no reply); do something else',
     ),
   )
 })

@@ -98,7 +98,7 @@ const answered = (status: number, headers: [string, string][], body = true) => J
 test.for<[name: string, head: string, method: string, message: RegExp]>([
   ['is longer than it announces', answered(200, [['content-length', '4']]), 'GET', /announced 4 bytes and has 5/],
   ['is shorter than it announces', answered(200, [['Content-Length', '6']]), 'GET', /announced 6 bytes and has 5/],
-  ['announces no number', answered(200, [['content-length', '5, 5']]), 'GET', /length is no number/],
+  ['announces no number', answered(200, [['content-length', '5, 5']]), 'GET', /length is not a number/],
   ['has a body with 204', answered(204, []), 'GET', /cannot have/],
   ['has a body for HEAD', answered(200, []), 'HEAD', /cannot have/],
   ['is none yet', answered(199, []), 'GET', /answered 199/],
@@ -253,7 +253,7 @@ test('an answer that waits for others is sent before the tunnel ends', async () 
   const pair = await tunnelPair({ fetch: async () => relayed(bytes('x')), answering: { later } })
   const answer = pair.asking.send(request('x'))
   await until(() => waiting.length === 1)
-  pair.answering.close(1001, 'The compute ends')
+  pair.answering.close(1001, 'The compute is shutting down')
   expect(await textOf(await answer)).toBe('x')
 })
 

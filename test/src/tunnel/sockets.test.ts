@@ -135,7 +135,7 @@ test('a refused upgrade is an answer, and a tunnel that ends closes with 1006', 
   expect(isRefusal(refused)).toBe(true)
   if (isRefusal(refused)) expect([refused.status, await jsonOf(refused)]).toMatchObject([404, { status: 404 }])
   const { closes } = await open(pair.asking)
-  pair.answering.close(1001, 'The compute ends')
+  pair.answering.close(1001, 'The compute is shutting down')
   await until(() => closes.length === 1)
   expect(closes).toEqual([1006])
   expect([pair.asking.size, pair.answering.size]).toEqual([0, 0])
