@@ -41,7 +41,7 @@ async function asItIs(
   } catch (error) {
     // workerd does not say whether the client or the server has failed, or whether the server had the whole body.
     if (init.signal?.aborted || !(await answers(url))) throw error
-    throw badRequest('The body, or the connection to the compute, broke off: look whether it was stored', {
+    throw badRequest('The request body or the connection to the compute ended early: check whether it was stored', {
       cause: error,
     })
   }

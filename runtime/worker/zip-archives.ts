@@ -141,7 +141,7 @@ async function* uploaded(content: ReadableStream<Uint8Array>): AsyncGenerator<Ui
   try {
     for (let buffer = new ArrayBuffer(pieceBytes); ; ) {
       const reading = reader.read(new Uint8Array(buffer)).catch((cause: unknown) => {
-        throw badRequest('The body broke off; nothing was imported', { cause: cause as Error })
+        throw badRequest('The request body ended early; nothing was imported', { cause: cause as Error })
       })
       const { done, value } = await withTimeout(reading, bodyTimeoutMs, late)
       if (done || value === undefined) break

@@ -41,7 +41,7 @@ export function cloudflareAccess(options: CloudflareAccessOptions): Verifier {
       return identityOf(payload, options.role, { admins, organizations })
     } catch (error) {
       if (isRefusal(error)) return undefined
-      throw retryLater(503, `The keys of ${options.teamDomain} cannot be read; try again`, 5, error)
+      throw retryLater(503, `Could not fetch the keys of ${options.teamDomain}; try again`, 5, error)
     }
   }
 }

@@ -52,20 +52,22 @@ export const greater = (a: Role, b: Role): Role => (ranks[a] < ranks[b] ? b : a)
 export function requireRole(identity: Identity | undefined, role: Role): asserts identity is Identity {
   if (identity === undefined) throw unauthorized()
   if (ranks[identity.role] >= ranks[role]) return
-  throw forbidden(`Authorization: this needs the role ${role}, and "${identity.name}" has the role ${identity.role}`)
+  throw forbidden(
+    `Authorization: this request needs the role ${role}; "${identity.name}" has the role ${identity.role}`,
+  )
 }
 
 /** 403 unless the identity is that of the administrator of the deployment. */
 export function requireDeployment({ name, isOfDeployment }: Identity): void {
   if (isOfDeployment !== true)
     throw forbidden(
-      `Authorization: this needs the credentials of the configuration, and "${name}" is a token or a user`,
+      `Authorization: this request needs the credentials in the configuration; "${name}" is a token or a user`,
     )
 }
 
 /** `asksBasic`: a browser then prompts for a user and a password, and sends them with every later request. */
 export const unauthorized = ({ asksBasic } = { asksBasic: true }) =>
-  new ApiError(401, 'Authorization: valid credentials are needed, HTTP Basic or a Bearer token', {
+  new ApiError(401, 'Authorization: valid credentials are required: HTTP Basic or a Bearer token', {
     headers: {
       'WWW-Authenticate': asksBasic ? 'Basic realm="patchbay", charset="UTF-8"' : 'Bearer realm="patchbay"',
       Connection: 'close',

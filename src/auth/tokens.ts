@@ -108,7 +108,7 @@ export class Tokens {
 
   /** Revokes the token: in this process when the promise resolves, in other processes when their cache expires. */
   async revoke(tokenId: string): Promise<void> {
-    if ((await this.#store.get(tokenId)) === undefined) throw notFound(`There is no token ${tokenId.slice(0, 40)}`)
+    if ((await this.#store.get(tokenId)) === undefined) throw notFound(`No such token: ${tokenId.slice(0, 40)}`)
     try {
       await this.#store.remove(tokenId)
     } finally {
@@ -169,7 +169,7 @@ export class Tokens {
     for (const { token_id } of expired) await this.#store.remove(token_id)
     if (all.length - expired.length <= maxTokens) return
     await this.#store.remove(newest)
-    throw conflict(`There are ${maxTokens} tokens already, and no more are possible: revoke some first`)
+    throw conflict(`The limit of ${maxTokens} tokens is reached: revoke some first`)
   }
 
   #times(seconds: number | undefined): { created_at: string; expires_at: string | null } {
@@ -212,16 +212,16 @@ function meaning(fields: AccessTokenCreate): Omit<TokenMeaning, 'token_id' | 'cr
   const { name, role, compute_id } = fields
   const projects = fields.projects ?? undefined
   if (projects !== undefined && fields.purpose === 'join')
-    throw badRequest('projects: a join token is for a compute, not for projects')
+    throw badRequest('projects: a join token cannot be limited to projects')
   // Tokens, sessions and tickets carry it in their texts.
   if (new TextEncoder().encode(JSON.stringify(projects ?? [])).length > maxScopeBytes)
     throw badRequest(
-      `projects: longer than ${maxScopeBytes} bytes together; give the projects names with a common prefix`,
+      `projects: longer than ${maxScopeBytes} bytes in total; give the projects names with a common prefix`,
     )
   if (fields.purpose === 'join') {
     return { name, role: 'read', purpose: 'join', ...(typeof compute_id === 'string' && { compute_id }) }
   }
-  if (typeof compute_id === 'string') throw badRequest('compute_id: only a join token is for one compute')
+  if (typeof compute_id === 'string') throw badRequest('compute_id: only a join token can be limited to a compute')
   if (typeof role !== 'string') throw badRequest('role: missing, expected "read", "operate" or "admin"')
   return { name, role, purpose: 'user', ...(projects !== undefined && { projects }) }
 }

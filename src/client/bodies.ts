@@ -129,7 +129,7 @@ export class Upload {
             else controller.enqueue(value)
           } catch (error) {
             if (exchange.ending === undefined) {
-              this.#failure = error instanceof ApiError ? error : badRequest('The body broke off', { cause: error })
+              this.#failure = error instanceof ApiError ? error : badRequest('The body ended early', { cause: error })
             }
             controller.error(error)
           }

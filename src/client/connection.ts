@@ -62,8 +62,7 @@ export class Connection {
   async answer<T extends TSchema>(schema: T, call: Call): Promise<{ value: Static<T>; status: number }> {
     const { response, exchange } = await this.#send(call)
     const text = await this.#text(response, exchange)
-    if (text === undefined)
-      throw this.wrong(`more than the ${this.limits.answerBytes} bytes that are read of an answer, or no UTF-8`)
+    if (text === undefined) throw this.wrong(`more than ${this.limits.answerBytes} bytes, or not UTF-8`)
     return { value: this.fitting(schema, this.parse(text)), status: response.status }
   }
 
@@ -96,7 +95,7 @@ export class Connection {
     try {
       return JSON.parse(text)
     } catch (cause) {
-      throw this.wrong(text === '' ? 'an empty answer' : 'no JSON', cause)
+      throw this.wrong(text === '' ? 'an empty answer' : 'not JSON', cause)
     }
   }
 
@@ -123,11 +122,15 @@ export class Connection {
     if (error instanceof ApiError) return error
     if (exchange.ending === 'cancelled') return exchange.reason ?? error
     if (exchange.ending === 'late' && exchange.isSlow)
-      return this.#error(504, `passes less than ${minBytesPerMs} KB of a body in a second`, error)
+      return this.#error(504, `transfers less than ${minBytesPerMs} KB of a body per second`, error)
     if (exchange.ending === 'late') {
-      return this.#error(504, `did not ${broke === undefined ? 'answer' : 'go on'} within ${exchange.bound} ms`, error)
+      return this.#error(
+        504,
+        `did not ${broke === undefined ? 'answer' : 'continue'} within ${exchange.bound} ms`,
+        error,
+      )
     }
-    if (broke !== undefined) return this.wrong(`the answer broke off: ${causeOf(error)}`, error)
+    if (broke !== undefined) return this.wrong(`the answer ended early: ${causeOf(error)}`, error)
     return this.#error(503, `cannot be reached: ${causeOf(error)}`, error, 'compute-unreachable')
   }
 

@@ -21,14 +21,14 @@ export function faultOf(response: ComputeAnswer, text: string, name: string): Ap
   const said = jsonIn(text)
   const fault = Check(tolerant(Fault), said) ? said : undefined
   if (status < 400 || status > 599 || fault === undefined) {
-    const what = response.headers.get('content-type')?.split(';')[0]?.slice(0, 60) ?? 'content of no type'
-    return new ApiError(502, `${compute} answered ${status} with ${what}, which is not an answer of a Patchbay`)
+    const what = response.headers.get('content-type')?.split(';')[0]?.slice(0, 60) ?? 'content without a type'
+    return new ApiError(502, `${compute} answered ${status} with ${what}, which is not a response of Patchbay`)
   }
   const message = fault.message.slice(0, longestMessage)
   if (status === 500) return new ApiError(502, `${compute} failed: ${message}`)
   // Every answer of an endpoint has X-Route, also a 404 for a missing resource.
   if ((status === 404 || status === 405) && !response.headers.has('x-route')) {
-    return new ApiError(501, `${compute} has no such operation: it has another version than this service`)
+    return new ApiError(501, `${compute} has no such operation: its version differs from this service`)
   }
   const headers = telling.flatMap((name) => {
     const value = response.headers.get(name)

@@ -51,7 +51,7 @@ export function requireAnswer(response: ComputeAnswer, said?: unknown): void {
   if (status === 200) return
   response.body?.cancel().catch(ignore('the rest of the answer is not needed'))
   if (status === 401) throw new ComputeRefused('it refuses the user and password')
-  if (isRedirect(response)) throw new ComputeRefused('it answers with a redirect, which is not followed')
+  if (isRedirect(response)) throw new ComputeRefused('it answered with a redirect, which is not followed')
   if (status === 404) throw new ComputeRefused('it is not a Patchbay or compatible compute: it answered 404')
   const reason = messageOf(said)
   throw new ComputeRefused(`it answered ${status}${reason === undefined ? '' : `: ${reason}`}`)
@@ -65,9 +65,9 @@ export function requireAboutRequest(response: ComputeAnswer, name: string): void
     response.body?.cancel().catch(ignore('the rest of the answer is not needed'))
     throw conflict(`The compute ${name} ${reason}`, { word: 'compute-refuses' })
   }
-  if (status === 401) refuse('refuses the user and password of its record: change them there, by a PUT of the compute')
-  if (status === 407) refuse('can only be reached through a proxy that wants credentials')
-  if (isRedirect(response)) refuse('answers with a redirect, which is not followed')
+  if (status === 401) refuse('refuses the user and password of its record: change them with a PUT of the compute')
+  if (status === 407) refuse('can only be reached through a proxy that requires credentials')
+  if (isRedirect(response)) refuse('answered with a redirect, which is not followed')
 }
 
 /** A 308 without Location is no redirect: it reports the progress of an upload. `fetch` may hide a redirect as status 0. */

@@ -30,5 +30,5 @@ export class PatchbayError extends Error {
 export const lostWords = {
   unreachable: 'No connection was made',
   lost: 'The connection ended, or a timeout passed, before the answer was complete',
-  'not-patchbay': 'Another program than a Patchbay answered',
+  'not-patchbay': 'A program other than Patchbay answered',
 } as const

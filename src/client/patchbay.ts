@@ -83,7 +83,7 @@ export class Patchbay {
   async call<K extends Exclude<CallName, StreamName>>(name: K, ...[input]: Input<K>): Promise<Reply<K>> {
     const response = await this.#send(name, input as AnyInput)
     const text = await response.text().catch((cause) => {
-      throw this.#lost('lost', `broke off: ${this.#reasonOf(cause)}`, cause)
+      throw this.#lost('lost', `ended its answer early: ${this.#reasonOf(cause)}`, cause)
     })
     const value = text === '' ? undefined : jsonIn(text)
     const isWhole = text === '' || (typeof value === 'object' && value !== null)
@@ -123,7 +123,7 @@ export class Patchbay {
     const { WebSocket: Maker = globalThis.WebSocket as WebSocketMaker | undefined } = this.#options
     if (Maker === undefined)
       throw new TypeError(
-        'WebSocket: this runtime has none, as Node before version 22: give the client the option WebSocket, such as that of the package ws',
+        'WebSocket: this runtime has none (Node has it from version 22): pass one as the option WebSocket, for example from the package ws',
       )
     const path = pathOf`/v2/projects/${project}/nodes/${node}/console/ws`
     // A browser's websocket cannot send headers: a ticket stands for them.
@@ -203,7 +203,7 @@ export class Patchbay {
   }
 
   #notPatchbay(status: number): PatchbayError {
-    return this.#lost('not-patchbay', `answered ${status}, and not as a Patchbay does`)
+    return this.#lost('not-patchbay', `answered ${status}, but does not seem to be Patchbay`)
   }
 
   #reasonOf(error: unknown): string {

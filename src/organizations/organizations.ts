@@ -84,9 +84,9 @@ export class Organizations {
     const { store, states, max, now = Date.now } = this.#options
     // One at a time: the number is limited.
     return this.#mutex.run('', async () => {
-      if (await this.has(id)) throw conflict(`organization_id: there is an organization ${id} already`)
+      if (await this.has(id)) throw conflict(`organization_id: an organization ${id} already exists`)
       if ((await this.#made()).length >= max)
-        throw conflict(`There are ${max} organizations already, and no more are possible: delete some first`, {
+        throw conflict(`The limit of ${max} organizations is reached: delete some first`, {
           word: 'limit-reached',
         })
       const organization: Organization = {
@@ -121,13 +121,13 @@ export class Organizations {
   /** 404; 409 for `default`, and unless `force` for one with projects or computes. Its tokens end. */
   remove(id: string, { force }: { readonly force: boolean }): Promise<void> {
     return this.#mutex.run('', async () => {
-      if (id === defaultOrganization) throw conflict('The organization default is always there')
+      if (id === defaultOrganization) throw conflict('The organization default cannot be deleted')
       await this.get(id)
       const { store, states } = this.#options
       const { projects, computes } = force ? { projects: 0, computes: 0 } : await states.content(id)
       if (projects + computes > 0)
         throw conflict(
-          `The organization ${id} has projects (${projects}) or computes (${computes}): delete them first, or use force=yes`,
+          `The organization ${id} has projects (${projects}) or computes (${computes}): delete them first, or set force=yes`,
         )
       await states.remove(id, () => store.remove(id))
     })
@@ -141,10 +141,10 @@ export class Organizations {
 }
 
 export const noSuchOrganization = (id: string) =>
-  notFound(`There is no organization ${id}`, { word: 'no-such-organization' })
+  notFound(`No such organization: ${id}`, { word: 'no-such-organization' })
 
 /** 400 for more computes than a gateway takes for an organization. */
 function requirePossible(max: number | null | undefined): void {
   if (max == null || max <= maxComputes) return
-  throw badRequest(`max_computes: a gateway takes at most ${maxComputes} computes for an organization, got ${max}`)
+  throw badRequest(`max_computes: a gateway allows at most ${maxComputes} computes per organization, got ${max}`)
 }

@@ -49,7 +49,7 @@ export class AskingEnd extends TunnelLink {
     super(options)
     this.#options = options
     this.#hello = options.resumed
-    this.#late = setTimeout(() => this.close(resetCodes.malformed, 'No HELLO came'), helloMs)
+    this.#late = setTimeout(() => this.close(resetCodes.malformed, 'No HELLO arrived'), helloMs)
     if (options.resumed !== undefined) this.accept()
   }
 
@@ -156,7 +156,7 @@ export class AskingEnd extends TunnelLink {
       if (hello.batches === true) this.batchJson(frameKinds.open, id, opening)
       else this.sendJson(frameKinds.open, id, opening)
     } catch (cause) {
-      throw new ApiError(431, `The request cannot be handed on: ${(cause as Error).message}`, { cause })
+      throw new ApiError(431, `The request cannot be forwarded: ${(cause as Error).message}`, { cause })
     }
     // The OPEN could not be sent: a stream that is made now would never end.
     if (this.isOver) throw new Error('it is not connected')
@@ -167,10 +167,10 @@ export class AskingEnd extends TunnelLink {
   }
 
   protected override greeted(payload: Uint8Array): void {
-    if (!this.#isDeaf) throw new ProtocolError('an unexpected HELLO came')
+    if (!this.#isDeaf) throw new ProtocolError('an unexpected HELLO arrived')
     const { protocol } = decodeJson(payload, AnyHello)
     if (protocol !== tunnelProtocol) {
-      const reason = `The compute speaks version ${protocol} of the tunnel, this service ${tunnelProtocol}`
+      const reason = `The compute speaks tunnel version ${protocol}, this service version ${tunnelProtocol}`
       return this.close(resetCodes.otherProtocol, reason)
     }
     const { version, window, streams, batches, compute_id, name } = decodeJson(payload, ComputeHello)
@@ -181,7 +181,7 @@ export class AskingEnd extends TunnelLink {
     }
     const isNew = this.#hello === undefined
     if (!isNew && hello.compute_id !== this.#hello?.compute_id)
-      throw new ProtocolError('the HELLO is of another compute')
+      throw new ProtocolError('the HELLO is from another compute')
     clearTimeout(this.#late)
     this.#hello = hello
     this.#isDeaf = false
@@ -234,7 +234,7 @@ function headersOf(entries: TunnelAnswer['headers']): ComputeAnswer['headers'] {
   let bytes = 0
   for (const [name, value] of entries) {
     bytes += name.length + value.length
-    if (bytes > maxHeaderBytes) throw new RangeError(`its headers have more than ${maxHeaderBytes} bytes`)
+    if (bytes > maxHeaderBytes) throw new RangeError(`its headers are longer than ${maxHeaderBytes} bytes`)
     if (!isHeaderName.test(name)) throw new TypeError('the name of a header is malformed')
     if (!isHeaderValue.test(value)) throw new TypeError(`the header ${name} is malformed`)
     const key = name.toLowerCase()

@@ -15,7 +15,7 @@ export function bodyOfStream(
 ): ReadableStream<Uint8Array> {
   let left = size ?? Number.POSITIVE_INFINITY
   const wrong = (): never => {
-    const error = new ConnectionLost(`its body has another length than the ${size} bytes that it announced`)
+    const error = new ConnectionLost(`its body is not ${size} bytes long, as it announced`)
     stream.reset(error)
     throw error
   }

@@ -148,7 +148,7 @@ export function decodeBatch(payload: Uint8Array, kind: FrameKind): TunnelFrame[]
 
 export function decodeTunnelFrame(bytes: Uint8Array): TunnelFrame {
   const kind = bytes[0] ?? 0
-  if (bytes.length < headerBytes || !known.has(kind)) throw new ProtocolError('a message is no frame')
+  if (bytes.length < headerBytes || !known.has(kind)) throw new ProtocolError('a message is not a frame')
   const payload = bytes.subarray(headerBytes)
   if (payload.length > (kind === frameKinds.data ? maxPieceBytes : maxPayloadBytes))
     throw new ProtocolError('a frame is too long')
@@ -161,7 +161,7 @@ export function decodeTunnelFrame(bytes: Uint8Array): TunnelFrame {
 }
 
 export function decodeWindow(payload: Uint8Array): number {
-  if (payload.length !== 4) throw new ProtocolError('a WINDOW frame has another length than 4')
+  if (payload.length !== 4) throw new ProtocolError('a WINDOW frame is not 4 bytes long')
   return new DataView(payload.buffer, payload.byteOffset).getUint32(0)
 }
 
@@ -170,9 +170,9 @@ export function decodeJson<T extends TSchema>(payload: Uint8Array, schema: T): S
   try {
     value = JSON.parse(decoder.decode(payload))
   } catch {
-    throw new ProtocolError('a frame has no JSON')
+    throw new ProtocolError('a frame does not contain JSON')
   }
-  if (!Check(schema, value)) throw new ProtocolError('a frame has JSON that is not of its kind')
+  if (!Check(schema, value)) throw new ProtocolError('the JSON of a frame does not fit its type')
   return value
 }
 

@@ -84,7 +84,7 @@ test('a client that ends its side of the connection in the middle of a body is t
       expect([compute_id, framing, answer]).toEqual([compute_id, framing, expect.stringContaining('400 Bad Request')])
       const isSentAsItIs = compute_id === 'a' && framing === 'length'
       const message = isSentAsItIs
-        ? 'The body, or the connection to the compute, broke off: look whether it was stored'
+        ? 'The request body or the connection to the compute ended early: check whether it was stored'
         : 'The request body ended early; nothing was stored'
       expect(JSON.parse(answer.split('\r\n\r\n')[1] ?? '')).toMatchObject({ message })
     }

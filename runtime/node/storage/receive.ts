@@ -106,7 +106,7 @@ const byteLength = (pieces: readonly Uint8Array[]): number => pieces.reduce((sum
 
 function bounded<T>(reading: Promise<T>, ms: number, fate: string, signal: AbortSignal | undefined): Promise<T> {
   const piece = reading.catch((cause: unknown) => {
-    throw new BrokenOff(400, `The body broke off; ${fate}`, { cause: cause as Error })
+    throw new BrokenOff(400, `The request body ended early; ${fate}`, { cause: cause as Error })
   })
   return withTimeout(abortable(piece, signal), ms, () => {
     throw new BrokenOff(408, `The body sent no data for ${ms} ms; ${fate}`)

@@ -51,7 +51,7 @@ test('every role has its rights, and no more', async () => {
   expect(await statuses('GET', '/nowhere')).toEqual([404, 404, 404])
   const refused = await ask(app, 'POST', '/v2/computes', { authorization: bearer(made.operate) })
   expect(await refused.json()).toEqual({
-    message: 'Authorization: this needs the role admin, and "operate" has the role operate',
+    message: 'Authorization: this request needs the role admin; "operate" has the role operate',
     status: 403,
   })
   expect(refused.headers.get('x-route')).toBe('/v2/computes')

@@ -68,7 +68,7 @@ test('a body that breaks off is an error for its reader, and is not requested ag
   const { content } = await agent.images.read('iou', 'a', {})
   expect(await refusal(text(content))).toMatchObject({
     status: 502,
-    message: expect.stringContaining('the answer broke off'),
+    message: expect.stringContaining('the answer ended early'),
   })
   expect(requests).toHaveLength(1)
 })
@@ -100,7 +100,7 @@ test('an idle body has a timeout while it is read, and none while it is not', as
   expect(new TextDecoder().decode((await reader.read()).value)).toBe('again')
   expect(await refusal(reader.read())).toMatchObject({
     status: 504,
-    message: 'The compute one did not go on within 500 ms',
+    message: 'The compute one did not continue within 500 ms',
   })
   await left
 })
@@ -116,7 +116,7 @@ test('a body that comes byte by byte is given up', async () => {
   )
   const { content } = await agent.images.read('iou', 'a', {})
   expect(await refusal(text(content))).toMatchObject({
-    ...{ status: 504, message: 'The compute one passes less than 16 KB of a body in a second' },
+    ...{ status: 504, message: 'The compute one transfers less than 16 KB of a body per second' },
   })
   await left
 })
@@ -254,7 +254,7 @@ test('an upload whose source fails does not end like a complete one', async () =
     })
   }
   const broken = agent.images.write('iou', 'a', failing(new Error('gone')), { digests: [] })
-  expect(await refusal(broken)).toMatchObject({ status: 400, message: 'The body broke off' })
+  expect(await refusal(broken)).toMatchObject({ status: 400, message: 'The body ended early' })
   await left
   expect(requests[0]?.complete).toBe(false)
   const refused = agent.images.write('iou', 'a', failing(badRequest('too slow')), { digests: [] })

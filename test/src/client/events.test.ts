@@ -121,7 +121,7 @@ test('lines are found in pieces of any size, and an incomplete line at the end i
 })
 
 test.for<[name: string, lines: string[], message: string]>([
-  ['no JSON', ['<html>\n'], 'no JSON'],
+  ['not JSON', ['<html>\n'], 'not JSON'],
   ['another shape', [line([1])], 'expected an object'],
   ['a line without end', ['x'.repeat(60), 'x'.repeat(60)], 'a line of more than 100 bytes'],
 ])('a feed with %s ends with an error', async ([name, lines, message]) => {

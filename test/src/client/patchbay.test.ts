@@ -7,6 +7,6 @@ test('a console where the runtime has no WebSocket says which option is missing'
   vi.stubGlobal('WebSocket', undefined)
   const client = new Patchbay({ server: 'http://127.0.0.1:9', token: 'one' })
   await expect(client.console({ project: 'two', node: 'PC1' })).rejects.toThrow(
-    /^WebSocket: .* give the client the option WebSocket/,
+    /^WebSocket: .* pass one as the option WebSocket/,
   )
 })

@@ -238,8 +238,8 @@ test('a head may come in pieces of any size, and with any part of the body', asy
 })
 
 test.for<[name: string, wire: string, message: string]>([
-  ['no JSON', ' nonsense\n', 'no JSON'],
-  ['an empty line', ' \n{}', 'no JSON'],
+  ['not JSON', ' nonsense\n', 'not JSON'],
+  ['an empty line', ' \n{}', 'not JSON'],
   ['no status', '{"headers":[]}\n', 'no status and headers'],
   ['a websocket', '{"status":101,"headers":[]}\n', 'no status and headers'],
   ['a status that is none', '{"status":700,"headers":[]}\n', 'no status and headers'],

@@ -32,7 +32,7 @@ test('more computes than a gateway takes are no limit; what an earlier version s
   const organizations = withStored(school)
   const refused = {
     status: 400,
-    message: 'max_computes: a gateway takes at most 1000 computes for an organization, got 1001',
+    message: 'max_computes: a gateway allows at most 1000 computes per organization, got 1001',
   }
   await expect(organizations.create({ organization_id: 'lab', max_computes: 1001 })).rejects.toMatchObject(refused)
   await expect(organizations.update('school', { max_computes: 1001 })).rejects.toMatchObject(refused)

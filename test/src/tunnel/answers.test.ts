@@ -104,7 +104,7 @@ test.for<[name: string, head: string, method: string, message: RegExp]>([
   ['is none yet', answered(199, []), 'GET', /answered 199/],
   ['changes the protocol', answered(101, []), 'GET', /answered 101/],
   ['has a name of a header that HTTP has not', answered(200, [['a b', 'c']]), 'GET', /name of a header/],
-  ['has longer headers than clients take', answered(200, longHeaders), 'GET', /headers have more than 8192 bytes/],
+  ['has longer headers than clients take', answered(200, longHeaders), 'GET', /headers are longer than 8192 bytes/],
 ])('an answer that %s ends its request, and no other', async ([, head, method, message]) => {
   const pair = await tunnelPair({ fetch: async () => relayed(bytes('still there')) })
   pair.down.hold()
@@ -116,8 +116,8 @@ test.for<[name: string, head: string, method: string, message: RegExp]>([
 })
 
 test.for<[name: string, status: number, size: string, body: boolean, end: string]>([
-  ['is longer', 200, '4', true, 'another length than the 4 bytes'],
-  ['is shorter', 200, '6', true, 'another length than the 6 bytes'],
+  ['is longer', 200, '4', true, 'its body is not 4 bytes long'],
+  ['is shorter', 200, '6', true, 'its body is not 6 bytes long'],
   ['is not there', 200, '5', false, 'announced 5 bytes and has 0'],
 ])('a body in pieces that %s than announced fails', async ([, status, size, body, end]) => {
   const pair = await tunnelPair({ fetch: async () => relayed(bytes('still there')) })

@@ -37,16 +37,16 @@ test('a message that is not a frame ends the tunnel with a reason, and leaves no
   const json = (kind: (typeof frameKinds)[keyof typeof frameKinds], value: unknown, stream = 1) =>
     encodeJson(kind, stream, value)
   const bad: readonly (readonly [data: Uint8Array | string, reason: string])[] = [
-    [new Uint8Array(), 'a message is no frame'],
-    [new Uint8Array([10, 0, 0, 0, 0, 1]), 'a message is no frame'],
+    [new Uint8Array(), 'a message is not a frame'],
+    [new Uint8Array([10, 0, 0, 0, 0, 1]), 'a message is not a frame'],
     ['hello', 'a text is neither ping nor pong'],
     [encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(32 * 1024 + 1)), 'a frame is too long'],
     [encodeTunnelFrame(frameKinds.data, 7), 'a frame is of a stream that was never opened'],
-    [encodeTunnelFrame(frameKinds.window, 1, new Uint8Array(3)), 'a WINDOW frame has another length than 4'],
+    [encodeTunnelFrame(frameKinds.window, 1, new Uint8Array(3)), 'a WINDOW frame is not 4 bytes long'],
     [encodeTunnelFrame(frameKinds.open, 2), 'a frame opens a stream where none may be opened'],
-    [json(frameKinds.hello, hello, 0), 'an unexpected HELLO came'],
-    [encodeTunnelFrame(frameKinds.reset, 1, new Uint8Array([0xff])), 'a frame has no JSON'],
-    [json(frameKinds.reset, { reason: 1 }), 'a frame has JSON that is not of its kind'],
+    [json(frameKinds.hello, hello, 0), 'an unexpected HELLO arrived'],
+    [encodeTunnelFrame(frameKinds.reset, 1, new Uint8Array([0xff])), 'a frame does not contain JSON'],
+    [json(frameKinds.reset, { reason: 1 }), 'the JSON of a frame does not fit its type'],
   ]
   for (const [data, reason] of bad) {
     const pair = await tunnelPair({ fetch: never })
@@ -267,7 +267,7 @@ test('a compute with another protocol version gets an error', async () => {
     },
   })
   asking.message(encodeJson(frameKinds.hello, 0, { protocol: 2, more: true }))
-  expect(closed).toEqual([4406, 'The compute speaks version 2 of the tunnel, this service 1'])
+  expect(closed).toEqual([4406, 'The compute speaks tunnel version 2, this service version 1'])
   expect(end?.code).toBe(4406)
 })
 
@@ -336,5 +336,5 @@ test('after a hibernation a compute that sends no HELLO is disconnected, and one
   mute?.message(encodeTunnelFrame(frameKinds.data, 1, new Uint8Array(3)))
   heard?.message(encodeJson(frameKinds.hello, 0, hello))
   await pass(11_000)
-  expect(ends).toEqual({ mute: { code: resetCodes.malformed, reason: 'No HELLO came' } })
+  expect(ends).toEqual({ mute: { code: resetCodes.malformed, reason: 'No HELLO arrived' } })
 })
