@@ -51,7 +51,7 @@ export const Settings = Type.Object(
     data: text('Directory of all state', { minLength: 1, default: '~/.local/share/patchbay' }),
     log_level: oneOf(['silent', 'error', 'warn', 'info', 'debug'], {
       default: 'info',
-      description: 'Least severe messages that are logged',
+      description: 'Minimum severity of messages in the log',
       reload: true,
     }),
     local: Type.Optional(
@@ -131,7 +131,7 @@ export const Settings = Type.Object(
     }),
     clients: oneOf(['patchbay', 'gns3'], {
       default: 'patchbay',
-      description: 'Which API dialect (words, members, statuses) the service speaks; gns3 is the dialect of GNS3 2.2',
+      description: 'Which API dialect (names, members, statuses) the service speaks; gns3 is the dialect of GNS3 2.2',
     }),
     clients_version: text('With clients = "gns3": the version reported to clients that do not send their own', {
       default: '2.2.59',
@@ -181,7 +181,7 @@ export const Settings = Type.Object(
       keep_archives: Type.Boolean({
         default: false,
         description:
-          'Whether a gateway keeps an archive of each closed project. If its compute is gone, a drain restores the project from the archive on another one',
+          'Whether a gateway keeps an archive of each closed project. If its compute is gone, a drain restores the project from the archive on another compute',
       }),
       drain_s: whole(
         1,

@@ -7,7 +7,7 @@ const settings = {
   engine: Type.Union([Type.Literal('auto'), Type.Literal('vpcs'), Type.Literal('embedded')], {
     default: 'auto',
     description:
-      'What runs pcs; auto uses VPCS if 0.6.1 or later is installed, and the embedded simulator otherwise or outside local mode',
+      'What runs pcs; auto uses VPCS if version 0.6.1 or later is installed; otherwise, and always outside local mode, the embedded simulator',
     reload: true,
   }),
   vpcs_path: Type.String({
